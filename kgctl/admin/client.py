@@ -1,0 +1,92 @@
+"""What kgctl can do to the groups of a cluster, whatever stands behind it: a live cluster or an embedded coordinator's data folder.
+
+Every method takes several things and answers for each: a failure of one is an error beside its name (`GroupResults`), never an
+exception that hides the rest. Exceptions (`kgctl.errors`) mean that nothing could be learnt at all: unreachable, timed out, not
+authenticated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Protocol, Self
+
+from kgctl.admin.results import GroupResults, PartitionResults
+from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
+from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
+from kgctl.model.partitions import TopicPartition
+
+
+class GroupAdmin(Protocol):
+    """The one door through which commands reach groups.
+
+    The caller closes it (or uses ``with``). A deadline given at connection covers each call as a whole: when it passes,
+    `kgctl.errors.TimedOutError` is raised, or the rows that were not answered carry REQUEST_TIMED_OUT.
+    """
+
+    def list_groups(
+        self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()
+    ) -> GroupResults[GroupListing]:
+        """All groups of every type, sorted by id. A broker that does not answer is an error beside the rest (`unreachable`)."""
+        ...
+
+    def describe_groups(self, group_ids: Sequence[str]) -> GroupResults[GroupDescription]:
+        """State, members and assignment. A group that does not exist has the error GROUP_ID_NOT_FOUND."""
+        ...
+
+    def list_committed_offsets(
+        self, group_ids: Sequence[str], *, require_stable: bool = False
+    ) -> GroupResults[Mapping[TopicPartition, OffsetAndMetadata]]:
+        """All committed offsets of each group; an unknown group has none (an empty mapping)."""
+        ...
+
+    def list_log_offsets(self, partitions: Sequence[TopicPartition]) -> PartitionResults[LogOffsets]:
+        """Log start and log end offset of each partition, in records; each partition is asked once."""
+        ...
+
+    def list_offsets_at(
+        self, partitions: Sequence[TopicPartition], timestamp_ms: int
+    ) -> PartitionResults[int | None]:
+        """The first offset whose record's timestamp is at or after ``timestamp_ms``; None where there is no such record."""
+        ...
+
+    def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
+        """Topic -> number of partitions; None asks for all. Topics that do not exist are left out."""
+        ...
+
+    def alter_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> PartitionResults[None]:
+        """Commit these offsets for a group without members; creates the group where there is none (the caller guards against that)."""
+        ...
+
+    def delete_offsets(
+        self, group_id: str, partitions: Sequence[TopicPartition]
+    ) -> PartitionResults[None]:
+        """Delete committed offsets. GROUP_SUBSCRIBED_TO_TOPIC where a member still reads the topic."""
+        ...
+
+    def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
+        """Delete groups with all their offsets. NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND are errors of the one group."""
+        ...
+
+    def remove_members(
+        self,
+        group_id: str,
+        *,
+        member_ids: Sequence[str] = (),
+        group_instance_ids: Sequence[str] = (),
+        reason: str | None = None,
+    ) -> GroupResults[None]:
+        """Make members leave. The results are keyed by member id or, for static members, by group instance id."""
+        ...
+
+    def close(self) -> None:
+        """Give connections back. Safe to call twice."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
+    ) -> None: ...

@@ -1,0 +1,41 @@
+"""What the coordinator wants done: replies to give, records to append, background work to run. It never does anything itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kgctl.coordinator.results import Result
+from kgctl.model.records import CoordinatorRecord, TransactionMarker
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """Answer the request with this id. Give it only after every `AppendRecord` that stands before it in the same list is durable."""
+
+    request_id: int
+    result: Result
+
+
+@dataclass(frozen=True, slots=True)
+class AppendRecord:
+    """Append this to the log. It is applied to the core's own state already (through ``replay``): do not replay it again.
+
+    ``producer_id`` is set on transactional offsets, which stay pending until the `TransactionMarker`.
+    """
+
+    record: CoordinatorRecord | TransactionMarker
+    producer_id: int | None = None
+    producer_epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResolveRegexes:
+    """Match these RE2 expressions against all topic names, whole names only, and hand the result back as a `RegexResolved`."""
+
+    group_id: str
+    regexes: tuple[str, ...]
+    started_ms: int
+    metadata_version: int
+
+
+Effect = Reply | AppendRecord | ResolveRegexes

@@ -1,0 +1,112 @@
+"""The errors kgctl raises, as one tree.
+
+::
+
+    KgctlError
+    +-- UsageError             exit 2   a bad flag, file or value; nothing was contacted or changed
+    +-- NotFoundError          exit 4   a group, topic, partition or file is not there
+    +-- RefusedError           exit 5   the group is active, or the cluster is no longer as the plan says
+    +-- ExpectationError       exit 6   a threshold or an expectation did not hold
+    +-- UnreachableError       exit 7   the cluster does not answer, or not in time
+    |   +-- TimedOutError
+    +-- AuthError              exit 8   not authenticated or not authorised
+    +-- UnsupportedError       exit 1   the cluster, or this backend, cannot do it
+    +-- BrokerError            exit 1   the cluster answered with another error
+    +-- InvariantViolation     exit 9   a bug in kgctl or in an assignor under test
+
+Failures of one group or one partition among several are data (`kgctl.admin.results`), not exceptions. Each class has a stable
+``slug``: the ``code`` of an error in machine-readable output that has no code of Kafka's own.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class KgctlError(Exception):
+    """Base of every error that kgctl explains to its user in one line."""
+
+    slug: ClassVar[str] = "ERROR"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        group: str | None = None,
+        topic: str | None = None,
+        partition: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code or self.slug
+        self.group = group
+        self.topic = topic
+        self.partition = partition
+
+
+class UsageError(KgctlError):
+    """The command line or a file given by the user is wrong; nothing was contacted or changed."""
+
+    slug = "USAGE"
+
+
+class NotFoundError(KgctlError):
+    """The thing named does not exist."""
+
+    slug = "NOT_FOUND"
+
+
+class RefusedError(KgctlError):
+    """Doing it now would harm: the group is active, or the cluster changed since the plan was made."""
+
+    slug = "REFUSED"
+
+
+class ExpectationError(KgctlError):
+    """A threshold or an expectation did not hold."""
+
+    slug = "EXPECTATION_FAILED"
+
+
+class UnreachableError(KgctlError):
+    """The cluster cannot be reached."""
+
+    slug = "UNREACHABLE"
+
+
+class TimedOutError(UnreachableError):
+    """The cluster did not answer within the time limit."""
+
+    slug = "TIMED_OUT"
+
+
+class AuthError(KgctlError):
+    """The cluster refuses these credentials, or this user may not do it."""
+
+    slug = "NOT_AUTHORISED"
+
+
+class UnsupportedError(KgctlError):
+    """This cluster or this backend has no such operation."""
+
+    slug = "UNSUPPORTED"
+
+
+class BrokerError(KgctlError):
+    """The cluster answered with an error of its own; ``code`` is Kafka's name for it."""
+
+    slug = "BROKER_ERROR"
+
+
+class InvariantViolation(KgctlError):
+    """Something that must always hold does not: a bug, never a user's mistake.
+
+    ``story`` holds the recent history of the group concerned, oldest line first.
+    """
+
+    slug = "INVARIANT_VIOLATION"
+
+    def __init__(self, message: str, *, group: str | None = None, story: tuple[str, ...] = ()) -> None:
+        super().__init__(message, group=group)
+        self.story = story

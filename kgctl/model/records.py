@@ -1,0 +1,287 @@
+"""The records of ``__consumer_offsets``, named as in Kafka's own schemas (group-coordinator/src/main/resources/common/message).
+
+A record is a key with a value, or with None: a tombstone. Keys say their record type by their class; ``kgctl.serde.coordinator_records``
+turns both into Kafka's bytes and back. Member assignments and subscriptions stay bytes here: the classic protocol does not look
+inside. Values of record types 4, 9-15 and 17-23 that kgctl never interprets are kept as `OpaqueKey` and raw bytes, so that no record
+is lost on the way through.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from uuid import UUID
+
+from kgctl.model.partitions import ZERO_UUID
+
+TopicPartitions = tuple[tuple[UUID, tuple[int, ...]], ...]
+"""(topic id, partitions) in the order of the record."""
+
+
+class RecordType(IntEnum):
+    """The int16 that a key begins with."""
+
+    LEGACY_OFFSET_COMMIT = 0
+    OFFSET_COMMIT = 1
+    GROUP_METADATA = 2
+    CONSUMER_GROUP_METADATA = 3
+    CONSUMER_GROUP_PARTITION_METADATA = 4
+    CONSUMER_GROUP_MEMBER_METADATA = 5
+    CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA = 6
+    CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER = 7
+    CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT = 8
+    SHARE_GROUP_MEMBER_METADATA = 10
+    SHARE_GROUP_METADATA = 11
+    SHARE_GROUP_TARGET_ASSIGNMENT_METADATA = 12
+    SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER = 13
+    SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT = 14
+    SHARE_GROUP_STATE_PARTITION_METADATA = 15
+    CONSUMER_GROUP_REGULAR_EXPRESSION = 16
+    STREAMS_GROUP_METADATA = 17
+    STREAMS_GROUP_MEMBER_METADATA = 19
+    STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA = 20
+    STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER = 21
+    STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT = 22
+    STREAMS_GROUP_TOPOLOGY = 23
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitKey:
+    """Type 1 (and 0, which is read as 1)."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitValue:
+    """Written as version 4, or as version 1 when ``expire_timestamp_ms`` is given (leader epoch and topic id are then lost)."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_timestamp_ms: int = 0
+    expire_timestamp_ms: int = -1
+    topic_id: UUID = ZERO_UUID
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetadataKey:
+    """Type 2: a classic group."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberMetadata:
+    """One member inside a `GroupMetadataValue`."""
+
+    member_id: str
+    group_instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    rebalance_timeout_ms: int = -1
+    session_timeout_ms: int = 0
+    subscription: bytes = b""
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetadataValue:
+    """Written as version 3. ``current_state_timestamp_ms`` is -1 for none."""
+
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    current_state_timestamp_ms: int = -1
+    members: tuple[MemberMetadata, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupMetadataKey:
+    """Type 3: a consumer-protocol group."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupMetadataValue:
+    """The group epoch, and Kafka's hash over the subscribed topics (0 for none)."""
+
+    epoch: int
+    metadata_hash: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupPartitionMetadataKey:
+    """Type 4: only tombstones are written since Kafka 4.1; older values are kept as raw bytes."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupMemberMetadataKey:
+    """Type 5."""
+
+    group: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicProtocol:
+    """One protocol that a member of the classic protocol offers."""
+
+    name: str
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicMemberMetadata:
+    """What a classic member inside a consumer-protocol group needs besides."""
+
+    session_timeout_ms: int
+    supported_protocols: tuple[ClassicProtocol, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupMemberMetadataValue:
+    """A member's subscription. ``subscribed_topic_names`` are sorted; ``classic_member_metadata`` None for consumer-protocol members."""
+
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: tuple[str, ...] = ()
+    subscribed_topic_regex: str | None = None
+    rebalance_timeout_ms: int = -1
+    server_assignor: str | None = None
+    classic_member_metadata: ClassicMemberMetadata | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupTargetAssignmentMetadataKey:
+    """Type 6."""
+
+    group: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupTargetAssignmentMetadataValue:
+    """The assignment epoch, and when the target was computed (0: unknown)."""
+
+    assignment_epoch: int
+    assignment_timestamp_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupTargetAssignmentMemberKey:
+    """Type 7."""
+
+    group: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupTargetAssignmentMemberValue:
+    """What a member should own."""
+
+    topic_partitions: TopicPartitions = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupCurrentMemberAssignmentKey:
+    """Type 8."""
+
+    group: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AssignedTopicPartitions:
+    """Partitions of one topic with the epoch at which each was assigned (KIP-1251); empty epochs: a record of before 4.3."""
+
+    topic_id: UUID
+    partitions: tuple[int, ...]
+    assignment_epochs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupCurrentMemberAssignmentValue:
+    """What a member owns. ``state``: 0 STABLE, 1 UNREVOKED_PARTITIONS, 2 UNRELEASED_PARTITIONS."""
+
+    member_epoch: int
+    previous_member_epoch: int
+    state: int
+    assigned_partitions: tuple[AssignedTopicPartitions, ...] = ()
+    partitions_pending_revocation: tuple[AssignedTopicPartitions, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupRegularExpressionKey:
+    """Type 16."""
+
+    group: str
+    regular_expression: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroupRegularExpressionValue:
+    """The topics, sorted, that a regular expression stood for at ``timestamp_ms`` and metadata ``version``."""
+
+    topics: tuple[str, ...]
+    version: int
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class OpaqueKey:
+    """A key that kgctl carries but does not interpret: share and streams groups, types of newer brokers."""
+
+    record_type: int
+    raw: bytes
+    group: str | None = None
+
+
+RecordKey = (
+    OffsetCommitKey
+    | GroupMetadataKey
+    | ConsumerGroupMetadataKey
+    | ConsumerGroupPartitionMetadataKey
+    | ConsumerGroupMemberMetadataKey
+    | ConsumerGroupTargetAssignmentMetadataKey
+    | ConsumerGroupTargetAssignmentMemberKey
+    | ConsumerGroupCurrentMemberAssignmentKey
+    | ConsumerGroupRegularExpressionKey
+    | OpaqueKey
+)
+RecordValue = (
+    OffsetCommitValue
+    | GroupMetadataValue
+    | ConsumerGroupMetadataValue
+    | ConsumerGroupMemberMetadataValue
+    | ConsumerGroupTargetAssignmentMetadataValue
+    | ConsumerGroupTargetAssignmentMemberValue
+    | ConsumerGroupCurrentMemberAssignmentValue
+    | ConsumerGroupRegularExpressionValue
+    | bytes
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorRecord:
+    """A key with its value, or with None: a tombstone."""
+
+    key: RecordKey
+    value: RecordValue | None
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionMarker:
+    """The control record that ends a transaction on the coordinator's partition."""
+
+    producer_id: int
+    producer_epoch: int
+    committed: bool
+    coordinator_epoch: int = 0
