@@ -1,0 +1,179 @@
+"""The iteration order of Java's hash maps, for the places where Kafka's answers show it.
+
+Kafka's coordinator and assignors loop over ``HashMap`` and over their own ``TimelineHashMap``; which member becomes leader, which
+protocol wins a tie and in which order records are written follow from it. The maps here are ordinary dicts, fast as dicts,
+that also remember how large Java's table would be; Java's order is computed only when asked for. Plain iteration over them is
+insertion order: use `HashMap.java_order` or `TimelineHashMap.java_order` wherever the order can be seen.
+
+Java 17's rules. Buckets that Java turns into trees (8 or more keys in one bucket of a table of 64 or more) are not imitated.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from kgctl.model.partitions import TopicPartition
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+HashOf = Callable[[Any], int]
+
+_MASK32 = 0xFFFF_FFFF
+_MASK64 = 0xFFFF_FFFF_FFFF_FFFF
+_GOLDEN_GAMMA = 0x9E37_79B9_7F4A_7C15
+_DEFAULT_CAPACITY = 16
+
+
+def _signed(value: int) -> int:
+    value &= _MASK32
+    return value - 0x1_0000_0000 if value & 0x8000_0000 else value
+
+
+def string_hash(text: str) -> int:
+    """``String.hashCode``: over UTF-16 units, as a signed 32-bit number."""
+    units: Iterable[int] = text.encode("ascii") if text.isascii() else array("H", text.encode("utf-16-le", "surrogatepass"))
+    value = 0
+    for unit in units:
+        value = value * 31 + unit
+    return _signed(value)
+
+
+def uuid_hash(uuid: UUID) -> int:
+    """``Uuid.hashCode`` (and ``java.util.UUID``'s): both halves and then both words exclusive-ored."""
+    folded = (uuid.int >> 64) ^ (uuid.int & _MASK64)
+    return _signed((folded >> 32) ^ folded)
+
+
+def integer_hash(value: int) -> int:
+    """``Integer.hashCode``: the value."""
+    return value
+
+
+def topic_partition_hash(partition: TopicPartition) -> int:
+    """``org.apache.kafka.common.TopicPartition.hashCode``."""
+    return _signed(31 * (31 + partition.partition) + string_hash(partition.topic))
+
+
+def _power_of_two_at_least(size: int) -> int:
+    return 1 << max(size - 1, 0).bit_length()
+
+
+def grown_capacity(size: int, initial: int = _DEFAULT_CAPACITY) -> int:
+    """The table of a ``HashMap`` or ``HashSet`` to which ``size`` keys were put one by one."""
+    capacity = initial
+    while size > capacity * 3 // 4:
+        capacity *= 2
+    return capacity
+
+
+def copied_map_capacity(size: int) -> int:
+    """The table of ``new HashMap<>(map)`` for a map of ``size`` entries."""
+    return _power_of_two_at_least(int(size / 0.75) + 1) if size else _DEFAULT_CAPACITY
+
+
+def copied_set_capacity(size: int) -> int:
+    """The table of ``new HashSet<>(collection)`` for a collection of ``size`` elements."""
+    return _power_of_two_at_least(max(int(size / 0.75) + 1, _DEFAULT_CAPACITY))
+
+
+def bucket(key_hash: int, capacity: int) -> int:
+    """The bucket of a key with this hash in a ``HashMap`` of ``capacity`` buckets."""
+    key_hash &= _MASK32
+    return (key_hash ^ (key_hash >> 16)) & (capacity - 1)
+
+
+def hash_map_order(
+    keys: Iterable[K], *, capacity: int | None = None, hash_of: HashOf = string_hash, newest_first: bool = False
+) -> list[K]:
+    """Distinct ``keys``, given in the order of insertion, as a ``HashMap`` or ``HashSet`` iterates over them.
+
+    ``capacity`` None: the map grew from the default. ``newest_first``: the keys came in by ``computeIfAbsent``, ``compute`` or
+    ``merge``, which put a new key in front of its bucket, where ``put`` puts it at the end.
+    """
+    ordered = list(keys)
+    # put enlarges the table after the insertion that fills it, computeIfAbsent before the one after.
+    table = grown_capacity(len(ordered) - newest_first) if capacity is None else capacity
+    if newest_first:
+        ordered.reverse()
+    ordered.sort(key=lambda key: bucket(hash_of(key), table))
+    return ordered
+
+
+def _slot(key_hash: int, bits: int) -> int:
+    return ((key_hash * _GOLDEN_GAMMA) & _MASK64) >> (64 - bits)
+
+
+def timeline_hash_map_order(keys: Iterable[K], *, bits: int | None = None, hash_of: HashOf = string_hash) -> list[K]:
+    """Distinct ``keys``, given in the order of insertion, as a ``TimelineHashMap`` of 2^``bits`` slots iterates over them."""
+    ordered = list(keys)
+    table_bits = timeline_bits(len(ordered)) if bits is None else bits
+    ordered.reverse()
+    ordered.sort(key=lambda key: _slot(hash_of(key), table_bits))
+    return ordered
+
+
+def timeline_bits(size: int) -> int:
+    """The logarithm of the slots of a ``TimelineHashMap`` to which ``size`` keys were put one by one."""
+    bits = 1
+    while size * 3 > (4 << bits):
+        bits += 1
+    return bits
+
+
+def timeline_bits_expecting(size: int) -> int:
+    """The logarithm of the slots of a ``TimelineHashMap`` made with this expected size."""
+    return max((4 * size + 2) // 3 - 1, 1).bit_length()
+
+
+class HashMap(dict[K, V], Generic[K, V]):
+    """A dict that knows the order of a ``java.util.HashMap`` filled by ``put``: members of a classic group.
+
+    Set entries with ``map[key] = value`` only; ``update`` and ``setdefault`` go unnoticed. Removals never shrink the table.
+    """
+
+    def __init__(self, hash_of: HashOf = string_hash) -> None:
+        super().__init__()
+        self._hash_of = hash_of
+        self._capacity = _DEFAULT_CAPACITY
+
+    def __setitem__(self, key: K, value: V) -> None:
+        super().__setitem__(key, value)
+        if len(self) > self._capacity * 3 // 4:
+            self._capacity *= 2
+
+    def java_order(self) -> list[K]:
+        """The keys in Java's order."""
+        return hash_map_order(self, capacity=self._capacity, hash_of=self._hash_of)
+
+    def java_values(self) -> list[V]:
+        """The values in Java's order."""
+        return [self[key] for key in self.java_order()]
+
+
+class TimelineHashMap(dict[K, V], Generic[K, V]):
+    """A dict that knows the order of Kafka's ``TimelineHashMap``: groups, offsets, members of a consumer-protocol group.
+
+    Set entries with ``map[key] = value`` only; ``update`` and ``setdefault`` go unnoticed. Removals never shrink the table.
+    """
+
+    def __init__(self, expected_size: int = 0, hash_of: HashOf = string_hash) -> None:
+        super().__init__()
+        self._hash_of = hash_of
+        self._bits = timeline_bits_expecting(expected_size)
+
+    def __setitem__(self, key: K, value: V) -> None:
+        # Java doubles before every put, also when the key is there already.
+        if (len(self) + 1) * 3 > (4 << self._bits):
+            self._bits += 1
+        super().__setitem__(key, value)
+
+    def java_order(self) -> list[K]:
+        """The keys in Java's order."""
+        return timeline_hash_map_order(self, bits=self._bits, hash_of=self._hash_of)
+
+    def java_values(self) -> list[V]:
+        """The values in Java's order."""
+        return [self[key] for key in self.java_order()]
