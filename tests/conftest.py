@@ -1,0 +1,5 @@
+"""Registers the fixtures that several test folders share; each lives in a plugin module under tests/support."""
+
+from __future__ import annotations
+
+pytest_plugins = ["tests.support.kafka.fixtures"]

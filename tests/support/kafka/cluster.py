@@ -1,0 +1,47 @@
+"""Three brokers of Apache Kafka on loopback: coordinators and leaders are spread, and one can go away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.kafka.broker import KafkaBroker, class_data_archive
+from tests.support.kafka.config import THREE_BROKER_KEYS, NodePorts, broker_node
+from tests.support.kafka.data import wait_for_brokers, wait_until_coordinating
+
+
+class KafkaCluster:
+    """Node 1 is broker and controller, 2 and 3 are brokers; topics and the three offsets partitions have three replicas."""
+
+    def __init__(self, folder: Path) -> None:
+        first = KafkaBroker(folder / "1", overrides=THREE_BROKER_KEYS)
+        controller = first.ports.controller
+        others = [_follower(folder / str(node_id), node_id, controller) for node_id in (2, 3)]
+        self.brokers = [first, *others]
+
+    @property
+    def bootstrap(self) -> str:
+        """The three addresses."""
+        return ",".join(broker.bootstrap for broker in self.brokers)
+
+    def start(self) -> None:
+        """Starts all three at once and waits until they are registered and coordinate."""
+        archive = class_data_archive()
+        self.brokers[0].start(archive=archive)
+        for broker in self.brokers[1:]:
+            broker.launch(archive)
+        for broker in self.brokers:
+            broker.wait_for_port()
+        wait_for_brokers(self.bootstrap, len(self.brokers))
+        wait_until_coordinating(self.bootstrap)
+
+    def stop(self) -> None:
+        """Ends all three, the controller last."""
+        for broker in reversed(self.brokers):
+            broker.stop()
+
+
+def _follower(folder: Path, node_id: int, controller_port: int) -> KafkaBroker:
+    def config(log_dir: Path, ports: NodePorts) -> dict[str, str]:
+        return broker_node(log_dir, ports, node_id)
+
+    return KafkaBroker(folder, config=config, overrides=THREE_BROKER_KEYS, controller_port=controller_port, node_id=node_id)

@@ -1,0 +1,66 @@
+"""Apache Kafka from Maven Central, and what makes its start quick: a formatted folder and a class data archive, both kept."""
+
+from __future__ import annotations
+
+import functools
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.support import maven
+from tests.support.kafka.config import CLUSTER_ID, NodePorts, combined_node
+
+POM = Path(__file__).with_name("pom.xml")
+JVM = ("-Xmx256m", *maven.FAST_JVM, "-Xlog:disable")
+ARCHIVE_JVM = ("-Xshare:auto",)
+
+
+@functools.cache
+def kafka_class_path() -> str:
+    """The class path of Apache Kafka's broker and tools.
+
+    Raises:
+        MavenUnavailable: it cannot be had on this machine.
+    """
+    return maven.class_path(POM)
+
+
+def kafka_command(main_class: str, *arguments: str, jvm: Sequence[str] = JVM, archive: Path | None = None) -> list[str]:
+    """The command line of a class of Kafka; with ``archive`` its classes come ready made from there."""
+    extra = (*ARCHIVE_JVM, f"-XX:SharedArchiveFile={archive}") if archive and archive.exists() else ()
+    return maven.java_command(kafka_class_path(), main_class, *arguments, jvm=(*jvm, *extra))
+
+
+def cache_key(*parts: str) -> str:
+    """Depends on Kafka's jars, their times (an archive does) and the Java that runs them."""
+    jars = kafka_class_path()
+    times = [str(Path(jar).stat().st_mtime_ns) for jar in jars.split(os.pathsep)]
+    java = maven.find_java()
+    return maven.digest(jars, *times, str(java.resolve()), str(java.stat().st_size), *parts)
+
+
+def formatted_checkpoint(scram: Sequence[str] = ()) -> bytes:
+    """The ``bootstrap.checkpoint`` of a formatted log folder: feature levels and SCRAM users.
+
+    It suits any cluster id and node id, so the tool that writes it runs once for all tests to come.
+    """
+    key = f"checkpoint-{maven.digest(kafka_class_path(), *scram)}"
+    kept = maven.cache_folder() / key
+    with maven.cache_lock(key):
+        if not kept.exists():
+            maven.write_atomically(kept, _format(scram))
+    return kept.read_bytes()
+
+
+def _format(scram: Sequence[str]) -> bytes:
+    with tempfile.TemporaryDirectory() as work:
+        log_dir = Path(work) / "log"
+        config = combined_node(log_dir, NodePorts({"PLAINTEXT": 1}, 2))
+        properties = maven.write_properties(Path(work) / "server.properties", config)
+        users = [part for user in scram for part in ("-S", user)]
+        command = kafka_command("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", str(properties), *users)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+        assert done.returncode == 0, f"StorageTool:\n{done.stdout}{done.stderr}"
+        return (log_dir / "bootstrap.checkpoint").read_bytes()

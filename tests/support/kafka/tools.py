@@ -1,0 +1,42 @@
+"""The command-line tools that Apache Kafka ships, run as their scripts run them but without the shell."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+
+from tests.support.kafka.broker import class_data_archive
+from tests.support.kafka.install import JVM, kafka_command
+
+CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+GROUPS = "org.apache.kafka.tools.GroupsCommand"
+TOPICS = "org.apache.kafka.tools.TopicCommand"
+DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
+TOOL_TIMEOUT_S = 120
+
+
+def run_kafka_tool(main_class: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """Runs a tool of Kafka to its end; its exit code is the caller's to judge (most of them end with 0 whatever happened)."""
+    command = kafka_command(main_class, *arguments, jvm=JVM, archive=class_data_archive())
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=TOOL_TIMEOUT_S)
+
+
+def run_kcg(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    """``kafka-consumer-groups.sh`` with ``arguments`` (``--bootstrap-server`` among them)."""
+    return run_kafka_tool(CONSUMER_GROUPS, arguments)
+
+
+def kcg_rows(output: str) -> list[dict[str, str]]:
+    """The rows of a table that the tool printed, by the names of its header; ``-`` stays ``-``.
+
+    Only for tables without an empty cell and without a space in a cell (all but ``--state``'s coordinator column).
+    """
+    rows: list[dict[str, str]] = []
+    header: list[str] = []
+    for line in output.splitlines():
+        cells = line.split()
+        if cells[:1] in (["GROUP"], ["TOPIC"]):
+            header = cells
+        elif header and len(cells) == len(header):
+            rows.append(dict(zip(header, cells, strict=True)))
+    return rows

@@ -1,0 +1,184 @@
+"""Java for the tests: a class path from a pom of the suite, and small Java programs compiled against it.
+
+Everything is kept in the user's cache folder, keyed by what it was made from, so that a second run asks
+neither Maven nor the network.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import functools
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import platformdirs
+
+MINIMUM_JAVA = 17
+RESOLVE_TIMEOUT_S = 900
+COMPILE_TIMEOUT_S = 300
+DEPENDENCY_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1"
+
+# Small programs are over before a second compiler tier or a parallel collector pays for itself.
+FAST_JVM = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+class MavenUnavailable(Exception):  # noqa: N818 - a condition of the machine, not an error of the caller
+    """Java parts of the test suite cannot be had on this machine; the message says why in one line."""
+
+
+def cache_folder() -> Path:
+    """The folder that outlives a test run: class paths, compiled programs, class data archives."""
+    folder = platformdirs.user_cache_path("kgctl-tests")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@contextlib.contextmanager
+def cache_lock(name: str) -> Iterator[None]:
+    """Lets one process at a time make what ``name`` stands for; others wait and then find it made."""
+    with (cache_folder() / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def digest(*parts: str | bytes) -> str:
+    """A short key for a cache entry made from ``parts``."""
+    hashed = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        hashed.update(len(data).to_bytes(8, "big") + data)
+    return hashed.hexdigest()[:20]
+
+
+@functools.cache
+def find_java(program: str = "java") -> Path:
+    """``java`` or ``javac`` of version 17 or later, from JAVA_HOME or the PATH.
+
+    Raises:
+        MavenUnavailable: there is none, or it is older.
+    """
+    home = os.environ.get("JAVA_HOME")
+    candidates = [str(Path(home) / "bin" / program)] if home else []
+    for candidate in [*candidates, program]:
+        found = shutil.which(candidate)
+        if found and java_version(Path(found)) >= MINIMUM_JAVA:
+            return Path(found)
+    raise MavenUnavailable(f"no {program} of version {MINIMUM_JAVA} or later on this machine")
+
+
+@functools.cache
+def java_version(program: Path) -> int:
+    """The major version that ``program -version`` prints; 0 where it prints none."""
+    answer = subprocess.run([program, "-version"], capture_output=True, text=True, check=False)
+    found = re.search(r"(?:version \"|javac )(\d+)", answer.stdout + answer.stderr)
+    return int(found.group(1)) if found else 0
+
+
+def class_path(pom: Path) -> str:
+    """The jars that ``pom`` names and theirs, as one class path sorted by path (a class data archive needs one fixed order).
+
+    Raises:
+        MavenUnavailable: no Maven or Java here, or Maven Central cannot be reached.
+    """
+    return _class_path(pom.resolve(), pom.read_text())
+
+
+@functools.cache
+def _class_path(pom: Path, content: str) -> str:
+    find_java()
+    key = f"classpath-{digest(content)}"
+    kept = cache_folder() / f"{key}.txt"
+    with cache_lock(key):
+        if not _complete(kept):
+            _resolve(pom, kept)
+    return kept.read_text()
+
+
+def _complete(kept: Path) -> bool:
+    return kept.exists() and all(Path(jar).exists() for jar in kept.read_text().split(os.pathsep))
+
+
+_failures: dict[Path, str] = {}
+
+
+def _resolve(pom: Path, kept: Path) -> None:
+    if pom in _failures:
+        raise MavenUnavailable(_failures[pom])
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise MavenUnavailable("no Maven (mvn) on this machine")
+    with tempfile.TemporaryDirectory() as work:
+        output = Path(work) / "classpath"
+        command = [maven, "-B", "-q", "-f", str(pom), f"{DEPENDENCY_PLUGIN}:build-classpath", f"-Dmdep.outputFile={output}"]
+        problem = _run_maven(command, work)
+        if problem:
+            _failures[pom] = f"Maven Central cannot be reached for {pom.name} of {pom.parent.name}: {problem}"
+            raise MavenUnavailable(_failures[pom])
+        jars = sorted(output.read_text().strip().split(os.pathsep))
+    write_atomically(kept, os.pathsep.join(jars))
+
+
+def _run_maven(command: Sequence[str], work: str) -> str | None:
+    try:
+        done = subprocess.run(command, cwd=work, capture_output=True, text=True, check=False, timeout=RESOLVE_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return f"no answer within {RESOLVE_TIMEOUT_S} s"
+    if done.returncode == 0:
+        return None
+    errors = [line for line in done.stdout.splitlines() if line.startswith("[ERROR]")]
+    return errors[0].removeprefix("[ERROR] ") if errors else f"mvn ended with {done.returncode}"
+
+
+def compile_java(pom: Path, sources: Sequence[Path]) -> str:
+    """A class path with ``sources`` compiled in front of the jars of ``pom``.
+
+    Raises:
+        MavenUnavailable: as `class_path`, or there is no javac.
+        AssertionError: the sources do not compile; the compiler's words are in the message.
+    """
+    jars = class_path(pom)
+    javac = find_java("javac")
+    key = "classes-" + digest(
+        jars, str(java_version(javac)), *(part for path in sorted(sources) for part in (path.name, path.read_bytes()))
+    )
+    classes = cache_folder() / key
+    with cache_lock(key):
+        if not classes.exists():
+            _compile(javac, jars, sources, classes)
+    return f"{classes}{os.pathsep}{jars}"
+
+
+def _compile(javac: Path, jars: str, sources: Sequence[Path], classes: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=cache_folder()) as work:
+        output = Path(work) / "classes"
+        command = [str(javac), "-nowarn", "-proc:none", "-encoding", "UTF-8", "-d", str(output), "-cp", jars, *map(str, sources)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=COMPILE_TIMEOUT_S)
+        assert done.returncode == 0, f"javac:\n{done.stdout}{done.stderr}"
+        output.rename(classes)
+
+
+def java_command(classes: str, main_class: str, *arguments: str, jvm: Sequence[str] = FAST_JVM) -> list[str]:
+    """The command line that runs ``main_class`` with the class path ``classes``."""
+    return [str(find_java()), *jvm, "-cp", classes, main_class, *arguments]
+
+
+def write_atomically(path: Path, content: str | bytes) -> None:
+    """Writes ``path`` so that another process sees the old content or the new, never a part."""
+    data = content.encode() if isinstance(content, str) else content
+    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+    Path(temporary).replace(path)
+
+
+def write_properties(path: Path, properties: Mapping[str, str]) -> Path:
+    """Writes a Java properties file; values are one line each."""
+    path.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
+    return path
