@@ -1,0 +1,62 @@
+"""Length-prefixed frames: the int32 before each message on a Kafka connection. Sans-IO."""
+
+from __future__ import annotations
+
+import struct
+
+from kgctl.serde.errors import FrameTooLarge, MalformedFrame
+
+DEFAULT_MAX_FRAME_BYTES = 104_857_600
+"""``socket.request.max.bytes``."""
+
+_LENGTH = struct.Struct(">i")
+
+
+def frame(payload: bytes) -> bytes:
+    """The payload behind its length."""
+    return _LENGTH.pack(len(payload)) + payload
+
+
+class FrameReader:
+    """Cuts a stream of bytes into frames, however it arrives.
+
+    A frame of zero bytes is a frame; what is in it is the next layer's question. After an error the reader is of no more use:
+    where the next frame begins cannot be known.
+    """
+
+    def __init__(self, max_frame_bytes: int = DEFAULT_MAX_FRAME_BYTES) -> None:
+        self._max_frame_bytes = max_frame_bytes
+        self._buffer = bytearray()
+
+    @property
+    def pending_bytes(self) -> int:
+        """How many bytes of an incomplete frame have arrived, its length prefix included."""
+        return len(self._buffer)
+
+    def receive(self, data: bytes) -> list[bytes]:
+        """Take what arrived; give back the frames it completes, in order.
+
+        Raises FrameTooLarge as soon as a length above the limit is seen, before its bytes are kept, and MalformedFrame for a
+        negative length.
+        """
+        self._buffer += data
+        frames: list[bytes] = []
+        position = 0
+        while (end := self._end_of_frame(position)) is not None:
+            frames.append(bytes(memoryview(self._buffer)[position + 4 : end]))
+            position = end
+        if position:
+            del self._buffer[:position]
+        return frames
+
+    def _end_of_frame(self, position: int) -> int | None:
+        """Where the frame that begins at ``position`` ends, or None when it is not all there."""
+        if len(self._buffer) - position < _LENGTH.size:
+            return None
+        (length,) = _LENGTH.unpack_from(self._buffer, position)
+        if length < 0:
+            raise MalformedFrame(f"a frame of {length} bytes")
+        if length > self._max_frame_bytes:
+            raise FrameTooLarge(f"a frame of {length} bytes, the limit is {self._max_frame_bytes}")
+        end = position + _LENGTH.size + int(length)
+        return end if end <= len(self._buffer) else None

@@ -1,0 +1,259 @@
+"""Checks bytes against their schema before kio reads them.
+
+kio 0.6.5 reserves memory by the array length that the bytes claim, and a forged length ends the whole process, beyond any
+exception handler. So no byte of a peer reaches kio before this guard has walked it: each array fits into what is left, each
+string and each tagged field as well. Kafka's rule for tagged fields that the schema does not know is to ignore them, which kio
+cannot; the guard cuts them out. Two values that kio refuses and Kafka does not are replaced: error codes of newer brokers (they
+become UNKNOWN_SERVER_ERROR, as in Kafka's own clients) and times beyond the range of a timedelta (the largest that it has).
+
+`guarded` is what callers use. The walk is compiled, once a schema, into closures of ``(buffer, position) -> position``; they
+stop with `_NeedsRewrite` at the first thing to change, and only then `kgctl.serde.rewrite` copies the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.serde.errors import MalformedMessage
+from kgctl.serde.schemas import FIXED_SIZES, EntityPlan, FieldPlan
+
+Walker = Callable[[bytes, int], int]
+
+MAX_TIMEDELTA_MS = 86_399_999_999_999_999
+KNOWN_ERROR_CODES = frozenset(code.value.to_bytes(2, "big", signed=True) for code in ErrorCode)
+
+
+class _NeedsRewrite(Exception):  # noqa: N818 - a signal between two functions of this module, never an error
+    """The message is well formed so far, but holds something that kio cannot read."""
+
+
+def guarded(plan: EntityPlan, buffer: bytes, position: int = 0) -> tuple[bytes, int]:
+    """Bytes that kio can read safely, and where in them the message begins.
+
+    Usually these are the arguments themselves. Bytes after the end of the message are left alone. Raises MalformedMessage.
+    """
+    try:
+        end = entity_walker(plan)(buffer, position)
+    except _NeedsRewrite:
+        from kgctl.serde.rewrite import rewritten
+
+        return rewritten(plan, buffer, position), 0
+    except IndexError:
+        raise MalformedMessage(f"{plan.type.__name__}: the message ends too early") from None
+    if end > len(buffer):
+        raise MalformedMessage(f"{plan.type.__name__}: the message ends too early")
+    return buffer, position
+
+
+def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
+    """An unsigned varint of at most five bytes, and where it ends."""
+    value = shift = 0
+    while True:
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+        if shift > 28:
+            raise MalformedMessage("a varint of more than five bytes")
+
+
+@cache
+def entity_walker(plan: EntityPlan) -> Walker:
+    """The walk over a structure."""
+    steps = _merged(tuple(field_step(field, flexible=plan.flexible) for field in plan.fields))
+    if plan.flexible:
+        steps = (*steps, _tags_walker(plan))
+    if len(steps) == 1:
+        return _as_walker(steps[0])
+    walkers = tuple(_as_walker(step) for step in steps)
+
+    def walk(buffer: bytes, position: int) -> int:
+        for walker in walkers:
+            position = walker(buffer, position)
+        return position
+
+    return walk
+
+
+Step = Walker | int
+"""A walker, or a number of bytes to skip whatever is in them."""
+
+
+def _merged(steps: tuple[Step, ...]) -> tuple[Step, ...]:
+    merged: list[Step] = []
+    for step in steps:
+        last = merged[-1] if merged else None
+        if isinstance(step, int) and isinstance(last, int):
+            merged[-1] = last + step
+        else:
+            merged.append(step)
+    return tuple(merged)
+
+
+def _as_walker(step: Step) -> Walker:
+    if not isinstance(step, int):
+        return step
+    size = step
+    return lambda _, position: position + size
+
+
+def field_step(field: FieldPlan, *, flexible: bool) -> Step:
+    """The step over one field, its tag aside."""
+    if field.is_array:
+        return _array_walker(field, flexible=flexible)
+    return _value_step(field, flexible=flexible, nullable=field.nullable)
+
+
+def field_walker(field: FieldPlan, *, flexible: bool) -> Walker:
+    """The walk over one field, its tag aside."""
+    return _as_walker(field_step(field, flexible=flexible))
+
+
+def _value_step(field: FieldPlan, *, flexible: bool, nullable: bool) -> Step:
+    if field.entity is not None:
+        walker = entity_walker(field.entity)
+        return _nullable_entity_walker(walker) if nullable else walker
+    if field.kafka_type == "error_code":
+        return _walk_error_code
+    if field.kafka_type == "timedelta_i64":
+        return _walk_long_time
+    if field.kafka_type in FIXED_SIZES:
+        return FIXED_SIZES[field.kafka_type]
+    if flexible:
+        return _compact_walker(nullable=nullable)
+    return _legacy_walker(2 if field.kafka_type == "string" else 4, nullable=nullable)
+
+
+def _walk_error_code(buffer: bytes, position: int) -> int:
+    if buffer[position : position + 2] not in KNOWN_ERROR_CODES:
+        raise _NeedsRewrite if position + 2 <= len(buffer) else IndexError
+    return position + 2
+
+
+def _walk_long_time(buffer: bytes, position: int) -> int:
+    if abs(int.from_bytes(buffer[position : position + 8], "big", signed=True)) > MAX_TIMEDELTA_MS:
+        raise _NeedsRewrite
+    return position + 8
+
+
+def _nullable_entity_walker(walker: Walker) -> Walker:
+    def walk(buffer: bytes, position: int) -> int:
+        # any negative marker means null; kio takes 1 and -1 alone
+        marker = buffer[position]
+        if marker == 0xFF:
+            return position + 1
+        if marker != 1:
+            raise MalformedMessage(f"a nullable structure marked {marker}")
+        return walker(buffer, position + 1)
+
+    return walk
+
+
+def _compact_walker(*, nullable: bool) -> Walker:
+    def walk(buffer: bytes, position: int) -> int:
+        length = buffer[position]
+        position += 1
+        if length >= 0x80:
+            length, position = read_varint(buffer, position - 1)
+        if length == 0:
+            if not nullable:
+                raise MalformedMessage("null where a value must be")
+            return position
+        position += length - 1
+        if position > len(buffer):
+            raise MalformedMessage(f"a value of {length - 1} bytes where {len(buffer) - position + length - 1} are left")
+        return position
+
+    return walk
+
+
+def _legacy_walker(size: int, *, nullable: bool) -> Walker:
+    def walk(buffer: bytes, position: int) -> int:
+        prefix = buffer[position : position + size]
+        position += size
+        if len(prefix) < size:
+            raise IndexError
+        length = int.from_bytes(prefix, "big", signed=True)
+        if length < 0:
+            if length != -1 or not nullable:
+                raise MalformedMessage(f"a value of {length} bytes")
+            return position
+        position += length
+        if position > len(buffer):
+            raise MalformedMessage(f"a value of {length} bytes where {len(buffer) - position + length} are left")
+        return position
+
+    return walk
+
+
+def array_length(buffer: bytes, position: int, *, flexible: bool) -> tuple[int, int]:
+    """How many elements an array says it has (-1: null), and where they begin."""
+    if flexible:
+        length, position = read_varint(buffer, position)
+        return length - 1, position
+    if position + 4 > len(buffer):
+        raise IndexError
+    return int.from_bytes(buffer[position : position + 4], "big", signed=True), position + 4
+
+
+def _array_walker(field: FieldPlan, *, flexible: bool) -> Walker:
+    element = _value_step(field, flexible=flexible, nullable=False)
+    min_size = max(1, _element_min_size(field, flexible=flexible))
+    nullable = field.nullable
+
+    def walk(buffer: bytes, position: int) -> int:
+        count, position = array_length(buffer, position, flexible=flexible)
+        if count < 0:
+            if count != -1 or not nullable:
+                raise MalformedMessage(f"an array of {count} elements")
+            return position
+        if count * min_size > len(buffer) - position:
+            raise MalformedMessage(f"an array of {count} elements in {len(buffer) - position} bytes")
+        if isinstance(element, int):
+            return position + count * element
+        for _ in range(count):
+            position = element(buffer, position)
+        return position
+
+    return walk
+
+
+def _element_min_size(field: FieldPlan, *, flexible: bool) -> int:
+    if field.entity is not None:
+        return field.entity.min_size()
+    if field.kafka_type in FIXED_SIZES:
+        return FIXED_SIZES[field.kafka_type]
+    if flexible:
+        return 1
+    return 2 if field.kafka_type == "string" else 4
+
+
+def _tags_walker(plan: EntityPlan) -> Walker:
+    walkers: dict[int | None, Any] = {field.tag: field_walker(field, flexible=True) for field in plan.tagged}
+
+    def walk(buffer: bytes, position: int) -> int:
+        count = buffer[position]
+        position += 1
+        if count == 0:
+            return position
+        if count >= 0x80:
+            count, position = read_varint(buffer, position - 1)
+        for _ in range(count):
+            tag, position = read_varint(buffer, position)
+            size, position = read_varint(buffer, position)
+            if size > len(buffer) - position:
+                raise MalformedMessage(f"a tagged field of {size} bytes where {len(buffer) - position} are left")
+            walker = walkers.get(tag)
+            if walker is None:
+                raise _NeedsRewrite
+            if walker(buffer, position) != position + size:
+                raise MalformedMessage(f"tagged field {tag} is not {size} bytes long")
+            position += size
+        return position
+
+    return walk

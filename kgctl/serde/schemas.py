@@ -1,0 +1,157 @@
+"""kio's message classes as plans: which field, of which type, in which order, for one API, version and direction.
+
+kio describes each version of each message by a frozen dataclass whose fields carry the Kafka type. The guard and the encoder both
+work from the plans made here, so a field has one description. Everything is loaded at first use and
+kept, so a plan is equal to itself alone and cheap as a key.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from kgctl.serde.errors import UnsupportedVersion
+
+Direction = Literal["request", "response"]
+
+FIXED_SIZES = {
+    "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "error_code": 2, "int32": 4, "uint32": 4, "timedelta_i32": 4,
+    "int64": 8, "uint64": 8, "float64": 8, "timedelta_i64": 8, "datetime_i64": 8, "uuid": 16,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FieldPlan:
+    """One field. ``entity`` is set for structures; ``nullable`` speaks of the array where the field is one."""
+
+    name: str
+    kafka_type: str
+    is_array: bool
+    nullable: bool
+    tag: int | None
+    default: Any
+    entity: EntityPlan | None = None
+
+    @property
+    def fixed_size(self) -> int | None:
+        """Its bytes on the wire, where that never varies."""
+        return None if self.is_array or self.entity is not None else FIXED_SIZES.get(self.kafka_type)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EntityPlan:
+    """One structure: its plain fields in wire order and its tagged ones by ascending tag."""
+
+    type: type[Any]
+    flexible: bool
+    fields: tuple[FieldPlan, ...]
+    tagged: tuple[FieldPlan, ...]
+
+    def min_size(self) -> int:
+        """The fewest bytes that it can take."""
+        size = sum(_min_field_size(field, flexible=self.flexible) for field in self.fields)
+        return size + (1 if self.flexible else 0)
+
+
+@cache
+def load_schema(api_key: int, version: int, direction: Direction) -> Any:
+    """kio's class for this message; raises UnsupportedVersion where there is none."""
+    from kio.index import KioIndexError, load_request_schema, load_response_schema
+
+    from kgctl.serde.list_offsets_v0 import SCHEMAS
+
+    extra = SCHEMAS.get((api_key, version, direction))
+    if extra is not None:
+        return extra
+    try:
+        load = load_request_schema if direction == "request" else load_response_schema
+        return load(api_key, version)
+    except KioIndexError:
+        raise UnsupportedVersion(api_key, version) from None
+
+
+@cache
+def load_plan(api_key: int, version: int, direction: Direction) -> EntityPlan:
+    """The plan of this message; raises UnsupportedVersion where there is none."""
+    return entity_plan(load_schema(api_key, version, direction))
+
+
+@cache
+def header_is_flexible(api_key: int, version: int, direction: Direction) -> bool:
+    """Whether the message's header ends with tagged fields; ApiVersions' response never does."""
+    return bool(load_schema(api_key, version, direction).__header_schema__.__flexible__)
+
+
+@cache
+def entity_plan(schema: Any) -> EntityPlan:
+    """The plan of one of kio's classes."""
+    plans = [_field_plan(field) for field in dataclasses.fields(schema)]
+    return EntityPlan(
+        type=schema,
+        flexible=schema.__flexible__,
+        fields=tuple(plan for plan in plans if plan.tag is None),
+        tagged=tuple(sorted((plan for plan in plans if plan.tag is not None), key=lambda plan: plan.tag or 0)),
+    )
+
+
+def _field_plan(field: dataclasses.Field[Any]) -> FieldPlan:
+    inner, nullable = _without_none(field.type)
+    is_array = typing.get_origin(inner) is tuple
+    if is_array:
+        inner = typing.get_args(inner)[0]
+    is_structure = dataclasses.is_dataclass(inner)
+    entity = entity_plan(inner) if is_structure else None
+    kafka_type = "entity" if entity is not None else field.metadata["kafka_type"]
+    plan = FieldPlan(
+        name=field.name,
+        kafka_type=kafka_type,
+        is_array=is_array,
+        # a uuid of zeros is None in kio, on the wire it is 16 bytes all the same
+        nullable=nullable and not (kafka_type == "uuid" and not is_array),
+        tag=field.metadata.get("tag"),
+        default=None,
+        entity=entity,
+    )
+    return dataclasses.replace(plan, default=_default(field, plan))
+
+
+def _without_none(annotation: Any) -> tuple[Any, bool]:
+    if typing.get_origin(annotation) not in (types.UnionType, typing.Union):
+        return annotation, False
+    (inner,) = (arg for arg in typing.get_args(annotation) if arg is not types.NoneType)
+    return inner, True
+
+
+def _default(field: dataclasses.Field[Any], plan: FieldPlan) -> Any:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    if plan.is_array:
+        return ()
+    if plan.entity is not None:
+        return {}
+    return empty_value(plan.kafka_type)
+
+
+def empty_value(kafka_type: str) -> Any:
+    """Kafka's default of a type: zero, false, the empty string or no bytes."""
+    if kafka_type == "string":
+        return ""
+    if kafka_type in ("bytes", "records"):
+        return b""
+    return False if kafka_type == "bool" else 0
+
+
+def _min_field_size(field: FieldPlan, *, flexible: bool) -> int:
+    if field.is_array:
+        return 1 if flexible else 4
+    if field.entity is not None:
+        return 1 if field.nullable else field.entity.min_size()
+    if field.fixed_size is not None:
+        return field.fixed_size
+    if flexible:
+        return 1
+    return 2 if field.kafka_type == "string" else 4
