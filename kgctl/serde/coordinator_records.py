@@ -12,7 +12,6 @@ Kafka: ``GroupCoordinatorRecordSerde``, ``GroupCoordinatorRecordHelpers``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from struct import Struct
 from struct import error as struct_error
 from typing import Any, cast
@@ -108,9 +107,10 @@ def encode_value(key: RecordKey, value: RecordValue | None) -> bytes | None:
         return value
     if isinstance(value, OffsetCommitValue) and value.expire_timestamp_ms == _NO_EXPIRE_TIMESTAMP:
         return _encode_offset_commit_value(value)
-    version = 1 if isinstance(value, OffsetCommitValue) else VALUES[_class(key)].written
+    record_type = TYPE_OF_KEY[type(key)]
+    version = 1 if isinstance(value, OffsetCommitValue) else VALUES[record_type].written
     out = bytearray(_INT16.pack(version))
-    _structure(value_structure(_class(key), version)).write(out, value)
+    _structure(value_structure(record_type, version)).write(out, value)
     return bytes(out)
 
 
@@ -125,7 +125,7 @@ def decode_value(key: RecordKey, data: bytes | None) -> RecordValue | None:
         return _decode_offset_commit_value(data)
     reader = Reader(data)
     version: int = _INT16.unpack(reader.take(2))[0]
-    structure = value_structure(_class(key), version)
+    structure = value_structure(TYPE_OF_KEY[type(key)], version)
     if structure is None:
         raise UnknownValueVersionError(f"version {version} of {type(key).__name__.removesuffix('Key')}Value")
     return cast("RecordValue", structure.read(reader))
@@ -186,7 +186,7 @@ def _decode_offset_commit_value(data: bytes) -> OffsetCommitValue:
     tags_at = 15 + data[14] - 1 + 8 if len(data) > 14 else 0
     rest = data[tags_at:]
     if tags_at < 23 or data[14] > 0x7F or not (rest == _NO_TAGS or (rest[:3] == _TOPIC_ID_TAG and len(rest) == 19)):
-        return cast("OffsetCommitValue", _structure(value_structure(OffsetCommitKey, 4)).read(Reader(data, 2)))
+        return cast("OffsetCommitValue", _structure(value_structure(RecordType.OFFSET_COMMIT, 4)).read(Reader(data, 2)))
     _, offset, leader_epoch = _VALUE_HEAD.unpack_from(data)
     topic_id = ZERO_UUID if len(rest) == 1 else uuid_from_bytes(rest[3:])
     try:
@@ -201,10 +201,6 @@ def _plain_string(reader: Reader) -> str:
         return reader.take(_INT16.unpack(reader.take(2))[0]).decode()
     except UnicodeDecodeError as error:
         raise RecordDecodeError(f"a string that is not UTF-8: {error}") from None
-
-
-def _class(key: object) -> Hashable:
-    return type(key)
 
 
 def _structure(found: Any) -> Any:

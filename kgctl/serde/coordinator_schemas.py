@@ -7,7 +7,7 @@ Kafka: group-coordinator/src/main/resources/common/message/*.json.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -125,23 +125,25 @@ _CONSUMER_MEMBER_FIELDS = (
     Field("classic_member_metadata", nullable(_classic_member_metadata), tag=0, default=model.ClassicMemberMetadata(0)),
 )
 
-VALUES: Mapping[Hashable, ValueSchema] = {
-    model.OffsetCommitKey: ValueSchema(model.OffsetCommitValue, OFFSET_COMMIT_FIELDS, newest=4, written=4, flexible_since=4),
-    model.GroupMetadataKey: ValueSchema(model.GroupMetadataValue, _GROUP_METADATA_FIELDS, newest=4, written=3, flexible_since=4),
-    model.ConsumerGroupMetadataKey: ValueSchema(
+VALUES: Mapping[int, ValueSchema] = {
+    RecordType.OFFSET_COMMIT: ValueSchema(model.OffsetCommitValue, OFFSET_COMMIT_FIELDS, newest=4, written=4, flexible_since=4),
+    RecordType.GROUP_METADATA: ValueSchema(
+        model.GroupMetadataValue, _GROUP_METADATA_FIELDS, newest=4, written=3, flexible_since=4
+    ),
+    RecordType.CONSUMER_GROUP_METADATA: ValueSchema(
         model.ConsumerGroupMetadataValue,
         (Field("epoch", INT32), Field("metadata_hash", INT64, tag=0, default=0)),
     ),
-    model.ConsumerGroupMemberMetadataKey: ValueSchema(model.ConsumerGroupMemberMetadataValue, _CONSUMER_MEMBER_FIELDS),
-    model.ConsumerGroupTargetAssignmentMetadataKey: ValueSchema(
+    RecordType.CONSUMER_GROUP_MEMBER_METADATA: ValueSchema(model.ConsumerGroupMemberMetadataValue, _CONSUMER_MEMBER_FIELDS),
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: ValueSchema(
         model.ConsumerGroupTargetAssignmentMetadataValue,
         (Field("assignment_epoch", INT32), Field("assignment_timestamp_ms", INT64, tag=0, default=0)),
     ),
-    model.ConsumerGroupTargetAssignmentMemberKey: ValueSchema(
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER: ValueSchema(
         model.ConsumerGroupTargetAssignmentMemberValue,
         (Field("topic_partitions", array(_topic_partitions)),),
     ),
-    model.ConsumerGroupCurrentMemberAssignmentKey: ValueSchema(
+    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: ValueSchema(
         model.ConsumerGroupCurrentMemberAssignmentValue,
         (
             Field("member_epoch", INT32),
@@ -151,7 +153,7 @@ VALUES: Mapping[Hashable, ValueSchema] = {
             Field("partitions_pending_revocation", array(_assigned_topic_partitions)),
         ),
     ),
-    model.ConsumerGroupRegularExpressionKey: ValueSchema(
+    RecordType.CONSUMER_GROUP_REGULAR_EXPRESSION: ValueSchema(
         model.ConsumerGroupRegularExpressionValue,
         (Field("topics", array(string)), Field("version", INT64), Field("timestamp_ms", INT64)),
     ),
@@ -198,9 +200,9 @@ def key_structure(record_type: int) -> Structure | None:
 
 
 @cache
-def value_structure(key_class: Hashable, version: int) -> Structure | None:
+def value_structure(record_type: int, version: int) -> Structure | None:
     """The codec of a value in this version, after the version itself; None where there is no such version."""
-    schema = VALUES[key_class]
+    schema = VALUES[record_type]
     if not 0 <= version <= schema.newest:
         return None
     return Structure(schema.build, schema.fields, Layout(version, flexible=version >= schema.flexible_since))

@@ -459,7 +459,7 @@ def test_every_record_comes_back(record: CoordinatorRecord) -> None:
 @given(st.builds(OffsetCommitKey, texts, texts, int32s), commits)
 def test_the_fast_path_of_offset_commits_says_what_the_table_says(key: OffsetCommitKey, value: OffsetCommitValue) -> None:
     key_out, value_out = bytearray(b"\x00\x01"), bytearray(b"\x00\x04")
-    key_table, value_table = key_structure(1), value_structure(OffsetCommitKey, 4)
+    key_table, value_table = key_structure(1), value_structure(1, 4)
     assert key_table is not None
     assert value_table is not None
     key_table.write(key_out, key)
