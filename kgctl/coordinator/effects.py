@@ -20,12 +20,14 @@ class Reply:
 class AppendRecord:
     """Append this to the log. It is applied to the core's own state already (through ``replay``): do not replay it again.
 
-    ``producer_id`` is set on transactional offsets, which stay pending until the `TransactionMarker`.
+    ``producer_id`` is set on transactional offsets, which stay pending until the `TransactionMarker`. ``member_id`` names the member
+    that committed an offset, where there is one: the record itself does not hold it, the audit log does.
     """
 
     record: CoordinatorRecord | TransactionMarker
     producer_id: int | None = None
     producer_epoch: int = 0
+    member_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
