@@ -32,7 +32,7 @@ class KafkaCluster:
         for broker in self.brokers:
             broker.wait_for_port()
         wait_for_brokers(self.bootstrap, len(self.brokers))
-        wait_until_coordinating(self.bootstrap)
+        wait_until_coordinating(self.bootstrap, partitions=3)
 
     def stop(self) -> None:
         """Ends all three, the controller last."""

@@ -28,6 +28,7 @@ TEST_KEYS: Mapping[str, str] = {
     "background.threads": "2",
     "log.cleaner.dedupe.buffer.size": "1048577",  # the smallest that starts
     "broker.heartbeat.interval.ms": "100",
+    "broker.session.timeout.ms": "3000",  # how long a killed node is kept from coming back
     "controller.quorum.append.linger.ms": "0",
     "controller.quorum.election.timeout.ms": "100",
     "controller.quorum.election.backoff.max.ms": "50",

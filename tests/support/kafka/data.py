@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 TIMEOUT_S = 30
@@ -43,19 +43,35 @@ def result_of(futures: Mapping[_Key, Future[_T]]) -> _T:
     return future.result(TIMEOUT_S)
 
 
-def wait_until_coordinating(bootstrap: str) -> None:
-    """Returns once the cluster answers for a group (that has nothing and stays away): its offsets topic is there and loaded."""
-    admin = admin_client(bootstrap)
+def wait_until_coordinating(bootstrap: str, partitions: int = 1) -> None:
+    """Returns once the offsets topic is there and each of its ``partitions`` is loaded; leaves no group behind.
+
+    A consumer asks: librdkafka 2.16's admin client ends the whole process by SIGSEGV (its OffsetFetch handler wants a consumer
+    group handle that it has not) where a coordinator answers that it is none, as one of a new cluster does.
+    """
+    for number in range(partitions):  # the names' Java hashes are consecutive, so each partition has one
+        _wait_until_coordinating(bootstrap, f"nobody-{number}")
+
+
+def _wait_until_coordinating(bootstrap: str, group: str) -> None:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "reconnect.backoff.ms": 1})
     deadline = time.monotonic() + TIMEOUT_S
-    while True:
-        try:
-            result_of(admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("nobody")], request_timeout=TIMEOUT_S))
-        except KafkaException as error:
-            if error.args[0].code() not in _NOT_YET or time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
-        else:
-            return
+    try:
+        while not _answers_for_group(consumer):
+            assert time.monotonic() < deadline, f"no coordinator after {TIMEOUT_S} s"
+            time.sleep(0.02)
+    finally:
+        consumer.close()
+
+
+def _answers_for_group(consumer: Consumer) -> bool:
+    try:
+        consumer.committed([TopicPartition("nothing", 0)], timeout=TIMEOUT_S)
+    except KafkaException as error:
+        if error.args[0].code() not in _NOT_YET:
+            raise
+        return False
+    return True
 
 
 def wait_for_brokers(bootstrap: str, count: int) -> None:
@@ -85,7 +101,8 @@ def _has_leaders(admin: AdminClient, topic: str, partitions: int) -> bool:
 
 def delete_topic(bootstrap: str, topic: str) -> None:
     """Deletes ``topic``."""
-    result_of(admin_client(bootstrap).delete_topics([topic], request_timeout=TIMEOUT_S))
+    admin = admin_client(bootstrap)  # kept in a name: futures of a client that is gone never end
+    result_of(admin.delete_topics([topic], request_timeout=TIMEOUT_S))
 
 
 def produce(bootstrap: str, topic: str, counts: Mapping[int, int], *, timestamp_ms: int | None = None, step_ms: int = 0) -> None:
@@ -128,6 +145,6 @@ def commit(bootstrap: str, group: str, offsets: Mapping[tuple[str, int], int], *
 
 def committed(bootstrap: str, group: str) -> dict[tuple[str, int], int]:
     """The committed offsets of ``group`` as confluent-kafka reads them."""
-    asked = [ConsumerGroupTopicPartitions(group)]
-    answer = result_of(admin_client(bootstrap).list_consumer_group_offsets(asked, request_timeout=TIMEOUT_S))
+    admin = admin_client(bootstrap)
+    answer = result_of(admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)], request_timeout=TIMEOUT_S))
     return {(row.topic, row.partition): row.offset for row in answer.topic_partitions}

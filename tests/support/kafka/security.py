@@ -117,7 +117,8 @@ class SecureKafkaBroker(KafkaBroker):
     def allow(self, user: str, resource: ResourceType, name: str, operations: Sequence[AclOperation]) -> None:
         """Lets ``user`` do ``operations`` on one resource by its exact name."""
         rules = [_rule(user, resource, name, operation) for operation in operations]
-        for future in admin_client(self.bootstrap).create_acls(rules, request_timeout=TIMEOUT_S).values():
+        admin = admin_client(self.bootstrap)
+        for future in admin.create_acls(rules, request_timeout=TIMEOUT_S).values():
             future.result(TIMEOUT_S)
 
 
