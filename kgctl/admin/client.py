@@ -1,4 +1,4 @@
-"""What kgctl can do to the groups of a cluster, whatever stands behind it: a live cluster or an embedded coordinator's data folder.
+"""What kgctl can do to the groups of a cluster, whatever stands behind it: a live cluster or an embedded data folder.
 
 Every method takes several things and answers for each: a failure of one is an error beside its name (`GroupResults`), never an
 exception that hides the rest. Exceptions (`kgctl.errors`) mean that nothing could be learnt at all: unreachable, timed out, not
@@ -24,9 +24,7 @@ class GroupAdmin(Protocol):
     `kgctl.errors.TimedOutError` is raised, or the rows that were not answered carry REQUEST_TIMED_OUT.
     """
 
-    def list_groups(
-        self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()
-    ) -> GroupResults[GroupListing]:
+    def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         """All groups of every type, sorted by id. A broker that does not answer is an error beside the rest (`unreachable`)."""
         ...
 
@@ -44,9 +42,7 @@ class GroupAdmin(Protocol):
         """Log start and log end offset of each partition, in records; each partition is asked once."""
         ...
 
-    def list_offsets_at(
-        self, partitions: Sequence[TopicPartition], timestamp_ms: int
-    ) -> PartitionResults[int | None]:
+    def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         """The first offset whose record's timestamp is at or after ``timestamp_ms``; None where there is no such record."""
         ...
 
@@ -54,15 +50,11 @@ class GroupAdmin(Protocol):
         """Topic -> number of partitions; None asks for all. Topics that do not exist are left out."""
         ...
 
-    def alter_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> PartitionResults[None]:
-        """Commit these offsets for a group without members; creates the group where there is none (the caller guards against that)."""
+    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
+        """Commit these offsets for a group without members; creates the group where there is none (callers guard against it)."""
         ...
 
-    def delete_offsets(
-        self, group_id: str, partitions: Sequence[TopicPartition]
-    ) -> PartitionResults[None]:
+    def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
         """Delete committed offsets. GROUP_SUBSCRIBED_TO_TOPIC where a member still reads the topic."""
         ...
 
@@ -87,6 +79,4 @@ class GroupAdmin(Protocol):
 
     def __enter__(self) -> Self: ...
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None: ...
+    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None: ...

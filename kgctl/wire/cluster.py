@@ -1,0 +1,130 @@
+"""The brokers of a cluster: found through the bootstrap servers, connected once each, asked in parallel."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from kgctl.errors import KgctlError, TimedOutError, UnreachableError
+from kgctl.model.groups import Node
+from kgctl.wire.apis import METADATA
+from kgctl.wire.connection import Connection
+from kgctl.wire.deadline import Deadline
+from kgctl.wire.handshake import open_connection
+from kgctl.wire.settings import Address, WireSettings
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicLayout:
+    """A topic's partitions and who leads each; -1 where nobody does. ``error_code`` is Kafka's, 0 for none."""
+
+    error_code: int
+    leaders: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterLayout:
+    """Metadata's answer: the brokers by id, and the topics that were asked for."""
+
+    nodes: Mapping[int, Node]
+    topics: Mapping[str, TopicLayout] = field(default_factory=dict)
+
+
+class Cluster:
+    """Connections are made when they are first needed and kept until `close`. For one thread; `on_each` brings its own.
+
+    Errors of one broker are its own: only what concerns the whole cluster is raised.
+    """
+
+    def __init__(self, settings: WireSettings) -> None:
+        self._settings = settings
+        self._connections: dict[Address, Connection] = {}
+
+    def any_broker(self, deadline: Deadline) -> Connection:
+        """A connection to some broker: one that is open, else the first bootstrap server that answers.
+
+        Raises `AuthError` at once, and when no server answers the reason that the last one gave.
+        """
+        for connection in self._connections.values():
+            if not connection.is_closed:
+                return connection
+        failures: list[UnreachableError] = []
+        servers = self._settings.bootstrap
+        for position, address in enumerate(servers):
+            left = len(servers) - position
+            try:
+                return self._connect(address, deadline if left == 1 else deadline.part(1 / left))
+            except UnreachableError as error:
+                failures.append(error)
+        raise _no_bootstrap_server(failures)
+
+    def broker(self, node: Node, deadline: Deadline) -> Connection:
+        """The connection to this broker. Raises `UnreachableError`, `AuthError`."""
+        address = Address(node.host, node.port)
+        known = self._connections.get(address)
+        return known if known and not known.is_closed else self._connect(address, deadline)
+
+    def on_each(
+        self, work: Mapping[Node, T], task: Callable[[Connection, T], R], deadline: Deadline
+    ) -> dict[Node, R | KgctlError]:
+        """Do ``task`` at every broker of ``work``, at the same time; what it returned or the `KgctlError` that it raised.
+
+        ``task`` runs in a thread of its own when there are several brokers.
+        """
+        results: dict[Node, R | KgctlError] = {}
+        bugs: list[BaseException] = []
+
+        def run(node: Node, item: T) -> None:
+            try:
+                results[node] = task(self.broker(node, deadline), item)
+            except KgctlError as error:
+                results[node] = error
+            except BaseException as error:  # noqa: BLE001 - a thread's exception would be lost; it is raised below
+                bugs.append(error)
+
+        threads = [threading.Thread(target=run, args=pair, daemon=True) for pair in list(work.items())[1:]]
+        for thread in threads:
+            thread.start()
+        for pair in list(work.items())[:1]:
+            run(*pair)
+        for thread in threads:
+            thread.join()
+        if bugs:
+            raise bugs[0]
+        return {node: results[node] for node in work}
+
+    def layout(self, topics: list[str] | None, deadline: Deadline) -> ClusterLayout:
+        """The brokers, and the partitions of these topics; None asks for all, an empty list for none."""
+        asked = None if topics is None else [{"name": topic} for topic in topics]
+        answer = self.any_broker(deadline).call(METADATA, {"topics": asked, "allow_auto_topic_creation": False}, deadline)
+        nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port) for broker in answer.brokers}
+        return ClusterLayout(nodes, {topic.name: _topic_layout(topic) for topic in answer.topics})
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        for connection in self._connections.values():
+            connection.close()
+        self._connections.clear()
+
+    def _connect(self, address: Address, deadline: Deadline) -> Connection:
+        connection = open_connection(address, self._settings, deadline)
+        self._connections[address] = connection
+        return connection
+
+
+def _topic_layout(topic: Any) -> TopicLayout:
+    return TopicLayout(int(topic.error_code), {each.partition_index: each.leader_id for each in topic.partitions})
+
+
+def _no_bootstrap_server(failures: list[UnreachableError]) -> UnreachableError:
+    """One server: its own error. Several: all of them, and a time-out only when that is all there was."""
+    if len(failures) == 1:
+        return failures[0]
+    message = "no bootstrap server answers: " + "; ".join(failure.message for failure in failures)
+    is_slow = all(isinstance(failure, TimedOutError) for failure in failures)
+    return (TimedOutError if is_slow else UnreachableError)(message)

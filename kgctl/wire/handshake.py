@@ -1,0 +1,112 @@
+"""From an address to a connection that takes requests: TCP, TLS, the versions, the login."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kgctl.errors import AuthError, UnreachableError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, BrokerVersions
+from kgctl.wire.connection import Connection, Request, open_socket
+from kgctl.wire.deadline import Deadline
+from kgctl.wire.settings import Address, WireSettings
+
+if TYPE_CHECKING:
+    import ssl
+
+_SOFTWARE = {"client_software_name": "kgctl", "client_software_version": "1"}
+
+
+def open_connection(address: Address, settings: WireSettings, deadline: Deadline) -> Connection:
+    """A connection ready for any request; the caller closes it.
+
+    Raises `kgctl.errors.UnreachableError` (`kgctl.errors.TimedOutError`), `kgctl.errors.AuthError`, and
+    `kgctl.errors.UsageError` for certificate files that cannot be used.
+    """
+    context = _tls_context(settings)
+    connection = Connection(open_socket(address, settings, deadline), address, settings)
+    try:
+        if context:
+            _start_tls(connection, context, deadline)
+        connection.versions = _negotiate(connection, deadline)
+        if settings.sasl:
+            _log_in(connection, settings, deadline)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _tls_context(settings: WireSettings) -> ssl.SSLContext | None:
+    if not settings.tls:
+        return None
+    from kgctl.wire.tls import tls_context
+
+    return tls_context(settings.tls)
+
+
+def _start_tls(connection: Connection, context: ssl.SSLContext, deadline: Deadline) -> None:
+    import ssl
+
+    try:
+        connection.start_tls(context, deadline)
+    except ssl.SSLCertVerificationError as error:
+        raise UnreachableError(f"{connection.address}: its certificate is not trusted: {error.verify_message}") from None
+    except TimeoutError:
+        raise deadline.timed_out(f"{connection.address} (TLS handshake)") from None
+    except OSError as error:
+        reason = getattr(error, "reason", None) or error.strerror or "the connection was closed"
+        hint = "does it speak TLS, and does it want a client certificate?"
+        raise UnreachableError(f"{connection.address}: TLS handshake failed: {reason} ({hint})") from None
+
+
+def _negotiate(connection: Connection, deadline: Deadline) -> BrokerVersions:
+    """KIP-35: brokers that do not know the version asked for answer with version 0 and error 35, and are asked again."""
+    answer = connection.call(API_VERSIONS, _SOFTWARE, deadline, version=API_VERSIONS.highest)
+    if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        answer = connection.call(API_VERSIONS, {}, deadline, version=0)
+    if answer.error_code:
+        raise UnreachableError(f"{connection.address} refused to tell its versions: {ErrorCode(answer.error_code).name}")
+    ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    return BrokerVersions(ranges, str(connection.address))
+
+
+def _log_in(connection: Connection, settings: WireSettings, deadline: Deadline) -> None:
+    from kgctl.wire.sasl import conversation
+
+    assert settings.sasl
+    _choose_mechanism(connection, settings.sasl.mechanism, deadline)
+    version = connection.version(SASL_AUTHENTICATE)
+    talk = conversation(settings.sasl)
+    token = next(talk)
+    while True:
+        answer = connection.call_all([Request(SASL_AUTHENTICATE, version, {"auth_bytes": token})], deadline)[0]
+        if answer.error_code:
+            detail = answer.error_message or ErrorCode(answer.error_code).name
+            raise AuthError(
+                f"{connection.address} refused the login of '{settings.sasl.username}': {detail}",
+                code=ErrorCode(answer.error_code).name,
+            )
+        try:
+            token = talk.send(answer.auth_bytes)
+        except StopIteration:
+            return
+
+
+def _choose_mechanism(connection: Connection, mechanism: str, deadline: Deadline) -> None:
+    """A listener without SASL closes the connection or answers ILLEGAL_SASL_STATE."""
+    try:
+        answer = connection.call(SASL_HANDSHAKE, {"mechanism": mechanism}, deadline)
+    except UnreachableError as error:
+        error.message += " (does this listener use SASL?)"
+        error.args = (error.message,)
+        raise
+    if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        offered = ", ".join(answer.mechanisms)
+        raise AuthError(
+            f"{connection.address} does not take the SASL mechanism {mechanism}; it takes {offered}",
+            code="UNSUPPORTED_SASL_MECHANISM",
+        )
+    if answer.error_code:
+        name = ErrorCode(answer.error_code).name
+        raise AuthError(f"{connection.address} refused SASL: {name} (does this listener use SASL?)", code=name)

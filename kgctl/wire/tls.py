@@ -1,0 +1,80 @@
+"""TLS as the properties ask for it."""
+
+from __future__ import annotations
+
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from kgctl.errors import UsageError
+from kgctl.wire.settings import TlsSettings
+
+
+@cache
+def tls_context(settings: TlsSettings) -> ssl.SSLContext:
+    """The same one for the same settings. Raises `UsageError` naming the file that cannot be used."""
+    context = ssl.create_default_context()
+    if not (settings.verify and settings.check_hostname):
+        context.check_hostname = False
+    if not settings.verify:
+        context.verify_mode = ssl.CERT_NONE
+    if settings.ca_location or settings.ca_pem:
+        context = _with_own_authorities(context, settings)
+    if settings.crl_location:
+        with _blaming("ssl.crl.location", settings.crl_location):
+            context.load_verify_locations(cafile=settings.crl_location)
+        context.verify_flags |= ssl.VERIFY_CRL_CHECK_LEAF
+    if settings.ciphers:
+        with _blaming("ssl.cipher.suites", settings.ciphers):
+            context.set_ciphers(settings.ciphers)
+    if settings.certificate_location or settings.certificate_pem:
+        _load_certificate(context, settings)
+    return context
+
+
+def _with_own_authorities(default: ssl.SSLContext, settings: TlsSettings) -> ssl.SSLContext:
+    """Only the given authorities are trusted, not the system's as well."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = default.check_hostname
+    context.verify_mode = default.verify_mode
+    if settings.ca_pem:
+        with _blaming("ssl.ca.pem", "the given text"):
+            context.load_verify_locations(cadata=settings.ca_pem)
+    if settings.ca_location:
+        is_folder = Path(settings.ca_location).is_dir()
+        with _blaming("ssl.ca.location", settings.ca_location):
+            context.load_verify_locations(**{"capath" if is_folder else "cafile": settings.ca_location})
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    with (
+        _as_file(settings.certificate_location, settings.certificate_pem) as certificate,
+        _as_file(settings.key_location, settings.key_pem) as key,
+        _blaming("ssl.certificate.location", settings.certificate_location or "the given text"),
+    ):
+        context.load_cert_chain(str(certificate), key, settings.key_password or "")
+
+
+@contextmanager
+def _as_file(location: str | None, pem: str | None) -> Iterator[str | None]:
+    """Python's ssl reads certificates from files only: text goes into one that nobody else may read, for a moment."""
+    if location or not pem:
+        yield location
+        return
+    with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
+        file.write(pem.replace("\\n", "\n"))
+        file.flush()
+        yield file.name
+
+
+@contextmanager
+def _blaming(name: str, value: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
+        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"{name}: cannot use {value}: {reason}") from None
