@@ -1,0 +1,104 @@
+"""Sets up .venv in this checkout: kgctl, editable, with the locked versions of all it needs, each checked against its hash.
+
+    python3 .ci/setup.py          what kgctl needs
+    python3 .ci/setup.py dev      what its tests and checks need too
+    python3 .ci/setup.py spark    what the pipeline needs too
+
+A second run finds everything done and asks no network. Standard library only; on a Python too old for kgctl it still says so.
+"""
+
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / "bin" / "python"
+STAMP = VENV / "kgctl-setup.json"
+LOCKS = {"": "requirements.txt", "dev": "requirements-dev.txt", "spark": "requirements-spark.txt"}
+PIP = ["-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
+
+
+def main(extras):
+    """Brings .venv up to the locks named by ``extras``."""
+    if sys.version_info < (3, 11):
+        fail("kgctl needs Python 3.11 or later, this is {}.{}: name a later one".format(*sys.version_info[:2]))
+    unknown = [extra for extra in extras if extra not in LOCKS]
+    if unknown:
+        fail("no such extra: {} (there are: dev, spark)".format(", ".join(unknown)))
+    done = installed()
+    missing = [extra for extra in extras or [""] if done.get(extra) != key(extra)]
+    if missing:
+        make_venv()
+        install(missing)
+        remember(missing)
+
+
+def installed():
+    """What earlier runs put into a .venv that still works; whoever has the packages of ``dev`` has kgctl's own too."""
+    if not STAMP.exists() or not works("import kgctl"):
+        return {}
+    done = json.loads(STAMP.read_text())
+    return {"": key(""), **done} if done.get("dev") == key("dev") else done
+
+
+def key(extra):
+    """Changes with everything that an installation depends on."""
+    parts = [str(ROOT).encode(), (ROOT / "pyproject.toml").read_bytes(), (ROOT / ".ci" / LOCKS[extra]).read_bytes()]
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def make_venv():
+    """Makes .venv, or makes it anew where it has stopped working (another Python, a moved checkout)."""
+    if works("import pip, sys; sys.exit(sys.version_info < (3, 11))"):
+        return
+    try:
+        import ensurepip  # noqa: F401
+    except ImportError:
+        fail("this Python makes no virtual environments; on Debian and Ubuntu: apt-get install python3-venv, then the same line")
+    print("Setting up .venv, once: this takes a minute ...", file=sys.stderr, flush=True)
+    run([sys.executable, "-m", "venv", "--clear", str(VENV)])
+
+
+def works(statement):
+    """Whether .venv has a Python that runs ``statement``."""
+    try:
+        return subprocess.run([str(PYTHON), "-c", statement], cwd="/", capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def install(extras):
+    """Installs the locked packages, then kgctl itself; what is there already is not asked for."""
+    for extra in extras:
+        run([str(PYTHON), *PIP, "install", "--require-hashes", "-r", str(ROOT / ".ci" / LOCKS[extra])])
+    run([str(PYTHON), *PIP, "install", "--no-deps", "--no-build-isolation", "-e", str(ROOT)])
+
+
+def remember(extras):
+    """Notes what is installed, for the next run."""
+    done = json.loads(STAMP.read_text()) if STAMP.exists() else {}
+    done.update((extra, key(extra)) for extra in extras)
+    STAMP.write_text(json.dumps(done))
+
+
+def run(command):
+    """Runs one step; the first that fails ends the set-up with its words and its exit code."""
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("PYTHONHOME", "PYTHONPATH", "PIP_REQUIRE_VIRTUALENV")
+    }
+    code = subprocess.run(command, cwd=str(ROOT), env=environment, check=False).returncode
+    if code:
+        fail("this step ended with {}: {}".format(code, " ".join(command)))
+
+
+def fail(message):
+    """Ends with one line on stderr and exit code 1."""
+    sys.exit("setup: " + message)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
