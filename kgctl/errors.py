@@ -12,6 +12,7 @@
     +-- AuthError              exit 8   not authenticated or not authorised
     +-- UnsupportedError       exit 1   the cluster, or this backend, cannot do it
     +-- BrokerError            exit 1   the cluster answered with another error
+    +-- StorageError           exit 1   a data folder cannot be read or written
     +-- InvariantViolation     exit 9   a bug in kgctl or in an assignor under test
 
 Failures of one group or one partition among several are data (`kgctl.admin.results`), not exceptions. Each class has a stable
@@ -97,6 +98,12 @@ class BrokerError(KgctlError):
     """The cluster answered with an error of its own; ``code`` is Kafka's name for it."""
 
     slug = "BROKER_ERROR"
+
+
+class StorageError(KgctlError):
+    """The data folder of an embedded coordinator cannot be read or written: damaged, read-only, disk full."""
+
+    slug = "STORAGE_ERROR"
 
 
 class InvariantViolation(KgctlError):
