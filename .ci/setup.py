@@ -53,7 +53,8 @@ def key(extra):
 
 def make_venv():
     """Makes .venv, or makes it anew where it has stopped working (another Python, a moved checkout)."""
-    if works("import pip, sys; sys.exit(sys.version_info < (3, 11))"):
+    moved = STAMP.exists() and json.loads(STAMP.read_text()).get("root") != str(ROOT)
+    if works("import pip, sys; sys.exit(sys.version_info < (3, 11))") and not moved:
         return
     try:
         import ensurepip  # noqa: F401
@@ -81,7 +82,7 @@ def install(extras):
 def remember(extras):
     """Notes what is installed, for the next run."""
     done = json.loads(STAMP.read_text()) if STAMP.exists() else {}
-    done.update((extra, key(extra)) for extra in extras)
+    done.update({"root": str(ROOT)}, **{extra: key(extra) for extra in extras})
     STAMP.write_text(json.dumps(done))
 
 

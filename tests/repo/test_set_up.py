@@ -1,0 +1,59 @@
+"""The two lines that a newcomer types are the ones that are tested, and the version is told once."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kgctl
+from tests.repo.project import ROOT
+
+DEMO_LINE = "python3 .ci/setup.py && .venv/bin/kgctl demo"
+TEST_LINE = "python3 .ci/setup.py dev && .venv/bin/pytest"
+
+
+def test_readme_starts_with_the_two_lines() -> None:
+    blocks = re.findall(r"```console\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert blocks[:2] == [f"$ {DEMO_LINE}\n", f"$ {TEST_LINE}\n"]
+
+
+def test_ci_ends_with_the_line_that_the_readme_shows() -> None:
+    assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == TEST_LINE
+
+
+def test_changelog_starts_with_unreleased_or_this_version() -> None:
+    first = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert first is not None
+    assert first[1] in ("Unreleased", kgctl.__version__)
+
+
+@pytest.mark.parametrize("script", ["run", "lock", "smoke", "tools"])
+def test_scripts_parse(script: str) -> None:
+    done = subprocess.run(["bash", "-n", str(ROOT / ".ci" / script)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_set_up_refuses_an_unknown_extra() -> None:
+    done = set_up(ROOT / ".ci" / "setup.py", "nonsense")
+    assert (done.returncode, done.stderr) == (1, "setup: no such extra: nonsense (there are: dev, spark)\n")
+
+
+def test_set_up_without_ensurepip_says_what_to_install(tmp_path: Path) -> None:
+    checkout = tmp_path / "a checkout"
+    (checkout / ".ci").mkdir(parents=True)
+    for name in ("pyproject.toml", ".ci/setup.py", ".ci/requirements.txt"):
+        (checkout / name).write_bytes((ROOT / name).read_bytes())
+    hidden = "import runpy, sys; sys.modules['ensurepip'] = None; sys.argv[1:] = []; runpy.run_path({!r}, run_name='__main__')"
+    command = [sys.executable, "-c", hidden.format(str(checkout / ".ci" / "setup.py"))]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.endswith("on Debian and Ubuntu: apt-get install python3-venv, then the same line\n")
+    assert not (checkout / ".venv").exists()
+
+
+def set_up(script: Path, *extras: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, str(script), *extras], capture_output=True, text=True, check=False)
