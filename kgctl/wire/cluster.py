@@ -67,7 +67,9 @@ class Cluster:
         """The connection to this broker. Raises `UnreachableError`, `AuthError`."""
         address = Address(node.host, node.port)
         known = self._connections.get(address)
-        return known if known and not known.is_closed else self._connect(address, deadline)
+        connection = known if known and not known.is_closed else self._connect(address, deadline)
+        connection.node = node
+        return connection
 
     def on_each(
         self, work: Mapping[Node, T], task: Callable[[Connection, T], R], deadline: Deadline

@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgctl.errors import UnreachableError
+from kgctl.model.groups import Node
 from kgctl.serde.errors import MalformedMessage
 from kgctl.serde.frames import FrameReader, frame
 from kgctl.serde.messages import decode_response, encode_request
@@ -37,12 +38,13 @@ class Request(NamedTuple):
 class Connection:
     """Blocking, for one thread at a time. After any error it is closed and of no more use.
 
-    `kgctl.wire.handshake.open_connection` makes one that is ready.
+    `kgctl.wire.handshake.open_connection` makes one that is ready. ``node`` is the broker, once it is known which one it is.
     """
 
     def __init__(self, sock: socket.socket, address: Address, settings: WireSettings) -> None:
         self.address = address
         self.versions = BrokerVersions({}, str(address))
+        self.node: Node | None = None
         self.is_closed = False
         self._socket = sock
         self._client_id = settings.client_id

@@ -68,7 +68,9 @@ def ask_coordinators(
     ``ask`` gets a connection and the groups of that coordinator. A coordinator that does not answer is REQUEST_TIMED_OUT or
     NETWORK_EXCEPTION for its groups; when none answers and no group has an answer, the error is raised.
     """
-    return _ask(cluster, group_ids, lambda keys: find_coordinators(cluster, keys, deadline), ask, deadline, _COORDINATOR_PATIENCE)
+    return _ask(
+        cluster, group_ids, lambda keys: find_coordinators(cluster, keys, deadline), ask, deadline, patience=_COORDINATOR_PATIENCE
+    )
 
 
 def ask_leaders(
@@ -78,7 +80,7 @@ def ask_leaders(
     deadline: Deadline,
 ) -> dict[TopicPartition, R | Failure]:
     """Ask the leader of each partition; as `ask_coordinators`."""
-    return _ask(cluster, partitions, lambda keys: find_leaders(cluster, keys, deadline), ask, deadline, _LEADER_PATIENCE)
+    return _ask(cluster, partitions, lambda keys: find_leaders(cluster, keys, deadline), ask, deadline, patience=_LEADER_PATIENCE)
 
 
 def _ask(
@@ -87,6 +89,7 @@ def _ask(
     find: Callable[[list[K]], Route],
     ask: Callable[[Connection, list[K]], Mapping[K, R | Failure]],
     deadline: Deadline,
+    *,
     patience: float,
 ) -> dict[K, R | Failure]:
     until = deadline.part(patience)
@@ -157,10 +160,17 @@ def find_leaders(cluster: Cluster, partitions: Sequence[TopicPartition], deadlin
         if leader:
             by_node.setdefault(leader, []).append(partition)
         elif topic.error_code:
-            failures[partition] = Failure(ErrorCode(topic.error_code))
+            failures[partition] = _topic_failure(partition.topic, ErrorCode(topic.error_code))
         elif partition.partition not in topic.leaders:
             why = f"topic '{partition.topic}' has no partition {partition.partition} (it has {len(topic.leaders)})"
             failures[partition] = Failure(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, why)
         else:
             failures[partition] = Failure(ErrorCode.LEADER_NOT_AVAILABLE)
     return Route(by_node, failures)
+
+
+def _topic_failure(topic: str, code: ErrorCode) -> Failure:
+    """Brokers tell topics that are hidden from a user and topics that do not exist with the same error."""
+    if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return Failure(code, f"topic '{topic}' does not exist, or this user may not see it")
+    return Failure(code)

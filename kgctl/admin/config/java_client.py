@@ -23,21 +23,25 @@ RENAMED: Mapping[str, str] = {
 """Java's name -> librdkafka's, the value taken over as it is."""
 
 _DROPPED = """
-acks auto.include.jmx.reporter batch.size buffer.memory client.dns.lookup compression.type default.api.timeout.ms
-enable.idempotence exclude.internal.topics fetch.max.wait.ms group.protocol interceptor.classes
-internal.leave.group.on.close key.deserializer key.serializer linger.ms max.block.ms max.request.size
-metadata.max.idle.ms metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms
-partitioner.adaptive.partitioning.enable partitioner.availability.timeout.ms partitioner.class partitioner.ignore.keys
-request.timeout.ms retries sasl.kerberos.ticket.renew.jitter sasl.kerberos.ticket.renew.window.factor
-sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds sasl.login.refresh.window.factor
-sasl.login.refresh.window.jitter socket.connection.setup.timeout.max.ms ssl.enabled.protocols ssl.keymanager.algorithm
-ssl.keystore.type ssl.protocol ssl.secure.random.implementation ssl.trustmanager.algorithm ssl.truststore.password
-ssl.truststore.type value.deserializer value.serializer
+auto.include.jmx.reporter auto.register.schemas buffer.memory default.api.timeout.ms exclude.internal.topics
+fetch.max.wait.ms interceptor.classes internal.leave.group.on.close key.deserializer key.serializer max.block.ms
+max.request.size metadata.cluster.check.enable metadata.max.idle.ms metric.reporters metrics.num.samples
+metrics.recording.level metrics.sample.window.ms partitioner.adaptive.partitioning.enable
+partitioner.availability.timeout.ms partitioner.class partitioner.ignore.keys sasl.kerberos.ticket.renew.jitter
+sasl.kerberos.ticket.renew.window.factor sasl.login.refresh.buffer.seconds sasl.login.refresh.min.period.seconds
+sasl.login.refresh.window.factor sasl.login.refresh.window.jitter socket.connection.setup.timeout.max.ms
+ssl.enabled.protocols ssl.keymanager.algorithm ssl.keystore.type ssl.protocol ssl.secure.random.implementation
+ssl.trustmanager.algorithm ssl.truststore.password ssl.truststore.type use.latest.version value.deserializer
+value.serializer
 """
 DROPPED = frozenset(_DROPPED.split())
 """Java's names that mean nothing for an administrator's connection (times are kgctl's own ``--timeout``)."""
 
+DROPPED_PREFIXES = ("basic.auth.", "confluent.", "schema.registry.", "specific.avro.")
+"""What serialisers in the same file are told."""
+
 REFUSED: Mapping[str, str] = {
+    "config.providers": "kgctl runs no Java classes; write the values themselves",
     "sasl.client.callback.handler.class": "kgctl runs no Java classes",
     "sasl.login.callback.handler.class": "kgctl runs no Java classes",
     "sasl.login.class": "kgctl runs no Java classes",
@@ -68,7 +72,7 @@ def translate(properties: Mapping[str, str], fail: Fail) -> dict[str, str]:
             raise fail(key, REFUSED[key])
         if key in RENAMED:
             out[RENAMED[key]] = value
-        elif key not in DROPPED and key not in _SPECIAL:
+        elif not (key in DROPPED or key in _SPECIAL or key.startswith(DROPPED_PREFIXES)):
             out[key] = value
     for key, special in _SPECIAL.items():
         if key in properties:

@@ -1,0 +1,207 @@
+"""`GroupAdmin` on confluent-kafka alone: all that librdkafka's admin client can do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import TopicPartition as ConfluentPartition
+from confluent_kafka.admin import OffsetSpec
+
+from kgctl.admin.confluent import translate
+from kgctl.admin.confluent.calls import LIBRDKAFKA_TIMEOUT_S, AdminCalls
+from kgctl.admin.confluent.errors import connection_error, error_code, explained
+from kgctl.admin.explain import ACTIVE_GROUP, item_error
+from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
+from kgctl.errors import UnsupportedError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
+from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
+from kgctl.model.partitions import TopicPartition
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_ACTIVE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.ILLEGAL_GENERATION})
+_TOO_LITTLE = "{what} needs kgctl's own connection, which does not cover {why}; everything else works through librdkafka"
+EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
+LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_LONG = {"request_timeout": LIBRDKAFKA_TIMEOUT_S}
+
+
+class ConfluentGroupAdmin:
+    """A live cluster through librdkafka; see `kgctl.admin.live.LiveGroupAdmin` for what kgctl uses where it can.
+
+    What librdkafka cannot tell: groups of other types than consumer groups are missing from a listing, the states Assigning and
+    Reconciling are UNKNOWN, there are no epochs; offsets cannot be deleted and members not removed (`UnsupportedError`).
+    ``why`` says for that message which setting stands in the way of more.
+    """
+
+    def __init__(self, properties: Mapping[str, str], timeout_ms: int, *, why: str = "these settings") -> None:
+        self._calls = AdminCalls(properties, timeout_ms)
+        self._timeout_ms = timeout_ms
+        self._why = why
+
+    def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
+        """Consumer groups only. Filters are applied here, as librdkafka does not know all states."""
+        found = self._calls.result(self._calls.client.list_consumer_groups(**_LONG))
+        errors = [error for error in found.errors if isinstance(error, KafkaException)]
+        if errors and not found.valid:
+            raise connection_error(errors[0].args[0])
+        listings = sorted(map(translate.listing, found.valid), key=lambda each: each.group_id)
+        wanted = [each for each in listings if (not states or each.state in states) and (not types or each.type in types)]
+        unreachable = {f"broker {number}": explained(error.args[0]) for number, error in enumerate(errors, start=1)}
+        return Results({each.group_id: each for each in wanted}, {}, unreachable)
+
+    def describe_groups(self, group_ids: Sequence[str]) -> GroupResults[GroupDescription]:
+        """librdkafka shows a missing group as Dead and without members, and so a share group as well."""
+        if not group_ids:
+            return Results()
+        futures = self._calls.client.describe_consumer_groups(list(dict.fromkeys(group_ids)), **_LONG)
+        values, errors = self._collect(futures)
+        described = {group: translate.description(found) for group, found in values.items()}
+        missing = {group for group, each in described.items() if each.state is GroupState.DEAD and not each.members}
+        errors |= {group: item_error(ErrorCode.GROUP_ID_NOT_FOUND, group=group) for group in missing}
+        return Results({group: each for group, each in described.items() if group not in missing}, errors)
+
+    def list_committed_offsets(
+        self, group_ids: Sequence[str], *, require_stable: bool = False
+    ) -> GroupResults[Mapping[TopicPartition, OffsetAndMetadata]]:
+        """One request a group, all in flight together."""
+        futures: dict[str, Future[Any]] = {}
+        for group in dict.fromkeys(group_ids):
+            asked = [ConsumerGroupTopicPartitions(group)]
+            futures |= self._calls.client.list_consumer_group_offsets(asked, require_stable=require_stable, **_LONG)
+        values, errors = self._collect(futures)
+        found: dict[str, Mapping[TopicPartition, OffsetAndMetadata]] = {}
+        for group, answer in values.items():
+            failed = next((each.error for each in answer.topic_partitions if each.error), None)
+            if failed:
+                errors[group] = explained(failed, group=group)
+            else:
+                found[group] = _committed(answer.topic_partitions)
+        return Results(found, errors)
+
+    def list_log_offsets(self, partitions: Sequence[TopicPartition]) -> PartitionResults[LogOffsets]:
+        """Both bounds of each partition, both asked at once."""
+        starts = self._start_list_offsets(partitions, EARLIEST)
+        ends = self._start_list_offsets(partitions, LATEST)
+        first, errors = self._collect_offsets(starts)
+        last, more_errors = self._collect_offsets(ends)
+        both = {key: LogOffsets(first[key], last[key]) for key in first if key in last}
+        return Results(both, more_errors | errors)
+
+    def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
+        """librdkafka answers -1 where there is no such record."""
+        found, errors = self._collect_offsets(self._start_list_offsets(partitions, OffsetSpec.for_timestamp(timestamp_ms)))
+        return Results({key: None if offset < 0 else offset for key, offset in found.items()}, errors)
+
+    def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
+        """Topic -> number of partitions."""
+        found = self._calls.blocking(lambda seconds: self._calls.client.list_topics(timeout=seconds)).topics
+        names = sorted(found) if topics is None else sorted(set(topics) & set(found))
+        return {name: len(found[name].partitions) for name in names if not found[name].error}
+
+    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
+        """A group with members is NON_EMPTY_GROUP; the broker itself says UNKNOWN_MEMBER_ID, which tells nobody anything."""
+        if not offsets:
+            return Results()
+        asked = [translate.to_commit(partition, offset) for partition, offset in offsets.items()]
+        request = [ConsumerGroupTopicPartitions(group_id, asked)]
+        futures = self._calls.client.alter_consumer_group_offsets(request, **_LONG)
+        values, errors = self._collect(futures)
+        if group_id in errors:
+            return Results({}, dict.fromkeys(offsets, errors[group_id]))
+        return _alter_results(group_id, values[group_id].topic_partitions)
+
+    def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
+        """Not to be had from confluent-kafka."""
+        del partitions
+        raise UnsupportedError(_TOO_LITTLE.format(what="deleting offsets", why=self._why), group=group_id)
+
+    def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
+        """NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND are errors of the one group."""
+        if not group_ids:
+            return Results()
+        futures = self._calls.client.delete_consumer_groups(list(dict.fromkeys(group_ids)), **_LONG)
+        values, errors = self._collect(futures)
+        return Results(dict.fromkeys(values), errors)
+
+    def remove_members(
+        self,
+        group_id: str,
+        *,
+        member_ids: Sequence[str] = (),
+        group_instance_ids: Sequence[str] = (),
+        reason: str | None = None,
+    ) -> GroupResults[None]:
+        """Not to be had from confluent-kafka."""
+        del member_ids, group_instance_ids, reason
+        raise UnsupportedError(_TOO_LITTLE.format(what="removing members", why=self._why), group=group_id)
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        self._calls.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def _collect(self, futures: Mapping[str, Future[V]]) -> tuple[dict[str, V], dict[str, ItemError]]:
+        """Results and errors by group. Errors of the connection are raised."""
+        self._calls.wait(futures.values())
+        values: dict[str, V] = {}
+        errors: dict[str, ItemError] = {}
+        for group, future in futures.items():
+            try:
+                values[group] = future.result()
+            except KafkaException as error:
+                errors[group] = explained(error.args[0], group=group)
+        return values, errors
+
+    def _start_list_offsets(
+        self, partitions: Sequence[TopicPartition], spec: OffsetSpec
+    ) -> Mapping[ConfluentPartition, Future[Any]]:
+        if not partitions:
+            return {}
+        asked = {ConfluentPartition(each.topic, each.partition): spec for each in dict.fromkeys(partitions)}
+        found: Mapping[ConfluentPartition, Future[Any]] = self._calls.client.list_offsets(asked, **_LONG)
+        return found
+
+    def _collect_offsets(
+        self, futures: Mapping[ConfluentPartition, Future[Any]]
+    ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, ItemError]]:
+        self._calls.wait(futures.values())
+        values: dict[TopicPartition, int] = {}
+        errors: dict[TopicPartition, ItemError] = {}
+        for key, future in futures.items():
+            partition = TopicPartition(key.topic, key.partition)
+            try:
+                values[partition] = future.result().offset
+            except KafkaException as error:
+                errors[partition] = explained(error.args[0], partition=partition)
+        return values, errors
+
+
+def _committed(found: Iterable[ConfluentPartition]) -> Mapping[TopicPartition, OffsetAndMetadata]:
+    by_partition = {TopicPartition(each.topic, each.partition): translate.committed(each) for each in found if each.offset >= 0}
+    return dict(sorted(by_partition.items()))
+
+
+def _alter_results(group_id: str, answered: Sequence[ConfluentPartition]) -> PartitionResults[None]:
+    values: dict[TopicPartition, None] = {}
+    errors: dict[TopicPartition, ItemError] = {}
+    for each in answered:
+        partition = TopicPartition(each.topic, each.partition)
+        if each.error is None:
+            values[partition] = None
+        elif error_code(each.error) in _ACTIVE:
+            errors[partition] = ItemError(ErrorCode.NON_EMPTY_GROUP, ACTIVE_GROUP.format(group=group_id))
+        else:
+            errors[partition] = explained(each.error, group=group_id, partition=partition)
+    return Results(values, errors)

@@ -1,0 +1,121 @@
+"""Waiting for librdkafka without being hung, misled or killed by it.
+
+Three things that its users must know (librdkafka 2.16):
+
+- The cause of a failed login or TLS handshake comes only through ``error_cb``, and that runs only inside ``poll()``: a plain
+  wait for the future ends in a time-out. So futures are waited for by polling, and such an error ends the wait at once.
+- A request that times out inside librdkafka while it still looks for a group's coordinator, and is answered later, aborts the
+  whole process (librdkafka#4605). So no request is ever let time out there: each has librdkafka's longest time-out, the
+  deadline is kept here, and a client whose call ran out of time is abandoned, not destroyed: destroying it would end its
+  requests.
+- A broker that is away is reported once, while other addresses of the same host may still be tried: only after a moment is it
+  final.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from kgctl.admin.confluent.config import client_config
+from kgctl.admin.confluent.errors import connection_error
+from kgctl.errors import KgctlError, TimedOutError, UsageError
+
+T = TypeVar("T")
+
+LIBRDKAFKA_TIMEOUT_S = 3600.0
+_POLL_S = 0.005
+_ALL_DOWN_GRACE_S = 1.0
+_abandoned: list[AdminClient] = []
+
+
+class AdminCalls:
+    """An `AdminClient` whose calls end in time. ``timeout_ms`` covers each call of `wait` as a whole."""
+
+    def __init__(self, properties: Mapping[str, str], timeout_ms: int) -> None:
+        self._timeout_ms = timeout_ms
+        self._fatal: KgctlError | None = None
+        self._all_down: KafkaError | None = None
+        self._last_cause: KafkaError | None = None
+        try:
+            config: dict[str, Any] = {**client_config(properties), "error_cb": self._on_error}
+            self._client: AdminClient | None = AdminClient(config)
+        except (KafkaException, ValueError, TypeError) as error:
+            raise UsageError(f"librdkafka does not take these properties: {_reason(error)}") from None
+
+    @property
+    def client(self) -> AdminClient:
+        """The client, to start calls on. Raises `TimedOutError` after a call that ran out of time: begin anew."""
+        if self._client is None:
+            raise TimedOutError("this connection was given up after a call that ran out of time")
+        return self._client
+
+    def wait(self, futures: Iterable[Future[T]]) -> None:
+        """Until all are done. Raises `AuthError` and `UnreachableError` as soon as that is known, else `TimedOutError`."""
+        pending = [future for future in futures if not future.done()]
+        started = time.monotonic()
+        while pending:
+            self.client.poll(_POLL_S)
+            pending = [future for future in pending if not future.done()]
+            if pending:
+                self._check(time.monotonic() - started)
+
+    def result(self, future: Future[T]) -> T:
+        """The one result. Raises as `wait`, and `KafkaException` for the call's own failure."""
+        self.wait([future])
+        return future.result()
+
+    def blocking(self, call: Callable[[float], T]) -> T:
+        """A call of librdkafka that blocks for at most the seconds it is given. Raises as `wait`."""
+        started = time.monotonic()
+        while True:
+            try:
+                return call(min(0.5, self._timeout_ms / 1000))
+            except KafkaException as error:
+                self.client.poll(0)
+                if error.args[0].code() not in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
+                    raise
+                self._check(time.monotonic() - started)
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        self._client = None
+
+    def _check(self, waited_s: float) -> None:
+        if self._fatal:
+            self._abandon()
+            raise self._fatal
+        if self._all_down and waited_s > _ALL_DOWN_GRACE_S:
+            self._abandon()
+            raise connection_error(self._all_down, because=self._last_cause)
+        if waited_s * 1000 >= self._timeout_ms:
+            self._abandon()
+            raise TimedOutError(f"the cluster did not answer within {self._timeout_ms / 1000:g} s")
+
+    def _abandon(self) -> None:
+        """Keep the client alive for the rest of the process, also while the interpreter shuts down."""
+        import ctypes
+
+        if self._client is not None:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._client))
+            _abandoned.append(self._client)
+            self._client = None
+
+    def _on_error(self, error: KafkaError) -> None:
+        code = error.code()
+        if code in (KafkaError._AUTHENTICATION, KafkaError._SSL):
+            self._fatal = connection_error(error)
+        elif code == KafkaError._ALL_BROKERS_DOWN:
+            self._all_down = error
+        else:
+            self._last_cause = error
+
+
+def _reason(error: Exception) -> str:
+    first: Any = error.args[0] if error.args else error
+    return first.str() if isinstance(first, KafkaError) else str(first)

@@ -1,0 +1,136 @@
+"""A live cluster: confluent-kafka for what changes groups, kgctl's own connection for what reads them and for what confluent
+lacks.
+
+Why reading does not go through confluent-kafka although it could, in part: it drops share, streams and Connect groups from a
+listing, shows the states of the consumer protocol as UNKNOWN and a share group as a missing one, has no epochs, asks one
+group a request, can abort the process (`kgctl.admin.confluent.calls`), and its import alone costs a third of the time that
+``describe group`` may take. Where kgctl's own connection does not cover the login (GSSAPI, OAUTHBEARER, PKCS12 key stores),
+all goes through confluent-kafka, and `connect` says what is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from kgctl.admin.protocol.answers import explained
+from kgctl.admin.protocol.committed_offsets import list_committed_offsets
+from kgctl.admin.protocol.delete_offsets import delete_offsets
+from kgctl.admin.protocol.describe_groups import describe_groups
+from kgctl.admin.protocol.list_groups import list_groups
+from kgctl.admin.protocol.list_topics import list_topics
+from kgctl.admin.protocol.log_offsets import list_log_offsets, list_offsets_at
+from kgctl.admin.protocol.remove_members import remove_members
+from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
+from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
+from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
+from kgctl.model.partitions import TopicPartition
+from kgctl.wire.cluster import Cluster
+from kgctl.wire.deadline import Deadline
+from kgctl.wire.routing import Failure, ask_coordinators
+from kgctl.wire.settings import WireSettings
+
+if TYPE_CHECKING:
+    from kgctl.admin.confluent.admin import ConfluentGroupAdmin
+
+
+class LiveGroupAdmin:
+    """`kgctl.admin.client.GroupAdmin` of a cluster. Nothing is contacted before the first call."""
+
+    def __init__(self, properties: Mapping[str, str], timeout_ms: int) -> None:
+        self._properties = properties
+        self._timeout_ms = timeout_ms
+        self._cluster = Cluster(WireSettings.from_properties(properties))
+
+    @cached_property
+    def _confluent(self) -> ConfluentGroupAdmin:
+        from kgctl.admin.confluent.admin import ConfluentGroupAdmin
+
+        return ConfluentGroupAdmin(self._properties, self._timeout_ms)
+
+    def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
+        """Groups of every type."""
+        return list_groups(self._cluster, self._deadline(), states, types)
+
+    def describe_groups(self, group_ids: Sequence[str]) -> GroupResults[GroupDescription]:
+        """A share or streams group has the error INCONSISTENT_GROUP_PROTOCOL."""
+        return describe_groups(self._cluster, group_ids, self._deadline())
+
+    def list_committed_offsets(
+        self, group_ids: Sequence[str], *, require_stable: bool = False
+    ) -> GroupResults[Mapping[TopicPartition, OffsetAndMetadata]]:
+        """Fifty groups a request."""
+        return list_committed_offsets(self._cluster, group_ids, self._deadline(), require_stable=require_stable)
+
+    def list_log_offsets(self, partitions: Sequence[TopicPartition]) -> PartitionResults[LogOffsets]:
+        """Each leader is asked for all its partitions at once."""
+        return list_log_offsets(self._cluster, partitions, self._deadline())
+
+    def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
+        """None where no record is as new as that."""
+        return list_offsets_at(self._cluster, partitions, timestamp_ms, self._deadline())
+
+    def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
+        """Topic -> number of partitions."""
+        return list_topics(self._cluster, topics, self._deadline())
+
+    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
+        """A group with members is NON_EMPTY_GROUP on each partition."""
+        unready = self._not_answering([group_id])
+        if unready:
+            return Results({}, dict.fromkeys(offsets, unready[group_id]))
+        return self._confluent.alter_offsets(group_id, offsets)
+
+    def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
+        """GROUP_SUBSCRIBED_TO_TOPIC where a member still reads the topic."""
+        return delete_offsets(self._cluster, group_id, partitions, self._deadline())
+
+    def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
+        """NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND are errors of the one group."""
+        unready = self._not_answering(group_ids)
+        results = self._confluent.delete_groups([group for group in group_ids if group not in unready])
+        return Results(results.values, {**results.errors, **unready})
+
+    def remove_members(
+        self,
+        group_id: str,
+        *,
+        member_ids: Sequence[str] = (),
+        group_instance_ids: Sequence[str] = (),
+        reason: str | None = None,
+    ) -> GroupResults[None]:
+        """By member id or, for static members, by group instance id."""
+        return remove_members(
+            self._cluster,
+            group_id,
+            self._deadline(),
+            member_ids=member_ids,
+            group_instance_ids=group_instance_ids,
+            reason=reason,
+        )
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        self._cluster.close()
+        if "_confluent" in self.__dict__:
+            self._confluent.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def _deadline(self) -> Deadline:
+        return Deadline(self._timeout_ms)
+
+    def _not_answering(self, group_ids: Sequence[str]) -> dict[str, ItemError]:
+        """Groups whose coordinator is not to be had, asked before a change is handed to librdkafka.
+
+        Raises when none is: a broker that hangs is met here, where that harms nothing, and before anything is changed.
+        """
+        deadline = self._deadline()
+        answers = ask_coordinators(self._cluster, group_ids, lambda _, groups: dict.fromkeys(groups), deadline)
+        return {group: explained(answer, group=group) for group, answer in answers.items() if isinstance(answer, Failure)}
