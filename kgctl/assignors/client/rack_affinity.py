@@ -1,0 +1,79 @@
+"""rack-affinity: kafka-go's balancer that gives partitions to members in the zone of their leader.
+
+Per topic a member's share is P / n, and P mod n members may have one more. Zone by zone the zone's members take from its
+partitions, at most their share, and extras as far as there are any; what is left goes to members below their share, in the order
+of the group. The zone of a partition is the rack of its leader, which is the first of its ``racks``. kafka-go:
+``RackAffinityGroupBalancer``; its order of zones is that of a Go map, which is random: here they are sorted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kgctl.assignors.client.members import subscribed_space
+from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, TopicSpec
+
+
+class RackAffinityAssignor:
+    """Members keep the order of the group; a member or partition without a rack is in the zone ""."""
+
+    name = "rack-affinity"
+
+    def assign(self, group: GroupSpec) -> GroupAssignment:
+        """Per topic balanced to one partition, with as many partitions in their own zone as that allows."""
+        space = subscribed_space(group)
+        ids: dict[str, list[int]] = {member.member_id: [] for member in group.members}
+        for topic, name in enumerate(space.names):
+            subscribers = [member for member in group.members if name in member.topics]
+            for member_id, partitions in _Topic(group.topics[name], subscribers).assign().items():
+                ids[member_id].extend([space.offsets[topic] + partition for partition in partitions])
+        return GroupAssignment(space, ids)
+
+
+class _Topic:
+    """One topic while it is handed out."""
+
+    def __init__(self, topic: TopicSpec, subscribers: Sequence[MemberSpec]) -> None:
+        self._share, self._extras = divmod(topic.partition_count, len(subscribers))
+        self._members: dict[str, list[str]] = {}
+        for member in subscribers:
+            self._members.setdefault(member.rack or "", []).append(member.member_id)
+        self._partitions: dict[str, list[int]] = {}
+        for partition in range(topic.partition_count):
+            racks = topic.racks[partition] if topic.racks else ()
+            self._partitions.setdefault(racks[0] if racks else "", []).append(partition)
+        self._taken: dict[str, list[int]] = {member.member_id: [] for member in subscribers}
+
+    def assign(self) -> dict[str, list[int]]:
+        zones = sorted(self._partitions)
+        for zone in zones:
+            if zone in self._members:
+                self._assign_zone(self._partitions[zone], self._members[zone])
+        self._assign_rest([partition for zone in zones for partition in self._partitions[zone]])
+        return self._taken
+
+    def _assign_zone(self, partitions: list[int], members: Sequence[str]) -> None:
+        share = min(len(partitions) // len(members), self._share)
+        for member_id in members:
+            self._take(member_id, partitions, share)
+        extras = len(partitions)
+        if share == self._share:
+            extras = min(extras, self._extras)
+        extras = min(extras, len(members))
+        for member_id in members[:extras]:
+            self._take(member_id, partitions, 1)
+        if share == self._share:
+            self._extras -= extras
+
+    def _assign_rest(self, partitions: list[int]) -> None:
+        for member_id, taken in self._taken.items():
+            if len(taken) <= self._share:
+                missing = self._share - len(taken)
+                if self._extras > 0:
+                    missing += 1
+                    self._extras -= 1
+                self._take(member_id, partitions, missing)
+
+    def _take(self, member_id: str, partitions: list[int], count: int) -> None:
+        self._taken[member_id].extend(partitions[:count])
+        del partitions[:count]

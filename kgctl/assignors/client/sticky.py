@@ -1,0 +1,123 @@
+"""sticky: as balanced as can be, and among such assignments one that moves little (KIP-54). Eager.
+
+Each member sends in its user data what it owned and in which generation. Equal subscriptions go to the constrained algorithm,
+others to the general one. Kafka: ``StickyAssignor``, ``AbstractStickyAssignor``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from kgctl.assignors.client.members import by_member_id, java_map_order, subscribed_space
+from kgctl.assignors.client.stickiness.claims import Claim, settle_claims
+from kgctl.assignors.client.stickiness.constrained import ConstrainedAssignment
+from kgctl.assignors.client.stickiness.general import GeneralAssignment
+from kgctl.assignors.client.stickiness.racks import RackInfo
+from kgctl.assignors.client.user_data import decode_sticky
+from kgctl.assignors.partition_space import PartitionSpace
+from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, StickyClaim
+
+ClaimOf = Callable[[PartitionSpace, MemberSpec], Claim]
+
+
+class StickyAssignment(GroupAssignment):
+    """A sticky assignment, which also knows the partitions that move from one member to another.
+
+    ``transferring``: number of the partition -> the member that shall have it; None where the general algorithm was used.
+    """
+
+    __slots__ = ("_given", "_kept", "max_generation", "transferring")
+
+    def __init__(
+        self,
+        space: PartitionSpace,
+        kept: Mapping[str, Sequence[int]],
+        given: Mapping[str, Sequence[Sequence[int]]],
+        transferring: Mapping[int, str] | None,
+        max_generation: int,
+    ) -> None:
+        super().__init__(space, {member: _joined(numbers, given.get(member, ())) for member, numbers in kept.items()})
+        self._kept = kept
+        self._given = given
+        self.transferring = transferring
+        self.max_generation = max_generation
+
+    def ordered_ids(self, member_id: str) -> Sequence[int]:
+        """What the member keeps, by number and topic, then what it is given, in the order of giving.
+
+        Exact where all members subscribe alike. Else Kafka's order is that of the moves, which nothing depends on.
+        """
+        kept = sorted(self._kept[member_id], key=self.space.column_key)
+        return [*kept, *(number for hand in self._given.get(member_id, ()) for number in hand)]
+
+
+def _joined(kept: Sequence[int], hands: Sequence[Sequence[int]]) -> Sequence[int]:
+    if not hands:
+        return kept
+    if not kept and len(hands) == 1:
+        return hands[0]
+    joined = list(kept)
+    for hand in hands:
+        joined.extend(hand)
+    return joined
+
+
+class StickyAssignor:
+    """Ownership comes from the user data alone; the subscription's own fields do not count."""
+
+    name = "sticky"
+
+    def assign(self, group: GroupSpec) -> StickyAssignment:
+        """Balanced to one partition where all subscribe alike, else as far as subscriptions allow."""
+        return assign_sticky(group, _claim)
+
+
+def _claim(space: PartitionSpace, member: MemberSpec) -> Claim:
+    data = member.user_data
+    claim = data if isinstance(data, StickyClaim) else decode_sticky(data)
+    return Claim(space.numbers(claim.owned), claim.generation)
+
+
+def assign_sticky(group: GroupSpec, claim_of: ClaimOf) -> StickyAssignment:
+    """The common part of the two sticky assignors; ``claim_of`` reads what a member says it owns."""
+    space = subscribed_space(group)
+    members = java_map_order(group.members)
+    claims = [claim_of(space, member) for member in members]
+    ownership = settle_claims(space, members, claims, group.max_generation)
+    racks = RackInfo(space, group, members)
+    rank = {member.member_id: position for position, member in enumerate(by_member_id(members))}
+    id_rank = [rank[member.member_id] for member in members]
+    order = [(position, member.member_id) for position, member in enumerate(members)]
+    if not _all_subscriptions_equal(members):
+        general = GeneralAssignment(space, members, id_rank, racks, ownership)
+        ids = general.build(claims)
+        return StickyAssignment(space, {name: ids[position] for position, name in order}, {}, None, ownership.max_generation)
+    if not members:
+        return StickyAssignment(space, {}, {}, {}, ownership.max_generation)
+    work = ConstrainedAssignment(space, ownership, racks, id_rank)
+    work.build()
+    positions = {name: position for position, name in order}
+    names = [member.member_id for member in group.members]
+    return StickyAssignment(
+        space,
+        {name: work.kept[positions[name]] for name in names},
+        {name: work.given[positions[name]] for name in names},
+        {number: members[member].member_id for number, member in work.transferring.items()},
+        ownership.max_generation,
+    )
+
+
+def _all_subscriptions_equal(members: Sequence[MemberSpec]) -> bool:
+    """Whether Kafka finds the subscriptions equal: members before the first that subscribes to anything do not count.
+
+    A name doubled in a subscription makes it unequal, save in that first one.
+    """
+    wanted: set[str] = set()
+    last: tuple[str, ...] | None = None
+    for member in members:
+        if not wanted:
+            wanted.update(member.topics)
+        elif member.topics is not last and not (len(member.topics) == len(wanted) and wanted.issuperset(member.topics)):
+            return False
+        last = member.topics if len(member.topics) == len(wanted) else None
+    return True

@@ -1,0 +1,152 @@
+"""Partitions as integers: topics sorted by name, their partitions one after the other, so that 0..total-1 is Kafka's order.
+
+Members may claim partitions that do not exist (a number past the topic's end). Kafka's sticky assignor does not drop them, so
+they get numbers too, from ``total`` on: `PartitionSpace.phantom_topic` says whose.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate, chain
+
+from kgctl.model.partitions import TopicPartition
+
+
+def java_text_key(text: str) -> str | bytes:
+    """A sort key in the order of ``String.compareTo``, by UTF-16 unit. Use it for all of the strings or for none."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def sorted_like_java(texts: Iterable[str]) -> list[str]:
+    """Strings in the order of ``String.compareTo``."""
+    found = list(texts)
+    return sorted(found) if all(map(str.isascii, found)) else sorted(found, key=java_text_key)
+
+
+def partitions_by_topic(topics: Mapping[str, Sequence[int]]) -> Iterator[TopicPartition]:
+    """Topic partitions of a mapping topic -> partitions, in its order."""
+    return (TopicPartition(topic, number) for topic, numbers in topics.items() for number in numbers)
+
+
+class PartitionSpace:
+    """The numbering of a group's partitions. Immutable but for phantoms, which are numbered as they are met."""
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self.names = sorted_like_java(counts)
+        self.counts = [counts[name] for name in self.names]
+        self.offsets = [0, *accumulate(self.counts)]
+        self.total = self.offsets[-1]
+        self.index = {name: position for position, name in enumerate(self.names)}
+        self._phantoms: dict[tuple[int, int], int] = {}
+        self._phantom_list: list[tuple[int, int]] = []
+        self._topic_of: list[int] | None = None
+        self._column_keys: array[int] | None = None
+
+    @property
+    def topic_of(self) -> list[int]:
+        """The topic's index for each partition that exists."""
+        if self._topic_of is None:
+            self._topic_of = list(chain.from_iterable([topic] * count for topic, count in enumerate(self.counts)))
+        return self._topic_of
+
+    @property
+    def column_keys(self) -> array[int]:
+        """A sort key for each partition that exists: by number, then topic."""
+        if self._column_keys is None:
+            width = len(self.names)
+            keys = array("q")
+            for topic, count in enumerate(self.counts):
+                keys.extend(range(topic, topic + count * width, width))
+            self._column_keys = keys
+        return self._column_keys
+
+    def column_key(self, number: int) -> int:
+        """The sort key by number, then topic, also of a phantom."""
+        if number < self.total:
+            return self.column_keys[number]
+        topic, partition = self._phantom_list[number - self.total]
+        return partition * len(self.names) + topic
+
+    def topic(self, number: int) -> int:
+        """The index of a partition's topic, also of a phantom's."""
+        if number < self.total:
+            return bisect_right(self.offsets, number) - 1
+        return self._phantom_list[number - self.total][0]
+
+    def partition(self, number: int) -> TopicPartition:
+        """The name of a partition."""
+        if number >= self.total:
+            topic, partition = self._phantom_list[number - self.total]
+            return TopicPartition(self.names[topic], partition)
+        topic = bisect_right(self.offsets, number) - 1
+        return TopicPartition(self.names[topic], number - self.offsets[topic])
+
+    def number(self, topic: int, partition: int) -> int:
+        """The number of a partition of the topic with this index; a phantom gets one if need be."""
+        if 0 <= partition < self.counts[topic]:
+            return self.offsets[topic] + partition
+        key = (topic, partition)
+        if key not in self._phantoms:
+            self._phantoms[key] = self.total + len(self._phantom_list)
+            self._phantom_list.append(key)
+        return self._phantoms[key]
+
+    def phantom_end(self, number: int) -> int:
+        """The number of the first existing partition that sorts after this phantom."""
+        topic, partition = self._phantom_list[number - self.total]
+        return self.offsets[topic] if partition < 0 else self.offsets[topic + 1]
+
+    def numbers(self, owned: Mapping[str, Sequence[int]] | PartitionIds) -> Sequence[int]:
+        """A member's partitions as numbers, those of other topics left out."""
+        if isinstance(owned, PartitionIds):
+            if owned.space is self:
+                return owned.ids
+            owned = owned.space.by_topic(owned.ids)
+        found: list[int] = []
+        for name, partitions in owned.items():
+            topic = self.index.get(name)
+            if topic is None or not partitions:
+                continue
+            offset = self.offsets[topic]
+            if len(partitions) == 1 and 0 <= partitions[0] < self.counts[topic]:
+                found.append(offset + partitions[0])
+            elif min(partitions) >= 0 and max(partitions) < self.counts[topic]:
+                found.extend([offset + partition for partition in partitions])
+            else:
+                found.extend([self.number(topic, partition) for partition in partitions])
+        return found
+
+    def by_topic(self, ids: Sequence[int]) -> dict[str, list[int]]:
+        """Numbers as ``{topic: [partitions]}``, topics by name, partitions ascending."""
+        ordered = sorted(ids)
+        result: dict[str, list[int]] = {}
+        start, size = 0, len(ordered)
+        if size and ordered[-1] >= self.total:
+            return self._by_topic_with_phantoms(ordered)
+        offsets = self.offsets
+        while start < size:
+            topic = bisect_right(offsets, ordered[start]) - 1
+            offset, limit = offsets[topic], offsets[topic + 1]
+            end = start + 1
+            while end < size and ordered[end] < limit:
+                end += 1
+            result[self.names[topic]] = [number - offset for number in ordered[start:end]]
+            start = end
+        return result
+
+    def _by_topic_with_phantoms(self, ids: Iterable[int]) -> dict[str, list[int]]:
+        result: dict[str, list[int]] = {}
+        for name, partition in sorted(map(self.partition, ids)):
+            result.setdefault(name, []).append(partition)
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionIds:
+    """Partitions as numbers of a space: a range, an array or a list."""
+
+    space: PartitionSpace
+    ids: Sequence[int] = field(default=())

@@ -1,0 +1,123 @@
+"""The list of assignors, and where a user's own come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.metadata import entry_points
+
+from kgctl.assignors.client.cooperative_sticky import CooperativeStickyAssignor
+from kgctl.assignors.client.kafka_go import KafkaGoRange, KafkaGoRoundRobin
+from kgctl.assignors.client.rack_affinity import RackAffinityAssignor
+from kgctl.assignors.client.range import RangeAssignor
+from kgctl.assignors.client.round_robin import RoundRobinAssignor
+from kgctl.assignors.client.sticky import StickyAssignor
+from kgctl.assignors.server.range import ServerRangeAssignor
+from kgctl.assignors.server.uniform import UniformAssignor
+from kgctl.assignors.spec import Assignor, AssignorError, GroupSpec, MemberSpec, StickyClaim, TopicSpec
+from kgctl.errors import InvariantViolation, UsageError
+
+ENTRY_POINTS = "kgctl.assignors"
+
+CLIENT_ASSIGNORS: tuple[Callable[[], Assignor], ...] = (
+    RangeAssignor,
+    RoundRobinAssignor,
+    StickyAssignor,
+    CooperativeStickyAssignor,
+    RackAffinityAssignor,
+    KafkaGoRange,
+    KafkaGoRoundRobin,
+)
+SERVER_ASSIGNORS: tuple[Callable[[], Assignor], ...] = (UniformAssignor, ServerRangeAssignor)
+
+_BUILT_IN: Mapping[str, Callable[[], Assignor]] = {factory().name: factory for factory in (*CLIENT_ASSIGNORS, *SERVER_ASSIGNORS)}
+
+
+def assignor_names() -> tuple[str, ...]:
+    """The names that `get_assignor` knows: kgctl's own, in their order, then those of installed packages, sorted."""
+    return (*_BUILT_IN, *sorted(set(_installed()) - set(_BUILT_IN)))
+
+
+def get_assignor(name: str) -> Assignor:
+    """A new assignor: by name, or ``module:Class`` for one of the user's own.
+
+    Packages offer assignors as entry points of the group ``kgctl.assignors``: a class without arguments.
+
+    Raises:
+        UsageError: nothing has that name (the message lists what has), or it cannot be loaded or is no assignor.
+    """
+    if name in _BUILT_IN:
+        return _BUILT_IN[name]()
+    installed = _installed()
+    if name in installed:
+        return _make(name, installed[name])
+    module, separator, attribute = name.partition(":")
+    if separator and module and attribute and not module.startswith("kafka-go"):
+        return _make(name, lambda: _load(module, attribute))
+    near = get_close_matches(name, assignor_names(), 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    raise UsageError(f"unknown assignor {name!r}{hint} Known: {', '.join(assignor_names())}".replace("?;", "?"))
+
+
+def _installed() -> dict[str, Callable[[], object]]:
+    return {point.name: point.load for point in entry_points(group=ENTRY_POINTS)}
+
+
+def _load(module: str, attribute: str) -> object:
+    found: object = import_module(module)
+    for part in attribute.split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _make(name: str, load: Callable[[], object]) -> Assignor:
+    try:
+        found = load()
+        made = found() if callable(found) else found
+    except Exception as error:
+        raise UsageError(f"cannot load the assignor {name!r}: {type(error).__name__}: {error}") from error
+    if not isinstance(made, Assignor):
+        raise UsageError(f"{name!r} is no assignor: it needs an attribute 'name' and a method 'assign(group)'")
+    return made
+
+
+def assign_with_previous(
+    name: str,
+    topics: Mapping[str, int],
+    subscriptions: Mapping[str, Sequence[str]],
+    previous: Mapping[str, Mapping[str, Sequence[int]]],
+    *,
+    generation: int = 1,
+) -> dict[str, dict[str, list[int]]]:
+    """The assignment of a group whose members had ``previous``, as their subscriptions would say it after ``generation``.
+
+    ``subscriptions`` stand in the order of the JoinGroup response. Members that only ``previous`` names have left.
+
+    Raises:
+        UsageError: unknown assignor.
+        InvariantViolation: Kafka's assignor throws for this input.
+    """
+    assignor = get_assignor(name)
+    members = []
+    for member_id, wanted in subscriptions.items():
+        owned = previous.get(member_id)
+        claim = StickyClaim() if owned is None else StickyClaim(owned, generation)
+        members.append(
+            MemberSpec(
+                member_id,
+                tuple(wanted),
+                owned=owned or {},
+                generation=-1 if owned is None else generation,
+                user_data=None if owned is None else claim,
+            )
+        )
+    group = GroupSpec({topic: TopicSpec(count) for topic, count in topics.items()}, members)
+    try:
+        assignment = assignor.assign(group)
+    except AssignorError as error:
+        raise InvariantViolation(f"{name}: {error}") from error
+    return {
+        member_id: {topic: sorted(partitions) for topic, partitions in assignment[member_id].items()}
+        for member_id in subscriptions
+    }

@@ -1,0 +1,141 @@
+"""uniform for a group whose members subscribe to different topics.
+
+Rules: members keep their old targets of topics they subscribe to. Topics are handled by partitions per subscriber, most first.
+What nobody has goes to the least loaded subscribers of its topic, level by level. Then, up to 16 rounds, each topic's most loaded
+subscribers give their highest partitions to its least loaded ones, until the levels differ by at most one. Kafka:
+``UniformHeterogeneousAssignmentBuilder``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from kgctl.assignors.server.levels import Levels
+from kgctl.assignors.server.spec import TargetSpec
+from kgctl.assignors.spec import AssignorError
+
+Assigned = dict[UUID, Sequence[int]]
+_MAX_ROUNDS = 16
+_NOBODY = -1
+
+
+def assign_heterogeneous(spec: TargetSpec) -> dict[str, Assigned]:
+    """New targets for a heterogeneous group."""
+    return _Heterogeneous(spec).build()
+
+
+def _java_uuid_key(topic: UUID) -> tuple[int, int]:
+    """``Uuid.compareTo``: two signed halves, the high one first."""
+    low = topic.int & 0xFFFF_FFFF_FFFF_FFFF
+    high = topic.int >> 64
+    sign = 1 << 63
+    return high ^ sign, low ^ sign
+
+
+class _Heterogeneous:
+    """Members are numbered in map order."""
+
+    def __init__(self, spec: TargetSpec) -> None:
+        self._spec = spec
+        self._subscribers: dict[UUID, list[int]] = {}
+        for number, member in enumerate(spec.members):
+            for topic in member.topic_ids:
+                self._subscribers.setdefault(topic, []).append(number)
+        missing = next((topic for topic in self._subscribers if topic not in spec.topics), None)
+        if missing is not None:
+            raise AssignorError(f"Members are subscribed to topic {missing} which doesn't exist in the topic metadata.")
+        self._owners = {topic: [_NOBODY] * spec.topics[topic] for topic in self._subscribers}
+        self._sizes = [0] * len(spec.members)
+        self._order = sorted(self._subscribers, key=self._topic_key)
+
+    def _topic_key(self, topic: UUID) -> tuple[float, int, tuple[int, int]]:
+        count = len(self._subscribers[topic])
+        return -(self._spec.topics[topic] / count), count, _java_uuid_key(topic)
+
+    def build(self) -> dict[str, Assigned]:
+        self._keep()
+        for topic in self._order:
+            self._hand_out(topic)
+        self._balance()
+        return self._targets()
+
+    def _keep(self) -> None:
+        for number, member in enumerate(self._spec.members):
+            subscribed = frozenset(member.topic_ids)
+            for topic, partitions in member.target.items():
+                if topic in subscribed:
+                    self._sizes[number] += len(partitions)
+                    owners = self._owners[topic]
+                    for partition in partitions:
+                        owners[partition] = number
+
+    def _hand_out(self, topic: UUID) -> None:
+        owners = self._owners[topic]
+        unassigned = [partition for partition, owner in enumerate(owners) if owner == _NOBODY]
+        if not unassigned:
+            return
+        levels = Levels(self._subscribers[topic], self._sizes)
+        for partition in unassigned:
+            self._give(owners, partition, levels.next_least_loaded())
+
+    def _give(self, owners: list[int], partition: int, member: int) -> None:
+        if owners[partition] != _NOBODY:
+            self._sizes[owners[partition]] -= 1
+        owners[partition] = member
+        self._sizes[member] += 1
+
+    def _balance(self) -> None:
+        topics = [topic for topic in self._order if len(self._subscribers[topic]) >= 2]
+        last_changed: UUID | None = None
+        for _ in range(_MAX_ROUNDS):
+            for topic in topics:
+                if topic == last_changed:
+                    return
+                if self._balance_topic(topic) or last_changed is None:
+                    last_changed = topic
+
+    def _balance_topic(self, topic: UUID) -> bool:
+        levels = Levels(self._subscribers[topic], self._sizes)
+        if levels.imbalance <= 1:
+            return False
+        owners = self._owners[topic]
+        hands: dict[int, list[int]] = {}
+        for partition, owner in enumerate(owners):
+            hands.setdefault(owner, []).append(partition)
+        changed = False
+        while not levels.is_balanced():
+            donor = self._next_donor(levels, hands)
+            if donor is None:
+                break
+            partition = hands[donor].pop()
+            receiver = levels.next_least_loaded()
+            if levels.is_balanced():
+                break
+            self._give(owners, partition, receiver)
+            changed = True
+        return changed
+
+    @staticmethod
+    def _next_donor(levels: Levels, hands: dict[int, list[int]]) -> int | None:
+        while True:
+            donor = levels.next_most_loaded()
+            if donor is None or hands.get(donor):
+                return donor
+            levels.exclude_most_loaded()
+
+    def _targets(self) -> dict[str, Assigned]:
+        targets: list[dict[UUID, list[int]]] = [{} for _ in self._spec.members]
+        for topic, owners in self._owners.items():
+            for partition, owner in enumerate(owners):
+                if owner != _NOBODY:
+                    targets[owner].setdefault(topic, []).append(partition)
+        return {
+            member.member_id: {
+                topic: partitions
+                if len(partitions) != len(old := member.target.get(topic, ())) or sorted(old) != partitions
+                else old
+                for topic, partitions in targets[number].items()
+            }
+            for number, member in enumerate(self._spec.members)
+        }

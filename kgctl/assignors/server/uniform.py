@@ -1,0 +1,35 @@
+"""uniform: the coordinator's default assignor. As many partitions for everybody, and few moves; racks are ignored.
+
+Kafka: ``UniformAssignor``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from kgctl.assignors.server.by_name import assign_by_name
+from kgctl.assignors.server.heterogeneous import assign_heterogeneous
+from kgctl.assignors.server.homogeneous import assign_homogeneous
+from kgctl.assignors.server.spec import TargetSpec
+from kgctl.assignors.spec import GroupAssignment, GroupSpec
+
+
+class UniformAssignor:
+    """Homogeneous groups, in which all subscribe to the same names, have an algorithm of their own."""
+
+    name = "uniform"
+
+    def assign(self, group: GroupSpec) -> GroupAssignment:
+        """The targets of a group with topics by name; ``owned`` is a member's present target."""
+        return assign_by_name(self, group)
+
+    def assign_targets(self, spec: TargetSpec) -> dict[str, dict[UUID, Sequence[int]]]:
+        """Balanced to one partition in a homogeneous group, else nearly, as far as subscriptions allow.
+
+        Raises:
+            AssignorError: a subscribed topic is not in ``spec.topics``.
+        """
+        if spec.is_homogeneous:
+            return assign_homogeneous(spec)
+        return assign_heterogeneous(spec)

@@ -1,0 +1,142 @@
+"""What an assignor is given and what it answers: names at the edge, integers inside.
+
+An assignor is any object with a ``name`` and ``assign(group: GroupSpec)``. It is pure: no clock, no randomness, no state from one
+call to the next (Kafka's sticky assignor remembers one number, the highest generation; it is `GroupSpec.max_generation` here).
+
+A client assignor sees what a group's leader sees after JoinGroup; the members stand in the order of the JoinGroup response.
+A server assignor sees the group as the coordinator does; `kgctl.assignors.server.spec` has the form that the coordinator uses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol, runtime_checkable
+from uuid import UUID
+
+from kgctl.assignors.partition_space import PartitionIds, PartitionSpace, partitions_by_topic
+from kgctl.model.partitions import TopicPartition
+from kgctl.model.subscription import NO_GENERATION
+
+PartitionsByTopic = Mapping[str, Sequence[int]]
+OwnedPartitions = PartitionsByTopic | PartitionIds
+NOTHING: PartitionsByTopic = MappingProxyType({})
+
+
+def _nothing() -> PartitionsByTopic:
+    return NOTHING
+
+
+class AssignorError(Exception):
+    """Kafka's assignor throws for this input: the group would not get an assignment."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic. ``racks`` has the racks of each partition's replicas, or is empty where none are known."""
+
+    partition_count: int
+    racks: tuple[tuple[str, ...], ...] = ()
+    topic_id: UUID | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StickyClaim:
+    """The sticky assignor's user data, decoded. ``generation`` None: the old form (v0), which has none."""
+
+    owned: OwnedPartitions = field(default_factory=_nothing)
+    generation: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemberSpec:
+    """A member as its subscription describes it.
+
+    ``generation`` is that of ``owned`` in the subscription (version 2 and later), -1 for none. ``user_data`` are the bytes that
+    the assignor's other half put into the subscription, or for the sticky assignor what they say. ``rack`` None or "" is none.
+    For a server assignor ``owned`` is the member's present target.
+    """
+
+    member_id: str
+    topics: tuple[str, ...]
+    owned: OwnedPartitions = field(default_factory=_nothing)
+    generation: int = NO_GENERATION
+    rack: str | None = None
+    instance_id: str | None = None
+    user_data: bytes | StickyClaim | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSpec:
+    """A group to assign: its topics (those without partitions count as missing) and its members in order.
+
+    The caller keeps member ids distinct. ``max_generation``: the highest generation that the leader saw in earlier rounds.
+    """
+
+    topics: Mapping[str, TopicSpec]
+    members: Sequence[MemberSpec]
+    max_generation: int = NO_GENERATION
+
+
+class GroupAssignment(Mapping[str, dict[str, list[int]]]):
+    """Who gets what: ``assignment[member_id]`` is ``{topic: [partitions, ascending]}``; every member has an entry.
+
+    Held as numbers of a `PartitionSpace`, so that a million partitions need a few megabytes; names are made when asked for.
+    """
+
+    __slots__ = ("_ids", "space")
+
+    def __init__(self, space: PartitionSpace, ids: Mapping[str, Sequence[int]]) -> None:
+        self.space = space
+        self._ids = ids
+
+    def ids(self, member_id: str) -> Sequence[int]:
+        """The member's partitions as numbers of ``space``, in no particular order."""
+        return self._ids[member_id]
+
+    def owned(self, member_id: str) -> PartitionIds:
+        """The member's partitions, to be its ``owned`` in the next round."""
+        return PartitionIds(self.space, self._ids[member_id])
+
+    def ordered_ids(self, member_id: str) -> Sequence[int]:
+        """The member's partitions as numbers, in the order of Kafka's list."""
+        return self._ids[member_id]
+
+    def partitions(self, member_id: str) -> list[TopicPartition]:
+        """The member's partitions in the order in which Kafka's assignor lists them, which is that of the assignment's bytes."""
+        return [self.space.partition(number) for number in self.ordered_ids(member_id)]
+
+    def __getitem__(self, member_id: str) -> dict[str, list[int]]:
+        return self.space.by_topic(self._ids[member_id])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._ids)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+
+@runtime_checkable
+class Assignor(Protocol):
+    """An assignor: one of kgctl's, or a user's own.
+
+    `assign` gives every member of the group an entry, and each partition of a subscribed topic to one subscriber (a cooperative
+    assignor may leave out those that have to be revoked first). Raises `AssignorError` where Kafka's would throw.
+    """
+
+    @property
+    def name(self) -> str:
+        """The protocol's name, as members offer it."""
+        ...
+
+    def assign(self, group: GroupSpec) -> Mapping[str, PartitionsByTopic]:
+        """The assignment of this group."""
+        ...
+
+
+def flatten(assignment: Mapping[str, PartitionsByTopic]) -> Iterable[tuple[str, TopicPartition]]:
+    """Every (member, partition) of an assignment."""
+    for member_id, topics in assignment.items():
+        for partition in partitions_by_topic(topics):
+            yield member_id, partition

@@ -1,0 +1,1 @@
+"""Rehearsals: what would Kafka do with this group?"""
