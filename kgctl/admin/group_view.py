@@ -1,0 +1,139 @@
+"""Groups with their offsets, lag and owners: several calls of `GroupAdmin` put together, failures kept apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from kgctl.admin.client import GroupAdmin
+from kgctl.admin.plan.lag import partition_lag, range_flags, total_lag
+from kgctl.admin.plan.scope import TopicScope
+from kgctl.errors import KgctlError
+from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
+from kgctl.model.offsets import LogOffsets, OffsetAndMetadata, PartitionLag
+from kgctl.model.partitions import TopicPartition
+
+NO_CONSUMER = "no-consumer"
+
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """One partition of a group: its lag, the member that owns it, and what stands out about it."""
+
+    lag: PartitionLag
+    owner: MemberDescription | None = None
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupView:
+    """One group with its partitions, by topic, then by number."""
+
+    description: GroupDescription
+    partitions: tuple[PartitionView, ...] = ()
+
+    @property
+    def total_lag(self) -> int:
+        """The sum of the known lags, in records."""
+        return total_lag(view.lag for view in self.partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupViews:
+    """What could be learnt, in the order asked for, and what failed."""
+
+    views: tuple[GroupView, ...]
+    errors: tuple[KgctlError, ...] = ()
+
+
+def is_consumer_group(listing: GroupListing) -> bool:
+    """Whether a listed group can have committed offsets: what Kafka's own tool calls a consumer group."""
+    return listing.type not in (GroupType.SHARE, GroupType.STREAMS) and listing.protocol_type in ("", "consumer")
+
+
+def view_groups(admin: GroupAdmin, group_ids: Sequence[str]) -> GroupViews:
+    """State and members of groups, without their offsets."""
+    described = admin.describe_groups(group_ids)
+    views = [GroupView(described.values[group_id]) for group_id in group_ids if group_id in described.values]
+    return GroupViews(tuple(views), _group_errors(described.errors, group_ids))
+
+
+def view_offsets(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[TopicScope] = ()) -> GroupViews:
+    """Groups with all partitions of every topic that they have a commit on or a member for, or of ``scopes`` alone.
+
+    A partition that nobody committed or owns is a row too: records there are read by no one. Each partition's log is asked about
+    once, however many groups share it.
+    """
+    described = admin.describe_groups(group_ids)
+    present = [group_id for group_id in group_ids if group_id in described.values]
+    committed = admin.list_committed_offsets(present)
+    known = [group_id for group_id in present if group_id in committed.values]
+    wanted = _wanted_partitions(
+        admin, {group_id: (described.values[group_id], committed.values[group_id]) for group_id in known}, scopes
+    )
+    logs = admin.list_log_offsets(sorted({partition for rows in wanted.values() for partition in rows}))
+    views = [_view(described.values[group_id], wanted[group_id], committed.values[group_id], logs.values) for group_id in known]
+    errors = [*_group_errors({**described.errors, **committed.errors}, group_ids)]
+    errors += [logs.errors[partition].to_exception(partition=partition) for partition in sorted(logs.errors)]
+    return GroupViews(tuple(views), tuple(errors))
+
+
+def _group_errors(errors: Mapping[str, object], group_ids: Sequence[str]) -> tuple[KgctlError, ...]:
+    from kgctl.admin.results import ItemError
+
+    found = [(group_id, errors[group_id]) for group_id in group_ids if group_id in errors]
+    return tuple(error.to_exception(group=group_id) for group_id, error in found if isinstance(error, ItemError))
+
+
+def _wanted_partitions(
+    admin: GroupAdmin, groups: Mapping[str, tuple[GroupDescription, Committed]], scopes: Sequence[TopicScope]
+) -> dict[str, list[TopicPartition]]:
+    known = {group_id: _known_partitions(description, offsets) for group_id, (description, offsets) in groups.items()}
+    topics = {partition.topic for partitions in known.values() for partition in partitions}
+    if scopes:
+        topics &= {scope.topic for scope in scopes}
+    counts = admin.list_topics(sorted(topics)) if topics else {}
+    return {group_id: sorted(_in_scope(_completed(partitions, counts), scopes)) for group_id, partitions in known.items()}
+
+
+def _known_partitions(description: GroupDescription, offsets: Committed) -> set[TopicPartition]:
+    return {*offsets, *_owners(description)}
+
+
+def _completed(partitions: set[TopicPartition], counts: Mapping[str, int]) -> set[TopicPartition]:
+    """With the partitions of the same topics that the group has nothing to do with yet."""
+    topics = {partition.topic for partition in partitions}
+    return partitions | {TopicPartition(topic, number) for topic in topics for number in range(counts.get(topic, 0))}
+
+
+def _in_scope(partitions: Iterable[TopicPartition], scopes: Sequence[TopicScope]) -> Iterable[TopicPartition]:
+    if not scopes:
+        return partitions
+    return [partition for partition in partitions if any(partition in scope for scope in scopes)]
+
+
+def _owners(description: GroupDescription) -> dict[TopicPartition, MemberDescription]:
+    return {
+        TopicPartition(topic, number): member
+        for member in description.members
+        for topic, numbers in (member.assignment or {}).items()
+        for number in numbers
+    }
+
+
+def _view(
+    description: GroupDescription,
+    partitions: Sequence[TopicPartition],
+    committed: Committed,
+    logs: Mapping[TopicPartition, LogOffsets],
+) -> GroupView:
+    owners = _owners(description)
+    views = []
+    for partition in partitions:
+        row = partition_lag(partition, committed.get(partition), logs.get(partition, LogOffsets()))
+        owner = owners.get(partition)
+        unread = owner is None and description.state is GroupState.STABLE
+        views.append(PartitionView(row, owner, (*range_flags(row), *((NO_CONSUMER,) if unread else ()))))
+    return GroupView(description, tuple(views))

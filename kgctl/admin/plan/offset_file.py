@@ -1,0 +1,171 @@
+"""Files of offsets: Kafka's CSV, kgctl's own CSV and JSON (plans and backups), read into one shape, and backups written.
+
+Four shapes are read, told apart by their content:
+
+- three columns ``topic,partition,offset``, as Kafka's tool exports one group: for exactly one group, named beside the file;
+- four columns ``group,topic,partition,offset``, as it exports several;
+- CSV with a header: the output of ``kgctl ... -o csv``, a dry run's plan, or a backup;
+- JSON: the output of ``kgctl ... -o json``, or a list of such rows.
+
+Where rows have ``old_offset`` and ``new_offset`` (a plan), the old one is what the cluster must still have when the plan is
+executed. An empty ``offset`` in a backup stands for "nothing was committed": restoring it takes the commit away. In Kafka's own
+format an offset is never left out: there a short row is an error, not offset 0.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset
+from kgctl.errors import UsageError
+from kgctl.model.offsets import NO_LEADER_EPOCH, OffsetAndMetadata
+from kgctl.model.partitions import TopicPartition
+
+BACKUP_COLUMNS = ("group", "topic", "partition", "offset", "leader_epoch", "metadata")
+_OFFSET_COLUMNS = ("new_offset", "offset", "current_offset")
+_MAX_OFFSET = 2**63 - 1
+_MAX_PARTITION = 2**31 - 1
+
+_Row = tuple[int, Mapping[str, Any]]
+"""Line number (JSON: number of the row), and the fields by name."""
+
+
+def parse_offset_file(text: str, name: str, group_ids: Sequence[str]) -> FromFile:
+    """Read a file's text. ``name`` stands in errors; ``group_ids`` are the groups named beside it, none for all in the file.
+
+    The last of several rows for one partition wins, as in Kafka's tool.
+
+    Raises:
+        UsageError: malformed, with its line; or nothing in it for a group that was named.
+    """
+    reader = _Reader(name, group_ids)
+    groups = reader.read(text.removeprefix("\N{BYTE ORDER MARK}"))
+    for group_id in group_ids:
+        if group_id not in groups:
+            raise UsageError(f"{name} has no offsets for group {group_id!r}")
+    if not groups:
+        raise UsageError(f"{name} has no offsets in it")
+    wanted = group_ids or sorted(groups)
+    return FromFile({group_id: dict(sorted(groups[group_id].items())) for group_id in wanted})
+
+
+def write_backup(rows: Sequence[tuple[str, TopicPartition, OffsetAndMetadata | None]]) -> str:
+    """The text of a backup: CSV with a header, which `parse_offset_file` reads back."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(BACKUP_COLUMNS)
+    for group_id, partition, commit in rows:
+        values = ("", "", "") if commit is None else (commit.offset, commit.leader_epoch, commit.metadata)
+        writer.writerow((group_id, *partition, *values))
+    return stream.getvalue()
+
+
+class _Reader:
+    """Reads one file; knows its name, for errors, and the groups that were named beside it."""
+
+    def __init__(self, name: str, group_ids: Sequence[str]) -> None:
+        self._name = name
+        self._group_ids = group_ids
+
+    def read(self, text: str) -> dict[str, dict[TopicPartition, PlannedOffset]]:
+        groups: dict[str, dict[TopicPartition, PlannedOffset]] = {}
+        for line, fields in self._json_rows(text) if text.lstrip()[:1] in ("{", "[") else self._csv_rows(text):
+            group_id, partition, planned = self._planned(line, fields)
+            if not self._group_ids or group_id in self._group_ids:
+                groups.setdefault(group_id, {})[partition] = planned
+        return groups
+
+    def _csv_rows(self, text: str) -> Iterator[_Row]:
+        reader = csv.reader(io.StringIO(text), strict=True)
+        header: Sequence[str] | None = None
+        try:
+            for values in reader:
+                line = reader.line_num
+                if not any(value.strip() for value in values):
+                    continue
+                if header is None:
+                    header = self._header(values, line)
+                    if "partition" in values:
+                        continue
+                if len(values) != len(header):
+                    raise self._wrong(line, f"{len(header)} columns expected ({','.join(header)}), {len(values)} found")
+                yield line, dict(zip(header, values, strict=True))
+        except csv.Error as error:
+            raise self._wrong(reader.line_num, f"not readable as CSV: {error}") from None
+
+    def _header(self, values: Sequence[str], line: int) -> Sequence[str]:
+        """The names of the columns: from a header line, or by their number in Kafka's format."""
+        if "partition" in values:
+            self._check_columns(line, values)
+            return values
+        if len(values) == 4:
+            return "group", "topic", "partition", "offset"
+        if len(values) != 3:
+            raise self._wrong(line, "expected topic,partition,offset or group,topic,partition,offset, or a header line")
+        if len(self._group_ids) != 1:
+            raise self._wrong(line, "topic,partition,offset says no group: name exactly one group beside the file")
+        return "topic", "partition", "offset"
+
+    def _json_rows(self, text: str) -> Iterator[_Row]:
+        try:
+            document = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise self._wrong(error.lineno, f"not readable as JSON: {error.msg}") from None
+        rows = document.get("data") if isinstance(document, dict) else document
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise self._wrong(1, "expected a list of rows, or kgctl's own output with the rows under data")
+        for number, row in enumerate(rows, start=1):
+            self._check_columns(number, list(row))
+            yield number, {key: "" if value is None else value for key, value in row.items()}
+
+    def _check_columns(self, line: int, names: Sequence[str]) -> None:
+        missing = [name for name in ("topic", "partition") if name not in names]
+        if not any(name in names for name in _OFFSET_COLUMNS):
+            missing.append("offset (or new_offset)")
+        if "group" not in names and len(self._group_ids) != 1:
+            missing.append("group (or name exactly one group beside the file)")
+        if missing:
+            raise self._wrong(line, f"no column {', '.join(missing)}")
+
+    def _planned(self, line: int, fields: Mapping[str, Any]) -> tuple[str, TopicPartition, PlannedOffset]:
+        group_id = str(fields["group"]) if "group" in fields else self._group_ids[0]
+        topic = str(fields["topic"])
+        if not group_id or not topic:
+            raise self._wrong(line, "group and topic must not be empty")
+        partition = TopicPartition(topic, self._number(line, "partition", fields["partition"], _MAX_PARTITION))
+        column = next(name for name in _OFFSET_COLUMNS if name in fields)
+        may_be_empty = "metadata" in fields or "old_offset" in fields
+        target = self._target(line, column, fields, may_be_empty=may_be_empty)
+        if "old_offset" not in fields or column != "new_offset":
+            return group_id, partition, PlannedOffset(target)
+        old = fields["old_offset"]
+        expected = None if old == "" else self._number(line, "old_offset", old, _MAX_OFFSET)
+        return group_id, partition, PlannedOffset(target, expected, verify=True)
+
+    def _target(self, line: int, column: str, fields: Mapping[str, Any], *, may_be_empty: bool) -> OffsetAndMetadata | None:
+        if fields[column] == "" and may_be_empty:
+            if fields.get("result") in ("failed", "refused"):
+                raise self._wrong(line, f"a plan row with the result {fields['result']} cannot be executed")
+            return None
+        epoch = fields.get("leader_epoch", "")
+        known_epoch = epoch not in ("", str(NO_LEADER_EPOCH), NO_LEADER_EPOCH)
+        return OffsetAndMetadata(
+            self._number(line, column, fields[column], _MAX_OFFSET),
+            str(fields.get("metadata", "")),
+            self._number(line, "leader_epoch", epoch, _MAX_PARTITION) if known_epoch else NO_LEADER_EPOCH,
+        )
+
+    def _number(self, line: int, column: str, value: Any, largest: int) -> int:
+        text = str(value).strip()
+        is_number = text.isdecimal() and text.isascii() and len(text) <= 19 and not isinstance(value, bool)
+        if not is_number or int(text) > largest:
+            shown = "is missing" if not text else f"{value!r} is not a number of 0 to {largest}"
+            raise self._wrong(line, f"the {column} {shown}")
+        return int(text)
+
+    def _wrong(self, line: int, problem: str) -> UsageError:
+        return UsageError(f"{self._name}, line {line}: {problem}")

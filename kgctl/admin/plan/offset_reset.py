@@ -1,0 +1,252 @@
+"""Resetting offsets, as a plan: what each partition has, what it shall have, and why. Doing it is `kgctl.admin.reset`.
+
+A strategy says where to go; `plan_partition` turns it, with what is known of one partition, into a row. An offset outside the
+log is brought to the nearer end of it (a clamp), as Kafka's own tool does, with three differences: the row says so; ``ToCurrent``
+does it too, and so heals commits that no consumer can start from; and it can be refused instead.
+
+Kafka: ConsumerGroupCommand#prepareOffsetsToReset, OffsetsUtils#checkOffsetsRange.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import assert_never
+
+from kgctl.admin.plan.times import format_instant
+from kgctl.admin.results import ItemError
+from kgctl.errors import KgctlError, RefusedError
+from kgctl.model.offsets import NO_OFFSET, LogOffsets, OffsetAndMetadata
+from kgctl.model.partitions import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class ToEarliest:
+    """To the start of the log."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToLatest:
+    """To the end of the log: everything now there is skipped."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToOffset:
+    """To one offset, the same in every partition."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftBy:
+    """By so many records from the committed offset, back if negative."""
+
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToTime:
+    """To the first record at or after a moment; to the end of the log where there is none."""
+
+    timestamp_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ToCurrent:
+    """Keep the committed offset where it is valid; the end of the log where nothing is committed."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOffset:
+    """What a file says of one partition. ``target`` None: take the commit away.
+
+    With ``verify``, the file also says what it was made from: ``expected_old``, None for no commit.
+    """
+
+    target: OffsetAndMetadata | None
+    expected_old: int | None = None
+    verify: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FromFile:
+    """To what a file says, by group."""
+
+    groups: Mapping[str, Mapping[TopicPartition, PlannedOffset]] = field(default_factory=dict)
+
+
+Strategy = ToEarliest | ToLatest | ToOffset | ShiftBy | ToTime | ToCurrent | FromFile
+
+
+class ResetResult(StrEnum):
+    """What became of a row."""
+
+    PLANNED = "planned"
+    UNCHANGED = "unchanged"
+    RESET = "reset"
+    DELETED = "deleted"
+    FAILED = "failed"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class Clamp:
+    """An offset that was asked for and lies outside the log."""
+
+    requested: int
+    applied: int
+
+    def __str__(self) -> str:
+        bound = "past the log end" if self.requested > self.applied else "before the log start"
+        return f"{self.requested} is {bound} {self.applied}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """What is known of one partition before a plan is made. ``at_time`` counts for `ToTime` alone: None for no record so late."""
+
+    committed: OffsetAndMetadata | None
+    log: LogOffsets
+    at_time: int | None = None
+    error: ItemError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResetRow:
+    """One partition of the plan. ``new`` None in a planned row takes the commit away; in a failed row it is unknown.
+
+    A row that failed or is refused has the cluster's ``error``, or else a ``note`` that says why, with a ``code`` for programs.
+    """
+
+    group_id: str
+    partition: TopicPartition
+    old: OffsetAndMetadata | None
+    new: OffsetAndMetadata | None
+    log: LogOffsets
+    result: ResetResult = ResetResult.PLANNED
+    note: str | None = None
+    clamp: Clamp | None = None
+    code: str | None = None
+    error: ItemError | None = None
+
+    @property
+    def delta(self) -> int | None:
+        """How far the offset moves, in records; None where there is no old or no new one."""
+        return None if self.old is None or self.new is None else self.new.offset - self.old.offset
+
+    @property
+    def lag_after(self) -> int | None:
+        """The lag that a consumer starts with, in records."""
+        end = self.log.log_end_offset
+        return None if self.new is None or end is None else end - self.new.offset
+
+    def to_exception(self) -> KgctlError | None:
+        """Why the row failed or is refused; None for a row that did not."""
+        if self.error:
+            return self.error.to_exception(group=self.group_id, partition=self.partition)
+        kind = {ResetResult.FAILED: KgctlError, ResetResult.REFUSED: RefusedError}.get(self.result)
+        if kind is None:
+            return None
+        topic, number = self.partition
+        return kind(self.note or "", code=self.code, group=self.group_id, topic=topic, partition=number)
+
+
+def plan_partition(
+    strategy: Strategy, group_id: str, partition: TopicPartition, facts: PartitionFacts, *, clamp: bool = True
+) -> ResetRow:
+    """The row of one partition. What cannot be planned is a FAILED row that says why, never an exception.
+
+    With ``clamp`` False an offset outside the log fails instead of being brought to its nearer end.
+    """
+    old = None if facts.committed is None or facts.committed.offset == NO_OFFSET else facts.committed
+    row = ResetRow(group_id, partition, old, None, facts.log)
+    start, end = facts.log.log_start_offset, facts.log.log_end_offset
+    if facts.error:
+        return replace(row, result=ResetResult.FAILED, note=facts.error.message, error=facts.error)
+    if start is None or end is None:
+        return _failed(row, LOG_UNKNOWN, "the bounds of the log are not known")
+    wanted = _wanted(strategy, row, facts, start, end)
+    return wanted if isinstance(wanted, ResetRow) else _aimed(row, *wanted, clamp=clamp)
+
+
+LOG_UNKNOWN = "LOG_UNKNOWN"
+NOTHING_COMMITTED = "NOTHING_COMMITTED"
+OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
+PLAN_OUTDATED = "PLAN_OUTDATED"
+
+_Wanted = tuple[OffsetAndMetadata | None, str | None]
+
+
+def _wanted(strategy: Strategy, row: ResetRow, facts: PartitionFacts, start: int, end: int) -> _Wanted | ResetRow:
+    wanted: _Wanted | ResetRow
+    match strategy:
+        case ToEarliest():
+            wanted = OffsetAndMetadata(start), None
+        case ToLatest():
+            wanted = OffsetAndMetadata(end), None
+        case ToOffset(offset):
+            wanted = OffsetAndMetadata(offset), None
+        case ShiftBy(records):
+            wanted = _shifted(row, records)
+        case ToTime(timestamp_ms):
+            wanted = _at_time(facts, timestamp_ms, end)
+        case ToCurrent():
+            wanted = (row.old, None) if row.old else (OffsetAndMetadata(end), "nothing was committed; log end")
+        case FromFile():
+            wanted = _from_file(strategy, row)
+        case _:
+            assert_never(strategy)
+    return wanted
+
+
+def _shifted(row: ResetRow, records: int) -> _Wanted | ResetRow:
+    if row.old is None:
+        return _failed(row, NOTHING_COMMITTED, "nothing is committed that could be shifted")
+    return OffsetAndMetadata(row.old.offset + records), None
+
+
+def _at_time(facts: PartitionFacts, timestamp_ms: int, end: int) -> _Wanted:
+    if facts.at_time is None:
+        return OffsetAndMetadata(end), f"no record at or after {format_instant(timestamp_ms)}; log end"
+    return OffsetAndMetadata(facts.at_time), None
+
+
+def _from_file(strategy: FromFile, row: ResetRow) -> _Wanted | ResetRow:
+    planned = strategy.groups[row.group_id][row.partition]
+    found = None if row.old is None else row.old.offset
+    if planned.verify and planned.expected_old != found:
+        note = f"changed since the plan was made: {_shown(planned.expected_old)} then, {_shown(found)} now"
+        return replace(row, new=planned.target, result=ResetResult.REFUSED, note=note, code=PLAN_OUTDATED)
+    return planned.target, None
+
+
+def _shown(offset: int | None) -> str:
+    return "no commit" if offset is None else str(offset)
+
+
+def _aimed(row: ResetRow, target: OffsetAndMetadata | None, note: str | None, *, clamp: bool) -> ResetRow:
+    """The row with its target brought into the log."""
+    if target is None:
+        unchanged = ResetResult.UNCHANGED if row.old is None else ResetResult.PLANNED
+        return replace(row, result=unchanged, note="the commit is taken away" if row.old else None)
+    start, end = row.log.log_start_offset, row.log.log_end_offset
+    assert start is not None
+    assert end is not None
+    applied = min(max(target.offset, start), end)
+    if applied == target.offset:
+        return _planned(row, target, note)
+    change = Clamp(target.offset, applied)
+    if not clamp:
+        return _failed(row, OUT_OF_RANGE, str(change))
+    return replace(_planned(row, OffsetAndMetadata(applied), f"{change}; {applied} is used"), clamp=change)
+
+
+def _planned(row: ResetRow, new: OffsetAndMetadata, note: str | None) -> ResetRow:
+    """Only a file brings metadata; a reset to the same offset leaves the metadata that is there alone."""
+    same = row.old is not None and row.old.offset == new.offset and new.metadata in ("", row.old.metadata)
+    return replace(row, new=new, result=ResetResult.UNCHANGED if same else ResetResult.PLANNED, note=note)
+
+
+def _failed(row: ResetRow, code: str, why: str) -> ResetRow:
+    return replace(row, result=ResetResult.FAILED, note=why, code=code)

@@ -1,0 +1,253 @@
+"""Resets of committed offsets: gather what is known, plan, and execute a plan that still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kgctl.admin.client import GroupAdmin
+from kgctl.admin.plan.offset_reset import (
+    OUT_OF_RANGE,
+    FromFile,
+    PartitionFacts,
+    ResetResult,
+    ResetRow,
+    Strategy,
+    ToTime,
+    plan_partition,
+)
+from kgctl.admin.plan.scope import TopicScope, resolve_scopes
+from kgctl.admin.results import ItemError
+from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnsupportedError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupDescription, GroupState, GroupType
+from kgctl.model.offsets import NO_OFFSET, LogOffsets, OffsetAndMetadata
+from kgctl.model.partitions import TopicPartition
+
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+@dataclass(frozen=True, slots=True)
+class ResetRequest:
+    """What to reset, and to where.
+
+    ``scopes`` None means every partition with a commit; a strategy from a file brings its own scope. ``create`` allows groups
+    that do not exist, which the reset then makes.
+    """
+
+    group_ids: tuple[str, ...]
+    strategy: Strategy
+    scopes: tuple[TopicScope, ...] | None = None
+    clamp: bool = True
+    create: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """The rows of one group, by topic, then by number; ``description`` None for a group that is still to be made."""
+
+    group_id: str
+    description: GroupDescription | None
+    rows: tuple[ResetRow, ...]
+
+    @property
+    def state(self) -> GroupState:
+        """The group's state when the plan was made."""
+        return self.description.state if self.description else GroupState.DEAD
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether executing must leave the whole group alone: it is active, or not as the plan says."""
+        return not self.state.is_inactive or any(row.result is ResetResult.REFUSED for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ResetPlan:
+    """The plans of all groups that could be looked at, and what failed about the others."""
+
+    groups: tuple[GroupPlan, ...]
+    errors: tuple[KgctlError, ...] = ()
+
+    @property
+    def rows(self) -> tuple[ResetRow, ...]:
+        """All rows, group by group."""
+        return tuple(row for group in self.groups for row in group.rows)
+
+    @property
+    def is_out_of_range(self) -> bool:
+        """Whether an offset lies outside its log and clamping was not wanted: then nothing at all is executed."""
+        return any(row.code == OUT_OF_RANGE for row in self.rows)
+
+    def to_change(self) -> tuple[ResetRow, ...]:
+        """The rows that executing would change."""
+        if self.is_out_of_range:
+            return ()
+        groups = [group for group in self.groups if not group.is_refused]
+        return tuple(row for group in groups for row in group.rows if row.result is ResetResult.PLANNED)
+
+
+def plan_reset(admin: GroupAdmin, request: ResetRequest) -> ResetPlan:
+    """Look at the cluster, change nothing, and say what a reset would do. Works on active groups too.
+
+    Raises:
+        NotFoundError: a topic or partition of the scope does not exist.
+    """
+    described = admin.describe_groups(request.group_ids)
+    errors = {group_id: error.to_exception(group=group_id) for group_id, error in described.errors.items()}
+    found: dict[str, GroupDescription | None] = {}
+    for group_id in request.group_ids:
+        description = described.values.get(group_id)
+        if description is None and not _may_be_made(request, described.errors.get(group_id)):
+            continue
+        errors.pop(group_id, None)
+        if description and description.type in (GroupType.SHARE, GroupType.STREAMS):
+            errors[group_id] = UnsupportedError(
+                f"{group_id!r} is a {description.type.value} group; only consumer groups can be reset", group=group_id
+            )
+        else:
+            found[group_id] = description
+    return _plan_groups(admin, request, found, errors)
+
+
+def _may_be_made(request: ResetRequest, error: ItemError | None) -> bool:
+    return request.create and error is not None and error.code is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def _plan_groups(
+    admin: GroupAdmin,
+    request: ResetRequest,
+    found: Mapping[str, GroupDescription | None],
+    errors: dict[str, KgctlError],
+) -> ResetPlan:
+    scopes: dict[str, Sequence[TopicPartition]] = {}
+    offsets: Mapping[str, Committed] = {}
+    if found:
+        common = _common_scope(admin, request)
+        committed = admin.list_committed_offsets(list(found))
+        offsets = committed.values
+        errors.update((group_id, error.to_exception(group=group_id)) for group_id, error in committed.errors.items())
+        scopes = {group_id: _scope(request, group_id, offsets[group_id], common) for group_id in found if group_id in offsets}
+    for group_id in [group_id for group_id, partitions in scopes.items() if not partitions]:
+        del scopes[group_id]
+        errors[group_id] = NotFoundError(f"group {group_id!r} has no committed offsets: nothing to reset", group=group_id)
+    facts = _Facts.gather(admin, request.strategy, {p for partitions in scopes.values() for p in partitions})
+    plans = [
+        GroupPlan(group_id, found[group_id], _rows(request, group_id, partitions, offsets[group_id], facts))
+        for group_id, partitions in scopes.items()
+    ]
+    return ResetPlan(tuple(plans), tuple(errors[group_id] for group_id in request.group_ids if group_id in errors))
+
+
+def _common_scope(admin: GroupAdmin, request: ResetRequest) -> Sequence[TopicPartition]:
+    if request.scopes is None or isinstance(request.strategy, FromFile):
+        return ()
+    return sorted(resolve_scopes(request.scopes, admin.list_topics([scope.topic for scope in request.scopes])))
+
+
+def _scope(
+    request: ResetRequest, group_id: str, committed: Committed, common: Sequence[TopicPartition]
+) -> Sequence[TopicPartition]:
+    if isinstance(request.strategy, FromFile):
+        return sorted(request.strategy.groups[group_id])
+    if request.scopes is None:
+        return sorted(partition for partition, commit in committed.items() if commit.offset != NO_OFFSET)
+    return common
+
+
+def _rows(
+    request: ResetRequest, group_id: str, partitions: Sequence[TopicPartition], committed: Committed, facts: _Facts
+) -> tuple[ResetRow, ...]:
+    return tuple(
+        plan_partition(request.strategy, group_id, partition, facts.of(partition, committed.get(partition)), clamp=request.clamp)
+        for partition in partitions
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """The logs of all partitions of a plan, each asked about once however many groups share it."""
+
+    logs: Mapping[TopicPartition, LogOffsets]
+    at_time: Mapping[TopicPartition, int | None]
+    errors: Mapping[TopicPartition, ItemError]
+
+    @classmethod
+    def gather(cls, admin: GroupAdmin, strategy: Strategy, wanted: Iterable[TopicPartition]) -> _Facts:
+        partitions = sorted(wanted)
+        if not partitions:
+            return cls({}, {}, {})
+        counts = admin.list_topics(sorted({partition.topic for partition in partitions}))
+        present = [partition for partition in partitions if partition.partition < counts.get(partition.topic, 0)]
+        missing = {
+            partition: ItemError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {partition} does not exist")
+            for partition in partitions
+            if partition.partition >= counts.get(partition.topic, 0)
+        }
+        logs = admin.list_log_offsets(present)
+        if not isinstance(strategy, ToTime):
+            return cls(logs.values, {}, {**missing, **logs.errors})
+        times = admin.list_offsets_at(present, strategy.timestamp_ms)
+        return cls(logs.values, times.values, {**missing, **times.errors, **logs.errors})
+
+    def of(self, partition: TopicPartition, committed: OffsetAndMetadata | None) -> PartitionFacts:
+        return PartitionFacts(
+            committed, self.logs.get(partition, LogOffsets()), self.at_time.get(partition), self.errors.get(partition)
+        )
+
+
+def execute_reset(admin: GroupAdmin, plan: ResetPlan) -> ResetPlan:
+    """Do what the plan says, and hand it back with what became of each row.
+
+    Groups that are active, or not as the plan says, are left alone as a whole. The caller saves the old offsets first.
+    """
+    if plan.is_out_of_range:
+        return plan
+    groups = []
+    errors = list(plan.errors)
+    for group in plan.groups:
+        if not group.state.is_inactive:
+            errors.append(active_group(group))
+        elif group.is_refused:
+            groups.append(replace(group, rows=tuple(_left_alone(row) for row in group.rows)))
+        else:
+            groups.append(replace(group, rows=_execute(admin, group)))
+    return ResetPlan(tuple(groups), tuple(errors))
+
+
+def active_group(group: GroupPlan) -> RefusedError:
+    """Why an active group is not reset."""
+    members = len(group.description.members) if group.description else 0
+    present = f"{members} member{'s' if members != 1 else ''}"
+    return RefusedError(
+        f"group {group.group_id!r} is active ({group.state.value}, {present}): stop its consumers first",
+        code=ErrorCode.NON_EMPTY_GROUP.name,
+        group=group.group_id,
+    )
+
+
+def _left_alone(row: ResetRow) -> ResetRow:
+    if row.result is not ResetResult.PLANNED:
+        return row
+    return replace(row, result=ResetResult.REFUSED, note="left alone: other partitions changed since the plan was made")
+
+
+def _execute(admin: GroupAdmin, group: GroupPlan) -> tuple[ResetRow, ...]:
+    planned = [row for row in group.rows if row.result is ResetResult.PLANNED]
+    commits = {row.partition: row.new for row in planned if row.new is not None}
+    taken_away = [row.partition for row in planned if row.new is None]
+    altered = admin.alter_offsets(group.group_id, commits).errors if commits else {}
+    deleted = admin.delete_offsets(group.group_id, taken_away).errors if taken_away else {}
+    failed = {**altered, **deleted}
+    return tuple(_done(row, failed.get(row.partition)) for row in group.rows)
+
+
+def _done(row: ResetRow, error: ItemError | None) -> ResetRow:
+    if row.result is not ResetResult.PLANNED:
+        return row
+    if error is None:
+        return replace(row, result=ResetResult.RESET if row.new else ResetResult.DELETED)
+    if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP):
+        # A group with members answers an administrator's commit with UNKNOWN_MEMBER_ID: it became active after the plan was made.
+        error = ItemError(ErrorCode.NON_EMPTY_GROUP, "the group has become active; stop its consumers first")
+        return replace(row, result=ResetResult.REFUSED, note=error.message, error=error)
+    return replace(row, result=ResetResult.FAILED, note=error.message, error=error)

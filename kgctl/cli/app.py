@@ -1,0 +1,110 @@
+"""argv in, exit code out. The one place where errors become exit codes and a `Report` becomes text."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stderr, redirect_stdout, suppress
+
+import typer
+
+from kgctl.cli.environment import Environment
+from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.output.as_table import printable
+from kgctl.cli.output.formats import OutputFormat, renderer
+from kgctl.cli.output.report import Report
+from kgctl.cli.session import Session
+from kgctl.cli.tree import build_tree
+from kgctl.errors import KgctlError, UsageError
+
+
+def run_process(argv: Sequence[str]) -> int:
+    """Run the command line in this process's own environment; a pipe that nobody reads any more is no error."""
+    try:
+        code = run(argv, Environment())
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone, as in `kgctl ... | head`. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return ExitCode.OK
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    return code
+
+
+def run(argv: Sequence[str], environment: Environment) -> int:
+    """Run one command line and return its exit code. Never raises what a user can cause.
+
+    Raises:
+        BrokenPipeError: nobody reads stdout.
+    """
+    session = Session(environment)
+    try:
+        with redirect_stdout(environment.stdout), redirect_stderr(environment.stderr):
+            result = build_tree().main(args=list(argv), prog_name="kgctl", standalone_mode=False, obj=session)
+    except KgctlError as error:
+        return _finish(Report(errors=[error]), session, argv)
+    except typer.TyperException as error:
+        return _finish(_from_typer(error, session), session, argv)
+    except typer.Abort:
+        return ExitCode.INTERRUPTED
+    if isinstance(result, Report):
+        return _finish(result, session, argv)
+    if result == ExitCode.INTERRUPTED:
+        environment.notice("")
+    return result if isinstance(result, int) else ExitCode.OK
+
+
+def _finish(report: Report, session: Session, argv: Sequence[str]) -> int:
+    output = session.flags.output or requested_format(argv)
+    if not report.errors or report.rows or output.speaks_of_errors:
+        session.environment.stdout.write(renderer(output)(report, session.command, session.environment))
+        session.environment.stdout.flush()
+    for error in report.errors:
+        session.notice(f"kgctl: {printable(error_line(error))}")
+    for notice in report.notices:
+        session.notice(printable(notice))
+    return report.exit_code
+
+
+def error_line(error: KgctlError) -> str:
+    """The error for a person: its message, with the group and partition it is about where the message does not name them."""
+    about = []
+    if error.group is not None and error.group not in error.message:
+        about.append(f"group {error.group!r}")
+    partition = f"{error.topic}-{error.partition}"
+    if error.partition is not None and partition not in error.message:
+        about.append(partition)
+    return f"{', '.join(about)}: {error.message}" if about else error.message
+
+
+def requested_format(argv: Sequence[str]) -> OutputFormat:
+    """The output format that a command line asks for, read without parsing it: for errors that keep it from being parsed."""
+    wanted = ""
+    for word, following in zip(argv, [*argv, ""][1:], strict=True):
+        if word == "--":
+            break
+        if word in ("-o", "--output"):
+            wanted = following
+        elif word.startswith("--output="):
+            wanted = word.removeprefix("--output=")
+        elif word.startswith("-o") and len(word) > 2:
+            wanted = word[2:].removeprefix("=")
+    with suppress(ValueError):
+        return OutputFormat(wanted)
+    return OutputFormat.TABLE
+
+
+def _from_typer(error: typer.TyperException, session: Session) -> Report:
+    """An error of the command line itself, with the way to the help."""
+    ctx = getattr(error, "ctx", None)
+    if ctx is None:
+        return Report(errors=[UsageError(" ".join(error.format_message().split()))])
+    session.command = ctx.command_path.partition(" ")[2]
+    if type(error).__name__ == "NoArgsIsHelpError":
+        session.notice(error.format_message())
+        return Report(fixed_exit_code=ExitCode.USAGE)
+    message = " ".join(error.format_message().split()).rstrip(".")
+    hint = f"{ctx.command_path} --help shows how it is used"
+    return Report(errors=[UsageError(f"{message} ({hint})")])

@@ -1,0 +1,139 @@
+"""``kgctl reset-offsets``."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+import typer
+
+from kgctl.admin.client import GroupAdmin
+from kgctl.admin.plan.offset_reset import FromFile, Strategy
+from kgctl.admin.reset import ResetPlan, ResetRequest, execute_reset, plan_reset
+from kgctl.cli.backup import save_backup
+from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
+from kgctl.cli.output.report import Report
+from kgctl.cli.output.reset_rows import dry_run_notices, executed_notices, reset_report, row_warnings
+from kgctl.cli.reset_options import (
+    AllTopics,
+    Backup,
+    ByDurationOption,
+    Clamp,
+    Create,
+    DryRun,
+    Execute,
+    FromFileOption,
+    GivenStrategy,
+    NoBackup,
+    ShiftByOption,
+    ToCurrentFlag,
+    ToDatetimeOption,
+    ToEarliestFlag,
+    ToLatestFlag,
+    ToOffsetOption,
+    read_scopes,
+    read_strategy,
+)
+from kgctl.cli.selection import (
+    AllGroupsOption,
+    ExcludeOption,
+    MatchOption,
+    NameFilter,
+    Selection,
+    check_selection,
+    name_filter,
+    select_groups,
+)
+from kgctl.cli.session import Session, session_of
+from kgctl.errors import UsageError
+
+EPILOG = """Examples:
+
+\b
+kgctl reset-offsets payments --topic orders --to-earliest
+kgctl reset-offsets payments --topic orders:0,2-5 --shift-by -100 --execute
+kgctl reset-offsets payments --all-topics --by-duration PT1H --execute
+kgctl reset-offsets payments --all-topics --to-latest -o csv > plan.csv
+kgctl reset-offsets --from-file plan.csv --execute
+"""
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog=EPILOG)(reset_offsets)
+
+
+def reset_offsets(
+    ctx: typer.Context,
+    groups: GroupArguments = None,
+    *,
+    group: GroupOptions = None,
+    all_groups: AllGroupsOption = False,
+    match: MatchOption = None,
+    exclude: ExcludeOption = None,
+    topic: TopicOptions = None,
+    all_topics: AllTopics = False,
+    to_earliest: ToEarliestFlag = False,
+    to_latest: ToLatestFlag = False,
+    to_current: ToCurrentFlag = False,
+    to_offset: ToOffsetOption = None,
+    shift_by: ShiftByOption = None,
+    to_datetime: ToDatetimeOption = None,
+    by_duration: ByDurationOption = None,
+    from_file: FromFileOption = None,
+    clamp: Clamp = True,
+    create: Create = False,
+    execute: Execute = False,
+    dry_run: DryRun = False,
+    backup: Backup = None,
+    no_backup: NoBackup = False,
+    yes: Yes = False,  # noqa: ARG001 - every changing command takes it; this one asks nothing
+) -> Report:
+    """Move the committed offsets of groups. A dry run, which changes nothing and joins nothing, unless --execute is given.
+
+    The plan shows old and new offset, delta, and lag after the reset, for active groups too. An offset outside the log is
+    brought to the nearer end of it, with a warning. Executing refuses active groups, saves the previous offsets to a file first
+    (its path is on stderr), and says what became of each partition.
+    """
+    _check_flags(execute=execute, dry_run=dry_run, backup=backup, no_backup=no_backup)
+    session = session_of(ctx)
+    group_ids = merged_groups(groups, group)
+    names = name_filter(match, exclude)
+    if from_file is None or all_groups or names:
+        check_selection(group_ids, all_groups=all_groups, names=names)
+    given = GivenStrategy(to_earliest, to_latest, to_current, to_offset, shift_by, to_datetime, by_duration, from_file)
+    strategy, remarks = read_strategy(given, group_ids, session.environment.now_ms())
+    scopes = read_scopes(strategy, topic or (), all_topics=all_topics)
+    with session.connect() as admin:
+        chosen = _chosen(admin, group_ids, names, strategy)
+        plan = plan_reset(admin, ResetRequest(chosen.group_ids, strategy, scopes, clamp, create))
+        plan = replace(plan, errors=(*chosen.errors, *plan.errors))
+        if not execute:
+            return reset_report(plan, [*remarks, *row_warnings(plan), *dry_run_notices(plan)])
+        if not no_backup:
+            _save(session, plan, backup)
+        done = execute_reset(admin, plan)
+    return reset_report(done, [*remarks, *row_warnings(done), *executed_notices(done)])
+
+
+def _check_flags(*, execute: bool, dry_run: bool, backup: str | None, no_backup: bool) -> None:
+    if execute and dry_run:
+        raise UsageError("--execute and --dry-run exclude each other")
+    if backup and no_backup:
+        raise UsageError("--backup and --no-backup exclude each other")
+
+
+def _chosen(admin: GroupAdmin, group_ids: list[str], names: NameFilter, strategy: Strategy) -> Selection:
+    if not isinstance(strategy, FromFile):
+        return select_groups(admin, group_ids, names)
+    found = [group_id for group_id in strategy.groups if names(group_id)]
+    if not found:
+        raise UsageError("the file has no offsets for a group that matches")
+    return Selection(tuple(found))
+
+
+def _save(session: Session, plan: ResetPlan, backup: str | None) -> None:
+    """Save the offsets that will be replaced, and say where before anything else can happen."""
+    if rows := plan.to_change():
+        path = shlex.quote(str(save_backup(rows, session.environment, backup)))
+        session.notice(f"Previous offsets saved; to undo: kgctl reset-offsets --from-file {path} --execute")

@@ -1,0 +1,76 @@
+"""Completion of names that only the cluster knows. Fast or nothing: any failure, and any delay, completes to no names.
+
+Names are handed to a shell's completion script, which may evaluate them; those with characters outside Kafka's own alphabet for
+topic names are not offered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from kgctl.admin.client import GroupAdmin
+    from kgctl.cli.environment import Environment
+
+COMPLETION_TIMEOUT_MS = 1500
+_SAFE = re.compile(r"[A-Za-z0-9._-]+")
+
+
+def complete_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Group ids that begin like what was typed."""
+    return _safe(_from_cluster(ctx, lambda admin: admin.list_groups().values), incomplete)
+
+
+def complete_topics(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Topic names that begin like what was typed."""
+    return _safe(_from_cluster(ctx, lambda admin: admin.list_topics()), incomplete)
+
+
+def complete_contexts(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Names of contexts in the config file."""
+    from kgctl.cli.config_file import load_config_file
+
+    try:
+        return _safe(load_config_file(_environment(ctx).config_file).contexts, incomplete)
+    except Exception:  # noqa: BLE001 - completion must stay silent whatever happens
+        return []
+
+
+def _safe(names: Iterable[str], incomplete: str) -> list[str]:
+    return sorted(name for name in names if name.startswith(incomplete) and _SAFE.fullmatch(name))
+
+
+def _environment(ctx: typer.Context) -> Environment:
+    from kgctl.cli.environment import Environment
+    from kgctl.cli.session import Session
+
+    return ctx.obj.environment if isinstance(ctx.obj, Session) else Environment()
+
+
+def _from_cluster(ctx: typer.Context, ask: Callable[[GroupAdmin], Iterable[str]]) -> Iterable[str]:
+    from dataclasses import replace
+
+    from kgctl.cli.settings import Flags, connection_settings
+
+    try:
+        environment = _environment(ctx)
+        settings = connection_settings(_given_flags(ctx, Flags()), environment)
+        limit = min(settings.timeout_ms, COMPLETION_TIMEOUT_MS)
+        with environment.connect(replace(settings, timeout_ms=limit)) as admin:
+            return list(ask(admin))
+    except Exception:  # noqa: BLE001 - completion must stay silent whatever happens
+        return []
+
+
+def _given_flags(ctx: Any, flags: Any) -> Any:
+    if ctx.parent is not None:
+        flags = _given_flags(ctx.parent, flags)
+    known = set(flags.__slots__)
+    given = {name: value for name, value in ctx.params.items() if name in known}
+    if "properties" in given:
+        given["properties"] = tuple(given["properties"] or ())
+    return flags.merged(given)

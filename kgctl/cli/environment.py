@@ -1,0 +1,69 @@
+"""The world a command runs in: streams, variables, folders, clock, and the way to a cluster. Tests replace it whole."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from kgctl.admin.client import GroupAdmin
+    from kgctl.admin.connect import ConnectionSettings
+
+
+def _connect(settings: ConnectionSettings) -> GroupAdmin:
+    from kgctl.admin.connect import connect
+
+    return connect(settings)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Everything that a command may touch outside of itself.
+
+    ``connect`` is called at most once a command; what it returns is closed by the command. ``now_ms`` is wall-clock time in
+    milliseconds since the epoch.
+    """
+
+    stdin: TextIO = field(default_factory=lambda: sys.stdin)
+    stdout: TextIO = field(default_factory=lambda: sys.stdout)
+    stderr: TextIO = field(default_factory=lambda: sys.stderr)
+    variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
+    connect: Callable[[ConnectionSettings], GroupAdmin] = _connect
+    now_ms: Callable[[], int] = _now_ms
+
+    @property
+    def stdout_is_terminal(self) -> bool:
+        """Whether a person reads stdout directly."""
+        return self.stdout.isatty()
+
+    @property
+    def config_file(self) -> Path:
+        """Where contexts are kept: KGCTL_CONFIG, else ``config.yaml`` in the user's configuration folder for kgctl."""
+        if path := self.variables.get("KGCTL_CONFIG"):
+            return Path(path).expanduser()
+        import platformdirs
+
+        return platformdirs.user_config_path("kgctl") / "config.yaml"
+
+    @property
+    def backup_folder(self) -> Path:
+        """Where a reset saves the offsets it replaces: KGCTL_BACKUP_DIR, else the user's state folder for kgctl."""
+        if path := self.variables.get("KGCTL_BACKUP_DIR"):
+            return Path(path).expanduser()
+        import platformdirs
+
+        return platformdirs.user_state_path("kgctl") / "backups"
+
+    def notice(self, line: str) -> None:
+        """Tell the user something beside the result: one line on stderr."""
+        self.stderr.write(f"{line}\n")
+        self.stderr.flush()

@@ -1,0 +1,28 @@
+"""The rows as CSV (RFC 4180 quoting, lines end with a line feed), with one header line."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from kgctl.cli.environment import Environment
+from kgctl.cli.output.report import Cell, Report
+
+
+def render(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
+    """All columns, wide ones too. Unknown is an empty field; a list is joined by spaces."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    keys = [column.key for column in report.columns]
+    if keys:
+        writer.writerow(keys)
+    writer.writerows([_field(row[key]) for key in keys] for row in report.rows)
+    return stream.getvalue()
+
+
+def _field(value: Cell) -> str | int | float:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, (str, int, float)) else " ".join(value)

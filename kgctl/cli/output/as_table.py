@@ -1,0 +1,62 @@
+"""Rows in aligned columns. Nothing is cut, boxed or coloured unless a person looks at a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kgctl.cli.environment import Environment
+from kgctl.cli.output.report import Cell, Column, Report
+
+UNKNOWN = "-"
+
+
+def render(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
+    """The columns that are not wide."""
+    return render_columns(report, [column for column in report.columns if not column.wide], environment)
+
+
+def render_columns(report: Report, columns: Sequence[Column], environment: Environment) -> str:
+    """Header and rows; nothing at all, not even a header, where there are no rows."""
+    if not report.rows:
+        return ""
+    cells = [[cell_text(row[column.key]) for column in columns] for row in report.rows]
+    right = [_is_number(report, column) for column in columns]
+    if environment.stdout_is_terminal:
+        from kgctl.cli.output.terminal_table import render_for_terminal
+
+        return render_for_terminal(columns, cells, right, environment)
+    return _aligned([[column.title for column in columns], *cells], right)
+
+
+def cell_text(value: Cell) -> str:
+    """A cell as one printable word or phrase: ``-`` for unknown and empty, control characters escaped."""
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = value if isinstance(value, str) else str(value) if isinstance(value, (int, float)) else " ".join(value)
+    return printable(text) or UNKNOWN
+
+
+def printable(text: str) -> str:
+    """The text with everything that could move a cursor or end a line written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def _is_number(report: Report, column: Column) -> bool:
+    values = [row[column.key] for row in report.rows]
+    return any(isinstance(value, int) for value in values) and not any(isinstance(value, (str, bool)) for value in values)
+
+
+def _aligned(lines: Sequence[Sequence[str]], right: Sequence[bool]) -> str:
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "".join(_line(line, widths, right) for line in lines)
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:
+    padded = (
+        cell.rjust(width) if to_right else cell.ljust(width) for cell, width, to_right in zip(cells, widths, right, strict=True)
+    )
+    return "  ".join(padded).rstrip() + "\n"

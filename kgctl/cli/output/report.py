@@ -1,0 +1,61 @@
+"""What a command hands back: rows, errors and notices, with no idea of how they will be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from kgctl.cli.exit_codes import ExitCode, exit_code_of_all
+from kgctl.errors import KgctlError
+
+Cell: TypeAlias = "str | int | float | bool | Sequence[str] | None"
+Row: TypeAlias = Mapping[str, Cell]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column. ``key`` is its name in JSON, YAML and CSV; ``header`` the one in tables, made of the key unless given.
+
+    A ``wide`` column is left out of the ``table`` format only.
+    """
+
+    key: str
+    header: str = ""
+    wide: bool = False
+
+    @property
+    def title(self) -> str:
+        """The header in tables."""
+        return self.header or self.key.upper().replace("_", "-")
+
+
+@dataclass(frozen=True)
+class Report:
+    """The result of a command. Every row has every column's key; unknown is None, never a guess.
+
+    ``name_keys`` are the keys whose values, joined by a colon, name what a row is about (format ``name``). ``notices`` go to
+    stderr after the result. The exit code is derived from the errors unless it is fixed. ``something_done`` tells, where there
+    are errors, whether something else worked; by default, whether there are rows.
+    """
+
+    columns: Sequence[Column] = ()
+    rows: Sequence[Row] = ()
+    errors: Sequence[KgctlError] = ()
+    notices: Sequence[str] = ()
+    name_keys: Sequence[str] = ()
+    fixed_exit_code: ExitCode | None = None
+    something_done: bool | None = field(default=None)
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """What the process will exit with."""
+        if self.fixed_exit_code is not None:
+            return self.fixed_exit_code
+        done = bool(self.rows) if self.something_done is None else self.something_done
+        return exit_code_of_all(self.errors, something_done=done)
+
+    @property
+    def status(self) -> str:
+        """``ok``, ``partial`` or ``error``, as the envelope says it."""
+        return {ExitCode.OK: "ok", ExitCode.PARTIAL: "partial"}.get(self.exit_code, "error")

@@ -1,0 +1,49 @@
+"""Every command of kgctl, in one list. A module is imported when its command runs, so that the others cost nothing at start-up.
+
+To add a command: a module in `kgctl.cli.commands` with ``register(app)``, which calls ``app.command()`` on one function; one line
+here; a section in README.md.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from kgctl.cli.options import ALL, OUTPUT
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSpec:
+    """One command: its words, the module that has it, its line in the help, and the shared options it takes."""
+
+    path: str
+    module: str
+    summary: str
+    shared: tuple[str, ...] = ALL
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command's name, word by word."""
+        return tuple(self.path.split(" "))
+
+
+COMMANDS: tuple[CommandSpec, ...] = (
+    CommandSpec("list groups", "list_groups", "List consumer groups, with their lag if asked.", aliases=("group",)),
+    CommandSpec("describe group", "describe_group", "Show offsets and lag, members, or state of groups.", aliases=("groups",)),
+    CommandSpec("reset-offsets", "reset_offsets", "Move committed offsets; a dry run unless --execute."),
+    CommandSpec("delete-groups", "delete_groups", "Delete groups with all their offsets."),
+    CommandSpec("delete-offsets", "delete_offsets", "Delete committed offsets of topics or partitions."),
+    CommandSpec("remove-members", "remove_members", "Make members leave a group."),
+    CommandSpec("context list", "context_list", "List the contexts of the config file.", OUTPUT),
+    CommandSpec("context use", "context_use", "Make a context the current one.", OUTPUT),
+    CommandSpec("context show", "context_show", "Show what a context amounts to.", OUTPUT),
+    CommandSpec("demo", "demo", "Try kgctl on a coordinator of its own: no broker needed.", ()),
+)
+
+FAMILIES = {
+    "list": "List what a cluster has.",
+    "describe": "Show one thing in full.",
+    "context": "Named clusters: list them, choose one.",
+    "simulate": "Rehearse what will happen to a group.",
+}
+"""First words that have further words behind them, with their line in the help."""

@@ -1,0 +1,159 @@
+"""How ``reset-offsets`` says where to go and what to move: the options read into a strategy and a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kgctl.admin.plan.offset_file import parse_offset_file
+from kgctl.admin.plan.offset_reset import (
+    FromFile,
+    ShiftBy,
+    Strategy,
+    ToCurrent,
+    ToEarliest,
+    ToLatest,
+    ToOffset,
+    ToTime,
+)
+from kgctl.admin.plan.scope import TopicScope, parse_topic_scopes
+from kgctl.admin.plan.times import format_instant, parse_duration_ms, parse_instant_ms
+from kgctl.errors import UsageError
+
+AllTopics = Annotated[bool, typer.Option("--all-topics", help="Every partition with a committed offset.")]
+ToEarliestFlag = Annotated[bool, typer.Option("--to-earliest", help="To the start of the log.")]
+ToLatestFlag = Annotated[bool, typer.Option("--to-latest", help="To the end of the log.")]
+ToCurrentFlag = Annotated[
+    bool,
+    typer.Option("--to-current", help="Keep what is valid, bring what is outside the log back into it, else to the log end."),
+]
+ToOffsetOption = Annotated[int | None, typer.Option("--to-offset", metavar="N", help="To this offset.")]
+ShiftByOption = Annotated[int | None, typer.Option("--shift-by", metavar="N", help="By N records; back if N is negative.")]
+ToDatetimeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to-datetime",
+        metavar="TIME",
+        help="To the first record at or after TIME: 2024-01-31T10:00:00Z (no zone: UTC), 2024-01-31, or epoch milliseconds.",
+    ),
+]
+ByDurationOption = Annotated[
+    str | None,
+    typer.Option("--by-duration", metavar="SPAN", help="To the first record of the last SPAN: PT1H, P7D, 1h30m, 2d."),
+]
+FromFileOption = Annotated[
+    str | None, typer.Option("--from-file", metavar="FILE", help="To what a plan, a backup or Kafka's own CSV says.")
+]
+Clamp = Annotated[
+    bool,
+    typer.Option(
+        "--clamp/--no-clamp", help="Bring offsets outside the log to its nearer end (the default), or fail.", show_default=False
+    ),
+]
+Create = Annotated[bool, typer.Option("--create", help="Make groups that do not exist yet.")]
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it this is a dry run.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan (the default).")]
+Backup = Annotated[str | None, typer.Option("--backup", metavar="FILE", help="Save the previous offsets here.")]
+NoBackup = Annotated[bool, typer.Option("--no-backup", help="Do not save the previous offsets.")]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenStrategy:
+    """The options of the command line, one field each; None or False where not given."""
+
+    to_earliest: bool = False
+    to_latest: bool = False
+    to_current: bool = False
+    to_offset: int | None = None
+    shift_by: int | None = None
+    to_datetime: str | None = None
+    by_duration: str | None = None
+    from_file: str | None = None
+
+    def chosen(self) -> str:
+        """The name of the one option given.
+
+        Raises:
+            UsageError: none, or several.
+        """
+        given = [name for name in self.__slots__ if getattr(self, name) is not None and getattr(self, name) is not False]
+        shown = [_option(name) for name in given]
+        if len(given) > 1:
+            raise UsageError(f"{' and '.join(shown)} exclude each other: give one")
+        if not given:
+            raise UsageError(f"no target given: use one of {', '.join(map(_option, self.__slots__))}")
+        return given[0]
+
+
+def read_strategy(given: GivenStrategy, group_ids: Sequence[str], now_ms: int) -> tuple[Strategy, tuple[str, ...]]:
+    """The strategy, and what should be said of it: times are repeated in UTC.
+
+    Raises:
+        UsageError: none or several, or a value or file that cannot be read.
+    """
+    chosen = given.chosen()
+    if chosen in ("to_datetime", "by_duration"):
+        return _time_strategy(given, now_ms)
+    builders: dict[str, Callable[[], Strategy]] = {
+        "to_earliest": ToEarliest,
+        "to_latest": ToLatest,
+        "to_current": ToCurrent,
+        "to_offset": lambda: _to_offset(given.to_offset or 0),
+        "shift_by": lambda: ShiftBy(given.shift_by or 0),
+        "from_file": lambda: _read_file(given.from_file or "", group_ids),
+    }
+    return builders[chosen](), ()
+
+
+def read_scopes(strategy: Strategy, topics: Sequence[str], *, all_topics: bool) -> tuple[TopicScope, ...] | None:
+    """The scope; None for all topics with a commit.
+
+    Raises:
+        UsageError: none, both, or one beside a file, which has its own.
+    """
+    if isinstance(strategy, FromFile):
+        if topics or all_topics:
+            raise UsageError("--from-file says which partitions are meant: --topic and --all-topics have no place beside it")
+        return None
+    if topics and all_topics:
+        raise UsageError("--topic and --all-topics exclude each other")
+    if not topics and not all_topics:
+        raise UsageError("no scope given: use --topic TOPIC, --topic TOPIC:0,2-5 or --all-topics")
+    return None if all_topics else parse_topic_scopes(topics)
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _to_offset(offset: int) -> ToOffset:
+    if offset < 0:
+        raise UsageError(f"--to-offset {offset} is negative: offsets begin at 0")
+    return ToOffset(offset)
+
+
+def _time_strategy(given: GivenStrategy, now_ms: int) -> tuple[ToTime, tuple[str, ...]]:
+    try:
+        if given.to_datetime is not None:
+            option, text = "--to-datetime", given.to_datetime
+            at_ms = parse_instant_ms(text)
+        else:
+            option, text = "--by-duration", given.by_duration or ""
+            at_ms = max(0, now_ms - parse_duration_ms(text))
+    except UsageError as error:
+        name = "--by-duration" if given.to_datetime is None else "--to-datetime"
+        raise UsageError(f"{name}: {error.message}") from None
+    return ToTime(at_ms), (f"{option} {text} means {format_instant(at_ms)} (UTC).",)
+
+
+def _read_file(path: str, group_ids: Sequence[str]) -> FromFile:
+    try:
+        text = Path(path).expanduser().read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"cannot read {path}: {reason}") from None
+    return parse_offset_file(text, path, group_ids)

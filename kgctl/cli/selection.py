@@ -1,0 +1,112 @@
+"""Choosing groups: by name, by regular expression, or all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from kgctl.admin.client import GroupAdmin
+from kgctl.errors import KgctlError, NotFoundError, UsageError
+
+MatchOption = Annotated[
+    str | None, typer.Option("--match", metavar="REGEX", help="Only groups whose id matches, anywhere unless anchored.")
+]
+ExcludeOption = Annotated[str | None, typer.Option("--exclude", metavar="REGEX", help="Not the groups whose id matches.")]
+AllGroupsOption = Annotated[bool, typer.Option("--all-groups", help="Every consumer group of the cluster.")]
+
+
+@dataclass(frozen=True, slots=True)
+class NameFilter:
+    """Which names pass: those that match and are not excluded."""
+
+    match: re.Pattern[str] | None = None
+    exclude: re.Pattern[str] | None = None
+
+    def __call__(self, name: str) -> bool:
+        if self.match is not None and not self.match.search(name):
+            return False
+        return self.exclude is None or not self.exclude.search(name)
+
+    def __bool__(self) -> bool:
+        return self.match is not None or self.exclude is not None
+
+
+def name_filter(match: str | None, exclude: str | None) -> NameFilter:
+    """The filter of ``--match`` and ``--exclude``.
+
+    Raises:
+        UsageError: not a regular expression.
+    """
+    return NameFilter(_compiled("--match", match), _compiled("--exclude", exclude))
+
+
+def _compiled(option: str, text: str | None) -> re.Pattern[str] | None:
+    if text is None:
+        return None
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise UsageError(f"{option} {text!r} is not a regular expression: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The groups chosen, and the brokers that could not tell theirs."""
+
+    group_ids: tuple[str, ...]
+    errors: tuple[KgctlError, ...] = ()
+
+
+def check_selection(group_ids: Sequence[str], *, all_groups: bool, names: NameFilter) -> None:
+    """Whether the command line says which groups are meant, in one way only.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if group_ids and (all_groups or names):
+        raise UsageError("groups are named, so --all-groups, --match and --exclude have no place")
+    if not group_ids and not all_groups and not names:
+        raise UsageError("no group is named: give group ids, --match REGEX or --all-groups")
+    if "" in group_ids:
+        raise UsageError("a group id must not be empty")
+
+
+def select_groups(admin: GroupAdmin, group_ids: Sequence[str], names: NameFilter) -> Selection:
+    """The named groups, or else all consumer groups that pass the filter, sorted.
+
+    Raises:
+        NotFoundError: no group passes.
+    """
+    if group_ids:
+        return Selection(tuple(group_ids))
+    from kgctl.admin.group_view import is_consumer_group
+
+    listed = admin.list_groups()
+    errors = [error.to_exception() for error in listed.unreachable.values()]
+    chosen = [group_id for group_id, listing in sorted(listed.values.items()) if is_consumer_group(listing) and names(group_id)]
+    if not chosen and not errors:
+        raise NotFoundError("no group matches" if names else "the cluster has no consumer groups")
+    return Selection(tuple(chosen), tuple(errors))
+
+
+def parse_names(option: str, given: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Read a repeatable option whose values are comma-separated names, letter case and separators aside.
+
+    Raises:
+        UsageError: an unknown name; lists the known ones.
+    """
+    by_plain = {_plain(name): name for name in known}
+    found = []
+    for word in (part.strip() for text in given for part in text.split(",")):
+        if _plain(word) not in by_plain:
+            raise UsageError(f"{option} {word!r} is unknown; known: {', '.join(known)}")
+        found.append(by_plain[_plain(word)])
+    return tuple(dict.fromkeys(found))
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")

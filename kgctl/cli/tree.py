@@ -1,0 +1,167 @@
+"""The tree of commands that typer parses with, built from the registry, and how shared options travel through it."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from kgctl.cli.options import ALL, flag_text, shared_parameters
+from kgctl.cli.registry import COMMANDS, FAMILIES, CommandSpec
+from kgctl.cli.session import session_of
+from kgctl.errors import UsageError
+
+HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+
+ROOT_HELP = """Administers Apache Kafka consumer groups, and rehearses what will happen to them.
+
+Start with `kgctl demo`, or with `kgctl --bootstrap-server HOST:PORT list groups --lag`. Options of the cluster and -o
+stand before or after a command's name."""
+
+
+def _take_shared(ctx: Any) -> None:
+    """Move the shared options out of the context's parameters, into the session."""
+    session = session_of(ctx)
+    given = {name: ctx.params.pop(name) for name in ALL if name in ctx.params}
+    if "properties" in given:
+        given["properties"] = tuple(given["properties"] or ())
+    session.flags = session.flags.merged(given)
+    session.command = ctx.command_path.partition(" ")[2]
+
+
+def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
+    """Arguments, the command's own options, then the shared ones under a heading of their own."""
+    records: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Cluster and output": []}
+    for parameter in command.get_params(ctx):
+        if (record := parameter.get_help_record(ctx)) is None:
+            continue
+        if parameter.param_type_name == "argument":
+            heading = "Arguments"
+        else:
+            heading = "Cluster and output" if parameter.name in ALL else "Options"
+        records[heading].append(record)
+    for heading, rows in records.items():
+        if rows:
+            with formatter.section(heading):
+                formatter.write_dl(rows, col_max=36)
+
+
+class KgctlCommand(TyperCommand):
+    """A command that takes the shared options its spec names, besides its own."""
+
+    shared: tuple[str, ...] = ()
+
+    def share(self, names: tuple[str, ...]) -> None:
+        """Accept these shared options too."""
+        self.shared = names
+        self.params.extend(shared_parameters(names))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run it, with the shared options merged into the session."""
+        _take_shared(ctx)
+        for name in session_of(ctx).flags.given():
+            if name not in self.shared:
+                raise UsageError(f"kgctl {session_of(ctx).command} takes no {flag_text(name)}")
+        return super().invoke(ctx)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Help on the options, shared ones apart."""
+        _write_options(self, ctx, formatter)
+
+
+class LazyCommand(TyperCommand):
+    """Stands for a command until it is called by name; has its name and its line in the help only."""
+
+    def __init__(self, spec: CommandSpec, *, hidden: bool = False) -> None:
+        super().__init__(spec.words[-1], help=spec.summary, short_help=spec.summary, hidden=hidden, rich_markup_mode=None)
+        self.spec = spec
+
+    def load(self) -> KgctlCommand:
+        """The real command."""
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
+        import_module(f"kgctl.cli.commands.{self.spec.module}").register(app)
+        for info in app.registered_commands:
+            info.cls = KgctlCommand
+            info.context_settings = {**HELP_SETTINGS, **(info.context_settings or {})}
+        command = typer.main.get_command(app)
+        assert isinstance(command, KgctlCommand)
+        command.name = self.spec.words[-1]
+        command.share(self.spec.shared)
+        return command
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The context of the real command, which from here on takes this one's place."""
+        return self.load().make_context(info_name, args, parent=parent, **extra)
+
+
+class KgctlGroup(TyperGroup):
+    """The root, or a family of commands such as ``list``."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Merge the shared options given so far, then go on to the command."""
+        _take_shared(ctx)
+        return super().invoke(ctx)
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Commands first, then options."""
+        self.format_commands(ctx, formatter)
+        _write_options(self, ctx, formatter)
+
+
+def _print_version(value: bool | None) -> None:  # noqa: FBT001 - typer's callbacks take the value alone
+    if value:
+        from kgctl import __version__
+
+        typer.echo(f"kgctl {__version__}")
+        raise typer.Exit
+
+
+def _declare_version(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_print_version, expose_value=False),
+    ] = False,
+) -> None:
+    """Declares the option; typer reads the signature, nothing calls it."""
+
+
+def _version_parameters() -> list[Any]:
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command()(_declare_version)
+    return list(typer.main.get_command(app).params)
+
+
+def _family(name: str) -> KgctlGroup:
+    return KgctlGroup(
+        name=name,
+        help=FAMILIES[name],
+        no_args_is_help=True,
+        params=shared_parameters(ALL),
+        rich_markup_mode=None,
+        context_settings=HELP_SETTINGS,
+        subcommand_metavar="COMMAND ...",
+    )
+
+
+def build_tree() -> KgctlGroup:
+    """The root with every command in its place."""
+    root = KgctlGroup(
+        name="kgctl",
+        help=ROOT_HELP,
+        params=[*shared_parameters(ALL), *_version_parameters()],
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        context_settings=HELP_SETTINGS,
+        subcommand_metavar="COMMAND ...",
+    )
+    for spec in COMMANDS:
+        parent = root
+        if len(spec.words) == 2:
+            parent = root.commands.setdefault(spec.words[0], _family(spec.words[0]))  # type: ignore[assignment]
+        parent.add_command(LazyCommand(spec))
+        for alias in spec.aliases:
+            parent.add_command(LazyCommand(spec, hidden=True), alias)
+    return root

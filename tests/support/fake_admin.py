@@ -1,0 +1,249 @@
+"""A `GroupAdmin` in memory, with the protocol's semantics: what the commands are developed and tested against."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
+from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
+from kgctl.model.partitions import TopicPartition
+
+NODE = Node(1, "127.0.0.1", 9092)
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+def error(code: ErrorCode, message: str = "") -> ItemError:
+    """An error with a message made of its code unless given."""
+    return ItemError(code, message or code.name.replace("_", " ").capitalize())
+
+
+@dataclass
+class FakeLog:
+    """One partition's log: its bounds, and the timestamps of its records as (offset, ms)."""
+
+    start: int = 0
+    end: int = 0
+    timestamps: tuple[tuple[int, int], ...] = ()
+
+    def offset_at(self, timestamp_ms: int) -> int | None:
+        return next((offset for offset, at_ms in self.timestamps if at_ms >= timestamp_ms and offset >= self.start), None)
+
+
+@dataclass
+class FakeGroup:
+    """One group; ``offsets`` are its commits."""
+
+    description: GroupDescription
+    offsets: dict[TopicPartition, OffsetAndMetadata] = field(default_factory=dict)
+
+
+class FakeGroupAdmin:
+    """Groups and logs in dictionaries. Failures are planted in the ``*_errors`` mappings; every call is noted in ``calls``."""
+
+    def __init__(self) -> None:
+        self.groups: dict[str, FakeGroup] = {}
+        self.logs: dict[TopicPartition, FakeLog] = {}
+        self.group_errors: dict[str, ItemError] = {}
+        self.offset_errors: dict[str, ItemError] = {}
+        self.log_errors: dict[TopicPartition, ItemError] = {}
+        self.alter_errors: dict[TopicPartition, ItemError] = {}
+        self.unreachable: dict[str, ItemError] = {}
+        self.failure: Exception | None = None
+        self.before_alter: Callable[[], None] | None = None
+        self.calls: list[tuple[str, Any]] = []
+        self.closed = 0
+
+    def topic(self, name: str, *logs: FakeLog) -> None:
+        """Make a topic with these logs as its partitions."""
+        for number, log in enumerate(logs):
+            self.logs[TopicPartition(name, number)] = log
+
+    def group(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        members: Iterable[MemberDescription] = (),
+        **changes: Any,
+    ) -> None:
+        """Make a group: Stable with members, else Empty, unless ``changes`` to its description say otherwise."""
+        present = tuple(sorted(members, key=lambda member: member.member_id))
+        description = GroupDescription(
+            group_id,
+            GroupState.STABLE if present else GroupState.EMPTY,
+            protocol_type="consumer" if present else "",
+            assignor="range" if present else None,
+            coordinator=NODE,
+            members=present,
+        )
+        commits = {
+            partition: OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+            for partition, offset in (offsets or {}).items()
+        }
+        self.groups[group_id] = FakeGroup(replace(description, **changes), commits)
+
+    def commits(self, group_id: str) -> dict[tuple[str, int], int]:
+        """The group's committed offsets, for comparison."""
+        return {tuple(partition): commit.offset for partition, commit in sorted(self.groups[group_id].offsets.items())}
+
+    def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
+        self._called("list_groups", (tuple(states), tuple(types)))
+        found = {}
+        for group_id, group in sorted(self.groups.items()):
+            is_wanted = (not states or group.description.state in states) and (not types or group.description.type in types)
+            if is_wanted:
+                found[group_id] = _listing(group.description)
+        return Results(found, {}, dict(self.unreachable))
+
+    def describe_groups(self, group_ids: Sequence[str]) -> GroupResults[GroupDescription]:
+        self._called("describe_groups", tuple(group_ids))
+        return _split(group_ids, self._describe)
+
+    def list_committed_offsets(
+        self, group_ids: Sequence[str], *, require_stable: bool = False
+    ) -> GroupResults[Mapping[TopicPartition, OffsetAndMetadata]]:
+        self._called("list_committed_offsets", tuple(group_ids))
+
+        def offsets(group_id: str) -> Mapping[TopicPartition, OffsetAndMetadata] | ItemError:
+            if failed := self.offset_errors.get(group_id):
+                return failed
+            return dict(self.groups[group_id].offsets) if group_id in self.groups else {}
+
+        return _split(group_ids, offsets)
+
+    def list_log_offsets(self, partitions: Sequence[TopicPartition]) -> PartitionResults[LogOffsets]:
+        self._called("list_log_offsets", tuple(partitions))
+        return _split(partitions, lambda partition: self._log(partition, lambda log: LogOffsets(log.start, log.end)))
+
+    def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
+        self._called("list_offsets_at", (tuple(partitions), timestamp_ms))
+        return _split(partitions, lambda partition: self._log(partition, lambda log: log.offset_at(timestamp_ms)))
+
+    def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
+        self._called("list_topics", None if topics is None else tuple(topics))
+        counts: dict[str, int] = {}
+        for partition in sorted(self.logs):
+            counts[partition.topic] = partition.partition + 1
+        return {topic: count for topic, count in counts.items() if topics is None or topic in topics}
+
+    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
+        if self.before_alter:
+            self.before_alter()
+        self._called("alter_offsets", (group_id, dict(offsets)))
+        if group_id in self.groups and self.groups[group_id].description.members:
+            return Results({}, dict.fromkeys(offsets, error(ErrorCode.UNKNOWN_MEMBER_ID)))
+        if group_id not in self.groups:
+            self.group(group_id)
+
+        def alter(partition: TopicPartition) -> ItemError | None:
+            if failed := self.alter_errors.get(partition):
+                return failed
+            if partition not in self.logs:
+                return error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            self.groups[group_id].offsets[partition] = offsets[partition]
+            return None
+
+        return _split(list(offsets), alter)
+
+    def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
+        self._called("delete_offsets", (group_id, tuple(partitions)))
+        group = self.groups.get(group_id)
+
+        def delete(partition: TopicPartition) -> ItemError | None:
+            if group is None:
+                return error(ErrorCode.GROUP_ID_NOT_FOUND)
+            if partition not in self.logs:
+                return error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            if any(partition.topic in (member.assignment or {}) for member in group.description.members):
+                return error(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, "The group has members that read the topic")
+            group.offsets.pop(partition, None)
+            return None
+
+        return _split(partitions, delete)
+
+    def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
+        self._called("delete_groups", tuple(group_ids))
+
+        def delete(group_id: str) -> ItemError | None:
+            if failed := self.group_errors.get(group_id):
+                return failed
+            if group_id not in self.groups:
+                return error(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id!r} does not exist")
+            if self.groups[group_id].description.members:
+                return error(ErrorCode.NON_EMPTY_GROUP, f"Group {group_id!r} has active members")
+            del self.groups[group_id]
+            return None
+
+        return _split(group_ids, delete)
+
+    def remove_members(
+        self,
+        group_id: str,
+        *,
+        member_ids: Sequence[str] = (),
+        group_instance_ids: Sequence[str] = (),
+        reason: str | None = None,
+    ) -> GroupResults[None]:
+        self._called("remove_members", (group_id, tuple(member_ids), tuple(group_instance_ids), reason))
+
+        def remove(name: str) -> ItemError | None:
+            group = self.groups[group_id]
+            kept = [m for m in group.description.members if name not in (m.member_id, m.group_instance_id)]
+            if len(kept) == len(group.description.members):
+                return error(ErrorCode.UNKNOWN_MEMBER_ID, f"Group {group_id!r} has no member {name!r}")
+            self.group(group_id, group.offsets, kept)
+            return None
+
+        return _split([*member_ids, *group_instance_ids], remove)
+
+    def close(self) -> None:
+        self.closed += 1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def _called(self, name: str, arguments: Any) -> None:
+        self.calls.append((name, arguments))
+        if self.failure:
+            raise self.failure
+
+    def _describe(self, group_id: str) -> GroupDescription | ItemError:
+        if failed := self.group_errors.get(group_id):
+            return failed
+        if group_id not in self.groups:
+            return error(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id!r} does not exist")
+        return self.groups[group_id].description
+
+    def _log(self, partition: TopicPartition, answer: Callable[[FakeLog], T]) -> T | ItemError:
+        if failed := self.log_errors.get(partition):
+            return failed
+        if partition not in self.logs:
+            return error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"Partition {partition} does not exist")
+        return answer(self.logs[partition])
+
+
+def _listing(description: GroupDescription) -> GroupListing:
+    return GroupListing(
+        description.group_id, description.protocol_type, description.state, description.type, description.coordinator
+    )
+
+
+def _split(keys: Sequence[K], answer: Callable[[K], T | ItemError]) -> Results[Any, Any]:
+    values: dict[Any, Any] = {}
+    errors: dict[Any, ItemError] = {}
+    for key in keys:
+        answered = answer(key)
+        if isinstance(answered, ItemError):
+            errors[key] = answered
+        else:
+            values[key] = answered
+    return Results(values, errors)
