@@ -10,7 +10,7 @@ from kgctl.model.records import CoordinatorRecord, TransactionMarker
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Answer the request with this id. Give it only after every `AppendRecord` that stands before it in the same list is durable."""
+    """Answer the request with this id, once every `AppendRecord` before it in the same list is durable."""
 
     request_id: int
     result: Result
@@ -20,8 +20,8 @@ class Reply:
 class AppendRecord:
     """Append this to the log. It is applied to the core's own state already (through ``replay``): do not replay it again.
 
-    ``producer_id`` is set on transactional offsets, which stay pending until the `TransactionMarker`. ``member_id`` names the member
-    that committed an offset, where there is one: the record itself does not hold it, the audit log does.
+    ``producer_id`` is set on transactional offsets, which stay pending until the `TransactionMarker`. ``member_id`` names the
+    member that committed an offset, where there is one: the record itself does not hold it, the audit log does.
     """
 
     record: CoordinatorRecord | TransactionMarker

@@ -1,7 +1,7 @@
 """What the coordinator can be asked: one frozen dataclass an API, free of wire versions, plus the events of its surroundings.
 
-``api_version`` travels along because a few answers depend on it (KIP-394, KIP-814, error codes of commits). Null on the wire is None
-here; a missing number is Kafka's own default. Times are milliseconds.
+``api_version`` travels along because a few answers depend on it (KIP-394, KIP-814, error codes of commits). Null on the wire is
+None here; a missing number is Kafka's own default. Times are milliseconds.
 """
 
 from __future__ import annotations
@@ -102,7 +102,8 @@ class OffsetCommitPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommit(Request):
-    """OffsetCommit. ``generation_id`` is the generation or the member epoch; ``retention_ms`` None unless versions 2-4 give one (not -1).
+    """OffsetCommit. ``generation_id`` is the generation or the member epoch; ``retention_ms`` None unless versions 2-4 give one
+    (not -1).
 
     Partitions that do not exist are the driver's to answer (Kafka's API layer); the core takes each one that it is given.
     """
@@ -232,6 +233,6 @@ class UpdateGroupConfig(Request):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForceCompleteRebalance(Request):
-    """kgctl's own: end a rebalance that is stuck, now. Answered with `Done` (GROUP_ID_NOT_FOUND, or INVALID_REQUEST if none is under way)."""
+    """kgctl's own: end a stuck rebalance now. Answered with `Done`: GROUP_ID_NOT_FOUND, or INVALID_REQUEST if there is none."""
 
     group_id: str

@@ -71,7 +71,7 @@ class LeaveGroupResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionErrors:
-    """OffsetCommit and TxnOffsetCommit: (partition, error) in the order of the request; a failure of the whole request is on each."""
+    """OffsetCommit and TxnOffsetCommit: (partition, error) as requested; a failure of the whole request is on each."""
 
     partitions: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
 

@@ -1,0 +1,202 @@
+"""The broker's settings for groups and offsets, under Kafka's names and with Kafka's defaults (4.3.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from functools import cache
+from typing import Any, Self
+
+from kgctl.errors import UsageError
+
+MAX_INT = 2**31 - 1
+MIGRATION_POLICIES = ("disabled", "upgrade", "downgrade", "bidirectional")
+GroupSettingValue = int | bool | str | tuple[str, ...]
+
+
+def setting(name: str, default: GroupSettingValue, at_least: int | None = None, at_most: int | None = MAX_INT) -> Any:
+    """A dataclass field that is the setting of this name; the bounds, both inclusive, are for numbers."""
+    return field(default=default, metadata={"name": name, "at_least": at_least, "at_most": at_most})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorConfig:
+    """One field for each setting. Those that only matter to threads and disks are accepted, so that a broker's file can be used.
+
+    ``kgctl.rebalance.stuck.timeout.ms`` is kgctl's own: a rebalance without progress for that long is completed without the
+    members it waits for. 0, the default, leaves everything to Kafka's timers.
+    """
+
+    group_min_session_timeout_ms: int = setting("group.min.session.timeout.ms", 6_000, 1)
+    group_max_session_timeout_ms: int = setting("group.max.session.timeout.ms", 1_800_000, 1)
+    group_initial_rebalance_delay_ms: int = setting("group.initial.rebalance.delay.ms", 3_000, 0)
+    group_max_size: int = setting("group.max.size", MAX_INT, 1)
+
+    group_consumer_session_timeout_ms: int = setting("group.consumer.session.timeout.ms", 45_000, 1)
+    group_consumer_min_session_timeout_ms: int = setting("group.consumer.min.session.timeout.ms", 45_000, 1)
+    group_consumer_max_session_timeout_ms: int = setting("group.consumer.max.session.timeout.ms", 60_000, 1)
+    group_consumer_heartbeat_interval_ms: int = setting("group.consumer.heartbeat.interval.ms", 5_000, 1)
+    group_consumer_min_heartbeat_interval_ms: int = setting("group.consumer.min.heartbeat.interval.ms", 5_000, 1)
+    group_consumer_max_heartbeat_interval_ms: int = setting("group.consumer.max.heartbeat.interval.ms", 15_000, 1)
+    group_consumer_assignment_interval_ms: int = setting("group.consumer.assignment.interval.ms", 1_000, 0)
+    group_consumer_min_assignment_interval_ms: int = setting("group.consumer.min.assignment.interval.ms", 0, 0)
+    group_consumer_max_assignment_interval_ms: int = setting("group.consumer.max.assignment.interval.ms", 15_000, 0)
+    group_consumer_max_size: int = setting("group.consumer.max.size", MAX_INT, 1)
+    group_consumer_assignors: tuple[str, ...] = setting("group.consumer.assignors", ("uniform", "range"))
+    group_consumer_migration_policy: str = setting("group.consumer.migration.policy", "bidirectional")
+    group_consumer_regex_refresh_interval_ms: int = setting("group.consumer.regex.refresh.interval.ms", 600_000, 10_000)
+
+    group_share_session_timeout_ms: int = setting("group.share.session.timeout.ms", 45_000, 1)
+    group_share_min_session_timeout_ms: int = setting("group.share.min.session.timeout.ms", 45_000, 1)
+    group_share_max_session_timeout_ms: int = setting("group.share.max.session.timeout.ms", 60_000, 1)
+    group_share_heartbeat_interval_ms: int = setting("group.share.heartbeat.interval.ms", 5_000, 1)
+    group_share_min_heartbeat_interval_ms: int = setting("group.share.min.heartbeat.interval.ms", 5_000, 1)
+    group_share_max_heartbeat_interval_ms: int = setting("group.share.max.heartbeat.interval.ms", 15_000, 1)
+    group_share_assignment_interval_ms: int = setting("group.share.assignment.interval.ms", 1_000, 0)
+    group_share_min_assignment_interval_ms: int = setting("group.share.min.assignment.interval.ms", 0, 0)
+    group_share_max_assignment_interval_ms: int = setting("group.share.max.assignment.interval.ms", 15_000, 0)
+    group_share_max_size: int = setting("group.share.max.size", 200, 1)
+    group_share_assignors: tuple[str, ...] = setting("group.share.assignors", ("simple",))
+
+    group_streams_session_timeout_ms: int = setting("group.streams.session.timeout.ms", 45_000, 1)
+    group_streams_min_session_timeout_ms: int = setting("group.streams.min.session.timeout.ms", 45_000, 1)
+    group_streams_max_session_timeout_ms: int = setting("group.streams.max.session.timeout.ms", 60_000, 1)
+    group_streams_heartbeat_interval_ms: int = setting("group.streams.heartbeat.interval.ms", 5_000, 1)
+    group_streams_min_heartbeat_interval_ms: int = setting("group.streams.min.heartbeat.interval.ms", 5_000, 1)
+    group_streams_max_heartbeat_interval_ms: int = setting("group.streams.max.heartbeat.interval.ms", 15_000, 1)
+    group_streams_assignment_interval_ms: int = setting("group.streams.assignment.interval.ms", 1_000, 0)
+    group_streams_min_assignment_interval_ms: int = setting("group.streams.min.assignment.interval.ms", 0, 0)
+    group_streams_max_assignment_interval_ms: int = setting("group.streams.max.assignment.interval.ms", 15_000, 0)
+    group_streams_max_size: int = setting("group.streams.max.size", MAX_INT, 1)
+    group_streams_num_standby_replicas: int = setting("group.streams.num.standby.replicas", 0, 0)
+    group_streams_max_standby_replicas: int = setting("group.streams.max.standby.replicas", 2, 0)
+    group_streams_initial_rebalance_delay_ms: int = setting("group.streams.initial.rebalance.delay.ms", 3_000, 0)
+
+    group_coordinator_threads: int = setting("group.coordinator.threads", 4, 1)
+    group_coordinator_background_threads: int = setting("group.coordinator.background.threads", 2, 1)
+    group_coordinator_append_linger_ms: int = setting("group.coordinator.append.linger.ms", -1, -1)
+    group_coordinator_cached_buffer_max_bytes: int = setting("group.coordinator.cached.buffer.max.bytes", 1_048_588, 512 * 1024)
+    group_coordinator_rebalance_protocols: tuple[str, ...] = setting(
+        "group.coordinator.rebalance.protocols", ("classic", "consumer", "streams")
+    )
+
+    offset_metadata_max_bytes: int = setting("offset.metadata.max.bytes", 4_096, 0)
+    offsets_retention_minutes: int = setting("offsets.retention.minutes", 10_080, 1)
+    offsets_retention_check_interval_ms: int = setting("offsets.retention.check.interval.ms", 600_000, 1)
+    offsets_commit_timeout_ms: int = setting("offsets.commit.timeout.ms", 5_000, 1)
+    offsets_load_buffer_size: int = setting("offsets.load.buffer.size", 5_242_880, 1)
+    offsets_topic_num_partitions: int = setting("offsets.topic.num.partitions", 50, 1)
+    offsets_topic_replication_factor: int = setting("offsets.topic.replication.factor", 3, 1)
+    offsets_topic_segment_bytes: int = setting("offsets.topic.segment.bytes", 104_857_600, 1)
+    offsets_topic_compression_codec: int = setting("offsets.topic.compression.codec", 0, 0, 4)
+
+    kgctl_rebalance_stuck_timeout_ms: int = setting("kgctl.rebalance.stuck.timeout.ms", 0, 0)
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str]) -> Self:
+        """The settings with these values instead of the defaults, names and texts as in a broker's properties file.
+
+        Raises `UsageError` naming a setting that does not exist (and near ones that do), a value of the wrong kind or out of
+        bounds, and settings that contradict each other.
+        """
+        known = _settings()
+        values: dict[str, GroupSettingValue] = {}
+        for name, text in properties.items():
+            if name not in known:
+                raise UsageError(f"unknown setting {name!r}{_did_you_mean(name, known)}")
+            values[known[name].name] = parse_setting(known[name], text)
+        config = cls(**values)  # type: ignore[arg-type]  # each value has the type of its field's default
+        _check_together(config)
+        return config
+
+    @property
+    def offsets_retention_ms(self) -> int:
+        """``offsets.retention.minutes`` in milliseconds."""
+        return self.offsets_retention_minutes * 60_000
+
+    @property
+    def allows_upgrade(self) -> bool:
+        """Whether a classic group may become a consumer-protocol group while it has members."""
+        return self.group_consumer_migration_policy in ("upgrade", "bidirectional")
+
+    @property
+    def allows_downgrade(self) -> bool:
+        """Whether a consumer-protocol group may become a classic group while it has members."""
+        return self.group_consumer_migration_policy in ("downgrade", "bidirectional")
+
+
+@cache
+def _settings() -> dict[str, Any]:
+    return {entry.metadata["name"]: entry for entry in fields(CoordinatorConfig)}
+
+
+def setting_names() -> tuple[str, ...]:
+    """The names of all settings, in the order of the class."""
+    return tuple(_settings())
+
+
+def _did_you_mean(name: str, known: Mapping[str, Any]) -> str:
+    near = get_close_matches(name, known, n=3)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def parse_setting(entry: Any, text: str) -> GroupSettingValue:
+    """The value that ``text`` stands for, for this dataclass field made by `setting`. Raises `UsageError`."""
+    name, default = entry.metadata["name"], entry.default
+    if isinstance(default, tuple):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if isinstance(default, bool):
+        return _parse_boolean(name, text)
+    if isinstance(default, str):
+        return text.strip().lower()
+    return _parse_number(name, text, entry.metadata["at_least"], entry.metadata["at_most"])
+
+
+def _parse_boolean(name: str, text: str) -> bool:
+    if text.strip().lower() not in ("true", "false"):
+        raise UsageError(f"setting {name!r} must be true or false, not {text!r}")
+    return text.strip().lower() == "true"
+
+
+def _parse_number(name: str, text: str, at_least: int | None, at_most: int | None) -> int:
+    try:
+        value = int(text.strip())
+    except ValueError:
+        raise UsageError(f"setting {name!r} must be a whole number, not {text!r}") from None
+    if at_least is not None and value < at_least:
+        raise UsageError(f"setting {name!r} must be at least {at_least}, not {value}")
+    if at_most is not None and value > at_most:
+        raise UsageError(f"setting {name!r} must be at most {at_most}, not {value}")
+    return value
+
+
+_BETWEEN = tuple(
+    (f"group_{kind}_{what}", f"group_{kind}_min_{what}", f"group_{kind}_max_{what}")
+    for kind in ("consumer", "share", "streams")
+    for what in ("session_timeout_ms", "heartbeat_interval_ms", "assignment_interval_ms")
+)
+
+
+def _check_together(config: CoordinatorConfig) -> None:
+    """The rules over several settings (Kafka: GroupCoordinatorConfig's constructor)."""
+    named = {entry.name: (name, getattr(config, entry.name)) for name, entry in _settings().items()}
+    if config.group_consumer_migration_policy not in MIGRATION_POLICIES:
+        raise UsageError(
+            f"setting 'group.consumer.migration.policy' must be one of {', '.join(MIGRATION_POLICIES)}, "
+            f"not {config.group_consumer_migration_policy!r}"
+        )
+    if not config.group_consumer_assignors:
+        raise UsageError("setting 'group.consumer.assignors' must name at least one assignor")
+    _check_order(*named["group_min_session_timeout_ms"], *named["group_max_session_timeout_ms"])
+    for value, lower, upper in _BETWEEN:
+        _check_order(*named[lower], *named[value])
+        _check_order(*named[value], *named[upper])
+    for kind in ("consumer", "share", "streams"):
+        interval, session = named[f"group_{kind}_heartbeat_interval_ms"], named[f"group_{kind}_session_timeout_ms"]
+        _check_order(interval[0], interval[1] + 1, *session)
+
+
+def _check_order(lower_name: str, lower: int, upper_name: str, upper: int) -> None:
+    if lower > upper:
+        raise UsageError(f"setting {upper_name!r} ({upper}) must not be below {lower_name!r} ({lower})")

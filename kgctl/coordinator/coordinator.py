@@ -1,0 +1,230 @@
+"""The group coordinator as a pure state machine: requests, records and the time go in, effects come out.
+
+The driver owns the clock, the log and the connections. Its duties:
+
+* perform the effects of each call in order: a `Reply` only when every `AppendRecord` before it in the list is durable;
+* call `GroupCoordinator.expire` when the time of `GroupCoordinator.next_deadline_ms` has come (calling late is safe: timers
+  fire at their own time, in order; `GroupCoordinator.handle` fires those that are due by itself, before the request);
+* at start, feed every record of the log to `GroupCoordinator.replay`, then call `GroupCoordinator.loaded`.
+
+Routing only; the rules are in the modules that the tables name. Kafka: GroupCoordinatorService and GroupCoordinatorShard.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any
+
+from kgctl.coordinator.classic.group import ClassicGroup
+from kgctl.coordinator.classic.heartbeat import on_session_timer
+from kgctl.coordinator.classic.load import retire, wake
+from kgctl.coordinator.classic.rebalance import on_join_timer, on_sync_timer
+from kgctl.coordinator.classic.rebalance_timeout import handle_force_complete_rebalance, on_stuck_timer, rebalance_status
+from kgctl.coordinator.config import CoordinatorConfig
+from kgctl.coordinator.consumer import hooks
+from kgctl.coordinator.describe import handle_delete_groups, handle_describe_groups, handle_list_groups, statistics
+from kgctl.coordinator.effects import Effect
+from kgctl.coordinator.environment import handle_topics_changed, handle_update_group_config
+from kgctl.coordinator.invariants import check_shard, violation
+from kgctl.coordinator.membership import handle_heartbeat, handle_join_group, handle_leave_group, handle_sync_group
+from kgctl.coordinator.offsets.commit import handle_end_transaction, handle_offset_commit, handle_txn_offset_commit
+from kgctl.coordinator.offsets.delete import handle_offset_delete
+from kgctl.coordinator.offsets.expiry import on_expiry_timer, start_expiry_cycle
+from kgctl.coordinator.offsets.fetch import handle_offset_fetch
+from kgctl.coordinator.refusals import refuse
+from kgctl.coordinator.replay import apply_marker, apply_record
+from kgctl.coordinator.requests import (
+    ConsumerGroupDescribe,
+    ConsumerGroupHeartbeat,
+    DeleteGroups,
+    DescribeGroups,
+    EndTransaction,
+    ForceCompleteRebalance,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    ListGroups,
+    OffsetCommit,
+    OffsetDelete,
+    OffsetFetch,
+    RegexResolved,
+    Request,
+    SyncGroup,
+    TopicsChanged,
+    TxnOffsetCommit,
+    UpdateGroupConfig,
+)
+from kgctl.coordinator.results import CoordinatorStatistics, HeartbeatResult, RebalanceStatus
+from kgctl.coordinator.shard import Shard
+from kgctl.coordinator.timers import Timer, TimerKind
+from kgctl.errors import InvariantViolation
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupType
+from kgctl.model.partitions import MetadataImage
+from kgctl.model.records import CoordinatorRecord, TransactionMarker
+
+Handler = Callable[[Shard, Any], None]
+
+HANDLERS: dict[type[Request], Handler] = {
+    JoinGroup: handle_join_group,
+    SyncGroup: handle_sync_group,
+    Heartbeat: handle_heartbeat,
+    LeaveGroup: handle_leave_group,
+    OffsetCommit: handle_offset_commit,
+    TxnOffsetCommit: handle_txn_offset_commit,
+    EndTransaction: handle_end_transaction,
+    OffsetFetch: handle_offset_fetch,
+    OffsetDelete: handle_offset_delete,
+    DescribeGroups: handle_describe_groups,
+    ListGroups: handle_list_groups,
+    DeleteGroups: handle_delete_groups,
+    ConsumerGroupHeartbeat: hooks.handle_consumer_group_heartbeat,
+    ConsumerGroupDescribe: hooks.handle_consumer_group_describe,
+    TopicsChanged: handle_topics_changed,
+    RegexResolved: hooks.handle_regex_resolved,
+    UpdateGroupConfig: handle_update_group_config,
+    ForceCompleteRebalance: handle_force_complete_rebalance,
+}
+"""Request -> the function that answers it."""
+
+TIMERS: dict[TimerKind, Callable[[Shard, Timer], None]] = {
+    TimerKind.SESSION: on_session_timer,
+    TimerKind.JOIN: on_join_timer,
+    TimerKind.SYNC: on_sync_timer,
+    TimerKind.STUCK_REBALANCE: on_stuck_timer,
+    TimerKind.EXPIRE_OFFSETS: on_expiry_timer,
+    **hooks.CONSUMER_TIMERS,
+}
+"""Timer kind -> what happens when it fires."""
+
+_NOT_IN_STORY = frozenset({Heartbeat, OffsetFetch, DescribeGroups, ListGroups, ConsumerGroupDescribe})
+"""Requests that say nothing about why a group is as it is."""
+
+
+class _Phase(Enum):
+    ACTIVE = "answers requests"
+    LOADING = "reads its log"
+    UNLOADED = "has given its groups up"
+
+
+class GroupCoordinator:
+    """All groups of one coordinator. See the module for the driver's duties.
+
+    ``new_member_id(prefix)`` makes member ids: the prefix is the client id, or the instance id of a static member; it is "" for
+    ids in the form of the consumer protocol. Times are milliseconds of one clock that does not go back. Protocol errors are
+    values in results; an exception (`InvariantViolation`) is a bug, with the group's recent story in its message.
+    """
+
+    def __init__(
+        self,
+        config: CoordinatorConfig,
+        new_member_id: Callable[[str], str],
+        image: MetadataImage = MetadataImage(),  # noqa: B008  # frozen
+        start_ms: int = 0,
+    ) -> None:
+        self._shard = Shard(config, new_member_id, image, start_ms)
+        self._phase = _Phase.ACTIVE
+        start_expiry_cycle(self._shard)
+
+    @property
+    def shard(self) -> Shard:
+        """The state, for reading: tests, traces."""
+        return self._shard
+
+    def handle(self, request: Request, now_ms: int) -> list[Effect]:
+        """Answer a request, after the timers that are due. The answer may come from a later call, when the request is parked."""
+        shard = self._shard
+        self._fire(now_ms)
+        if self._phase is not _Phase.ACTIVE:
+            self._turn_away(request)
+            return shard.take_effects()
+        group_id = getattr(request, "group_id", None)
+        if group_id is not None and type(request) not in _NOT_IN_STORY:
+            shard.story.note(group_id, now_ms, "request", request)
+        try:
+            HANDLERS[type(request)](shard, request)
+        except InvariantViolation:
+            raise
+        except Exception as error:
+            raise violation(shard, str(group_id), f"{type(request).__name__} failed with {error!r}") from error
+        self._fire(now_ms)
+        return shard.take_effects()
+
+    def next_deadline_ms(self) -> int | None:
+        """When `expire` has to be called next; None if there is nothing to wait for."""
+        return self._shard.timers.next_deadline_ms()
+
+    def expire(self, now_ms: int) -> list[Effect]:
+        """Fire every timer whose deadline is not after ``now_ms``, in order of deadline, then of arming, each at its own time."""
+        self._fire(now_ms)
+        return self._shard.take_effects()
+
+    def replay(self, record: CoordinatorRecord | TransactionMarker, *, producer_id: int | None = None) -> None:
+        """Apply a record of the log, in the log's order; ``producer_id`` for transactional ones. Ends with `loaded`."""
+        self._phase = _Phase.LOADING
+        if isinstance(record, TransactionMarker):
+            apply_marker(self._shard, record)
+        else:
+            apply_record(self._shard, record, producer_id)
+
+    def loaded(self, now_ms: int) -> list[Effect]:
+        """The log is read: sessions start anew, the expiry cycle begins, requests are answered from now on."""
+        shard = self._shard
+        self._phase = _Phase.ACTIVE
+        shard.now_ms = max(shard.now_ms, now_ms)
+        for group in shard.groups.java_values():
+            if isinstance(group, ClassicGroup):
+                wake(shard, group)
+            elif group.type is GroupType.CONSUMER:
+                hooks.wake(shard, group)
+        start_expiry_cycle(shard)
+        return shard.take_effects()
+
+    def unload(self, now_ms: int) -> list[Effect]:
+        """Give all groups up: parked requests are answered NOT_COORDINATOR, and so is everything from now on."""
+        shard = self._shard
+        self._fire(now_ms)
+        for group in shard.groups.java_values():
+            if isinstance(group, ClassicGroup):
+                retire(shard, group)
+        shard.timers.clear()
+        self._phase = _Phase.UNLOADED
+        return shard.take_effects()
+
+    def rebalance_status(self, group_id: str, now_ms: int) -> RebalanceStatus | None:
+        """Whom the group's rebalance waits for; None if there is no such group."""
+        group = self._shard.groups.get(group_id)
+        if isinstance(group, ClassicGroup):
+            return rebalance_status(self._shard, group, now_ms)
+        return None if group is None else hooks.rebalance_status(self._shard, group, now_ms)
+
+    def statistics(self) -> CoordinatorStatistics:
+        """How many groups, members and offsets there are. Visits every group."""
+        return statistics(self._shard)
+
+    def check(self) -> None:
+        """Check the invariants of every group. Raises `InvariantViolation`."""
+        check_shard(self._shard)
+
+    def durable(self) -> object:
+        """Everything that would survive a reload, as a value to compare with another coordinator's."""
+        groups = {group_id: (group.type, group.durable()) for group_id, group in self._shard.groups.items()}
+        return groups, self._shard.offsets.durable()
+
+    def _fire(self, now_ms: int) -> None:
+        shard = self._shard
+        if shard.timers.is_due(now_ms):
+            while (timer := shard.timers.pop_due(now_ms)) is not None:
+                shard.now_ms = max(shard.now_ms, timer.deadline_ms)
+                TIMERS[timer.key.kind](shard, timer)
+        shard.now_ms = max(shard.now_ms, now_ms)
+
+    def _turn_away(self, request: Request) -> None:
+        """Kafka answers a heartbeat with NONE while it loads, so that no member gives its partitions up for that."""
+        if self._phase is _Phase.LOADING and isinstance(request, Heartbeat):
+            self._shard.reply(request.request_id, HeartbeatResult())
+            return
+        loading = self._phase is _Phase.LOADING
+        error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NOT_COORDINATOR
+        self._shard.reply(request.request_id, refuse(request, error))

@@ -1,0 +1,93 @@
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup: the checks before a group is looked at, then the group's own protocol.
+
+Members of the classic protocol may be in consumer-protocol groups too (online upgrade), so each of the four goes to
+`kgctl.coordinator.classic` or to `kgctl.coordinator.consumer` by the type of the group. Share and streams groups have no such
+members.
+"""
+
+from __future__ import annotations
+
+from kgctl.coordinator.classic.group import ClassicGroup
+from kgctl.coordinator.classic.heartbeat import heartbeat
+from kgctl.coordinator.classic.join import join_group
+from kgctl.coordinator.classic.leave import leave_group
+from kgctl.coordinator.classic.sync import sync_group
+from kgctl.coordinator.consumer import hooks
+from kgctl.coordinator.refusals import refuse
+from kgctl.coordinator.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
+from kgctl.coordinator.results import JoinGroupResult, LeaveGroupResult, MemberLeaveResult
+from kgctl.coordinator.shard import Shard
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupType
+
+
+def handle_join_group(shard: Shard, request: JoinGroup) -> None:
+    """JoinGroup. An empty group of another protocol gives way to a classic one."""
+    config = shard.config
+    if not request.group_id:
+        shard.reply(request.request_id, refuse(request, ErrorCode.INVALID_GROUP_ID))
+    elif not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
+        shard.reply(request.request_id, refuse(request, ErrorCode.INVALID_SESSION_TIMEOUT))
+    else:
+        _join(shard, request.group_id, request)
+
+
+def _join(shard: Shard, group_id: str, request: JoinGroup) -> None:
+    group = shard.groups.get(group_id)
+    if group is None or isinstance(group, ClassicGroup):
+        join_group(shard, group, request)
+    elif group.type is GroupType.SHARE or not (group.is_empty or group.type is GroupType.CONSUMER):
+        shard.reply(request.request_id, JoinGroupResult(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+    elif not group.is_empty:
+        hooks.join_group(shard, group, request)
+    else:
+        # With a member id this is refused next, and Kafka writes no tombstones then: the group comes back when the log is
+        # loaded again.
+        if not request.member_id:
+            shard.delete_group(group)
+        join_group(shard, None, request)
+
+
+def handle_sync_group(shard: Shard, request: SyncGroup) -> None:
+    """SyncGroup."""
+    group = shard.groups.get(request.group_id or "")
+    if not request.group_id:
+        shard.reply(request.request_id, refuse(request, ErrorCode.INVALID_GROUP_ID))
+    elif isinstance(group, ClassicGroup):
+        sync_group(shard, group, request)
+    elif group is not None and group.type is GroupType.CONSUMER:
+        hooks.sync_group(shard, group, request)
+    else:
+        shard.reply(request.request_id, refuse(request, ErrorCode.UNKNOWN_MEMBER_ID))
+
+
+def handle_heartbeat(shard: Shard, request: Heartbeat) -> None:
+    """Heartbeat."""
+    group = shard.groups.get(request.group_id or "")
+    if isinstance(group, ClassicGroup) and request.group_id:
+        heartbeat(shard, group, request)
+    elif not request.group_id:
+        shard.reply(request.request_id, refuse(request, ErrorCode.INVALID_GROUP_ID))
+    elif group is not None and group.type is GroupType.CONSUMER:
+        hooks.heartbeat(shard, group, request)
+    else:
+        shard.reply(request.request_id, refuse(request, ErrorCode.UNKNOWN_MEMBER_ID))
+
+
+def handle_leave_group(shard: Shard, request: LeaveGroup) -> None:
+    """LeaveGroup."""
+    group = shard.groups.get(request.group_id or "")
+    if not request.group_id:
+        shard.reply(request.request_id, refuse(request, ErrorCode.INVALID_GROUP_ID))
+    elif isinstance(group, ClassicGroup):
+        leave_group(shard, group, request)
+    elif group is not None and group.type is GroupType.CONSUMER:
+        hooks.leave_group(shard, group, request)
+    else:
+        unknown = tuple(
+            MemberLeaveResult(
+                member_id=member.member_id, group_instance_id=member.group_instance_id, error=ErrorCode.UNKNOWN_MEMBER_ID
+            )
+            for member in request.members
+        )
+        shard.reply(request.request_id, LeaveGroupResult(members=unknown))

@@ -1,0 +1,1 @@
+"""Committed offsets: the store, and one module for each thing that can be asked of it."""

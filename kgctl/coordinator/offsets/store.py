@@ -1,0 +1,166 @@
+"""The committed offsets of all groups, and those that a transaction still holds back.
+
+Written by replay alone. Kafka: OffsetMetadataManager.Offsets and its open transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, TypeVar
+
+from kgctl.model.java_order import TimelineHashMap, integer_hash
+from kgctl.model.partitions import TopicPartition
+from kgctl.model.records import OffsetCommitKey, OffsetCommitValue
+
+V = TypeVar("V")
+
+
+class StoredOffset(NamedTuple):
+    """An offset record and its place in the log: of two, the one further on counts."""
+
+    position: int
+    value: OffsetCommitValue
+
+
+class PartitionTable(dict[str, TimelineHashMap[str, TimelineHashMap[int, V]]]):
+    """Group -> topic -> partition -> something, in the order in which Kafka's maps of the same shape iterate."""
+
+    def get_at(self, group_id: str, topic: str, partition: int) -> V | None:
+        """What is stored there, or None."""
+        topics = self.get(group_id)
+        partitions = None if topics is None else topics.get(topic)
+        return None if partitions is None else partitions.get(partition)
+
+    def put_at(self, group_id: str, topic: str, partition: int, value: V) -> None:
+        """Store it there."""
+        topics = self.get(group_id)
+        if topics is None:
+            topics = self[group_id] = TimelineHashMap()
+        partitions = topics.get(topic)
+        if partitions is None:
+            partitions = topics[topic] = TimelineHashMap(hash_of=integer_hash)
+        partitions[partition] = value
+
+    def pop_at(self, group_id: str, topic: str, partition: int) -> V | None:
+        """Take it out; a topic or a group without anything left goes too."""
+        topics = self.get(group_id)
+        partitions = None if topics is None else topics.get(topic)
+        if topics is None or partitions is None:
+            return None
+        value = partitions.pop(partition, None)
+        if not partitions:
+            del topics[topic]
+        if not topics:
+            del self[group_id]
+        return value
+
+    def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, V]]:
+        """Everything of a group, in Kafka's order."""
+        topics = self.get(group_id)
+        for topic in topics.java_order() if topics else ():
+            partitions = topics[topic] if topics else TimelineHashMap()
+            for partition in partitions.java_order():
+                yield TopicPartition(topic, partition), partitions[partition]
+
+
+class OffsetStore:
+    """Committed offsets by group, topic and partition; pending ones by producer as well."""
+
+    def __init__(self) -> None:
+        self._position = 0
+        self._count = 0
+        self._stored: PartitionTable[StoredOffset] = PartitionTable()
+        self._pending: dict[int, PartitionTable[StoredOffset]] = {}
+        self._open: PartitionTable[dict[int, None]] = PartitionTable()
+        """The producers that hold back an offset of the partition; ordered, so that nothing depends on hashing."""
+
+    def __len__(self) -> int:
+        return self._count
+
+    def group_ids(self) -> list[str]:
+        """The groups that have stored offsets, in the order of their first one."""
+        return list(self._stored)
+
+    def get(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
+        """The committed offset, or None."""
+        stored = self._stored.get_at(group_id, topic, partition)
+        return None if stored is None else stored.value
+
+    def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, OffsetCommitValue]]:
+        """The group's committed offsets in Kafka's order. Do not change the store while iterating."""
+        for partition, stored in self._stored.of_group(group_id):
+            yield partition, stored.value
+
+    def has_offsets(self, group_id: str) -> bool:
+        """Whether anything is committed."""
+        return group_id in self._stored
+
+    def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
+        """Whether an open transaction holds back an offset of this partition."""
+        return self._open.get_at(group_id, topic, partition) is not None
+
+    def has_open_transactions(self, group_id: str) -> bool:
+        """Whether an open transaction holds back any offset of the group."""
+        return group_id in self._open
+
+    def pending_partitions(self, group_id: str) -> list[TopicPartition]:
+        """The partitions held back, in Kafka's order."""
+        return [partition for partition, _ in self._open.of_group(group_id)]
+
+    def put(self, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
+        """A committed offset."""
+        self._position += 1
+        self._store(key.group, key.topic, key.partition, StoredOffset(self._position, value))
+
+    def put_pending(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
+        """An offset that counts once the producer's transaction is committed."""
+        self._position += 1
+        held = self._pending.setdefault(producer_id, PartitionTable())
+        held.put_at(key.group, key.topic, key.partition, StoredOffset(self._position, value))
+        producers = self._open.get_at(key.group, key.topic, key.partition)
+        if producers is None:
+            self._open.put_at(key.group, key.topic, key.partition, {producer_id: None})
+        else:
+            producers[producer_id] = None
+
+    def remove(self, key: OffsetCommitKey) -> None:
+        """A tombstone: the committed offset and all pending ones of the partition are gone."""
+        self._position += 1
+        if self._stored.pop_at(key.group, key.topic, key.partition) is not None:
+            self._count -= 1
+        for producer_id in self._open.pop_at(key.group, key.topic, key.partition) or ():
+            self._drop_pending(producer_id, key.group, key.topic, key.partition)
+
+    def end_transaction(self, producer_id: int, *, committed: bool) -> None:
+        """Commit or drop what the producer's transaction held back. A newer committed offset stays."""
+        held = self._pending.pop(producer_id, None)
+        for group_id in held or ():
+            for (topic, partition), pending in held.of_group(group_id) if held else ():
+                self._close(producer_id, group_id, topic, partition)
+                stored = self._stored.get_at(group_id, topic, partition)
+                if committed and (stored is None or stored.position < pending.position):
+                    self._store(group_id, topic, partition, pending)
+
+    def durable(self) -> object:
+        """Everything in it, without the positions, to compare."""
+        stored = {(g, *p): s.value for g in self._stored for p, s in self._stored.of_group(g)}
+        pending = {(i, g, *p): s.value for i, table in self._pending.items() for g in table for p, s in table.of_group(g)}
+        return stored, pending
+
+    def _store(self, group_id: str, topic: str, partition: int, offset: StoredOffset) -> None:
+        if self._stored.get_at(group_id, topic, partition) is None:
+            self._count += 1
+        self._stored.put_at(group_id, topic, partition, offset)
+
+    def _close(self, producer_id: int, group_id: str, topic: str, partition: int) -> None:
+        producers = self._open.get_at(group_id, topic, partition)
+        if producers is not None:
+            producers.pop(producer_id, None)
+            if not producers:
+                self._open.pop_at(group_id, topic, partition)
+
+    def _drop_pending(self, producer_id: int, group_id: str, topic: str, partition: int) -> None:
+        held = self._pending[producer_id]
+        held.pop_at(group_id, topic, partition)
+        if not held:
+            del self._pending[producer_id]

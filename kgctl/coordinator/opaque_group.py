@@ -1,0 +1,86 @@
+"""Groups whose protocol the coordinator does not speak: share and streams groups found in a log. They are only listed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kgctl.coordinator.group import Group
+from kgctl.coordinator.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
+from kgctl.coordinator.timers import TimerKey
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupState, GroupType
+from kgctl.model.partitions import MetadataImage
+from kgctl.model.records import OffsetCommitValue, OpaqueKey, RecordKey, RecordType
+
+_SHARE_TYPES = range(RecordType.SHARE_GROUP_MEMBER_METADATA, RecordType.SHARE_GROUP_STATE_PARTITION_METADATA + 1)
+_STREAMS_TYPES = range(RecordType.STREAMS_GROUP_METADATA, RecordType.STREAMS_GROUP_TOPOLOGY + 1)
+_MEMBER_TYPES = (RecordType.SHARE_GROUP_MEMBER_METADATA, RecordType.STREAMS_GROUP_MEMBER_METADATA)
+# The order in which Kafka removes a group's records (share, then streams); the last one is the group's own.
+_TOMBSTONE_ORDER = (14, 13, 12, 10, 15, 11, 22, 21, 20, 19, 23, 17)
+
+
+def opaque_type(record_type: int) -> GroupType | None:
+    """The type of group that has records of this type; None for a type of record that is no group's."""
+    if record_type in _SHARE_TYPES:
+        return GroupType.SHARE
+    return GroupType.STREAMS if record_type in _STREAMS_TYPES else None
+
+
+class OpaqueGroup(Group):
+    """A share or streams group: its type, and its records by key."""
+
+    def __init__(self, group_id: str, group_type: GroupType) -> None:
+        self.group_id = group_id
+        self.type = group_type  # type: ignore[misc]  # one class for two types: nothing else tells them apart
+        self.records: dict[OpaqueKey, bytes] = {}
+
+    @property
+    def group_state(self) -> GroupState:
+        """Empty without members; the finer states would need the records' contents."""
+        return GroupState.STABLE if self.member_count else GroupState.EMPTY
+
+    @property
+    def listed_protocol_type(self) -> str:
+        """The type is the protocol type."""
+        return self.type.value
+
+    @property
+    def member_count(self) -> int:
+        """How many member records there are."""
+        return sum(1 for key in self.records if key.record_type in _MEMBER_TYPES)
+
+    def offset_commit_error(self, request: OffsetCommit | TxnOffsetCommit, _image: MetadataImage) -> ErrorCode:
+        """Nobody commits to a share group; a streams group takes commits from outside while it is empty."""
+        if self.type is GroupType.SHARE:
+            return ErrorCode.GROUP_ID_NOT_FOUND
+        if self.is_empty and request.generation_id < 0:
+            return ErrorCode.NONE
+        return ErrorCode.UNKNOWN_MEMBER_ID
+
+    def offset_fetch_error(self, request: OffsetFetch) -> ErrorCode:
+        """Anybody may look, unless they claim to be a member."""
+        return ErrorCode.NONE if request.member_id is None and request.member_epoch < 0 else ErrorCode.UNKNOWN_MEMBER_ID
+
+    def offset_delete_error(self) -> ErrorCode:
+        """A share group has no offsets of this kind."""
+        return ErrorCode.GROUP_ID_NOT_FOUND if self.type is GroupType.SHARE else ErrorCode.NONE
+
+    def is_subscribed_to(self, _topic: str) -> bool:
+        """Not known, so as long as there are members: yes."""
+        return not self.is_empty
+
+    def expiry_base_ms(self, offset: OffsetCommitValue) -> int | None:
+        """Share groups are left alone by the expiry cycle."""
+        return None if self.type is GroupType.SHARE else offset.commit_timestamp_ms
+
+    def tombstone_keys(self) -> list[RecordKey]:
+        """Every record it has, members before the group."""
+        return [*sorted(self.records, key=lambda key: _TOMBSTONE_ORDER.index(key.record_type))]
+
+    def timer_keys(self) -> Iterable[TimerKey]:
+        """It has no timers."""
+        return ()
+
+    def durable(self) -> object:
+        """The records."""
+        return dict(self.records)

@@ -1,0 +1,117 @@
+"""The state of one coordinator, and the only ways in which handlers act on it.
+
+How a group type plugs in (`kgctl.coordinator.classic` and `kgctl.coordinator.consumer` are the two there are):
+
+* a subclass of `kgctl.coordinator.group.Group` answers what offsets, list, delete and expiry ask of any group;
+* ``REPLAYERS`` in `kgctl.coordinator.replay` gets a function for each of its record keys: these functions alone create, change
+  and remove what survives a reload;
+* ``HANDLERS`` in `kgctl.coordinator.coordinator` gets a function for each request that only it has; the requests that several
+  types have (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) are told apart by the group's type in `kgctl.coordinator.membership`;
+* ``TIMERS`` in `kgctl.coordinator.coordinator` gets a function for each `TimerKind` that it arms;
+* ``CHECKS`` in `kgctl.coordinator.invariants` gets a function that checks a group of this type.
+
+A handler is a function ``(shard, request) -> None``. It looks at `Shard.groups`, `Shard.offsets`, `Shard.image` and
+`Shard.config`, and acts through `Shard.reply` (now, or later for a parked request: keep its ``request_id``), `Shard.append`
+(which applies the record at once), `Shard.emit` (work for the driver), and `Shard.arm`, `Shard.disarm`. The time is
+`Shard.now_ms`. A timer's function is ``(shard, timer) -> None`` and is called at the timer's deadline; the timer is gone by
+then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from kgctl.coordinator.config import CoordinatorConfig
+from kgctl.coordinator.effects import AppendRecord, Effect, Reply
+from kgctl.coordinator.group import Group
+from kgctl.coordinator.group_config import GroupConfig
+from kgctl.coordinator.offsets.store import OffsetStore
+from kgctl.coordinator.replay import apply_marker, apply_record
+from kgctl.coordinator.results import Result
+from kgctl.coordinator.story import Story
+from kgctl.coordinator.timers import TimerKey, TimerQueue
+from kgctl.model.java_order import TimelineHashMap
+from kgctl.model.partitions import MetadataImage
+from kgctl.model.records import CoordinatorRecord, RecordKey, RecordValue, TransactionMarker
+
+
+class Shard:
+    """Everything one coordinator knows, and the effects of the call under way.
+
+    ``groups`` are in the order of Kafka's TimelineHashMap where order shows (``java_order``). Only `append`, through replay,
+    adds or removes groups and offsets; what is not durable (parked requests, timers, members that join) handlers change
+    themselves.
+    """
+
+    def __init__(
+        self, config: CoordinatorConfig, new_member_id: Callable[[str], str], image: MetadataImage, start_ms: int
+    ) -> None:
+        self.config = config
+        self.new_member_id = new_member_id
+        self.image = image
+        self.now_ms = start_ms
+        self.groups: TimelineHashMap[str, Group] = TimelineHashMap()
+        self.offsets = OffsetStore()
+        self.group_configs: dict[str, GroupConfig] = {}
+        self._broker_group_config = GroupConfig.of_broker(config)
+        self.timers = TimerQueue()
+        self.story = Story()
+        self._effects: list[Effect] = []
+
+    def reply(self, request_id: int, result: Result) -> None:
+        """Answer a request, after everything appended so far."""
+        self._effects.append(Reply(request_id, result))
+
+    def append(
+        self,
+        key: RecordKey,
+        value: RecordValue | None,
+        *,
+        producer_id: int | None = None,
+        producer_epoch: int = 0,
+        member_id: str | None = None,
+    ) -> None:
+        """Append a record to the log and apply it here at once. ``value`` None: a tombstone.
+
+        ``member_id`` is not in the record; it tells the log's audit who committed.
+        """
+        record = CoordinatorRecord(key, value)
+        apply_record(self, record, producer_id)
+        self._effects.append(AppendRecord(record, producer_id, producer_epoch, member_id))
+
+    def append_tombstones(self, keys: Iterable[RecordKey]) -> None:
+        """Append a tombstone for each of these keys, in this order."""
+        for key in keys:
+            self.append(key, None)
+
+    def append_marker(self, marker: TransactionMarker) -> None:
+        """Append the end of a transaction and apply it here at once."""
+        apply_marker(self, marker)
+        self._effects.append(AppendRecord(marker, marker.producer_id, marker.producer_epoch))
+
+    def emit(self, effect: Effect) -> None:
+        """Hand the driver something to do."""
+        self._effects.append(effect)
+
+    def take_effects(self) -> list[Effect]:
+        """The effects since the last time, in order."""
+        effects, self._effects = self._effects, []
+        return effects
+
+    def arm(self, key: TimerKey, delay_ms: int, argument: int = 0) -> None:
+        """Arm a timer, replacing the one under this key; ``argument`` comes back with it."""
+        self.timers.arm(key, self.now_ms + delay_ms, argument)
+
+    def disarm(self, key: TimerKey) -> None:
+        """Cancel a timer, if it is armed."""
+        self.timers.cancel(key)
+
+    def delete_group(self, group: Group) -> None:
+        """Append the group's tombstones, in Kafka's order, and cancel its timers. Its offsets are not touched."""
+        for key in group.timer_keys():
+            self.timers.cancel(key)
+        self.append_tombstones(group.tombstone_keys())
+
+    def group_config(self, group_id: str) -> GroupConfig:
+        """The settings of this group: its own where it has them, the broker's otherwise."""
+        return self.group_configs.get(group_id, self._broker_group_config)
