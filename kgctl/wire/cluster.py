@@ -13,6 +13,7 @@ from kgctl.wire.apis import METADATA
 from kgctl.wire.connection import Connection
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.handshake import open_connection
+from kgctl.wire.light_imports import import_kio
 from kgctl.wire.settings import Address, WireSettings
 
 T = TypeVar("T")
@@ -38,12 +39,15 @@ class ClusterLayout:
 class Cluster:
     """Connections are made when they are first needed and kept until `close`. For one thread; `on_each` brings its own.
 
-    Errors of one broker are its own: only what concerns the whole cluster is raised.
+    Errors of one broker are its own: only what concerns the whole cluster is raised. ``coordinators`` remembers who coordinates
+    which group, for `kgctl.wire.routing`.
     """
 
     def __init__(self, settings: WireSettings) -> None:
+        import_kio()
         self._settings = settings
         self._connections: dict[Address, Connection] = {}
+        self.coordinators: dict[str, Node] = {}
 
     def any_broker(self, deadline: Deadline) -> Connection:
         """A connection to some broker: one that is open, else the first bootstrap server that answers.

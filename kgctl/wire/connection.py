@@ -153,7 +153,7 @@ def open_socket(address: Address, settings: WireSettings, deadline: Deadline) ->
     """A TCP connection to the first of the host's addresses that takes one. Raises `UnreachableError`, `TimedOutError`."""
     family = _FAMILIES.get(settings.address_family, socket.AF_UNSPEC)
     try:
-        found = socket.getaddrinfo(address.host, address.port, family, socket.SOCK_STREAM)
+        found = socket.getaddrinfo(_encoded(address.host), address.port, family, socket.SOCK_STREAM)
     except OSError as error:
         raise UnreachableError(f"cannot resolve {address.host}: {error.strerror or error}") from None
     failure: OSError | None = None
@@ -171,3 +171,8 @@ def open_socket(address: Address, settings: WireSettings, deadline: Deadline) ->
     if isinstance(failure, TimeoutError):
         raise deadline.timed_out(str(address))
     raise UnreachableError(f"cannot connect to {address}: {failure.strerror if failure else 'no address'}")
+
+
+def _encoded(host: str) -> str | bytes:
+    """Bytes where they are plain ASCII: text would load the tables of international names, some 5 ms."""
+    return host.encode() if host.isascii() else host

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from kgctl.errors import KgctlError, TimedOutError
+from kgctl.errors import KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Node
 from kgctl.model.partitions import TopicPartition
@@ -50,6 +50,9 @@ class Failure(NamedTuple):
     message: str | None = None
 
 
+_LEFT_OUT = Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")
+
+
 class Route(NamedTuple):
     """Where each key must go, and the keys that can go nowhere."""
 
@@ -68,9 +71,11 @@ def ask_coordinators(
     ``ask`` gets a connection and the groups of that coordinator. A coordinator that does not answer is REQUEST_TIMED_OUT or
     NETWORK_EXCEPTION for its groups; when none answers and no group has an answer, the error is raised.
     """
-    return _ask(
-        cluster, group_ids, lambda keys: find_coordinators(cluster, keys, deadline), ask, deadline, patience=_COORDINATOR_PATIENCE
-    )
+
+    def find(groups: list[str], *, again: bool) -> Route:
+        return find_coordinators(cluster, groups, deadline, forget=again)
+
+    return _ask(cluster, group_ids, find, ask, deadline, patience=_COORDINATOR_PATIENCE)
 
 
 def ask_leaders(
@@ -80,13 +85,24 @@ def ask_leaders(
     deadline: Deadline,
 ) -> dict[TopicPartition, R | Failure]:
     """Ask the leader of each partition; as `ask_coordinators`."""
-    return _ask(cluster, partitions, lambda keys: find_leaders(cluster, keys, deadline), ask, deadline, patience=_LEADER_PATIENCE)
+
+    def find(wanted: list[TopicPartition], *, again: bool) -> Route:
+        del again  # leaders are not remembered
+        return find_leaders(cluster, wanted, deadline)
+
+    return _ask(cluster, partitions, find, ask, deadline, patience=_LEADER_PATIENCE)
+
+
+class _Find(Protocol):
+    """Finds out where to go; ``again`` says that the last answer was wrong."""
+
+    def __call__(self, keys: list[Any], /, *, again: bool) -> Route: ...
 
 
 def _ask(
     cluster: Cluster,
     keys: Iterable[K],
-    find: Callable[[list[K]], Route],
+    find: _Find,
     ask: Callable[[Connection, list[K]], Mapping[K, R | Failure]],
     deadline: Deadline,
     *,
@@ -97,20 +113,36 @@ def _ask(
     answers: dict[K, R | Failure] = {}
     pending, wait_s = wanted, _FIRST_WAIT_S
     while pending:
-        route = find(pending)
-        answers.update(route.failures)
-        results = cluster.on_each(route.by_node, ask, deadline)
-        for node, result in results.items():
-            if isinstance(result, KgctlError):
-                answers.update(dict.fromkeys(route.by_node[node], _transport_failure(result)))
-            else:
-                answers.update(result)
-        _raise_if_nothing_was_learnt(results, answers)
-        pending = [key for key in pending if _is_passing(answers[key])]
+        try:
+            route = find(pending, again=bool(answers))
+        except UnreachableError:
+            if not answers:
+                raise
+            break
+        _ask_each(cluster, route, ask, deadline, answers)
+        pending = [key for key in pending if _is_passing(answers.setdefault(key, _LEFT_OUT))]
         if pending and not until.wait(wait_s):
             break
         wait_s = min(wait_s * 2, _LONGEST_WAIT_S)
     return {key: answers[key] for key in wanted}
+
+
+def _ask_each(
+    cluster: Cluster,
+    route: Route,
+    ask: Callable[[Connection, list[K]], Mapping[K, R | Failure]],
+    deadline: Deadline,
+    answers: dict[K, R | Failure],
+) -> None:
+    """One round: what each node of the route answers, into ``answers``."""
+    answers.update(route.failures)
+    results = cluster.on_each(route.by_node, ask, deadline)
+    for node, result in results.items():
+        if isinstance(result, KgctlError):
+            answers.update(dict.fromkeys(route.by_node[node], _transport_failure(result)))
+        else:
+            answers.update(result)
+    _raise_if_nothing_was_learnt(results, answers)
 
 
 def _is_passing(answer: object) -> bool:
@@ -129,8 +161,21 @@ def _raise_if_nothing_was_learnt(results: Mapping[Node, Any], answers: Mapping[A
         raise errors[0]
 
 
-def find_coordinators(cluster: Cluster, group_ids: Sequence[str], deadline: Deadline) -> Route:
-    """The coordinator of each group, all asked in one request where the broker can (since Kafka 3.0)."""
+def find_coordinators(cluster: Cluster, group_ids: Sequence[str], deadline: Deadline, *, forget: bool = False) -> Route:
+    """The coordinator of each group: known from before, unless ``forget``, or asked for."""
+    known = {} if forget else cluster.coordinators
+    failures = _look_up([group for group in group_ids if group not in known], cluster, deadline)
+    by_node: dict[Node, list[str]] = {}
+    for group in group_ids:
+        if group not in failures:
+            by_node.setdefault(cluster.coordinators[group], []).append(group)
+    return Route(by_node, failures)
+
+
+def _look_up(group_ids: Sequence[str], cluster: Cluster, deadline: Deadline) -> dict[str, Failure]:
+    """All in one request where the broker can (since Kafka 3.0). What is found is remembered, what is not is returned."""
+    if not group_ids:
+        return {}
     connection = cluster.any_broker(deadline)
     version = connection.version(FIND_COORDINATOR)
     if version >= _BATCH_VERSION:
@@ -139,14 +184,13 @@ def find_coordinators(cluster: Cluster, group_ids: Sequence[str], deadline: Dead
     else:
         requests = [Request(FIND_COORDINATOR, version, {"key": group, "key_type": 0}) for group in group_ids]
         found = list(zip(group_ids, connection.call_all(requests, deadline), strict=True))
-    by_node: dict[Node, list[str]] = {}
     failures: dict[str, Failure] = {}
     for group, each in found:
         if each.error_code:
             failures[group] = Failure(ErrorCode(each.error_code), getattr(each, "error_message", None))
         else:
-            by_node.setdefault(Node(each.node_id, each.host, each.port), []).append(group)
-    return Route(by_node, failures)
+            cluster.coordinators[group] = Node(each.node_id, each.host, each.port)
+    return failures
 
 
 def find_leaders(cluster: Cluster, partitions: Sequence[TopicPartition], deadline: Deadline) -> Route:
