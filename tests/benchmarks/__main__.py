@@ -1,0 +1,81 @@
+"""``python -m tests.benchmarks``: measures kgctl beside its peers on this machine and prints the numbers.
+
+    python -m tests.benchmarks                        everything, against Apache Kafka and kgctl serve
+    python -m tests.benchmarks start-up describe-group --cluster serve
+    python -m tests.benchmarks --small --runs 1       only shows that it works
+
+It writes nothing outside of a folder that is gone afterwards. Trust the minimum first: other work on the machine only adds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from tests.benchmarks import describe_group, list_groups, start_up
+from tests.benchmarks.clusters import CLUSTERS, scratch
+from tests.benchmarks.measure import BenchmarkError, Measurement, measure
+from tests.benchmarks.subject import Subject
+from tests.support.maven import MavenUnavailable
+
+SUBJECTS = {module.SUBJECT.name: module.SUBJECT for module in (start_up, describe_group, list_groups)}
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs the subjects that were asked for; 1 where one could not be measured."""
+    options = parse(arguments)
+    failed = False
+    for subject in [SUBJECTS[name] for name in options.subject or SUBJECTS]:
+        for cluster in [None] if subject.size is None else options.cluster or list(CLUSTERS):
+            try:
+                run(subject, cluster, options)
+            except (BenchmarkError, MavenUnavailable) as error:
+                print(f"not measured: {error}\n", file=sys.stderr)
+                failed = True
+    return int(failed)
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="Measures kgctl beside its peers.")
+    parser.add_argument("subject", nargs="*", choices=[*SUBJECTS, []], help="all, if none is named")
+    parser.add_argument("--cluster", action="append", choices=list(CLUSTERS), help="repeatable; both, if none is named")
+    parser.add_argument("--runs", type=int, default=15, help="runs of each command (15)")
+    parser.add_argument(
+        "--budget", type=float, default=40.0, metavar="S", help="seconds after which a slow command has run enough (40)"
+    )
+    parser.add_argument("--small", action="store_true", help="a size that only shows that it works")
+    return parser.parse_args(arguments)
+
+
+def run(subject: Subject, cluster: str | None, options: argparse.Namespace) -> None:
+    """Measures one subject against one cluster and prints its table."""
+    size = subject.sized(small=options.small)
+    with scratch() as folder:
+        output = folder / "output"
+        if cluster is None:
+            report(subject, "", measure(subject.prepare(None, size), runs=options.runs, budget_s=options.budget, output=output))
+            return
+        with CLUSTERS[cluster](folder) as running:
+            commands = subject.prepare(running, size)
+            report(subject, running.name, measure(commands, runs=options.runs, budget_s=options.budget, output=output))
+
+
+def report(subject: Subject, where: str, measured: Sequence[Measurement]) -> None:
+    """One table: kgctl's line first, the others with their ratio to it."""
+    ours = measured[0]
+    verdict = "reached" if ours.wall_min_s < subject.target_s else "MISSED"
+    print(f"{subject.title}{f', {where}' if where else ''}: target {subject.target_s:.3f} s {verdict}")
+    print(f"  {'':<48}{'wall min':>10}{'median':>10}{'CPU':>10}{'runs':>6}{'x kgctl':>10}")
+    for one in measured:
+        ratio = one.wall_min_s / ours.wall_min_s
+        print(
+            f"  {one.command.name:<48}{one.wall_min_s:>10.3f}{one.wall_median_s:>10.3f}{one.cpu_median_s:>10.3f}"
+            f"{len(one.wall_s):>6}{ratio:>10.1f}"
+        )
+    print(flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
