@@ -57,7 +57,7 @@ def _shared(
 def _declared() -> dict[str, Any]:
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command()(_shared)
-    return {parameter.name: parameter for parameter in typer.main.get_command(app).params}
+    return {str(parameter.name): parameter for parameter in typer.main.get_command(app).params}
 
 
 def shared_parameters(names: tuple[str, ...]) -> list[Any]:

@@ -98,8 +98,8 @@ class Cli:
 def example_cluster() -> FakeGroupAdmin:
     """The cluster that the tests of the commands tell their stories with.
 
-    t1: three partitions of 100 records, written one a minute before NOW_MS; t2: one partition, 40 to 90. g1 is empty, with 100 and
-    50 on t1; g2 is stable, with one member on t1 and one idle; g3 is empty and committed below the start of t2.
+    t1: three partitions of 100 records, written one a minute before NOW_MS; t2: one partition, 40 to 90. g1 is empty, with 100
+    and 50 on t1; g2 is stable, with one member on t1 and one idle; g3 is empty and committed below the start of t2.
     """
     admin = FakeGroupAdmin()
     minute_ms = 60_000

@@ -90,7 +90,10 @@ class FakeGroupAdmin:
 
     def commits(self, group_id: str) -> dict[tuple[str, int], int]:
         """The group's committed offsets, for comparison."""
-        return {tuple(partition): commit.offset for partition, commit in sorted(self.groups[group_id].offsets.items())}
+        return {
+            (partition.topic, partition.partition): commit.offset
+            for partition, commit in sorted(self.groups[group_id].offsets.items())
+        }
 
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         self._called("list_groups", (tuple(states), tuple(types)))

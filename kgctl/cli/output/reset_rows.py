@@ -62,7 +62,7 @@ def dry_run_notices(plan: ResetPlan) -> Iterator[str]:
 
 def executed_notices(plan: ResetPlan) -> Iterator[str]:
     """What was done, in one line."""
-    counts = Counter(row.result for row in plan.rows if row.result is not ResetResult.PLANNED)
+    counts: Counter[ResetResult] = Counter(row.result for row in plan.rows if row.result is not ResetResult.PLANNED)
     if counts:
         yield f"Executed: {', '.join(f'{counts[result]} {result.value}' for result in ResetResult if counts[result])}."
     else:
