@@ -53,8 +53,9 @@ def _live(properties: Mapping[str, str], timeout_ms: int) -> GroupAdmin:
 
     from kgctl.admin.confluent.admin import ConfluentGroupAdmin
 
+    admin = ConfluentGroupAdmin(properties, timeout_ms, why=why)
     logging.getLogger("kgctl.admin").warning(LOST, why)
-    return ConfluentGroupAdmin(properties, timeout_ms, why=why)
+    return admin
 
 
 LOST = (

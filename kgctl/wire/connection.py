@@ -24,6 +24,9 @@ _MAX_IN_FLIGHT = 4
 """Requests sent ahead of their answers: enough that a broker is never idle while an answer is read, few enough that neither
 side's buffers fill up while the other waits."""
 
+_FIRST_REQUESTS = 3
+"""A broker that wants a login answers ApiVersions, and closes the connection at the request after it."""
+
 _FAMILIES = {"v4": socket.AF_INET, "v6": socket.AF_INET6}
 
 
@@ -48,6 +51,7 @@ class Connection:
         self.is_closed = False
         self._socket = sock
         self._client_id = settings.client_id
+        self._is_logged_in = settings.sasl is not None
         self._reader = FrameReader(settings.max_frame_bytes)
         self._frames: list[bytes] = []
         self._correlation_id = 0
@@ -132,11 +136,14 @@ class Connection:
         try:
             return self._reader.receive(data)
         except MalformedMessage as error:
-            what = "TLS, set security.protocol" if data[:2] == b"\x15\x03" else f"no Kafka ({error})"
+            is_tls_alert = data[:2] == b"\x15\x03"
+            what = "TLS: set security.protocol to SSL or SASL_SSL" if is_tls_alert else f"no Kafka ({error})"
             raise UnreachableError(f"{self.address} speaks {what}") from None
 
     def _lost(self, api: Api, error: OSError | None) -> UnreachableError:
         why = f": {error.strerror or error}" if error else ""
+        if not self._is_logged_in and self._correlation_id <= _FIRST_REQUESTS:
+            why += " (does this listener want SASL? set security.protocol)"
         return UnreachableError(f"{self.address} closed the connection at {api.name}{why}")
 
     @contextmanager

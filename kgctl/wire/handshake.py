@@ -55,7 +55,7 @@ def _start_tls(connection: Connection, context: ssl.SSLContext, deadline: Deadli
     except TimeoutError:
         raise deadline.timed_out(f"{connection.address} (TLS handshake)") from None
     except OSError as error:
-        reason = getattr(error, "reason", None) or error.strerror or "the connection was closed"
+        reason = (getattr(error, "reason", None) or error.strerror or "the connection was closed").replace("_", " ").lower()
         hint = "does it speak TLS, and does it want a client certificate?"
         raise UnreachableError(f"{connection.address}: TLS handshake failed: {reason} ({hint})") from None
 
