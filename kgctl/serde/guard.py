@@ -4,7 +4,7 @@ kio 0.6.5 reserves memory by the array length that the bytes claim, and a forged
 exception handler. So no byte of a peer reaches kio before this guard has walked it: each array fits into what is left, each
 string and each tagged field as well. Kafka's rule for tagged fields that the schema does not know is to ignore them, which kio
 cannot; the guard cuts them out. Two values that kio refuses and Kafka does not are replaced: error codes of newer brokers (they
-become UNKNOWN_SERVER_ERROR, as in Kafka's own clients) and times beyond the range of a timedelta (the largest that it has).
+become UNKNOWN_SERVER_ERROR, as in Kafka's own clients) and times that it cannot hold (the longest that it can).
 
 `guarded` is what callers use. The walk is compiled, once a schema, into closures of ``(buffer, position) -> position``; they
 stop with `_NeedsRewrite` at the first thing to change, and only then `kgctl.serde.rewrite` copies the message.
@@ -22,7 +22,7 @@ from kgctl.serde.schemas import FIXED_SIZES, EntityPlan, FieldPlan
 
 Walker = Callable[[bytes, int], int]
 
-MAX_TIMEDELTA_MS = 86_399_999_999_999_999
+MAX_TIMEDELTA_MS = (2**63 - 1) // 1_000  # kio counts microseconds in 64 bits
 KNOWN_ERROR_CODES = frozenset(code.value.to_bytes(2, "big", signed=True) for code in ErrorCode)
 
 

@@ -1,0 +1,1 @@
+"""``kgctl serve``: the coordinator behind Kafka's wire protocol, on asyncio."""

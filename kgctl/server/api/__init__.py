@@ -1,0 +1,46 @@
+"""One module per Kafka API; each ends in its `ApiSpec`. A new one is added to `all_specs`."""
+
+from __future__ import annotations
+
+from kgctl.server.registry import ApiSpec
+
+
+def all_specs() -> list[ApiSpec]:
+    """Every API that is served."""
+    from kgctl.server.api.data import fetch, init_producer_id, list_offsets, offset_for_leader_epoch, produce
+    from kgctl.server.api.groups import (
+        consumer_group_describe,
+        consumer_group_heartbeat,
+        delete_groups,
+        describe_groups,
+        find_coordinator,
+        heartbeat,
+        join_group,
+        leave_group,
+        list_groups,
+        offset_commit,
+        offset_delete,
+        offset_fetch,
+        sync_group,
+    )
+    from kgctl.server.api.session import api_versions
+    from kgctl.server.api.topics import (
+        create_partitions,
+        create_topics,
+        delete_records,
+        delete_topics,
+        describe_cluster,
+        describe_configs,
+        incremental_alter_configs,
+        metadata,
+    )
+
+    modules = (
+        *(api_versions, metadata, describe_cluster, create_topics, delete_topics, delete_records, create_partitions),
+        *(describe_configs, incremental_alter_configs),
+        *(produce, fetch, list_offsets, offset_for_leader_epoch, init_producer_id),
+        *(find_coordinator, join_group, sync_group, heartbeat, leave_group),
+        *(offset_commit, offset_fetch, offset_delete, list_groups, describe_groups, delete_groups),
+        *(consumer_group_heartbeat, consumer_group_describe),
+    )
+    return [module.SPEC for module in modules]

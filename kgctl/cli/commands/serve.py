@@ -1,0 +1,117 @@
+"""``kgctl serve``."""
+
+from __future__ import annotations
+
+import ipaddress
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kgctl.errors import UsageError
+
+DEFAULT_LISTEN = "127.0.0.1:9092"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl serve --listen 127.0.0.1:0 --topic orders:6 --data ./coordinator")(serve)
+
+
+def serve(
+    *,
+    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where to listen; port 0 picks a free one.")] = DEFAULT_LISTEN,
+    allow_remote: Annotated[
+        bool, typer.Option("--allow-remote", help="Allow an address that other machines reach. There is no access control.")
+    ] = False,
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep everything in this folder; in memory without it.")
+    ] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option(metavar="NAME:PARTITIONS", help="A topic to have; repeatable.", show_default=False)
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="A broker config by Kafka's name; repeatable.", show_default=False),
+    ] = None,
+    brokers: Annotated[
+        int, typer.Option(metavar="N", min=1, max=9, help="Play a cluster of N brokers, each on a port of its own.")
+    ] = 1,
+    verbose: Annotated[bool, typer.Option("--verbose", help="Log each request to stderr.")] = False,
+) -> int:
+    """Run a group coordinator that Kafka clients talk to, without a broker.
+
+    Prints `listening on HOST:PORT` once it answers. SIGTERM and Ctrl-C end it, with all acknowledged writes on disk;
+    SIGUSR1 writes statistics and the rebalances under way to stderr, as JSON.
+    """
+    import asyncio
+
+    from kgctl.server.options import ServeOptions
+    from kgctl.server.service import Server
+    from kgctl.server.service import serve as run
+
+    host, port = parse_address(listen, allow_remote=allow_remote)
+    options = ServeOptions(
+        host=host,
+        port=port,
+        data=data,
+        topics=dict(parse_topic(text) for text in topic or ()),
+        config=dict(parse_config(text) for text in config or ()),
+        brokers=brokers,
+        verbose=verbose,
+    )
+    log_to_stderr(verbose=verbose)
+
+    def announce(server: Server) -> None:
+        typer.echo(f"listening on {server.bootstrap}")
+
+    asyncio.run(run(options, announce))
+    return 0
+
+
+def parse_address(text: str, *, allow_remote: bool) -> tuple[str, int]:
+    """``HOST:PORT``; IPv6 in brackets. Raises UsageError, also for an address that is not this machine's own, unless allowed."""
+    host, colon, port_text = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port_text.isascii() or not port_text.isdigit() or int(port_text) > 65_535:
+        raise UsageError(f"--listen: {text!r} is not HOST:PORT")
+    if not allow_remote and not _is_loopback(host):
+        raise UsageError(f"--listen: other machines can reach {host}, and there is no access control; --allow-remote insists")
+    return host, int(port_text)
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def parse_topic(text: str) -> tuple[str, int]:
+    """``NAME:PARTITIONS``. Raises UsageError."""
+    from kgctl.server.catalog import is_legal_name
+
+    name, colon, count = text.rpartition(":")
+    if not colon or not count.isascii() or not count.isdigit() or not 1 <= int(count) <= 100_000:
+        raise UsageError(f"--topic: {text!r} is not NAME:PARTITIONS")
+    if not is_legal_name(name):
+        raise UsageError(f"--topic: {name!r} cannot be the name of a topic")
+    return name, int(count)
+
+
+def parse_config(text: str) -> tuple[str, str]:
+    """``KEY=VALUE``. Raises UsageError."""
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise UsageError(f"--config: {text!r} is not KEY=VALUE")
+    return key.strip(), value.strip()
+
+
+def log_to_stderr(*, verbose: bool) -> None:
+    """Warnings, or with ``verbose`` a line for each request."""
+    import logging
+
+    logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s", level=logging.DEBUG if verbose else logging.WARNING)
+    logging.getLogger("asyncio").setLevel(logging.WARNING)

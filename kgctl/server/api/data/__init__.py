@@ -1,0 +1,1 @@
+"""Records: writing, reading, and where they stand."""

@@ -1,0 +1,123 @@
+"""Fetch: whole batches, waiting for data as long as the client allows. Fetch sessions (KIP-227) are never opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import TopicPartition
+from kgctl.server.api.data.partition_errors import NO_EPOCH, partition_error
+from kgctl.server.api.times import milliseconds
+from kgctl.server.call import Call
+from kgctl.server.registry import Answer, ApiSpec, Values
+
+TOPIC_IDS_SINCE = 13
+READ_COMMITTED = 1
+FINAL_EPOCH = -1
+
+
+@dataclass(slots=True)
+class _Read:
+    """The outcome of one pass over the partitions."""
+
+    responses: list[dict[str, Any]]
+    size: int
+    has_error: bool
+    partitions: list[TopicPartition]
+    room: int
+
+    @property
+    def room_left(self) -> int:
+        """How many bytes may still be added."""
+        return self.room - self.size
+
+    def failed(self, partition: int, error: ErrorCode) -> dict[str, Any]:
+        """The answer for a partition that cannot be read; it ends the waiting."""
+        self.has_error = True
+        return {
+            "partition_index": partition,
+            "error_code": error,
+            "high_watermark": -1,
+            "last_stable_offset": -1,
+            "log_start_offset": -1,
+            "aborted_transactions": None,
+            "records": b"",
+        }
+
+
+def handle(call: Call, body: Any) -> Answer:
+    """At once where there is enough, something is wrong or the client does not wait; else when data comes or time is up."""
+    if getattr(body, "session_id", 0) != 0 and body.session_epoch > 0:
+        return {"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "session_id": 0, "responses": []}
+    read = _read(call, body)
+    max_wait_ms = milliseconds(body.max_wait)
+    if read.size >= body.min_bytes or read.has_error or max_wait_ms <= 0 or not read.partitions:
+        return _response(read)
+    return _wait(call, body, read.partitions, max_wait_ms)
+
+
+async def _wait(call: Call, body: Any, partitions: list[TopicPartition], max_wait_ms: int) -> Values:
+    clock = call.services.runtime.clock
+    deadline_ms = clock() + max_wait_ms
+    while (left_ms := deadline_ms - clock()) > 0:
+        await call.services.data.signal.wait(partitions, left_ms / 1000)
+        read = _read(call, body)
+        if read.size >= body.min_bytes or read.has_error:
+            return _response(read)
+    return _response(_read(call, body))
+
+
+def _response(read: _Read) -> Values:
+    return {"error_code": ErrorCode.NONE, "session_id": 0, "responses": read.responses}
+
+
+def _read(call: Call, body: Any) -> _Read:
+    read = _Read([], 0, has_error=False, partitions=[], room=min(body.max_bytes, call.services.config.fetch_max_bytes))
+    for topic in body.topics:
+        name, topic_id = _name(call, topic)
+        entries = [_partition(call, body, name, entry, read) for entry in topic.partitions]
+        read.responses.append({"topic": name, "topic_id": topic_id, "partitions": entries})
+    return read
+
+
+def _name(call: Call, topic: Any) -> tuple[str | None, Any]:
+    if call.version < TOPIC_IDS_SINCE:
+        return topic.topic, None
+    known = call.services.catalog.by_id(topic.topic_id)
+    return (None if known is None else known.name), topic.topic_id
+
+
+def _partition(call: Call, body: Any, name: str | None, entry: Any, read: _Read) -> dict[str, Any]:
+    if name is None:
+        return read.failed(entry.partition, ErrorCode.UNKNOWN_TOPIC_ID)
+    partition = TopicPartition(name, entry.partition)
+    error = partition_error(call, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
+    if error is not ErrorCode.NONE:
+        return read.failed(entry.partition, error)
+    start, end = call.services.data.bounds(partition)
+    if not start <= entry.fetch_offset <= end:
+        return read.failed(entry.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
+    read.partitions.append(partition)
+    records = _records(call, partition, entry, read) if entry.fetch_offset < end else b""
+    read.size += len(records)
+    return {
+        "partition_index": entry.partition,
+        "error_code": ErrorCode.NONE,
+        "high_watermark": end,
+        "last_stable_offset": end,
+        "log_start_offset": start,
+        "aborted_transactions": [] if body.isolation_level == READ_COMMITTED else None,
+        "records": records,
+    }
+
+
+def _records(call: Call, partition: TopicPartition, entry: Any, read: _Read) -> bytes:
+    """The first batch of the whole response is sent however large it is (KIP-74)."""
+    if read.size and read.room_left <= 0:
+        return b""
+    records = call.services.data.read(partition, entry.fetch_offset, min(entry.partition_max_bytes, read.room_left))
+    return b"" if read.size and len(records) > read.room_left else records
+
+
+SPEC = ApiSpec(1, "Fetch", 4, 18, handle)

@@ -1,0 +1,74 @@
+"""ListOffsets: the bounds of partitions, or where a time begins. Version 0 for older lag monitors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import TopicPartition
+from kgctl.server.api.data.partition_errors import NO_EPOCH, partition_error
+from kgctl.server.call import Call
+from kgctl.server.partition_data import LEADER_EPOCH
+from kgctl.server.registry import ApiSpec, Values
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+UNKNOWN = (-1, -1, -1)
+
+
+def handle(call: Call, body: Any) -> Values:
+    """One result a partition."""
+    partition_result = _old_style if call.version == 0 else _partition
+    return {
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [
+                    partition_result(call, TopicPartition(topic.name, entry.partition_index), entry) for entry in topic.partitions
+                ],
+            }
+            for topic in body.topics
+        ]
+    }
+
+
+def _partition(call: Call, partition: TopicPartition, entry: Any) -> dict[str, Any]:
+    error = partition_error(call, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
+    if error is ErrorCode.NONE and call.version < SINCE_VERSION.get(entry.timestamp, 0):
+        error = ErrorCode.UNSUPPORTED_VERSION
+    offset, timestamp, epoch = UNKNOWN if error is not ErrorCode.NONE else _lookup(call, partition, entry.timestamp)
+    return {
+        "partition_index": partition.partition,
+        "error_code": error,
+        "timestamp": timestamp,
+        "offset": offset,
+        "leader_epoch": epoch,
+    }
+
+
+def _lookup(call: Call, partition: TopicPartition, timestamp: int) -> tuple[int, int, int]:
+    """(offset, timestamp, leader epoch)."""
+    data = call.services.data
+    start, end = data.bounds(partition)
+    if timestamp == LATEST:
+        return end, -1, LEADER_EPOCH
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return start, -1, LEADER_EPOCH
+    if timestamp == MAX_TIMESTAMP:
+        found = data.offset_of_max_timestamp(partition)
+    else:
+        found = data.offset_for_timestamp(partition, timestamp) if timestamp >= 0 else None
+    return UNKNOWN if found is None else (*found, LEADER_EPOCH)
+
+
+def _old_style(call: Call, partition: TopicPartition, entry: Any) -> dict[str, Any]:
+    """Version 0 wants a list of segment starts, newest first; there are only an end and a start."""
+    error = partition_error(call, partition)
+    offsets: list[int] = []
+    if error is ErrorCode.NONE:
+        start, end = call.services.data.bounds(partition)
+        offsets = [start] if entry.timestamp == EARLIEST else sorted({start, end}, reverse=True)
+    return {"partition_index": partition.partition, "error_code": error, "old_style_offsets": offsets[: entry.max_num_offsets]}
+
+
+SPEC = ApiSpec(2, "ListOffsets", 1, 11, handle, hidden_versions=frozenset({0}))

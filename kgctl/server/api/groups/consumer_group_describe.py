@@ -1,0 +1,83 @@
+"""ConsumerGroupDescribe: groups of the consumer protocol (KIP-848)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgctl.coordinator.requests import ConsumerGroupDescribe
+from kgctl.coordinator.results import (
+    ConsumerGroupDescribedGroup,
+    ConsumerGroupDescribedMember,
+    ConsumerGroupDescribeResult,
+    TopicPartitions,
+)
+from kgctl.model.error_codes import ErrorCode
+from kgctl.server.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
+from kgctl.server.call import Call
+from kgctl.server.catalog import Catalog
+from kgctl.server.registry import Answer, ApiSpec, Values
+
+
+def handle(call: Call, body: Any) -> Answer:
+    """In the order of the request; a classic group is GROUP_ID_NOT_FOUND here, which makes clients ask DescribeGroups."""
+    operations = GROUP_OPERATIONS if body.include_authorized_operations else NOT_ASKED
+    catalog = call.services.catalog
+    elsewhere = {group_id for group_id in body.group_ids if call.not_coordinator(group_id)}
+
+    def render(result: ConsumerGroupDescribeResult) -> Values:
+        groups = iter(result.groups)
+        described = (
+            ConsumerGroupDescribedGroup(group_id=group_id, error=ErrorCode.NOT_COORDINATOR)
+            if group_id in elsewhere
+            else next(groups)
+            for group_id in body.group_ids
+        )
+        return {"groups": [_group(catalog, group, operations) for group in described]}
+
+    here = tuple(group_id for group_id in body.group_ids if group_id not in elsewhere)
+    return call.ask(ConsumerGroupDescribe(**call.core(), group_ids=here), render)
+
+
+def _group(catalog: Catalog, group: ConsumerGroupDescribedGroup, operations: int) -> dict[str, Any]:
+    return {
+        "error_code": group.error,
+        "error_message": group.error_message,
+        "group_id": group.group_id,
+        "group_state": group.state,
+        "group_epoch": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor_name": group.assignor_name,
+        "members": [_member(catalog, member) for member in group.members],
+        "authorized_operations": operations if group.error is ErrorCode.NONE else NOT_ASKED,
+    }
+
+
+def _member(catalog: Catalog, member: ConsumerGroupDescribedMember) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "rack_id": member.rack_id,
+        "member_epoch": member.member_epoch,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "subscribed_topic_names": member.subscribed_topic_names,
+        "subscribed_topic_regex": member.subscribed_topic_regex,
+        "assignment": _assignment(catalog, member.assignment),
+        "target_assignment": _assignment(catalog, member.target_assignment),
+        "member_type": member.member_type,
+    }
+
+
+def _assignment(catalog: Catalog, topic_partitions: TopicPartitions) -> dict[str, Any]:
+    """Topics that are gone have no name any more and are left out, as in Kafka."""
+    known = [(catalog.by_id(topic_id), partitions) for topic_id, partitions in topic_partitions]
+    return {
+        "topic_partitions": [
+            {"topic_id": topic.topic_id, "topic_name": topic.name, "partitions": partitions}
+            for topic, partitions in known
+            if topic is not None
+        ]
+    }
+
+
+SPEC = ApiSpec(69, "ConsumerGroupDescribe", 0, 1, handle)

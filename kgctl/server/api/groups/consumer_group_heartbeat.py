@@ -1,0 +1,63 @@
+"""ConsumerGroupHeartbeat (KIP-848)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgctl.coordinator.requests import ConsumerGroupHeartbeat
+from kgctl.coordinator.results import ConsumerGroupHeartbeatResult
+from kgctl.model.partitions import ZERO_UUID
+from kgctl.server.api.times import milliseconds
+from kgctl.server.call import Call
+from kgctl.server.registry import Answer, ApiSpec, Values
+
+
+def handle(call: Call, body: Any) -> Answer:
+    """Answered at once; None in a field means "unchanged"."""
+    error = call.not_coordinator(body.group_id)
+    if error is not None:
+        return {"error_code": error}
+    request = ConsumerGroupHeartbeat(
+        **call.core(),
+        group_id=body.group_id,
+        member_id=body.member_id,
+        member_epoch=body.member_epoch,
+        instance_id=body.instance_id,
+        rack_id=body.rack_id,
+        rebalance_timeout_ms=milliseconds(body.rebalance_timeout),
+        subscribed_topic_names=_tuple(body.subscribed_topic_names),
+        subscribed_topic_regex=getattr(body, "subscribed_topic_regex", None),
+        server_assignor=body.server_assignor,
+        topic_partitions=_owned(body.topic_partitions),
+    )
+    return call.ask(request, render)
+
+
+def _tuple(names: Any) -> tuple[str, ...] | None:
+    return None if names is None else tuple(names)
+
+
+def _owned(topic_partitions: Any) -> Any:
+    if topic_partitions is None:
+        return None
+    return tuple((entry.topic_id or ZERO_UUID, tuple(entry.partitions)) for entry in topic_partitions)
+
+
+def render(result: ConsumerGroupHeartbeatResult) -> Values:
+    """A null assignment means "unchanged"."""
+    assignment = None
+    if result.assignment is not None:
+        assignment = {
+            "topic_partitions": [{"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in result.assignment]
+        }
+    return {
+        "error_code": result.error,
+        "error_message": result.error_message,
+        "member_id": result.member_id,
+        "member_epoch": result.member_epoch,
+        "heartbeat_interval_ms": result.heartbeat_interval_ms,
+        "assignment": assignment,
+    }
+
+
+SPEC = ApiSpec(68, "ConsumerGroupHeartbeat", 0, 1, handle)

@@ -1,0 +1,42 @@
+"""FindCoordinator: which broker looks after a group, or a transactional id."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.server.call import Call
+from kgctl.server.registry import ApiSpec, Values
+
+GROUP_KEY_TYPE = 0
+BATCHED_SINCE = 4
+
+
+def handle(call: Call, body: Any) -> Values:
+    """One key up to version 3, several from version 4 on."""
+    if call.version < BATCHED_SINCE:
+        return _coordinator(call, getattr(body, "key_type", GROUP_KEY_TYPE), body.key)
+    keys = body.coordinator_keys
+    return {"coordinators": [{"key": key, **_coordinator(call, body.key_type, key)} for key in keys]}
+
+
+def _coordinator(call: Call, key_type: int, key: str) -> dict[str, Any]:
+    if key_type != GROUP_KEY_TYPE:
+        return _nobody(ErrorCode.INVALID_REQUEST, "only groups have a coordinator here")
+    broker = call.services.cluster.coordinator(key)
+    if not broker.is_up:
+        return _nobody(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
+    return {
+        "error_code": ErrorCode.NONE,
+        "error_message": "",
+        "node_id": broker.node_id,
+        "host": broker.host,
+        "port": broker.port,
+    }
+
+
+def _nobody(error: ErrorCode, message: str) -> dict[str, Any]:
+    return {"error_code": error, "error_message": message, "node_id": -1, "host": "", "port": -1}
+
+
+SPEC = ApiSpec(10, "FindCoordinator", 0, 6, handle)

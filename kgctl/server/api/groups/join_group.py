@@ -1,0 +1,52 @@
+"""JoinGroup."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgctl.coordinator.requests import JoinGroup, JoinProtocol
+from kgctl.coordinator.results import JoinGroupResult
+from kgctl.server.api.times import milliseconds
+from kgctl.server.call import Call
+from kgctl.server.registry import Answer, ApiSpec, Values
+
+REBALANCE_TIMEOUT_SINCE = 1
+
+
+def handle(call: Call, body: Any) -> Answer:
+    """Parked until the join phase ends, unless the answer is clear at once."""
+    error = call.not_coordinator(body.group_id)
+    if error is not None:
+        return render(JoinGroupResult(error=error, member_id=body.member_id))
+    request = JoinGroup(
+        **call.core(),
+        group_id=body.group_id,
+        member_id=body.member_id,
+        group_instance_id=getattr(body, "group_instance_id", None),
+        protocol_type=body.protocol_type,
+        protocols=tuple(JoinProtocol(name=protocol.name, metadata=protocol.metadata) for protocol in body.protocols),
+        session_timeout_ms=milliseconds(body.session_timeout),
+        rebalance_timeout_ms=milliseconds(body.rebalance_timeout) if call.version >= REBALANCE_TIMEOUT_SINCE else None,
+        reason=getattr(body, "reason", None),
+    )
+    return call.ask(request, render)
+
+
+def render(result: JoinGroupResult) -> Values:
+    """Only the leader gets members."""
+    return {
+        "error_code": result.error,
+        "generation_id": result.generation_id,
+        "protocol_type": result.protocol_type,
+        "protocol_name": result.protocol_name,
+        "leader": result.leader,
+        "skip_assignment": result.skip_assignment,
+        "member_id": result.member_id,
+        "members": [
+            {"member_id": member.member_id, "group_instance_id": member.group_instance_id, "metadata": member.metadata}
+            for member in result.members
+        ],
+    }
+
+
+SPEC = ApiSpec(11, "JoinGroup", 0, 9, handle)

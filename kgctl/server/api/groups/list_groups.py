@@ -1,0 +1,39 @@
+"""ListGroups: the groups that the asked broker coordinates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgctl.coordinator.requests import ListGroups
+from kgctl.coordinator.results import ListGroupsResult
+from kgctl.server.call import Call
+from kgctl.server.registry import Answer, ApiSpec, Values
+
+
+def handle(call: Call, body: Any) -> Answer:
+    """Filters by state from version 4 on, by type from version 5 on."""
+
+    def render(result: ListGroupsResult) -> Values:
+        return {
+            "error_code": result.error,
+            "groups": [
+                {
+                    "group_id": group.group_id,
+                    "protocol_type": group.protocol_type,
+                    "group_state": group.state,
+                    "group_type": group.type,
+                }
+                for group in result.groups
+                if call.not_coordinator(group.group_id) is None
+            ],
+        }
+
+    request = ListGroups(
+        **call.core(),
+        states_filter=tuple(getattr(body, "states_filter", ())),
+        types_filter=tuple(getattr(body, "types_filter", ())),
+    )
+    return call.ask(request, render)
+
+
+SPEC = ApiSpec(16, "ListGroups", 0, 5, handle)

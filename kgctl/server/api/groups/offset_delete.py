@@ -1,0 +1,42 @@
+"""OffsetDelete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgctl.coordinator.requests import OffsetDelete
+from kgctl.coordinator.results import OffsetDeleteResult
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import TopicPartition
+from kgctl.server.api.groups.topic_results import TopicErrors
+from kgctl.server.call import Call
+from kgctl.server.registry import Answer, ApiSpec, Values
+
+
+def handle(call: Call, body: Any) -> Answer:
+    """Unknown topics and partitions are answered here, the rest goes to the coordinator."""
+    error = call.not_coordinator(body.group_id)
+    if error is not None:
+        return {"error_code": error, "topics": []}
+    errors = TopicErrors()
+    partitions: list[TopicPartition] = []
+    for topic in body.topics:
+        for entry in topic.partitions:
+            partition = TopicPartition(topic.name, entry.partition_index)
+            if call.services.catalog.has_partition(partition):
+                partitions.append(partition)
+            else:
+                errors.add(topic.name, None, entry.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if not partitions:
+        return {"error_code": ErrorCode.NONE, "topics": errors.topics()}
+
+    def render(result: OffsetDeleteResult) -> Values:
+        if result.error is not ErrorCode.NONE:
+            return {"error_code": result.error, "topics": []}
+        errors.merge(result.partitions, {})
+        return {"error_code": ErrorCode.NONE, "topics": errors.topics()}
+
+    return call.ask(OffsetDelete(**call.core(), group_id=body.group_id, partitions=tuple(partitions)), render)
+
+
+SPEC = ApiSpec(47, "OffsetDelete", 0, 0, handle)

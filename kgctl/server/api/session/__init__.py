@@ -1,0 +1,1 @@
+"""The connection itself: versions, and who the client is."""

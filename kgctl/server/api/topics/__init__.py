@@ -1,0 +1,1 @@
+"""Topics, brokers and configs."""

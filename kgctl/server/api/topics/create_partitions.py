@@ -1,0 +1,43 @@
+"""CreatePartitions: more partitions for topics that exist."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.server.call import Call
+from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.registry import ApiSpec, Values
+
+
+def handle(call: Call, body: Any) -> Values:
+    """One result a topic, in the order of the request."""
+    results = []
+    for topic in body.topics:
+        error, message = _problem(call, topic)
+        if error is ErrorCode.NONE and not body.validate_only:
+            call.services.catalog.grow(topic.name, topic.count)
+        results.append({"name": topic.name, "error_code": error, "error_message": message})
+    return {"results": results}
+
+
+def _problem(call: Call, topic: Any) -> tuple[ErrorCode, str | None]:
+    known = call.services.catalog.get(topic.name)
+    if known is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+    if topic.name == OFFSETS_TOPIC:
+        return ErrorCode.INVALID_REQUEST, "The coordinator's own log cannot be changed."
+    current = known.partition_count
+    if topic.count == current:
+        return ErrorCode.INVALID_PARTITIONS, f"Topic already has {current} partition(s)."
+    if topic.count < current:
+        return (
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {current} partition(s); {topic.count} would not be an increase.",
+        )
+    if topic.assignments is not None and len(topic.assignments) != topic.count - current:
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "One assignment is needed for each new partition."
+    return ErrorCode.NONE, None
+
+
+SPEC = ApiSpec(37, "CreatePartitions", 0, 3, handle)

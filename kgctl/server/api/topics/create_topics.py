@@ -1,0 +1,79 @@
+"""CreateTopics. Topic configs are accepted and have no effect: records stay until their topic goes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.server.call import Call
+from kgctl.server.registry import ApiSpec, Values
+
+DEFAULT = -1
+
+
+def handle(call: Call, body: Any) -> Values:
+    """One result a topic, in the order of the request."""
+    names = Counter(topic.name for topic in body.topics)
+    return {"topics": [_create(call, topic, validate_only=body.validate_only, names=names) for topic in body.topics]}
+
+
+def _create(call: Call, topic: Any, *, validate_only: bool, names: Counter[str]) -> dict[str, Any]:
+    catalog = call.services.catalog
+    count = _partition_count(call, topic)
+    error, message = _problem(call, topic, count, names)
+    if error is ErrorCode.NONE and not validate_only:
+        catalog.create(topic.name, count)
+    if error is not ErrorCode.NONE:
+        return {"name": topic.name, "error_code": error, "error_message": message, "num_partitions": -1, "replication_factor": -1}
+    created = catalog.get(topic.name)
+    return {
+        "name": topic.name,
+        "topic_id": None if created is None else created.topic_id,
+        "error_code": ErrorCode.NONE,
+        "num_partitions": count,
+        "replication_factor": 1,
+        "configs": [],
+    }
+
+
+def _partition_count(call: Call, topic: Any) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return call.services.config.num_partitions if topic.num_partitions == DEFAULT else int(topic.num_partitions)
+
+
+def _problem(call: Call, topic: Any, count: int, names: Counter[str]) -> tuple[ErrorCode, str | None]:
+    if names[topic.name] > 1:
+        return ErrorCode.INVALID_REQUEST, "Duplicate topic name."
+    error = call.services.catalog.creation_error(topic.name, count)
+    if error is not ErrorCode.NONE:
+        return error, _MESSAGES[error].format(topic.name)
+    if topic.assignments:
+        return _assignment_problem(topic)
+    brokers = len(call.services.cluster.brokers)
+    if topic.replication_factor == 0 or topic.replication_factor < DEFAULT:
+        return ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default value."
+    if topic.replication_factor > brokers:
+        return (
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {topic.replication_factor} time(s): there are {brokers} brokers.",
+        )
+    return ErrorCode.NONE, None
+
+
+def _assignment_problem(topic: Any) -> tuple[ErrorCode, str | None]:
+    if topic.num_partitions != DEFAULT or topic.replication_factor != DEFAULT:
+        return ErrorCode.INVALID_REQUEST, "Counts must be -1 where replicas are assigned by hand."
+    if sorted(entry.partition_index for entry in topic.assignments) != list(range(len(topic.assignments))):
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
+    return ErrorCode.NONE, None
+
+
+_MESSAGES = {
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "Topic name is invalid: '{}'",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "Topic '{}' already exists.",
+    ErrorCode.INVALID_PARTITIONS: "Number of partitions was set to an invalid non-positive value.",
+}
+
+SPEC = ApiSpec(19, "CreateTopics", 2, 7, handle)

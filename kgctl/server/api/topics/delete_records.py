@@ -1,0 +1,50 @@
+"""DeleteRecords: moves the log start offset up, so that a lag past it can be tried out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import TopicPartition
+from kgctl.server.call import Call
+from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.registry import ApiSpec, Values
+
+HIGH_WATERMARK = -1
+
+
+def handle(call: Call, body: Any) -> Values:
+    """One result a partition: the new log start offset."""
+    return {
+        "topics": [
+            {
+                "name": topic.name,
+                "partitions": [
+                    _delete(call, TopicPartition(topic.name, entry.partition_index), entry.offset) for entry in topic.partitions
+                ],
+            }
+            for topic in body.topics
+        ]
+    }
+
+
+def _delete(call: Call, partition: TopicPartition, offset: int) -> dict[str, Any]:
+    error, low_watermark = _outcome(call, partition, offset)
+    return {"partition_index": partition.partition, "low_watermark": low_watermark, "error_code": error}
+
+
+def _outcome(call: Call, partition: TopicPartition, offset: int) -> tuple[ErrorCode, int]:
+    if not call.services.catalog.has_partition(partition):
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1
+    if partition.topic == OFFSETS_TOPIC:
+        return ErrorCode.INVALID_TOPIC_EXCEPTION, -1
+    start, end = call.services.data.bounds(partition)
+    wanted = end if offset == HIGH_WATERMARK else offset
+    if not 0 <= wanted <= end:
+        return ErrorCode.OFFSET_OUT_OF_RANGE, -1
+    if wanted > start:
+        call.services.data.delete_records(partition, wanted)
+    return ErrorCode.NONE, max(start, wanted)
+
+
+SPEC = ApiSpec(21, "DeleteRecords", 0, 2, handle)

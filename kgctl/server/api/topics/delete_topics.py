@@ -1,0 +1,38 @@
+"""DeleteTopics: by name, from version 6 on also by id."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.server.call import Call
+from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.registry import ApiSpec, Values
+
+TOPIC_IDS_SINCE = 6
+
+
+def handle(call: Call, body: Any) -> Values:
+    """One result a topic, in the order of the request."""
+    if call.version >= TOPIC_IDS_SINCE:
+        return {"responses": [_delete(call, topic.name, topic.topic_id) for topic in body.topics]}
+    return {"responses": [_delete(call, name, None) for name in body.topic_names]}
+
+
+def _delete(call: Call, name: str | None, topic_id: UUID | None) -> dict[str, Any]:
+    catalog = call.services.catalog
+    topic = catalog.by_id(topic_id) if name is None else catalog.get(name)
+    if topic is None:
+        error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return {"name": name, "topic_id": topic_id, "error_code": error, "error_message": None}
+    result = {"name": topic.name, "topic_id": topic.topic_id, "error_message": None}
+    if topic.name == OFFSETS_TOPIC:
+        return {**result, "error_code": ErrorCode.INVALID_REQUEST, "error_message": "Cannot delete the coordinator's own log."}
+    catalog.delete(topic.name)
+    call.services.producers.forget(topic.name)
+    call.services.data.signal.notify_all()
+    return {**result, "error_code": ErrorCode.NONE}
+
+
+SPEC = ApiSpec(20, "DeleteTopics", 1, 6, handle)

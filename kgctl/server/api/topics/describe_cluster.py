@@ -1,0 +1,35 @@
+"""DescribeCluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.server.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
+from kgctl.server.call import Call
+from kgctl.server.registry import ApiSpec, Values
+
+BROKERS, CONTROLLERS = 1, 2
+
+
+def handle(call: Call, body: Any) -> Values:
+    """Only brokers can be asked for: there are no controllers of their own."""
+    endpoint_type = getattr(body, "endpoint_type", BROKERS)
+    if endpoint_type != BROKERS:
+        is_known = endpoint_type == CONTROLLERS
+        return {
+            "error_code": ErrorCode.MISMATCHED_ENDPOINT_TYPE if is_known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
+            "error_message": "The request was sent to an endpoint of type BROKER" if is_known else "Unsupported endpoint type",
+        }
+    cluster = call.services.cluster
+    return {
+        "error_code": ErrorCode.NONE,
+        "endpoint_type": BROKERS,
+        "cluster_id": cluster.cluster_id,
+        "controller_id": cluster.controller.node_id,
+        "brokers": [{"broker_id": broker.node_id, "host": broker.host, "port": broker.port} for broker in cluster.live_brokers()],
+        "cluster_authorized_operations": CLUSTER_OPERATIONS if body.include_cluster_authorized_operations else NOT_ASKED,
+    }
+
+
+SPEC = ApiSpec(60, "DescribeCluster", 0, 2, handle)

@@ -1,0 +1,70 @@
+"""DescribeConfigs of brokers, topics and groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.server.api.topics.config_entries import DEFAULT_CONFIG, GROUP_CONFIG, STATIC_BROKER_CONFIG, entries_of, entry
+from kgctl.server.api.topics.resources import BROKER, GROUP, TOPIC
+from kgctl.server.call import Call
+from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.registry import ApiSpec, Values
+
+Outcome = tuple[ErrorCode, str | None, list[dict[str, Any]]]
+
+
+def handle(call: Call, body: Any) -> Values:
+    """One result a resource, in the order of the request."""
+    return {"results": [_result(call, resource) for resource in body.resources]}
+
+
+def _result(call: Call, resource: Any) -> dict[str, Any]:
+    describe = _KINDS.get(resource.resource_type)
+    if describe is None:
+        outcome: Outcome = (ErrorCode.INVALID_REQUEST, f"Unsupported resource type {resource.resource_type}", [])
+    else:
+        outcome = describe(call, resource.resource_name)
+    error, message, configs = outcome
+    wanted = resource.configuration_keys
+    return {
+        "error_code": error,
+        "error_message": message,
+        "resource_type": resource.resource_type,
+        "resource_name": resource.resource_name,
+        "configs": [config for config in configs if wanted is None or config["name"] in wanted],
+    }
+
+
+def _broker(call: Call, name: str) -> Outcome:
+    if name and name not in {str(broker.node_id) for broker in call.services.cluster.brokers}:
+        return (
+            ErrorCode.INVALID_REQUEST,
+            f"Unexpected broker id, expected {call.broker.node_id} or empty string, but got {name}",
+            [],
+        )
+    given = set(call.services.given_config)
+    configs = entries_of(call.services.group_configs.broker, given, STATIC_BROKER_CONFIG, read_only=True)
+    own = entries_of(call.services.config, given, STATIC_BROKER_CONFIG, read_only=True)
+    return ErrorCode.NONE, None, own + configs
+
+
+def _topic(call: Call, name: str) -> Outcome:
+    if call.services.catalog.get(name) is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.", []
+    policy = "compact" if name == OFFSETS_TOPIC else "delete"
+    values = {"cleanup.policy": policy, "retention.ms": -1, "max.message.bytes": call.services.config.message_max_bytes}
+    return ErrorCode.NONE, None, [entry(key, value, DEFAULT_CONFIG, read_only=True) for key, value in values.items()]
+
+
+def _group(call: Call, name: str) -> Outcome:
+    if not name:
+        return ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.", []
+    own = call.services.group_configs.of(name)
+    config = call.services.group_configs.check(own)
+    return ErrorCode.NONE, None, entries_of(config, set(own), GROUP_CONFIG, read_only=False)
+
+
+_KINDS = {BROKER: _broker, TOPIC: _topic, GROUP: _group}
+
+SPEC = ApiSpec(32, "DescribeConfigs", 1, 4, handle)

@@ -1,0 +1,60 @@
+"""IncrementalAlterConfigs of groups; brokers and topics take theirs from the command line or not at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgctl.coordinator.requests import UpdateGroupConfig
+from kgctl.errors import UsageError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.server.api.topics.resources import BROKER, GROUP, TOPIC
+from kgctl.server.call import Call
+from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.runtime import EVENT_ID
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+Outcome = tuple[ErrorCode, str | None]
+
+
+def handle(call: Call, body: Any) -> Values:
+    """One result a resource, in the order of the request."""
+    return {"responses": [_result(call, resource, validate_only=body.validate_only) for resource in body.resources]}
+
+
+def _result(call: Call, resource: Any, *, validate_only: bool) -> dict[str, Any]:
+    error, message = _outcome(call, resource, validate_only=validate_only)
+    return {
+        "error_code": error,
+        "error_message": message,
+        "resource_type": resource.resource_type,
+        "resource_name": resource.resource_name,
+    }
+
+
+def _outcome(call: Call, resource: Any, *, validate_only: bool) -> Outcome:
+    if resource.resource_type in (BROKER, TOPIC):
+        return ErrorCode.POLICY_VIOLATION, "Only settings of groups can be altered here."
+    if resource.resource_type != GROUP:
+        return ErrorCode.INVALID_REQUEST, f"Unsupported resource type {resource.resource_type}"
+    if not resource.resource_name:
+        return ErrorCode.INVALID_REQUEST, "Default group resources are not allowed."
+    configs = call.services.group_configs
+    wanted = configs.of(resource.resource_name)
+    for change in resource.configs:
+        if change.config_operation in (APPEND, SUBTRACT):
+            return ErrorCode.INVALID_CONFIG, f"Can't append to or subtract from config {change.name}: it is no list."
+        if change.config_operation == DELETE:
+            wanted.pop(change.name, None)
+        else:
+            wanted[change.name] = change.value or ""
+    try:
+        configs.check(wanted)
+    except UsageError as error:
+        return ErrorCode.INVALID_CONFIG, error.message
+    if not validate_only:
+        configs.put(resource.resource_name, wanted)
+        call.services.runtime.tell(UpdateGroupConfig(request_id=EVENT_ID, group_id=resource.resource_name, config=wanted))
+    return ErrorCode.NONE, None
+
+
+SPEC = ApiSpec(44, "IncrementalAlterConfigs", 0, 1, handle)

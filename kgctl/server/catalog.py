@@ -1,0 +1,94 @@
+"""The topics that the server claims to have: names, ids, partition counts, and the image of them that the coordinator gets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from uuid import UUID, uuid4
+
+from kgctl.coordinator.requests import TopicsChanged
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import MetadataImage, TopicMetadata, TopicPartition
+from kgctl.server.cluster import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
+from kgctl.server.runtime import EVENT_ID
+from kgctl.storage.protocols import TopicStore
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+def is_legal_name(name: str) -> bool:
+    """Kafka's rule for topic names (Topic#validate)."""
+    return name not in (".", "..") and _LEGAL_NAME.fullmatch(name) is not None
+
+
+class Catalog:
+    """Topics by name and by id. Changes go to the store first, then to the coordinator.
+
+    ``__consumer_offsets`` is always there: it shows the coordinator's log and can be neither written nor changed.
+    """
+
+    def __init__(self, store: TopicStore, offsets_partitions: int) -> None:
+        self._store = store
+        self._offsets = TopicMetadata(OFFSETS_TOPIC, OFFSETS_TOPIC_ID, offsets_partitions)
+        self._version = 0
+        self.on_change: Callable[[TopicsChanged], None] = lambda _: None
+        self.image = MetadataImage()
+        self._by_id: dict[UUID, TopicMetadata] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take the store's topics as they are now, and tell the coordinator."""
+        self._version += 1
+        topics: dict[str, TopicMetadata] = dict(self._store.topics())
+        topics[OFFSETS_TOPIC] = self._offsets
+        self.image = MetadataImage(topics, self._version)
+        self._by_id = {topic.topic_id: topic for topic in topics.values()}
+        self.on_change(TopicsChanged(request_id=EVENT_ID, image=self.image))
+
+    @property
+    def topics(self) -> Mapping[str, TopicMetadata]:
+        """All topics by name."""
+        return self.image.topics
+
+    def get(self, name: str) -> TopicMetadata | None:
+        """The topic of this name, or None."""
+        return self.image.topics.get(name)
+
+    def by_id(self, topic_id: UUID | None) -> TopicMetadata | None:
+        """The topic with this id, or None."""
+        return None if topic_id is None else self._by_id.get(topic_id)
+
+    def find(self, name: str | None, topic_id: UUID | None) -> TopicMetadata | None:
+        """By id where one is given, as newer versions do, else by name."""
+        return self.by_id(topic_id) if topic_id is not None else self.get(name or "")
+
+    def has_partition(self, partition: TopicPartition) -> bool:
+        """Whether it exists."""
+        topic = self.get(partition.topic)
+        return topic is not None and 0 <= partition.partition < topic.partition_count
+
+    def create(self, name: str, partition_count: int) -> ErrorCode:
+        """Make a topic."""
+        error = self.creation_error(name, partition_count)
+        if error is ErrorCode.NONE:
+            self._store.create_topic(name, partition_count, uuid4())
+            self.refresh()
+        return error
+
+    def creation_error(self, name: str, partition_count: int) -> ErrorCode:
+        """Why a topic cannot be made, or NONE."""
+        if not is_legal_name(name):
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        if name in self.topics:
+            return ErrorCode.TOPIC_ALREADY_EXISTS
+        return ErrorCode.NONE if partition_count > 0 else ErrorCode.INVALID_PARTITIONS
+
+    def delete(self, name: str) -> None:
+        """Remove a topic with its records; the coordinator drops the offsets committed for it."""
+        self._store.delete_topic(name)
+        self.refresh()
+
+    def grow(self, name: str, partition_count: int) -> None:
+        """Give a topic more partitions."""
+        self._store.set_partition_count(name, partition_count)
+        self.refresh()

@@ -1,0 +1,76 @@
+"""What ``kgctl serve`` is asked to do, and which broker configs belong to the server itself."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from kgctl.coordinator.config import setting_names
+from kgctl.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    """One run of the server.
+
+    ``port`` 0 picks a free one. ``data`` None keeps everything in memory. ``topics`` maps names to partition counts; topics
+    that are there already are left alone (more partitions than they have are added). ``config`` has Kafka's broker configs by
+    name. ``brokers`` is how many brokers the cluster seems to have, each on a port of its own (``port``, ``port + 1``, ...).
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 9092
+    data: Path | None = None
+    topics: Mapping[str, int] = field(default_factory=dict)
+    config: Mapping[str, str] = field(default_factory=dict)
+    brokers: int = 1
+    verbose: bool = False
+
+
+def _setting(name: str, default: bool | int) -> Any:  # noqa: FBT001 - a default of either type
+    return field(default=default, metadata={"name": name})
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerConfig:
+    """The configs outside the coordinator, by Kafka's names and with Kafka's defaults (bar automatic topics, which are off
+    here)."""
+
+    auto_create_topics_enable: bool = _setting("auto.create.topics.enable", default=False)
+    num_partitions: int = _setting("num.partitions", 1)
+    message_max_bytes: int = _setting("message.max.bytes", 1_048_588)
+    socket_request_max_bytes: int = _setting("socket.request.max.bytes", 104_857_600)
+    connections_max_idle_ms: int = _setting("connections.max.idle.ms", 600_000)
+    fetch_max_bytes: int = _setting("fetch.max.bytes", 57_671_680)
+
+
+def split_config(config: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str]]:
+    """The broker's own configs, and the rest, which is the coordinator's.
+
+    Raises UsageError for a name that neither knows and for a value that is none.
+    """
+    own = {item.metadata["name"]: item for item in fields(BrokerConfig)}
+    known = [*own, *setting_names()]
+    for name in config:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=3)
+            raise UsageError(f"unknown setting {name!r}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
+    values = {own[name].name: _parsed(name, value, own[name].default) for name, value in config.items() if name in own}
+    return BrokerConfig(**values), {name: value for name, value in config.items() if name not in own}
+
+
+def _parsed(name: str, value: str, default: object) -> Any:
+    if isinstance(default, bool):
+        if value.lower() not in ("true", "false"):
+            raise UsageError(f"setting {name!r} must be true or false, not {value!r}")
+        return value.lower() == "true"
+    try:
+        number = int(value)
+    except ValueError:
+        raise UsageError(f"setting {name!r} must be a whole number, not {value!r}") from None
+    if number < 1:
+        raise UsageError(f"setting {name!r} must be at least 1, not {number}")
+    return number

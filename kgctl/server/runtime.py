@@ -1,0 +1,204 @@
+"""Drives the coordinator in real time: requests in, records to the log, replies out, one timer."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import itertools
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable
+from typing import Protocol
+from uuid import UUID, uuid4
+
+from kgctl.coordinator.coordinator import GroupCoordinator
+from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
+from kgctl.coordinator.requests import ListGroups, RegexResolved, Request
+from kgctl.coordinator.results import ListGroupsResult, Result
+from kgctl.server.registry import Answer, Values
+
+EVENT_ID = 0
+"""The request id of events, whose answer nobody waits for."""
+
+log = logging.getLogger(__name__)
+
+
+class Clock(Protocol):
+    """Milliseconds since the epoch, never going back."""
+
+    def __call__(self) -> int: ...
+
+
+def steady_clock() -> Clock:
+    """The wall clock as it is now, carried on by the monotonic one: a changed system time expires no session."""
+    offset_ms = time.time_ns() // 1_000_000 - time.monotonic_ns() // 1_000_000
+    return lambda: time.monotonic_ns() // 1_000_000 + offset_ms
+
+
+def new_member_id(prefix: str) -> str:
+    """As Kafka makes them: ``prefix-uuid`` for the classic protocol, 22 characters of base64 for the consumer protocol."""
+    return f"{prefix}-{uuid4()}" if prefix else base64_uuid()
+
+
+def base64_uuid(value: UUID | None = None) -> str:
+    """22 characters of URL-safe base64, as Kafka writes a uuid; a random one, never with a leading dash, unless given."""
+    text = base64.urlsafe_b64encode((value or uuid4()).bytes).decode().rstrip("=")
+    return base64_uuid() if value is None and text.startswith("-") else text
+
+
+class CoordinatorLog(Protocol):
+    """The part of a record log that is written here."""
+
+    def append(self, effects: list[AppendRecord], now_ms: int) -> None:
+        """Make the records durable."""
+
+
+class CoordinatorRuntime:
+    """Owns the coordinator. Everything happens in the event loop's thread.
+
+    Records of one turn of the loop go to the log in one transaction; no reply that comes after them is given before they are
+    durable. When the log fails, the coordinator's memory is ahead of it: ``on_failure`` must end the server, nothing more is
+    answered.
+    """
+
+    def __init__(
+        self, core: GroupCoordinator, record_log: CoordinatorLog, clock: Clock, on_failure: Callable[[BaseException], None]
+    ) -> None:
+        self.core = core
+        self.clock = clock
+        self.appended: list[Callable[[], None]] = []
+        self.topic_names: Callable[[], Iterable[str]] = tuple
+        self._log = record_log
+        self._on_failure = on_failure
+        self._ids = itertools.count(EVENT_ID + 1)
+        self._waiting: dict[int, asyncio.Future[Result]] = {}
+        self._answered: dict[int, Result] = {}
+        self._batch: list[AppendRecord] = []
+        self._held: list[Reply] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._timer_ms: int | None = None
+        self._has_failed = False
+
+    def next_request_id(self) -> int:
+        """An id that no other request has."""
+        return next(self._ids)
+
+    def ask(self, request: Request, render: Callable[[Result], Values]) -> Answer:
+        """Hand a request to the core: its rendered result, or an awaitable of it."""
+        self._run(self.core.handle(request, self.clock()))
+        result = self._answered.pop(request.request_id, None)
+        if result is not None:
+            return render(result)
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._waiting[request.request_id] = future
+        return _rendered(future, render)
+
+    def group_ids(self) -> list[str]:
+        """The groups there are, sorted."""
+        request = ListGroups(request_id=self.next_request_id())
+        effects = self.core.handle(request, self.clock())
+        results = (effect.result for effect in effects if isinstance(effect, Reply))
+        return sorted(group.group_id for result in results if isinstance(result, ListGroupsResult) for group in result.groups)
+
+    def tell(self, event: Request) -> None:
+        """Hand an event to the core (``request_id`` must be EVENT_ID)."""
+        self._run(self.core.handle(event, self.clock()))
+
+    def start(self) -> None:
+        """Begin to watch the time; the log is loaded already."""
+        self._watch_time()
+
+    def stop(self) -> None:
+        """Answer what is parked with NOT_COORDINATOR and write what is left."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if not self._has_failed:
+            self._run(self.core.unload(self.clock()))
+            self.flush()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def flush(self) -> None:
+        """Write the records of this turn, then give the replies that waited for them."""
+        if self._has_failed:
+            return
+        batch, self._batch = self._batch, []
+        if batch:
+            try:
+                self._log.append(batch, self.clock())
+            except Exception as error:  # noqa: BLE001 - whatever it is, the memory is ahead of the log now
+                self._has_failed = True
+                log.critical("cannot write to the log, no further request is answered: %s", error)
+                self._on_failure(error)
+                return
+            for listener in self.appended:
+                listener()
+        held, self._held = self._held, []
+        for reply in held:
+            self._deliver(reply)
+
+    def _run(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Reply():
+                    if self._batch:
+                        self._held.append(effect)
+                    else:
+                        self._deliver(effect)
+                case AppendRecord():
+                    if not self._batch:
+                        asyncio.get_running_loop().call_soon(self.flush)
+                    self._batch.append(effect)
+                case ResolveRegexes():
+                    asyncio.get_running_loop().call_soon(self._resolve, effect)
+        self._watch_time()
+
+    def _deliver(self, reply: Reply) -> None:
+        future = self._waiting.pop(reply.request_id, None)
+        if future is None:
+            if reply.request_id != EVENT_ID:
+                self._answered[reply.request_id] = reply.result
+        elif not future.done():
+            future.set_result(reply.result)
+
+    def _watch_time(self) -> None:
+        deadline_ms = self.core.next_deadline_ms()
+        if deadline_ms == self._timer_ms and self._timer is not None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_ms = deadline_ms
+        self._timer = None
+        if deadline_ms is not None and not self._has_failed:
+            delay_ms = max(0, deadline_ms - self.clock())
+            self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        self._run(self.core.expire(self.clock()))
+
+    def _resolve(self, effect: ResolveRegexes) -> None:
+        topics = self.topic_names()
+        self.tell(
+            RegexResolved(
+                request_id=EVENT_ID,
+                group_id=effect.group_id,
+                topics={regex: _matching(regex, topics) for regex in effect.regexes},
+                started_ms=effect.started_ms,
+                metadata_version=effect.metadata_version,
+            )
+        )
+
+
+async def _rendered(future: asyncio.Future[Result], render: Callable[[Result], Values]) -> Values:
+    return render(await future)
+
+
+def _matching(regex: str, topics: Iterable[str]) -> tuple[str, ...]:
+    try:
+        pattern = re.compile(regex)
+    except re.error:
+        return ()
+    return tuple(sorted(name for name in topics if pattern.fullmatch(name)))

@@ -1,0 +1,230 @@
+"""The server: a data folder, a coordinator, and one listener a broker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable
+from contextlib import suppress
+from uuid import NAMESPACE_URL, uuid5
+
+from kgctl.coordinator.config import CoordinatorConfig
+from kgctl.coordinator.requests import UpdateGroupConfig
+from kgctl.errors import KgctlError, StorageError
+from kgctl.server.call import ClientSession
+from kgctl.server.catalog import Catalog
+from kgctl.server.cluster import Broker, Cluster
+from kgctl.server.connection import ClientConnection
+from kgctl.server.dispatch import Dispatcher
+from kgctl.server.group_configs import GroupConfigs
+from kgctl.server.options import ServeOptions, split_config
+from kgctl.server.partition_data import PartitionData
+from kgctl.server.producers import Producers
+from kgctl.server.registry import default_registry
+from kgctl.server.runtime import EVENT_ID, CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
+from kgctl.server.services import Services
+from kgctl.server.upkeep import Upkeep
+from kgctl.storage.folder import DataFolder, memory_folder
+from kgctl.storage.load import load_coordinator
+
+FIRST_NODE_ID = 1
+
+log = logging.getLogger(__name__)
+
+
+class Server:
+    """One run of ``kgctl serve``, in the event loop that calls `start`."""
+
+    def __init__(self, options: ServeOptions) -> None:
+        """Reads the configs. Raises UsageError; nothing is opened yet."""
+        self.options = options
+        self._broker_config, coordinator_config = split_config(options.config)
+        self._coordinator_config = CoordinatorConfig.from_properties(coordinator_config)
+        self._listeners: dict[int, asyncio.Server] = {}
+        self._connections: set[ClientConnection] = set()
+        self._folder: DataFolder | None = None
+        self._upkeep: Upkeep | None = None
+        self.ended = asyncio.Event()
+        self.failure: BaseException | None = None
+        self.services: Services
+
+    @property
+    def bootstrap(self) -> str:
+        """``HOST:PORT`` of each broker that listens, with commas."""
+        return ",".join(f"{broker.host}:{broker.port}" for broker in self.services.cluster.live_brokers())
+
+    @property
+    def connection_count(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    async def start(self) -> None:
+        """Open the data, load the coordinator, make the topics, listen.
+
+        Raises StorageError or RefusedError (the data folder), UsageError (a topic), KgctlError (the address).
+        """
+        folder = self._folder = self._open()
+        try:
+            self.services = self._wire(folder)
+            self._make_topics()
+            self._start_coordinator(folder)
+            await self._listen()
+        except BaseException:
+            await self._release()
+            raise
+        self._upkeep = Upkeep(self.services, self._connections, self._broker_config.connections_max_idle_ms)
+        self._upkeep.start()
+
+    async def stop(self) -> None:
+        """Answer what is parked, write what is left, close everything. Safe to call twice."""
+        if self._folder is None:
+            return
+        for listener in self._listeners.values():
+            listener.close()
+        if self._upkeep is not None:
+            await self._upkeep.stop()
+        self.services.runtime.stop()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        for connection in list(self._connections):
+            connection.end()
+        await self._release()
+
+    async def stop_broker(self, node_id: int) -> None:
+        """Stop one listener, as if that broker had died."""
+        self._broker(node_id).is_up = False
+        self._listeners.pop(node_id).close()
+        for connection in list(self._connections):
+            if connection.node_id == node_id:
+                connection.end()
+
+    async def start_broker(self, node_id: int) -> None:
+        """Let a stopped broker listen again, on its old port."""
+        broker = self._broker(node_id)
+        await self._listen_as(broker)
+        broker.is_up = True
+
+    def _broker(self, node_id: int) -> Broker:
+        return next(broker for broker in self.services.cluster.brokers if broker.node_id == node_id)
+
+    def _open(self) -> DataFolder:
+        partitions = self._coordinator_config.offsets_topic_num_partitions
+        if self.options.data is None:
+            return memory_folder(partitions)
+        folder = DataFolder.open(self.options.data, create=True, offsets_partitions=partitions)
+        folder.settings.set_broker_properties(self.options.config)
+        return folder
+
+    def _wire(self, folder: DataFolder) -> Services:
+        clock = steady_clock()
+        core = load_coordinator(folder, self._coordinator_config, new_member_id, clock())
+        partitions = folder.record_log.partition_count
+        brokers = [
+            Broker(FIRST_NODE_ID + index, self.options.host, self.options.port + index if self.options.port else 0)
+            for index in range(self.options.brokers)
+        ]
+        return Services(
+            registry=default_registry(),
+            config=self._broker_config,
+            cluster=Cluster(brokers, partitions, self._cluster_id()),
+            catalog=Catalog(folder.topics, partitions),
+            runtime=CoordinatorRuntime(core, folder.record_log, clock, self._fail),
+            data=PartitionData(folder.topics, folder.record_log),
+            producers=Producers(first_id=clock()),
+            group_configs=GroupConfigs(self._coordinator_config, self.options.data),
+            given_config=self.options.config,
+        )
+
+    def _cluster_id(self) -> str:
+        data = self.options.data
+        return base64_uuid(None if data is None else uuid5(NAMESPACE_URL, data.resolve().as_uri()))
+
+    def _make_topics(self) -> None:
+        catalog = self.services.catalog
+        for name, partitions in self.options.topics.items():
+            known = catalog.get(name)
+            if known is None:
+                catalog.create(name, partitions)
+            elif known.partition_count < partitions:
+                catalog.grow(name, partitions)
+
+    def _start_coordinator(self, folder: DataFolder) -> None:
+        services = self.services
+        services.catalog.on_change = services.runtime.tell
+        services.runtime.topic_names = lambda: services.catalog.topics
+        services.catalog.refresh()
+        for group_id, config in services.group_configs.all().items():
+            services.runtime.tell(UpdateGroupConfig(request_id=EVENT_ID, group_id=group_id, config=config))
+        services.runtime.appended.append(self._tell_readers)
+        services.runtime.start()
+        folder.start_maintenance(services.runtime.clock)
+
+    def _tell_readers(self) -> None:
+        self.services.data.offsets_appended(self.services.cluster.offsets_partitions)
+
+    async def _listen(self) -> None:
+        for broker in self.services.cluster.brokers:
+            await self._listen_as(broker)
+
+    async def _listen_as(self, broker: Broker) -> None:
+        dispatcher = Dispatcher(self.services, broker)
+
+        def connection() -> ClientConnection:
+            made = ClientConnection(
+                dispatcher,
+                self._broker_config.socket_request_max_bytes,
+                ClientSession(),
+                self._connections.discard,
+                broker.node_id,
+            )
+            self._connections.add(made)
+            return made
+
+        try:
+            listener = await asyncio.get_running_loop().create_server(connection, broker.host, broker.port, backlog=1024)
+        except OSError as error:
+            raise KgctlError(f"cannot listen on {broker.host}:{broker.port}: {error.strerror or error}") from error
+        broker.port = listener.sockets[0].getsockname()[1]
+        self._listeners[broker.node_id] = listener
+
+    def _fail(self, error: BaseException) -> None:
+        self.failure = error
+        self.ended.set()
+
+    async def _release(self) -> None:
+        folder, self._folder = self._folder, None
+        if folder is not None:
+            folder.close()
+
+
+async def serve(options: ServeOptions, on_listening: Callable[[Server], None]) -> None:
+    """Run until SIGTERM or SIGINT. ``on_listening`` is called once it answers.
+
+    Raises what `Server.start` raises, and StorageError when the log could not be written.
+    """
+    server = Server(options)
+    await server.start()
+    loop = asyncio.get_running_loop()
+    with suppress(NotImplementedError):  # no signals in loops of other systems
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, server.ended.set)
+        loop.add_signal_handler(signal.SIGUSR1, _dump, server)
+    try:
+        on_listening(server)
+        await server.ended.wait()
+    finally:
+        await server.stop()
+    if server.failure is not None:
+        raise StorageError(f"the log could not be written: {server.failure}") from server.failure
+
+
+def _dump(server: Server) -> None:
+    import json
+    import sys
+
+    from kgctl.server.status import status
+
+    json.dump(status(server.services, server.connection_count), sys.stderr)
+    sys.stderr.write("\n")
+    sys.stderr.flush()

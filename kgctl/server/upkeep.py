@@ -1,0 +1,62 @@
+"""What the server does besides answering: idle connections, a word about rebalances that do not end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+
+from kgctl.server.connection import ClientConnection
+from kgctl.server.services import Services
+from kgctl.server.status import rebalances
+
+INTERVAL_S = 5.0
+
+log = logging.getLogger(__name__)
+
+
+class Upkeep:
+    """One background task."""
+
+    def __init__(
+        self, services: Services, connections: Collection[ClientConnection], max_idle_ms: int
+    ) -> None:
+        self._services = services
+        self._connections = connections
+        self._max_idle_s = max_idle_ms / 1000
+        self._stuck: set[tuple[str, int]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin."""
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        """End, between two steps."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL_S)
+            self.close_idle_connections()
+            self.report_stuck_rebalances()
+
+    def close_idle_connections(self) -> None:
+        """``connections.max.idle.ms``."""
+        now_s = asyncio.get_running_loop().time()
+        for connection in list(self._connections):
+            if connection.is_idle() and now_s - connection.last_active_s > self._max_idle_s:
+                connection.end()
+
+    def report_stuck_rebalances(self) -> None:
+        """One warning for each rebalance that the coordinator calls stuck, saying whom it waits for."""
+        stuck = {(status.group_id, status.generation_id): status for status in rebalances(self._services) if status.is_stuck}
+        for key, status in stuck.items():
+            if key not in self._stuck:
+                members = ", ".join(member.member_id for member in status.awaited)
+                log.warning(
+                    "the rebalance of group %s is stuck, waiting for %s of: %s", status.group_id, status.waiting_for, members
+                )
+        self._stuck = set(stuck)
