@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from tests.benchmarks import describe_group, list_groups, start_up
 from tests.benchmarks.clusters import CLUSTERS, scratch
 from tests.benchmarks.measure import BenchmarkError, Measurement, measure
-from tests.benchmarks.subject import Subject
+from tests.benchmarks.subject import Size, Subject
 from tests.support.maven import MavenUnavailable
 
 SUBJECTS = {module.SUBJECT.name: module.SUBJECT for module in (start_up, describe_group, list_groups)}
@@ -55,18 +55,21 @@ def run(subject: Subject, cluster: str | None, options: argparse.Namespace) -> N
     with scratch() as folder:
         output = folder / "output"
         if cluster is None:
-            report(subject, "", measure(subject.prepare(None, size), runs=options.runs, budget_s=options.budget, output=output))
+            report(
+                subject, size, "", measure(subject.prepare(None, size), runs=options.runs, budget_s=options.budget, output=output)
+            )
             return
         with CLUSTERS[cluster](folder) as running:
             commands = subject.prepare(running, size)
-            report(subject, running.name, measure(commands, runs=options.runs, budget_s=options.budget, output=output))
+            report(subject, size, running.name, measure(commands, runs=options.runs, budget_s=options.budget, output=output))
 
 
-def report(subject: Subject, where: str, measured: Sequence[Measurement]) -> None:
+def report(subject: Subject, size: Size, where: str, measured: Sequence[Measurement]) -> None:
     """One table: kgctl's line first, the others with their ratio to it."""
     ours = measured[0]
     verdict = "reached" if ours.wall_min_s < subject.target_s else "MISSED"
-    print(f"{subject.title}{f', {where}' if where else ''}: target {subject.target_s:.3f} s {verdict}")
+    title = subject.title.format(groups=size.groups, partitions=size.partitions)
+    print(f"{title}{f', {where}' if where else ''}: target {subject.target_s:.3f} s {verdict}")
     print(f"  {'':<48}{'wall min':>10}{'median':>10}{'CPU':>10}{'runs':>6}{'x kgctl':>10}")
     for one in measured:
         ratio = one.wall_min_s / ours.wall_min_s

@@ -24,4 +24,6 @@ def prepare(cluster: Cluster | None, size: Size) -> Sequence[Command]:
     return commands
 
 
-SUBJECT = Subject("describe-group", "describe group, 100 partitions, whole process", 0.200, prepare, Size(1, 100), Size(1, 3))
+SUBJECT = Subject(
+    "describe-group", "describe group, {partitions} partitions, whole process", 0.200, prepare, Size(1, 100), Size(1, 3)
+)

@@ -24,4 +24,6 @@ def prepare(cluster: Cluster | None, size: Size) -> Sequence[Command]:
     return commands
 
 
-SUBJECT = Subject("list-groups", "list groups --lag, 1,000 groups x 100 partitions", 1.0, prepare, Size(1000, 100), Size(5, 3))
+SUBJECT = Subject(
+    "list-groups", "list groups --lag, {groups:,} groups x {partitions} partitions", 1.0, prepare, Size(1000, 100), Size(5, 3)
+)

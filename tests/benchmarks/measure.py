@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 WARM_UP_LIMIT_S = 5.0
+# A user's Python keeps compiled modules; a variable that forbids it would have every run compile all of them.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
 class BenchmarkError(Exception):
@@ -84,7 +86,7 @@ def run_once(command: Command, output: Path) -> tuple[float, float]:
     """
     with output.open("wb") as file:
         start = time.perf_counter()
-        process = subprocess.Popen(command.argv, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command.argv, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT)
         _, status, usage = os.wait4(process.pid, 0)
         wall_s = time.perf_counter() - start
     process.returncode = os.waitstatus_to_exitcode(status)

@@ -23,15 +23,16 @@ def populate(bootstrap: str, size: Size) -> list[str]:
     produce(bootstrap, TOPIC, dict.fromkeys(range(size.partitions), RECORDS))
     names = [f"group-{number:04d}" for number in range(size.groups)]
     admin = admin_client(bootstrap)
+    waiting = names
     for _ in range(ROUNDS):
-        names_left = [
-            name for start in range(0, len(names), IN_FLIGHT) for name in _commit(admin, names[start : start + IN_FLIGHT], size)
+        waiting = [
+            name
+            for start in range(0, len(waiting), IN_FLIGHT)
+            for name in _commit(admin, waiting[start : start + IN_FLIGHT], size)
         ]
-        if not names_left:
-            break
-    else:
-        raise RuntimeError(f"{len(names_left)} groups of {size.groups} could not be written")
-    return names
+        if not waiting:
+            return names
+    raise RuntimeError(f"{len(waiting)} groups of {size.groups} could not be written")
 
 
 def _commit(admin: AdminClient, names: Sequence[str], size: Size) -> list[str]:

@@ -1,0 +1,28 @@
+"""The benchmarks still run; their numbers are for a person, on a quiet machine."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.benchmarks.__main__ import SUBJECTS, main
+
+SMALLEST = ["--small", "--runs", "1"]
+
+
+def test_start_up_prints_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["start-up", *SMALLEST]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("kgctl --help, whole process: target 0.120 s ")
+    assert "kafka-python's CLI --help" in printed
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("subject", [name for name, subject in SUBJECTS.items() if subject.size is not None])
+def test_subject_runs_against_kgctl_serve(subject: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([subject, *SMALLEST, "--cluster", "serve"]) == 0, capsys.readouterr().err
+
+
+@pytest.mark.kafka
+def test_subject_runs_against_apache_kafka(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["describe-group", *SMALLEST, "--cluster", "kafka"]) == 0, capsys.readouterr().err
+    assert "kafka-consumer-groups.sh" in capsys.readouterr().out
