@@ -148,8 +148,8 @@ class TopicStore(Protocol):
         """All topics, sorted by name."""
         ...
 
-    def create_topic(self, name: str, partitions: int, topic_id: UUID | None = None) -> TopicMetadata:
-        """Create a topic; a random id unless one is given. `kgctl.errors.RefusedError` where the name is taken."""
+    def create_topic(self, name: str, partitions: int, topic_id: UUID) -> TopicMetadata:
+        """Create a topic under the id that the caller made up. `kgctl.errors.RefusedError` where the name is taken."""
         ...
 
     def delete_topic(self, name: str) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgctl.model.records import TransactionMarker
+from kgctl.serde import record_batch
 from kgctl.serde.record_batch import (
     HEADER_BYTES,
     CorruptBatchError,
@@ -158,8 +159,9 @@ def test_gzip_data_of_pythons_own_module_is_read() -> None:
     assert list(iterate_records(bytes(data))) == RECORDS
 
 
-def test_gzip_data_that_grows_beyond_all_measure_is_corrupt() -> None:
-    packed = gzip.compress(bytes((1 << 28) + 1), 1)
+def test_gzip_data_that_grows_beyond_all_measure_is_corrupt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(record_batch, "_MAX_PAYLOAD_BYTES", 100_000)
+    packed = gzip.compress(bytes(100_001), 1)
     data = bytearray(build_batch(RECORDS)[:HEADER_BYTES] + packed)
     data[8:12] = (len(data) - 12).to_bytes(4, "big")
     data[22] |= 1

@@ -1,0 +1,157 @@
+"""The data folder of an embedded coordinator, and its twin in memory.
+
+::
+
+    DIR/kgctl.lock        who has the folder open; one process at a time
+    DIR/coordinator.db    the record log (Kafka's own bytes) and the commit log (the audit); flushed at each commit
+    DIR/topics.db         topics and their records
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from kgctl.errors import NotFoundError, StorageError, UsageError
+from kgctl.storage.lock import FolderLock
+from kgctl.storage.maintenance import Compacting, Maintenance
+from kgctl.storage.memory import MemoryRecordLog
+from kgctl.storage.memory_topics import MemoryTopicStore
+from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, CommitLog, RecordLog, TopicStore
+
+COORDINATOR_FILE = "coordinator.db"
+TOPICS_FILE = "topics.db"
+
+
+class DataFolder:
+    """The three logs, opened together. `open_folder` and `memory_folder` make one; the caller closes it (or uses ``with``).
+
+    ``path`` is None in memory. ``last_alive_ms`` is when a server was last known to run on it, None in memory.
+    """
+
+    def __init__(
+        self,
+        record_log: RecordLog,
+        commit_log: CommitLog,
+        topics: TopicStore,
+        *,
+        path: Path | None = None,
+        lock: FolderLock | None = None,
+        settings: Settings | None = None,
+        compaction: Callable[[], Compacting] | None = None,
+    ) -> None:
+        self.record_log = record_log
+        self.commit_log = commit_log
+        self.topics = topics
+        self.path = path
+        self.last_alive_ms = lock.last_alive_ms if lock else None
+        self.settings = settings or Settings()
+        self._lock = lock
+        self._compaction = compaction or (lambda: record_log)
+        self._maintenance: Maintenance | None = None
+        self._on_close = ExitStack()
+
+    @classmethod
+    def open(cls, path: Path, *, create: bool, offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> DataFolder:
+        """Open the folder, which nobody else may have open; with ``create``, make it where it is not there.
+
+        ``offsets_partitions`` counts for a new folder only. Raises `kgctl.errors.NotFoundError` (not there), `RefusedError` (in
+        use, with the process's id), `UsageError` (written by a newer kgctl, not a folder) or `StorageError` (damaged, not
+        writable).
+        """
+        return open_folder(path, create=create, offsets_partitions=offsets_partitions)
+
+    def start_maintenance(self, clock_ms: Callable[[], int], *, interval_s: float = 2.0) -> None:
+        """For a server: compact in a thread, and say in the folder that it is being served, from now on until `close`.
+
+        ``clock_ms`` tells the wall clock.
+        """
+        if self._maintenance is None:
+            touch = self._lock.touch if self._lock else lambda: None
+            self._maintenance = Maintenance(self._compaction, touch, clock_ms, interval_s)
+            self._maintenance.start()
+
+    def callback_on_close(self, callback: Callable[[], object]) -> None:
+        """Run this at `close`, last given first."""
+        self._on_close.callback(callback)
+
+    def close(self) -> None:
+        """Stop maintenance, close the files, let the folder go. Safe to call twice."""
+        maintenance, self._maintenance = self._maintenance, None
+        if maintenance is not None:
+            maintenance.stop()
+            if self._lock:
+                self._lock.touch()
+        self._on_close.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+
+class Settings:
+    """Named texts kept in the folder: the broker's configuration, so that the embedded admin works with the server's."""
+
+    def __init__(self, read: Callable[[str], str | None] | None = None, write: Callable[[str, str], None] | None = None) -> None:
+        self._kept: dict[str, str] = {}
+        self._read = read or self._kept.get
+        self._write = write or self._kept.__setitem__
+
+    def broker_properties(self) -> Mapping[str, str]:
+        """The broker configs, by Kafka's names, that the folder was last served with."""
+        return dict(json.loads(self._read("broker_properties") or "{}"))
+
+    def set_broker_properties(self, properties: Mapping[str, str]) -> None:
+        """Keep the broker configs that the folder is served with."""
+        self._write("broker_properties", json.dumps(dict(sorted(properties.items()))))
+
+
+def memory_folder(offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> DataFolder:
+    """The same shape, gone when the process ends."""
+    record_log = MemoryRecordLog(offsets_partitions)
+    return DataFolder(record_log, record_log.commit_log, MemoryTopicStore())
+
+
+def open_folder(path: Path, *, create: bool, offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> DataFolder:
+    """See `DataFolder.open`."""
+    from kgctl.storage.sqlite.folder import open_files
+
+    _require_folder(path, create=create)
+    lock = FolderLock(path)
+    with ExitStack() as opened:
+        opened.callback(lock.release)
+        files = open_files(path / COORDINATOR_FILE, path / TOPICS_FILE, offsets_partitions)
+        folder = DataFolder(
+            files.record_log,
+            files.commit_log,
+            files.topics,
+            path=path,
+            lock=lock,
+            settings=Settings(files.read_setting, files.write_setting),
+            compaction=files.compaction,
+        )
+        folder.callback_on_close(opened.pop_all().close)
+        folder.callback_on_close(files.close)
+    return folder
+
+
+def _require_folder(path: Path, *, create: bool) -> None:
+    try:
+        if create:
+            path.mkdir(parents=True, exist_ok=True)
+        elif not path.exists():
+            raise NotFoundError(f"no data folder at {path}")
+        elif path.is_dir() and not (path / COORDINATOR_FILE).exists():
+            raise NotFoundError(f"{path} holds no data of kgctl ({COORDINATOR_FILE} is not there)")
+        if not path.is_dir():
+            raise UsageError(f"{path} is not a folder")
+    except FileExistsError:
+        raise UsageError(f"{path} is not a folder") from None
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from error

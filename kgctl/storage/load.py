@@ -1,0 +1,45 @@
+"""From a record log to a running coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from kgctl.coordinator.config import CoordinatorConfig
+from kgctl.coordinator.coordinator import GroupCoordinator
+from kgctl.coordinator.effects import AppendRecord
+from kgctl.errors import StorageError
+from kgctl.model.partitions import MetadataImage
+from kgctl.serde.coordinator_records import RecordDecodeError
+from kgctl.storage.folder import DataFolder
+from kgctl.storage.protocols import StoredRecord
+
+
+def load_coordinator(
+    folder: DataFolder,
+    config: CoordinatorConfig,
+    new_member_id: Callable[[str], str],
+    now_ms: int,
+    *,
+    partitions: Collection[int] | None = None,
+) -> GroupCoordinator:
+    """The coordinator with the durable state of the folder's record log, or of some of its partitions.
+
+    Sessions of members start anew at ``now_ms``; what the coordinator appends at that is appended to the log. Raises
+    `kgctl.errors.StorageError` naming partition and offset where a record cannot be read, as Kafka refuses to load such a log.
+    """
+    coordinator = GroupCoordinator(config, new_member_id, MetadataImage(folder.topics.topics()), now_ms)
+    for stored in folder.record_log.read():
+        if partitions is None or stored.partition in partitions:
+            _replay(coordinator, folder, stored)
+    effects = coordinator.loaded(now_ms)
+    folder.record_log.append([effect for effect in effects if isinstance(effect, AppendRecord)], now_ms)
+    return coordinator
+
+
+def _replay(coordinator: GroupCoordinator, folder: DataFolder, stored: StoredRecord) -> None:
+    try:
+        record = stored.decode()
+    except RecordDecodeError as error:
+        place = f"offset {stored.offset} of partition {stored.partition}"
+        raise StorageError(f"{folder.path or 'memory'}: the record at {place} cannot be read: {error}") from error
+    coordinator.replay(record, producer_id=stored.producer_id)

@@ -1,0 +1,64 @@
+"""One process at a time: the lock of a data folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from kgctl.errors import RefusedError, StorageError
+
+LOCK_NAME = "kgctl.lock"
+
+
+class FolderLock:
+    """An exclusive lock on a folder, held until `release` or the end of the process, however it ends.
+
+    The file stays behind; what counts is the operating system's lock on it. It holds the process id of its owner, and its time of
+    change is when a server was last known to run on the folder (`touch`): taking the lock does not change it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Take the lock. Raises `kgctl.errors.RefusedError` naming folder and owner where another process has it."""
+        self._path = folder / LOCK_NAME
+        try:
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise StorageError(f"{folder}: cannot write: {error.strerror}") from error
+        try:
+            _lock(self._descriptor)
+        except OSError:
+            owner = os.read(self._descriptor, 32).decode("ascii", "replace").strip()
+            os.close(self._descriptor)
+            raise RefusedError(f"{folder} is in use by process {owner or 'unknown'}; stop it first") from None
+        before = os.fstat(self._descriptor)
+        self.last_alive_ms = before.st_mtime_ns // 1_000_000
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+        os.utime(self._path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+    def touch(self) -> None:
+        """Say that a server is running on the folder."""
+        if self._descriptor >= 0:
+            os.utime(self._path)
+
+    def release(self) -> None:
+        """Give the lock back. Safe to call twice."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+if sys.platform == "win32":  # pragma: no cover - other systems
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        os.lseek(descriptor, 1 << 20, os.SEEK_SET)  # beyond the process id, which others must be able to read
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,173 @@
+"""The logs in memory: `kgctl serve` without a data folder, and the yardstick that the SQLite implementation is tested against."""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from kgctl.coordinator.effects import AppendRecord
+from kgctl.model.partitions import TopicPartition
+from kgctl.storage.compaction import Compactor, LogRow
+from kgctl.storage.ledger import Ledger, Plan
+from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, CommitEntry, StoredRecord
+
+
+class MemoryCommitLog:
+    """The commit log as a list."""
+
+    def __init__(self) -> None:
+        self._entries: list[CommitEntry] = []
+
+    def extend(self, entries: Sequence[CommitEntry]) -> None:
+        """Append these rows."""
+        self._entries += entries
+
+    def read(
+        self,
+        group: str | None = None,
+        *,
+        partitions: Collection[TopicPartition] | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        max_entries: int | None = None,
+    ) -> Iterator[CommitEntry]:
+        """See `kgctl.storage.protocols.CommitLog`."""
+        wanted = None if partitions is None else set(partitions)
+        found = 0
+        for entry in list(self._entries):
+            if found == max_entries:
+                return
+            if (
+                (group is None or entry.group == group)
+                and (wanted is None or (entry.topic, entry.partition) in wanted)
+                and (since_ms is None or entry.timestamp_ms >= since_ms)
+                and (until_ms is None or entry.timestamp_ms < until_ms)
+            ):
+                found += 1
+                yield entry
+
+    def offsets_at(self, group: str, timestamp_ms: int) -> Mapping[TopicPartition, CommitEntry]:
+        """See `kgctl.storage.protocols.CommitLog`."""
+        newest = {TopicPartition(e.topic, e.partition): e for e in self.read(group, until_ms=timestamp_ms + 1)}
+        return {partition: entry for partition, entry in sorted(newest.items()) if entry.offset is not None}
+
+
+class MemoryRecordLog:
+    """The record log as a dict in the order of appending. Safe to use from several threads."""
+
+    def __init__(self, partition_count: int = DEFAULT_OFFSETS_PARTITIONS, commit_log: MemoryCommitLog | None = None) -> None:
+        self.commit_log = commit_log or MemoryCommitLog()
+        self._lock = threading.RLock()
+        self._ledger = Ledger(partition_count)
+        self._records: dict[int, StoredRecord] = {}
+        self._places: dict[int, list[tuple[int, int]]] = defaultdict(list)
+        self._sequence = 0
+        self._cleaned_until = 0
+        self._compactor = Compactor(_MemoryTarget(self))
+
+    @property
+    def partition_count(self) -> int:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        return self._ledger.partition_count
+
+    def append(self, effects: Sequence[AppendRecord], now_ms: int) -> None:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        with self._lock:
+            self._apply(self._ledger.plan(effects, now_ms))
+
+    def write(self, records: Sequence[StoredRecord]) -> None:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        with self._lock:
+            self._apply(self._ledger.plan_placed(records))
+
+    def read(self, partition: int | None = None, start_offset: int = 0, max_records: int | None = None) -> Iterator[StoredRecord]:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        with self._lock:
+            if partition is None:
+                found = list(self._records.values())
+            else:
+                places = self._places[partition]
+                found = [
+                    self._records[sequence]
+                    for _, sequence in places[bisect_left(places, (start_offset, 0)) :]
+                    if sequence in self._records
+                ]
+        return iter(found[:max_records])
+
+    def end_offset(self, partition: int) -> int:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        return self._ledger.end_offset(partition)
+
+    def compact_step(self, now_ms: int, max_records: int = 2_000) -> bool:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        with self._lock:
+            return self._compactor.step(now_ms, max_records)
+
+    def compact(self, now_ms: int | None = None) -> int:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        with self._lock:
+            newest = max((record.timestamp_ms for record in self._records.values()), default=0)
+            before = self._compactor.removed
+            while self._compactor.step(newest if now_ms is None else now_ms, len(self._records) + 1, force=True):
+                pass
+            return self._compactor.removed - before
+
+    def close(self) -> None:
+        """Nothing to give back."""
+
+    def _apply(self, plan: Plan) -> None:
+        for record in plan.records:
+            self._sequence += 1
+            self._records[self._sequence] = record
+            self._places[record.partition].append((record.offset, self._sequence))
+        self.commit_log.extend(plan.commits)
+        self._ledger.adopt(plan)
+
+
+class _MemoryTarget:
+    """What compaction does to a `MemoryRecordLog`."""
+
+    def __init__(self, log: MemoryRecordLog) -> None:
+        self._log = log
+        self._sequences: list[int] = []
+
+    def last_sequence(self) -> int:
+        return self._log._sequence
+
+    def cleaned_until(self) -> int:
+        return self._log._cleaned_until
+
+    def set_cleaned_until(self, sequence: int) -> None:
+        self._log._cleaned_until = sequence
+        self._log._places = defaultdict(list)
+        for number, record in self._log._records.items():
+            self._log._places[record.partition].append((record.offset, number))
+
+    def rows(self, after_sequence: int, max_rows: int) -> Sequence[LogRow]:
+        records = self._log._records
+        if after_sequence == 0 or not self._sequences:
+            self._sequences = list(records)
+        start = bisect_left(self._sequences, after_sequence + 1)
+        chunk = self._sequences[start : start + max_rows]
+        return [_row(number, records[number]) for number in chunk if number in records]
+
+    def transactional_rows(self) -> Iterator[LogRow]:
+        self._sequences = list(self._log._records)
+        return (_row(number, r) for number, r in self._log._records.items() if r.producer_id is not None)
+
+    def newest_of_each_partition(self) -> Collection[int]:
+        return {places[-1][1] for places in self._log._places.values() if places}
+
+    def rewrite(self, removed: Sequence[int], settled: Sequence[int]) -> None:
+        for number in removed:
+            del self._log._records[number]
+        for number in settled:
+            self._log._records[number] = replace(self._log._records[number], producer_id=None, producer_epoch=0)
+
+
+def _row(sequence: int, record: StoredRecord) -> LogRow:
+    is_tombstone = record.value is None and record.commits is None
+    return LogRow(sequence, record.partition, record.timestamp_ms, record.key, is_tombstone, record.producer_id, record.commits)

@@ -1,0 +1,1 @@
+"""The SQLite implementation of `kgctl.storage.protocols`."""

@@ -1,0 +1,129 @@
+"""One SQLite file, opened so that what is committed stays committed.
+
+Write-ahead log (WAL): readers and the one writer do not wait for each other, and a process that is killed leaves a file that
+the next opening repairs by itself. ``synchronous=FULL``: the log is flushed to the device before a commit returns, so that it
+survives a power cut as well as ``kill -9``; the price is one flush an append. ``NORMAL``: it survives the end of the process,
+not that of the machine, which is what Apache Kafka promises of one broker; topics use it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from kgctl.errors import StorageError, UsageError
+
+APPLICATION_ID = 0x6B676374
+"""Marks a file as kgctl's own ("kgct")."""
+
+Synchronous = Literal["FULL", "NORMAL"]
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The tables of one file. ``version`` grows with every change of them."""
+
+    version: int
+    statements: Sequence[str]
+
+
+class Database:
+    """A connection that several threads may share; every call holds its lock.
+
+    All errors come as `kgctl.errors.StorageError` with the file's name, a file of a newer kgctl as `kgctl.errors.UsageError`.
+    """
+
+    def __init__(self, path: Path, schema: Schema, *, synchronous: Synchronous = "FULL") -> None:
+        self.path = path
+        self.lock = threading.RLock()
+        self._connection: sqlite3.Connection | None = None
+        with self._translated():
+            self._connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare(schema, synchronous)
+        except Exception:
+            self.close()
+            raise
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Everything inside is committed and flushed when the block ends, or nothing is."""
+        with self.lock, self._translated():
+            connection = self._connected()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def rows(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a query."""
+        with self.lock, self._translated():
+            return self._connected().execute(statement, arguments).fetchall()
+
+    def value(self, statement: str, arguments: Sequence[Any] = ()) -> Any:
+        """The first column of the first row; None where there is no row."""
+        rows = self.rows(statement, arguments)
+        return rows[0][0] if rows else None
+
+    def close(self) -> None:
+        """Move the write-ahead log into the file and close it. Safe to call twice."""
+        with self.lock:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
+
+    def _connected(self) -> sqlite3.Connection:
+        if self._connection is None:
+            raise StorageError(f"{self.path}: closed already")
+        return self._connection
+
+    def _prepare(self, schema: Schema, synchronous: Synchronous) -> None:
+        with self._translated():
+            connection = self._connected()
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+            connection.execute(f"PRAGMA synchronous = {synchronous}")
+            connection.execute("PRAGMA foreign_keys = ON")
+        found = self.value("PRAGMA user_version")
+        if found == 0 and not self.rows("SELECT 1 FROM sqlite_master LIMIT 1"):
+            self._create(schema)
+        elif self.value("PRAGMA application_id") != APPLICATION_ID:
+            raise StorageError(f"{self.path}: an SQLite file, but none of kgctl's")
+        elif found > schema.version:
+            raise UsageError(
+                f"{self.path}: written by a newer kgctl (data format {found}, this kgctl reads up to {schema.version})"
+            )
+
+    def _create(self, schema: Schema) -> None:
+        with self.transaction() as connection:
+            for statement in schema.statements:
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+            connection.execute(f"PRAGMA user_version = {schema.version}")
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StorageError(f"{self.path}: {_explain(error)}") from error
+
+
+def _explain(error: sqlite3.Error) -> str:
+    text = str(error)
+    name = getattr(error, "sqlite_errorname", "")
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
+        return f"damaged ({text}); restore the folder from a copy"
+    if name.startswith("SQLITE_FULL"):
+        return "cannot write: the disk is full"
+    if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
+        return f"cannot write: {text}"
+    return text

@@ -1,0 +1,71 @@
+"""Opening the files of a data folder."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+from kgctl.storage.compaction import Compactor
+from kgctl.storage.sqlite.commit_log import SqliteCommitLog
+from kgctl.storage.sqlite.database import Database
+from kgctl.storage.sqlite.record_log import SqliteCompactionTarget, SqliteRecordLog
+from kgctl.storage.sqlite.schema import COORDINATOR, TOPICS
+from kgctl.storage.sqlite.topics import SqliteTopicStore
+
+
+class OpenFiles:
+    """The two databases and the logs in them."""
+
+    def __init__(self, coordinator: Database, topics: Database, offsets_partitions: int) -> None:
+        self._coordinator = coordinator
+        self._topics = topics
+        self.commit_log = SqliteCommitLog(coordinator)
+        self.record_log = SqliteRecordLog(coordinator, self.commit_log, offsets_partitions)
+        self.topics = SqliteTopicStore(topics)
+
+    def compaction(self) -> SqliteCompaction:
+        """Compaction of the record log on a connection of its own."""
+        return SqliteCompaction(self._coordinator.path)
+
+    def read_setting(self, name: str) -> str | None:
+        """A named text, or None."""
+        found = self._coordinator.value("SELECT value FROM meta WHERE name = ?", (f"setting.{name}",))
+        return None if found is None else str(found)
+
+    def write_setting(self, name: str, value: str) -> None:
+        """Keep a named text."""
+        with self._coordinator.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"setting.{name}", value))
+
+    def close(self) -> None:
+        """Close both."""
+        self._coordinator.close()
+        self._topics.close()
+
+
+class SqliteCompaction:
+    """Compacts the record log of a file that is open elsewhere in this process."""
+
+    def __init__(self, path: Path) -> None:
+        self._database = Database(path, COORDINATOR)
+        self._compactor = Compactor(SqliteCompactionTarget(self._database))
+
+    def compact_step(self, now_ms: int, max_records: int = 2_000) -> bool:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        return self._compactor.step(now_ms, max_records)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._database.close()
+
+
+def open_files(coordinator: Path, topics: Path, offsets_partitions: int) -> OpenFiles:
+    """Open both files, or none. See `kgctl.storage.sqlite.database.Database` for what is raised."""
+    with ExitStack() as opened:
+        first = Database(coordinator, COORDINATOR)
+        opened.callback(first.close)
+        second = Database(topics, TOPICS, synchronous="NORMAL")
+        opened.callback(second.close)
+        files = OpenFiles(first, second, offsets_partitions)
+        opened.pop_all()
+    return files

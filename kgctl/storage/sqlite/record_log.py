@@ -1,0 +1,193 @@
+"""The record log in SQLite: one transaction an append, rows in Kafka's own bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from kgctl.coordinator.effects import AppendRecord
+from kgctl.storage.compaction import Compactor, LogRow
+from kgctl.storage.ledger import Ledger, Plan
+from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, StoredRecord
+from kgctl.storage.sqlite.commit_log import SqliteCommitLog
+from kgctl.storage.sqlite.database import Database
+
+_PAGE_ROWS = 5_000
+_COLUMNS = """"partition", "offset", timestamp_ms, "key", value, producer_id, producer_epoch, "commits", coordinator_epoch"""
+_INSERT = f"""INSERT INTO record (sequence, {_COLUMNS}, member_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""  # noqa: S608
+_ROW_COLUMNS = """sequence, "partition", timestamp_ms, "key", value IS NULL AND "commits" IS NULL, producer_id, "commits\""""
+
+
+class SqliteRecordLog:
+    """The record log of a database. Safe to use from several threads."""
+
+    def __init__(
+        self, database: Database, commit_log: SqliteCommitLog, partition_count: int = DEFAULT_OFFSETS_PARTITIONS
+    ) -> None:
+        """``partition_count`` counts for a new database only; an existing one keeps its own."""
+        self._database = database
+        self._commit_log = commit_log
+        count = database.value("SELECT value FROM meta WHERE name = 'offsets_partitions'")
+        if count is None:
+            count = partition_count
+            with database.transaction() as connection:
+                connection.execute("INSERT INTO meta VALUES ('offsets_partitions', ?)", (count,))
+        self._ledger = self._load_ledger(count)
+        self._sequence: int = database.value("SELECT max(sequence) FROM record") or 0
+        self._compactor = Compactor(SqliteCompactionTarget(database))
+
+    @property
+    def partition_count(self) -> int:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        return self._ledger.partition_count
+
+    def append(self, effects: Sequence[AppendRecord], now_ms: int) -> None:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        if not effects:
+            return
+        with self._database.lock:
+            self._commit(self._ledger.plan(effects, now_ms))
+
+    def write(self, records: Sequence[StoredRecord]) -> None:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        with self._database.lock:
+            self._commit(self._ledger.plan_placed(records))
+
+    def read(self, partition: int | None = None, start_offset: int = 0, max_records: int | None = None) -> Iterator[StoredRecord]:
+        """See `kgctl.storage.protocols.RecordLog`. Records appended while this goes on may be among them."""
+        pages = self._whole_pages() if partition is None else self._partition_pages(partition, start_offset)
+        left = -1 if max_records is None else max_records
+        for row in pages:
+            if left == 0:
+                return
+            left -= 1
+            yield _stored(row)
+
+    def end_offset(self, partition: int) -> int:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        return self._ledger.end_offset(partition)
+
+    def compact_step(self, now_ms: int, max_records: int = 2_000) -> bool:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        return self._compactor.step(now_ms, max_records)
+
+    def compact(self, now_ms: int | None = None) -> int:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        if now_ms is None:
+            now_ms = self._database.value("SELECT max(timestamp_ms) FROM record") or 0
+        before = self._compactor.removed
+        while self._compactor.step(now_ms, _PAGE_ROWS, force=True):
+            pass
+        return self._compactor.removed - before
+
+    def close(self) -> None:
+        """The database is its opener's to close."""
+
+    def _commit(self, plan: Plan) -> None:
+        first = self._sequence + 1
+        rows = [(first + i, *_columns(record), plan.members.get(i)) for i, record in enumerate(plan.records)]
+        try:
+            with self._database.transaction() as connection:
+                connection.executemany(_INSERT, rows)
+                self._commit_log.insert(connection, plan.commits)
+        except BaseException:
+            self._commit_log.forget_names()
+            raise
+        self._sequence += len(rows)
+        self._ledger.adopt(plan)
+
+    def _load_ledger(self, partition_count: int) -> Ledger:
+        ends = self._database.rows("""SELECT "partition", max("offset") + 1 FROM record GROUP BY "partition" """)
+        rows = self._database.rows(
+            f"SELECT {_COLUMNS}, member_id FROM record WHERE producer_id IS NOT NULL ORDER BY sequence"  # noqa: S608
+        )
+        members = {(row[0], row[1]): row[-1] for row in rows if row[-1] is not None}
+        return Ledger(partition_count, dict(ends), (_stored(row[:-1]) for row in rows), members)
+
+    def _whole_pages(self) -> Iterator[Any]:
+        last = 0
+        statement = f"SELECT {_COLUMNS}, sequence FROM record WHERE sequence > ? ORDER BY sequence LIMIT {_PAGE_ROWS}"  # noqa: S608
+        while rows := self._database.rows(statement, (last,)):
+            yield from (row[:-1] for row in rows)
+            last = rows[-1][-1]
+
+    def _partition_pages(self, partition: int, start_offset: int) -> Iterator[Any]:
+        statement = f"""SELECT {_COLUMNS} FROM record WHERE "partition" = ? AND "offset" >= ?
+                        ORDER BY "offset" LIMIT {_PAGE_ROWS}"""  # noqa: S608
+        while rows := self._database.rows(statement, (partition, start_offset)):
+            yield from rows
+            start_offset = rows[-1][1] + 1
+
+
+class SqliteCompactionTarget:
+    """What compaction does to the record log of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def last_sequence(self) -> int:
+        """See `kgctl.storage.compaction.Compactable`, as for all of these."""
+        return int(self._database.value("SELECT max(sequence) FROM record") or 0)
+
+    def cleaned_until(self) -> int:
+        """The last sequence that a finished cycle has surveyed."""
+        return int(self._database.value("SELECT value FROM meta WHERE name = 'cleaned_until'") or 0)
+
+    def set_cleaned_until(self, sequence: int) -> None:
+        """A cycle is finished."""
+        with self._database.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES ('cleaned_until', ?)", (sequence,))
+
+    def rows(self, after_sequence: int, max_rows: int) -> Sequence[LogRow]:
+        """The next rows."""
+        statement = f"SELECT {_ROW_COLUMNS} FROM record WHERE sequence > ? ORDER BY sequence LIMIT ?"  # noqa: S608
+        return [_log_row(row) for row in self._database.rows(statement, (after_sequence, max_rows))]
+
+    def transactional_rows(self) -> Iterator[LogRow]:
+        """All markers and all records of transactions."""
+        statement = f"SELECT {_ROW_COLUMNS} FROM record WHERE producer_id IS NOT NULL ORDER BY sequence"  # noqa: S608
+        return (_log_row(row) for row in self._database.rows(statement))
+
+    def newest_of_each_partition(self) -> Collection[int]:
+        """The sequence of each partition's newest record."""
+        statement = """SELECT r.sequence FROM record r JOIN (
+                           SELECT "partition" AS p, max("offset") AS o FROM record GROUP BY "partition") newest
+                       ON r."partition" = newest.p AND r."offset" = newest.o"""
+        return {row[0] for row in self._database.rows(statement)}
+
+    def rewrite(self, removed: Sequence[int], settled: Sequence[int]) -> None:
+        """Remove some, settle some."""
+        with self._database.transaction() as connection:
+            connection.executemany("DELETE FROM record WHERE sequence = ?", [(number,) for number in removed])
+            connection.executemany(
+                "UPDATE record SET producer_id = NULL, producer_epoch = 0, member_id = NULL WHERE sequence = ?",
+                [(number,) for number in settled],
+            )
+
+
+def _columns(record: StoredRecord) -> tuple[Any, ...]:
+    return (
+        record.partition,
+        record.offset,
+        record.timestamp_ms,
+        record.key,
+        record.value,
+        record.producer_id,
+        record.producer_epoch,
+        record.commits,
+        record.coordinator_epoch,
+    )
+
+
+def _stored(row: Sequence[Any]) -> StoredRecord:
+    partition, offset, timestamp_ms, key, value, producer_id, producer_epoch, commits, coordinator_epoch = row
+    if commits is not None:
+        commits = bool(commits)
+    return StoredRecord(partition, offset, timestamp_ms, key, value, producer_id, producer_epoch, commits, coordinator_epoch)
+
+
+def _log_row(row: Sequence[Any]) -> LogRow:
+    sequence, partition, timestamp_ms, key, is_tombstone, producer_id, commits = row
+    return LogRow(
+        sequence, partition, timestamp_ms, key, bool(is_tombstone), producer_id, None if commits is None else bool(commits)
+    )

@@ -1,0 +1,186 @@
+"""Topics in SQLite, in a file of their own, so that produced data never holds up a commit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from kgctl.errors import RefusedError
+from kgctl.model.partitions import TopicMetadata, TopicPartition
+from kgctl.serde.record_batch import parse_header, place
+from kgctl.storage.memory_topics import check_growth, check_partition_count, unknown_partition, unknown_topic
+from kgctl.storage.partition_log import LEADER_EPOCH, checked_batch, first_at_or_after
+from kgctl.storage.sqlite.database import Database
+
+_PLACE = """topic = ? AND "partition" = ?"""
+_READ_AT_A_TIME = 64
+
+
+@dataclass(slots=True)
+class _Topic:
+    """A topic's row, and the bounds of its partitions' logs."""
+
+    id: int
+    metadata: TopicMetadata
+    starts: list[int]
+    ends: list[int]
+
+
+class SqliteTopicStore:
+    """See `kgctl.storage.protocols.TopicStore`. Safe to use from several threads."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._topics: dict[str, _Topic] = {}
+        for number, name, topic_id, count in database.rows("SELECT id, name, topic_id, partition_count FROM topic"):
+            self._topics[name] = self._load(number, TopicMetadata(name, UUID(bytes=topic_id), count))
+
+    def topics(self) -> Mapping[str, TopicMetadata]:
+        """All topics, sorted by name."""
+        with self._database.lock:
+            return {name: topic.metadata for name, topic in sorted(self._topics.items())}
+
+    def create_topic(self, name: str, partitions: int, topic_id: UUID) -> TopicMetadata:
+        """Create a topic."""
+        with self._database.lock:
+            if name in self._topics:
+                raise RefusedError(f"topic {name} exists already", topic=name)
+            metadata = TopicMetadata(name, topic_id, check_partition_count(name, partitions))
+            with self._database.transaction() as connection:
+                number = connection.execute(
+                    "INSERT INTO topic (name, topic_id, partition_count) VALUES (?, ?, ?)",
+                    (name, metadata.topic_id.bytes, partitions),
+                ).lastrowid
+            assert number is not None
+            self._topics[name] = _Topic(number, metadata, [0] * partitions, [0] * partitions)
+            return metadata
+
+    def delete_topic(self, name: str) -> None:
+        """Remove a topic with its records."""
+        with self._database.lock:
+            topic = self._topic(name)
+            with self._database.transaction() as connection:
+                connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))
+            del self._topics[name]
+
+    def set_partition_count(self, name: str, partitions: int) -> TopicMetadata:
+        """More partitions."""
+        with self._database.lock:
+            topic = self._topic(name)
+            check_growth(topic.metadata, partitions)
+            with self._database.transaction() as connection:
+                connection.execute("UPDATE topic SET partition_count = ? WHERE id = ?", (partitions, topic.id))
+            added = [0] * (partitions - topic.metadata.partition_count)
+            topic.metadata = replace(topic.metadata, partition_count=partitions)
+            topic.starts += added
+            topic.ends += added
+            return topic.metadata
+
+    def append_batch(self, partition: TopicPartition, batch: bytes, now_ms: int) -> int:  # noqa: ARG002 - CreateTime
+        """Append one batch."""
+        header = checked_batch(batch)
+        with self._database.lock:
+            topic = self._partition(partition)
+            base = topic.ends[partition.partition]
+            end = base + header.last_offset_delta + 1
+            row = (topic.id, partition.partition, base, end - 1, header.max_timestamp_ms, place(batch, base, LEADER_EPOCH))
+            with self._database.transaction() as connection:
+                connection.execute(
+                    """INSERT INTO batch (topic, "partition", base_offset, last_offset, max_timestamp_ms, data)
+                       VALUES (?, ?, ?, ?, ?, ?)""",
+                    row,
+                )
+            topic.ends[partition.partition] = end
+            return base
+
+    def read_batches(self, partition: TopicPartition, offset: int, max_bytes: int) -> bytes:
+        """Batches from ``offset`` on."""
+        found = bytearray()
+        topic = self._partition(partition)
+        while offset < topic.ends[partition.partition]:
+            rows = self._database.rows(
+                f"""SELECT data, last_offset FROM batch WHERE {_PLACE} AND base_offset >= coalesce((
+                        SELECT max(base_offset) FROM batch WHERE {_PLACE} AND base_offset <= ?), 0)
+                    AND last_offset >= ? ORDER BY base_offset LIMIT {_READ_AT_A_TIME}""",  # noqa: S608
+                (topic.id, partition.partition, topic.id, partition.partition, offset, offset),
+            )
+            for data, last_offset in rows:
+                if found and len(found) + len(data) > max_bytes:
+                    return bytes(found)
+                found += data
+                offset = last_offset + 1
+            if not rows:
+                break
+        return bytes(found)
+
+    def log_offsets(self, partition: TopicPartition) -> tuple[int, int]:
+        """(log start offset, log end offset)."""
+        with self._database.lock:
+            topic = self._partition(partition)
+            return topic.starts[partition.partition], topic.ends[partition.partition]
+
+    def set_log_start(self, partition: TopicPartition, offset: int) -> None:
+        """Move the log start forwards."""
+        with self._database.lock:
+            topic = self._partition(partition)
+            number = partition.partition
+            start = max(topic.starts[number], min(offset, topic.ends[number]))
+            with self._database.transaction() as connection:
+                # The newest batch stays: the log's end is read from it.
+                connection.execute(
+                    f"""DELETE FROM batch WHERE {_PLACE} AND last_offset < ? AND last_offset < ?""",  # noqa: S608
+                    (topic.id, number, start, topic.ends[number] - 1),
+                )
+                connection.execute("INSERT OR REPLACE INTO log_start VALUES (?, ?, ?)", (topic.id, number, start))
+            topic.starts[number] = start
+
+    def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> tuple[int, int] | None:
+        """The first record at or after that time."""
+        topic = self._partition(partition)
+        start, last = topic.starts[partition.partition], -1
+        while True:
+            rows = self._database.rows(
+                f"""SELECT data, base_offset FROM batch WHERE {_PLACE} AND base_offset > ? AND last_offset >= ?
+                    AND max_timestamp_ms >= ? ORDER BY base_offset LIMIT 1""",  # noqa: S608
+                (topic.id, partition.partition, last, start, timestamp_ms),
+            )
+            if not rows:
+                return None
+            data, last = rows[0]
+            found = first_at_or_after(data, parse_header(data), timestamp_ms, start)
+            if found is not None:
+                return found
+
+    def offset_of_max_timestamp(self, partition: TopicPartition) -> tuple[int, int] | None:
+        """The first record with the largest timestamp."""
+        topic = self._partition(partition)
+        newest = self._database.value(
+            f"SELECT max(max_timestamp_ms) FROM batch WHERE {_PLACE} AND last_offset >= ?",  # noqa: S608
+            (topic.id, partition.partition, topic.starts[partition.partition]),
+        )
+        return None if newest is None else self.offset_for_timestamp(partition, newest)
+
+    def close(self) -> None:
+        """The database is its opener's to close."""
+
+    def _load(self, number: int, metadata: TopicMetadata) -> _Topic:
+        topic = _Topic(number, metadata, [0] * metadata.partition_count, [0] * metadata.partition_count)
+        ends = """SELECT "partition", max(last_offset) + 1 FROM batch WHERE topic = ? GROUP BY "partition" """
+        for partition, end in self._database.rows(ends, (number,)):
+            topic.ends[partition] = end
+        for partition, start in self._database.rows("""SELECT "partition", "offset" FROM log_start WHERE topic = ?""", (number,)):
+            topic.starts[partition] = start
+        return topic
+
+    def _topic(self, name: str) -> _Topic:
+        try:
+            return self._topics[name]
+        except KeyError:
+            raise unknown_topic(name) from None
+
+    def _partition(self, partition: TopicPartition) -> _Topic:
+        topic = self._topics.get(partition.topic)
+        if topic is None or not 0 <= partition.partition < topic.metadata.partition_count:
+            raise unknown_partition(partition)
+        return topic
