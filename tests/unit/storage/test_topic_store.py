@@ -1,0 +1,176 @@
+"""Topics, over both implementations."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from kgctl.errors import NotFoundError, RefusedError, UsageError
+from kgctl.model.partitions import TopicMetadata, TopicPartition
+from kgctl.model.records import TransactionMarker
+from kgctl.serde.record_batch import CorruptBatchError, Record, build_batch, build_marker, iterate_batches, iterate_records
+from kgctl.storage.folder import DataFolder
+from kgctl.storage.protocols import TopicStore
+
+ID = UUID(int=1)
+T0 = TopicPartition("t", 0)
+BASE_OFFSET = 1_000_000
+
+
+@pytest.fixture
+def topics(folder: DataFolder) -> TopicStore:
+    folder.topics.create_topic("t", 2, ID)
+    return folder.topics
+
+
+def batch(*timestamps: int) -> bytes:
+    """A batch as a producer sends it, offsets counted from some number of its own."""
+    return build_batch([Record(BASE_OFFSET + i, time, b"k", b"v" * 10) for i, time in enumerate(timestamps)], leader_epoch=-1)
+
+
+def offsets_of(data: bytes) -> list[int]:
+    return [record.offset for position, _ in iterate_batches(data) for record in iterate_records(data, position)]
+
+
+def test_topics_are_listed_by_name(topics: TopicStore) -> None:
+    topics.create_topic("a", 1, UUID(int=2))
+
+    assert list(topics.topics().items()) == [
+        ("a", TopicMetadata("a", UUID(int=2), 1)),
+        ("t", TopicMetadata("t", ID, 2)),
+    ]
+
+
+def test_a_name_that_is_taken_is_refused(topics: TopicStore) -> None:
+    with pytest.raises(RefusedError, match="topic t exists already"):
+        topics.create_topic("t", 1, ID)
+
+
+def test_a_topic_has_at_least_one_partition(topics: TopicStore) -> None:
+    with pytest.raises(UsageError, match="at least one"):
+        topics.create_topic("z", 0, ID)
+
+
+def test_partitions_are_added_and_never_taken_away(topics: TopicStore) -> None:
+    topics.append_batch(T0, batch(1), 0)
+    assert topics.set_partition_count("t", 3) == TopicMetadata("t", ID, 3)
+    with pytest.raises(UsageError, match="cannot become 2"):
+        topics.set_partition_count("t", 2)
+
+    assert (topics.log_offsets(T0), topics.log_offsets(TopicPartition("t", 2))) == ((0, 1), (0, 0))
+
+
+def test_a_deleted_topic_is_gone_and_its_name_free_again(topics: TopicStore) -> None:
+    topics.append_batch(T0, batch(1), 0)
+    topics.delete_topic("t")
+    assert dict(topics.topics()) == {}
+    topics.create_topic("t", 1, UUID(int=3))
+
+    assert (topics.log_offsets(T0), topics.read_batches(T0, 0, 1_000)) == ((0, 0), b"")
+
+
+@pytest.mark.parametrize("partition", [TopicPartition("x", 0), TopicPartition("t", 2), TopicPartition("t", -1)], ids=str)
+def test_a_partition_that_does_not_exist_is_not_found(topics: TopicStore, partition: TopicPartition) -> None:
+    for call in (
+        lambda: topics.append_batch(partition, batch(1), 0),
+        lambda: topics.read_batches(partition, 0, 1),
+        lambda: topics.log_offsets(partition),
+        lambda: topics.set_log_start(partition, 0),
+        lambda: topics.offset_for_timestamp(partition, 0),
+        lambda: topics.offset_of_max_timestamp(partition),
+    ):
+        with pytest.raises(NotFoundError) as found:
+            call()
+        assert (found.value.topic, found.value.partition) == (partition.topic, partition.partition)
+
+
+@pytest.mark.parametrize("call", ["delete_topic", "set_partition_count"])
+def test_a_topic_that_does_not_exist_is_not_found(topics: TopicStore, call: str) -> None:
+    with pytest.raises(NotFoundError, match="topic x does not exist"):
+        topics.delete_topic("x") if call == "delete_topic" else topics.set_partition_count("x", 9)
+
+
+def test_batches_get_their_offsets_and_keep_their_bytes(topics: TopicStore) -> None:
+    first, second = batch(1, 2, 3), batch(4)
+    assert [topics.append_batch(T0, first, 0), topics.append_batch(T0, second, 0)] == [0, 3]
+    data = topics.read_batches(T0, 0, 10_000)
+
+    assert topics.log_offsets(T0) == (0, 4)
+    assert offsets_of(data) == [0, 1, 2, 3]
+    assert data[16 : len(first)] == first[16:]
+    assert data[12:16] == b"\x00\x00\x00\x00"
+
+
+def test_reading_starts_with_the_batch_that_holds_the_offset(topics: TopicStore) -> None:
+    for _ in range(100):
+        topics.append_batch(T0, batch(1, 2, 3), 0)
+    size = len(batch(1, 2, 3))
+
+    assert offsets_of(topics.read_batches(T0, 4, 1)) == [3, 4, 5]
+    assert offsets_of(topics.read_batches(T0, 3, 2 * size)) == [3, 4, 5, 6, 7, 8]
+    assert offsets_of(topics.read_batches(T0, 0, 1 << 20)) == list(range(300))
+    assert (topics.read_batches(T0, 300, 1_000), topics.read_batches(T0, 999, 1_000)) == (b"", b"")
+
+
+def test_a_transaction_marker_is_a_batch_like_any_other(topics: TopicStore) -> None:
+    topics.append_batch(T0, batch(1), 0)
+    topics.append_batch(T0, build_marker(TransactionMarker(5, 0, committed=True), 0, 2), 0)
+
+    assert topics.log_offsets(T0) == (0, 2)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"x" * 100, batch(1)[:-1] + b"?", batch(1) + batch(2)], ids=["empty", "noise", "checksum", "two batches"]
+)
+def test_what_is_no_batch_is_refused(topics: TopicStore, data: bytes) -> None:
+    with pytest.raises(CorruptBatchError):
+        topics.append_batch(T0, data, 0)
+
+    assert topics.log_offsets(T0) == (0, 0)
+
+
+def test_a_batch_with_gaps_is_refused(topics: TopicStore) -> None:
+    gappy = build_batch([Record(0, 1, None, None), Record(5, 1, None, None)])
+
+    with pytest.raises(CorruptBatchError, match="gaps"):
+        topics.append_batch(T0, gappy, 0)
+
+
+def test_the_first_record_at_or_after_a_time(topics: TopicStore) -> None:
+    for timestamps in ((10, 20), (15, 5), (40, 30)):
+        topics.append_batch(T0, batch(*timestamps), 0)
+
+    assert [topics.offset_for_timestamp(T0, time) for time in (0, 10, 11, 21, 31, 41)] == [
+        (0, 10), (0, 10), (1, 20), (4, 40), (4, 40), None
+    ]  # fmt: skip
+    assert topics.offset_of_max_timestamp(T0) == (4, 40)
+
+
+def test_an_empty_log_has_no_times(topics: TopicStore) -> None:
+    assert (topics.offset_for_timestamp(T0, 0), topics.offset_of_max_timestamp(T0)) == (None, None)
+
+
+def test_a_batch_that_cannot_be_looked_into_counts_as_one_record(topics: TopicStore) -> None:
+    from crc32c import crc32c
+
+    packed = bytearray(batch(10, 20))
+    packed[22] |= 4
+    packed[17:21] = crc32c(bytes(packed[21:])).to_bytes(4, "big")
+    topics.append_batch(T0, batch(1), 0)
+    topics.append_batch(T0, bytes(packed), 0)
+
+    assert [topics.offset_for_timestamp(T0, time) for time in (1, 15, 21)] == [(0, 1), (1, 20), None]
+
+
+def test_the_log_start_moves_forwards_only(topics: TopicStore) -> None:
+    for _ in range(3):
+        topics.append_batch(T0, batch(1, 2), 0)
+    topics.set_log_start(T0, 3)
+    assert (topics.log_offsets(T0), offsets_of(topics.read_batches(T0, 3, 1))) == ((3, 6), [2, 3])
+    topics.set_log_start(T0, 1)
+    assert (topics.log_offsets(T0), topics.offset_for_timestamp(T0, 0)) == ((3, 6), (3, 2))
+    topics.set_log_start(T0, 99)
+
+    assert (topics.log_offsets(T0), topics.read_batches(T0, 6, 10), topics.offset_for_timestamp(T0, 0)) == ((6, 6), b"", None)
+    assert topics.append_batch(T0, batch(3), 0) == 6
