@@ -37,6 +37,8 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("context list", "context_list", "List the contexts of the config file.", OUTPUT),
     CommandSpec("context use", "context_use", "Make a context the current one.", OUTPUT),
     CommandSpec("context show", "context_show", "Show what a context amounts to.", OUTPUT),
+    CommandSpec("serve", "serve", "Run a coordinator that Kafka clients talk to; no broker needed.", ()),
+    CommandSpec("serve", "serve", "Run a group coordinator for Kafka clients, without a broker.", ()),
     CommandSpec("demo", "demo", "Try kgctl on a coordinator of its own: no broker needed.", ()),
 )
 
@@ -44,6 +46,5 @@ FAMILIES = {
     "list": "List what a cluster has.",
     "describe": "Show one thing in full.",
     "context": "Named clusters: list them, choose one.",
-    "simulate": "Rehearse what will happen to a group.",
 }
 """First words that have further words behind them, with their line in the help."""
