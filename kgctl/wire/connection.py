@@ -72,6 +72,12 @@ class Connection:
         """Several requests, some sent ahead; the answers in the order of the requests. Raises as `call`."""
         return list(self.stream(requests, deadline))
 
+    def call_raw(self, request: Request, deadline: Deadline) -> bytes:
+        """The response as it came, its header included. Raises as `call`."""
+        with self._closing_on_error():
+            self._send(request, deadline)
+            return self._next_frame(request.api, deadline)
+
     def stream(self, requests: Sequence[Request], deadline: Deadline) -> Iterator[Any]:
         """As `call_all`, each answer as soon as it is there. The caller takes all of them."""
         with self._closing_on_error():

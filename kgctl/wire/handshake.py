@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import AuthError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
+from kgctl.serde.errors import MalformedMessage
+from kgctl.serde.messages import decode_response
 from kgctl.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, BrokerVersions
 from kgctl.wire.connection import Connection, Request, open_socket
 from kgctl.wire.deadline import Deadline
@@ -61,14 +63,28 @@ def _start_tls(connection: Connection, context: ssl.SSLContext, deadline: Deadli
 
 
 def _negotiate(connection: Connection, deadline: Deadline) -> BrokerVersions:
-    """KIP-35: brokers that do not know the version asked for answer with version 0 and error 35, and are asked again."""
-    answer = connection.call(API_VERSIONS, _SOFTWARE, deadline, version=API_VERSIONS.highest)
-    if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+    """KIP-35: a broker that does not know the version asked for answers in version 0, whatever was asked, with error 35.
+
+    Since KIP-511 that answer has the list all the same; older brokers are asked again.
+    """
+    request = Request(API_VERSIONS, API_VERSIONS.highest, _SOFTWARE)
+    payload = connection.call_raw(request, deadline)
+    is_too_new = payload[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
+    answer = _decode_versions(connection, payload, 0 if is_too_new else request.version)
+    if is_too_new and not answer.api_keys:
         answer = connection.call(API_VERSIONS, {}, deadline, version=0)
-    if answer.error_code:
+    elif answer.error_code and not is_too_new:
         raise UnreachableError(f"{connection.address} refused to tell its versions: {ErrorCode(answer.error_code).name}")
     ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
     return BrokerVersions(ranges, str(connection.address))
+
+
+def _decode_versions(connection: Connection, payload: bytes, version: int) -> Any:
+    try:
+        _, body = decode_response(API_VERSIONS.key, version, payload)
+    except MalformedMessage as error:
+        raise UnreachableError(f"{connection.address} does not answer as a Kafka broker: {error}") from None
+    return body
 
 
 def _log_in(connection: Connection, settings: WireSettings, deadline: Deadline) -> None:

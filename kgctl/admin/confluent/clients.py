@@ -40,8 +40,8 @@ def produce(bootstrap: str, topic: str, records: int, partition_count: int, *, t
 class ConsumerTeam:
     """The members of one group in this process. Leaving the ``with`` block makes them leave the group.
 
-    They are polled by whoever calls `consume`; in between librdkafka sends their heartbeats, so the group stays as it is. They take
-    part in a rebalance only while `consume` runs.
+    They are polled by whoever calls `consume`; in between librdkafka sends their heartbeats, so the group stays as it is. They
+    take part in a rebalance only while `consume` runs.
     """
 
     def __init__(

@@ -1,0 +1,154 @@
+"""The brokers of a cluster: bootstrap, one connection each, all asked at the same time."""
+
+from __future__ import annotations
+
+import socket
+import threading
+
+import pytest
+
+from kgctl.errors import AuthError, TimedOutError, UnreachableError
+from kgctl.model.groups import Node
+from kgctl.wire.apis import API_VERSIONS, LIST_GROUPS, METADATA, SASL_HANDSHAKE
+from kgctl.wire.cluster import Cluster, ClusterLayout, TopicLayout
+from kgctl.wire.connection import Connection
+from kgctl.wire.deadline import Deadline
+from kgctl.wire.settings import Address, SaslSettings, WireSettings
+from tests.support.fake_broker import SILENCE, FakeBroker, metadata
+
+
+def cluster_of(*ports: int) -> Cluster:
+    return Cluster(WireSettings(tuple(Address("127.0.0.1", port) for port in ports)))
+
+
+def dead_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port: int = listener.getsockname()[1]
+        return port
+
+
+def soon() -> Deadline:
+    return Deadline(5_000)
+
+
+def test_the_first_bootstrap_server_that_answers_is_used() -> None:
+    with FakeBroker() as broker:
+        cluster = cluster_of(dead_port(), broker.port)
+
+        assert cluster.any_broker(soon()).address.port == broker.port
+        cluster.close()
+
+
+def test_a_silent_bootstrap_server_leaves_time_for_the_next() -> None:
+    with FakeBroker({API_VERSIONS: lambda _: SILENCE}) as silent, FakeBroker() as broker:
+        cluster = cluster_of(silent.port, broker.port)
+
+        assert cluster.any_broker(Deadline(1_000)).address.port == broker.port
+        cluster.close()
+
+
+def test_no_bootstrap_server_at_all_names_each_with_its_reason() -> None:
+    first, second = dead_port(), dead_port()
+
+    with pytest.raises(UnreachableError, match=rf"no bootstrap server answers: .*:{first}: .*:{second}: ") as caught:
+        cluster_of(first, second).any_broker(soon())
+    assert not isinstance(caught.value, TimedOutError)
+
+
+def test_silence_of_all_bootstrap_servers_is_a_time_out() -> None:
+    with (
+        FakeBroker({API_VERSIONS: lambda _: SILENCE}) as one,
+        FakeBroker({API_VERSIONS: lambda _: SILENCE}) as other,
+        pytest.raises(TimedOutError, match="no bootstrap server answers"),
+    ):
+        cluster_of(one.port, other.port).any_broker(Deadline(200))
+
+
+def test_a_refused_login_ends_the_search() -> None:
+    with FakeBroker({SASL_HANDSHAKE: lambda _: {"error_code": 34}}) as strict, FakeBroker() as other:
+        addresses = (Address("127.0.0.1", strict.port), Address("127.0.0.1", other.port))
+        cluster = Cluster(WireSettings(addresses, sasl=SaslSettings("PLAIN", "u", "p")))
+
+        with pytest.raises(AuthError):
+            cluster.any_broker(soon())
+        assert other.requests == []
+
+
+def test_a_connection_is_made_once_and_again_after_it_was_lost() -> None:
+    with FakeBroker() as broker:
+        cluster = cluster_of(broker.port)
+        first = cluster.any_broker(soon())
+
+        assert cluster.any_broker(soon()) is first
+        assert cluster.broker(Node(1, "127.0.0.1", broker.port), soon()) is first
+        first.close()
+        assert cluster.any_broker(soon()) is not first
+        cluster.close()
+
+
+def test_layout_tells_brokers_partitions_and_leaders() -> None:
+    with FakeBroker() as broker:
+        broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1, 1: -1}, "gone": {}})
+        cluster = cluster_of(broker.port)
+        layout = cluster.layout(["t", "gone"], soon())
+        cluster.close()
+
+        node = Node(1, "127.0.0.1", broker.port)
+        assert layout == ClusterLayout({1: node}, {"t": TopicLayout(0, {0: 1, 1: -1}), "gone": TopicLayout(3, {})})
+        (asked,) = broker.asked(METADATA)
+        assert ([topic.name for topic in asked.topics], asked.allow_auto_topic_creation) == (["t", "gone"], False)
+
+
+@pytest.mark.parametrize(("topics", "expected"), [(None, None), ([], ())])
+def test_layout_asks_for_all_topics_or_for_none(topics: list[str] | None, expected: tuple[str, ...] | None) -> None:
+    with FakeBroker() as broker:
+        cluster = cluster_of(broker.port)
+        cluster.layout(topics, soon())
+        cluster.close()
+
+        assert broker.asked(METADATA)[0].topics == expected
+
+
+def test_brokers_are_asked_at_the_same_time() -> None:
+    """Each answers only when the other has been asked as well."""
+    both_asked = threading.Barrier(2, timeout=5)
+
+    def handler(_: object) -> dict[str, object]:
+        both_asked.wait()
+        return {}
+
+    with FakeBroker({LIST_GROUPS: handler}) as one, FakeBroker({LIST_GROUPS: handler}, node_id=2) as two:
+        cluster = cluster_of(one.port)
+        nodes = [Node(1, "127.0.0.1", one.port), Node(2, "127.0.0.1", two.port)]
+        answers = cluster.on_each(
+            dict.fromkeys(nodes, "x"), lambda c, item: (c.node, item, c.call(LIST_GROUPS, {}, soon())), soon()
+        )
+        cluster.close()
+
+    assert [(node, answer[:2]) for node, answer in answers.items() if isinstance(answer, tuple)] == [
+        (nodes[0], (nodes[0], "x")),
+        (nodes[1], (nodes[1], "x")),
+    ]
+
+
+def test_a_broker_that_fails_harms_no_other() -> None:
+    with FakeBroker({LIST_GROUPS: lambda _: {}}) as broker:
+        cluster = cluster_of(broker.port)
+        good, bad = Node(1, "127.0.0.1", broker.port), Node(2, "127.0.0.1", dead_port())
+        answers = cluster.on_each({bad: 0, good: 0}, lambda c, _: c.call(LIST_GROUPS, {}, soon()).error_code, soon())
+        cluster.close()
+
+    assert isinstance(answers[bad], UnreachableError)
+    assert answers[good] == 0
+
+
+def test_a_bug_in_a_thread_is_not_lost() -> None:
+    def fails(connection: Connection, _: object) -> None:
+        raise ZeroDivisionError(connection.address)
+
+    with FakeBroker() as one, FakeBroker(node_id=2) as two:
+        cluster = cluster_of(one.port)
+        nodes = [Node(1, "127.0.0.1", one.port), Node(2, "127.0.0.1", two.port)]
+        with pytest.raises(ZeroDivisionError):
+            cluster.on_each(dict.fromkeys(nodes), fails, soon())
+        cluster.close()

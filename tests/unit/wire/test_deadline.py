@@ -1,0 +1,40 @@
+"""The moment by which a call must be over."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.errors import TimedOutError
+from kgctl.wire.deadline import Deadline
+
+
+def test_time_is_left_until_the_end() -> None:
+    deadline = Deadline(60_000)
+
+    assert 59 < deadline.seconds_left() <= 60
+    assert not deadline.is_over
+
+
+def test_after_the_end_there_is_none_left() -> None:
+    deadline = Deadline(0)
+
+    assert deadline.is_over
+    assert deadline.wait(0.01) is False
+    with pytest.raises(TimedOutError, match=r"^the broker did not answer within 0 s$"):
+        deadline.seconds_left("the broker")
+
+
+def test_the_message_has_the_time_as_it_was_given() -> None:
+    assert str(Deadline(2_500).timed_out("x")) == "x did not answer within 2.5 s"
+
+
+def test_a_part_leaves_time_for_the_rest() -> None:
+    assert 29 < Deadline(60_000).part(0.5).seconds_left() <= 30
+    assert Deadline(0).part(0.5).timeout_ms == 1
+
+
+def test_a_wait_never_goes_past_the_end() -> None:
+    deadline = Deadline(30)
+
+    assert deadline.wait(60) is True
+    assert deadline.is_over

@@ -1,0 +1,177 @@
+"""Finding coordinators and leaders, and asking again when the cluster is not ready."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kgctl.errors import UnreachableError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import Node
+from kgctl.model.partitions import TopicPartition
+from kgctl.serde.messages import DecodedRequest
+from kgctl.wire.apis import FIND_COORDINATOR, LIST_GROUPS, METADATA
+from kgctl.wire.cluster import Cluster
+from kgctl.wire.connection import Connection
+from kgctl.wire.deadline import Deadline
+from kgctl.wire.routing import Failure, ask_coordinators, ask_leaders, find_coordinators, find_leaders
+from kgctl.wire.settings import Address, WireSettings
+from tests.support.fake_broker import FakeBroker, coordinator_of, metadata
+
+
+@pytest.fixture
+def broker() -> Iterator[FakeBroker]:
+    with FakeBroker() as fake:
+        fake.handlers[FIND_COORDINATOR] = coordinator_of(fake)
+        yield fake
+
+
+@pytest.fixture
+def cluster(broker: FakeBroker) -> Iterator[Cluster]:
+    made = Cluster(WireSettings((Address("127.0.0.1", broker.port),)))
+    yield made
+    made.close()
+
+
+def soon() -> Deadline:
+    return Deadline(5_000)
+
+
+def echo(_: Connection, groups: list[str]) -> dict[str, str]:
+    return {group: group.upper() for group in groups}
+
+
+def test_many_groups_are_looked_up_in_one_request(broker: FakeBroker, cluster: Cluster) -> None:
+    route = find_coordinators(cluster, ["a", "b"], soon())
+
+    assert route == ({Node(1, "127.0.0.1", broker.port): ["a", "b"]}, {})
+    assert [list(body.coordinator_keys) for body in broker.asked(FIND_COORDINATOR)] == [["a", "b"]]
+
+
+def test_brokers_before_version_4_are_asked_for_one_group_a_request(broker: FakeBroker, cluster: Cluster) -> None:
+    broker.versions[FIND_COORDINATOR] = (0, 3)
+    broker.handlers[FIND_COORDINATOR] = coordinator_of(broker, b=30)
+    route = find_coordinators(cluster, ["a", "b"], soon())
+
+    assert route.by_node == {Node(1, "127.0.0.1", broker.port): ["a"]}
+    assert {group: failure.code for group, failure in route.failures.items()} == {"b": ErrorCode.GROUP_AUTHORIZATION_FAILED}
+    assert [body.key for body in broker.asked(FIND_COORDINATOR)] == ["a", "b"]
+
+
+def test_a_coordinator_is_remembered_for_the_next_call(broker: FakeBroker, cluster: Cluster) -> None:
+    assert ask_coordinators(cluster, ["a"], echo, soon()) == {"a": "A"}
+    assert ask_coordinators(cluster, ["a", "b"], echo, soon()) == {"a": "A", "b": "B"}
+
+    assert [list(body.coordinator_keys) for body in broker.asked(FIND_COORDINATOR)] == [["a"], ["b"]]
+
+
+def test_an_error_of_one_group_is_its_own(broker: FakeBroker, cluster: Cluster) -> None:
+    broker.handlers[FIND_COORDINATOR] = coordinator_of(broker, b=30)
+    answers = ask_coordinators(cluster, ["b", "a"], echo, soon())
+
+    assert list(answers) == ["b", "a"]
+    assert answers["a"] == "A"
+    assert answers["b"] == Failure(ErrorCode.GROUP_AUTHORIZATION_FAILED, "")
+
+
+@pytest.mark.parametrize("code", [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS])
+def test_a_coordinator_that_moved_or_loads_is_looked_up_and_asked_again(
+    broker: FakeBroker, cluster: Cluster, code: ErrorCode
+) -> None:
+    answers: list[Any] = [Failure(code), "done"]
+
+    result = ask_coordinators(cluster, ["a"], lambda _, groups: dict.fromkeys(groups, answers.pop(0)), soon())
+
+    assert result == {"a": "done"}
+    assert len(broker.asked(FIND_COORDINATOR)) == 2
+
+
+def test_a_coordinator_that_is_not_there_yet_is_looked_up_again(broker: FakeBroker, cluster: Cluster) -> None:
+    """The first group of a new cluster: its coordinator's topic is only just being made."""
+    tries = iter([coordinator_of(broker, a=15), coordinator_of(broker, a=15), coordinator_of(broker)])
+
+    def next_try(request: DecodedRequest) -> Any:
+        return next(tries)(request)
+
+    broker.handlers[FIND_COORDINATOR] = next_try
+
+    assert ask_coordinators(cluster, ["a"], echo, soon()) == {"a": "A"}
+
+
+def test_a_passing_error_that_does_not_pass_is_the_answer(cluster: Cluster) -> None:
+    failure = Failure(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+    assert ask_coordinators(cluster, ["a"], lambda _, groups: dict.fromkeys(groups, failure), Deadline(200)) == {"a": failure}
+
+
+def test_a_group_that_the_answer_leaves_out_has_an_error(cluster: Cluster) -> None:
+    answers = ask_coordinators(cluster, ["a"], lambda *_: {}, soon())
+
+    assert answers == {"a": Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")}
+
+
+def test_a_coordinator_that_is_down_costs_only_its_groups(broker: FakeBroker, cluster: Cluster) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+    def two_coordinators(request: DecodedRequest) -> dict[str, Any]:
+        ports = {"down": port, "up": broker.port}
+        keys = request.body.coordinator_keys
+        return {"coordinators": [{"key": key, "node_id": ports[key], "host": "127.0.0.1", "port": ports[key]} for key in keys]}
+
+    broker.handlers[FIND_COORDINATOR] = two_coordinators
+    answers = ask_coordinators(cluster, ["down", "up"], echo, soon())
+
+    assert answers["up"] == "UP"
+    assert isinstance(answers["down"], Failure)
+    assert answers["down"].code is ErrorCode.NETWORK_EXCEPTION
+
+
+def test_the_only_coordinator_being_down_is_raised(broker: FakeBroker, cluster: Cluster) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        gone = Node(2, "127.0.0.1", listener.getsockname()[1])
+    cluster.coordinators["a"] = gone
+
+    with pytest.raises(UnreachableError, match="cannot connect"):
+        ask_coordinators(cluster, ["a"], echo, soon())
+
+
+def test_leaders_are_found_by_metadata(broker: FakeBroker, cluster: Cluster) -> None:
+    broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1, 1: -1}, "gone": {}})
+    partitions = [TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("t", 9), TopicPartition("gone", 0)]
+    route = find_leaders(cluster, partitions, soon())
+
+    assert route.by_node == {Node(1, "127.0.0.1", broker.port): [partitions[0]]}
+    assert route.failures == {
+        partitions[1]: Failure(ErrorCode.LEADER_NOT_AVAILABLE),
+        partitions[2]: Failure(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "topic 't' has no partition 9 (it has 2)"),
+        partitions[3]: Failure(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "topic 'gone' does not exist, or this user may not see it"),
+    }
+
+
+def test_a_partition_without_a_leader_does_not_hold_up_the_rest(broker: FakeBroker, cluster: Cluster) -> None:
+    broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1, 1: -1}})
+    deadline = Deadline(2_000)
+    answers = ask_leaders(
+        cluster, [TopicPartition("t", 0), TopicPartition("t", 1)], lambda _, wanted: dict.fromkeys(wanted, 1), deadline
+    )
+
+    assert answers == {TopicPartition("t", 0): 1, TopicPartition("t", 1): Failure(ErrorCode.LEADER_NOT_AVAILABLE)}
+    assert deadline.seconds_left() > 1
+
+
+def test_a_leader_that_moved_is_looked_up_again(broker: FakeBroker, cluster: Cluster) -> None:
+    broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1}})
+    answers: list[Any] = [Failure(ErrorCode.NOT_LEADER_OR_FOLLOWER), 7]
+    found = ask_leaders(cluster, [TopicPartition("t", 0)], lambda _, wanted: dict.fromkeys(wanted, answers.pop(0)), soon())
+
+    assert found == {TopicPartition("t", 0): 7}
+
+
+def test_nothing_asked_is_nothing_sent(broker: FakeBroker, cluster: Cluster) -> None:
+    assert ask_coordinators(cluster, [], echo, soon()) == {}
+    assert ask_leaders(cluster, [], lambda *_: {}, soon()) == {}
+    assert broker.asked(LIST_GROUPS) == broker.requests == []
