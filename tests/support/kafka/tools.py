@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Sequence
 
@@ -13,6 +14,8 @@ GROUPS = "org.apache.kafka.tools.GroupsCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
 TOOL_TIMEOUT_S = 120
+
+_COLUMN = re.compile(r"COORDINATOR \(ID\)|\S+")
 
 
 def run_kafka_tool(main_class: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
@@ -27,16 +30,18 @@ def run_kcg(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
 
 
 def kcg_rows(output: str) -> list[dict[str, str]]:
-    """The rows of a table that the tool printed, by the names of its header; ``-`` stays ``-``.
+    """The rows of the tables that the tool printed, by the names of their headers; an empty cell is ``""``, ``-`` stays ``-``.
 
-    Only for tables without an empty cell and without a space in a cell (all but ``--state``'s coordinator column).
+    A cell starts below its header: true as long as no cell is wider than its column (the tool widens those of names).
     """
     rows: list[dict[str, str]] = []
-    header: list[str] = []
+    header: list[re.Match[str]] = []
     for line in output.splitlines():
-        cells = line.split()
-        if cells[:1] in (["GROUP"], ["TOPIC"]):
-            header = cells
-        elif header and len(cells) == len(header):
-            rows.append(dict(zip(header, cells, strict=True)))
+        if line.startswith(("GROUP ", "TOPIC ")):
+            header = list(_COLUMN.finditer(line))
+        elif header and line.strip():
+            ends = [*(column.start() for column in header[1:]), None]
+            rows.append({column[0]: line[column.start() : end].strip() for column, end in zip(header, ends, strict=True)})
+        else:
+            header = []
     return rows

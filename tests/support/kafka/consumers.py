@@ -1,0 +1,51 @@
+"""Real consumers as members of a group: confluent-kafka's, polled until the group has settled."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from confluent_kafka import Consumer
+
+SETTLE_TIMEOUT_S = 30
+
+
+def consumer(bootstrap: str, group: str, client_id: str, **properties: str | int | bool) -> Consumer:
+    """A consumer that commits only when told to; ``properties`` are librdkafka's, with ``_`` for each dot."""
+    named = {name.replace("_", "."): value for name, value in properties.items()}
+    return Consumer({
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "client.id": client_id,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "reconnect.backoff.ms": 1,
+        **named,
+    })  # fmt: skip
+
+
+def poll_until(members: Sequence[Consumer], settled: Callable[[], bool]) -> None:
+    """Polls every member in turn until ``settled()``."""
+    deadline = time.monotonic() + SETTLE_TIMEOUT_S
+    while not settled():
+        assert time.monotonic() < deadline, f"not settled after {SETTLE_TIMEOUT_S} s: {[len(m.assignment()) for m in members]}"
+        for member in members:
+            member.poll(0.05)
+
+
+@contextlib.contextmanager
+def joined(
+    bootstrap: str, group: str, topic: str, shares: Mapping[str, int], **properties: str | int | bool
+) -> Iterator[dict[str, Consumer]]:
+    """Members by client id, each once it has the number of partitions in ``shares``; they leave at the end of the block."""
+    members = {client_id: consumer(bootstrap, group, client_id, **properties) for client_id in shares}
+    try:
+        for member in members.values():
+            member.subscribe([topic])
+        wanted = list(shares.values())
+        poll_until(list(members.values()), lambda: [len(member.assignment()) for member in members.values()] == wanted)
+        yield members
+    finally:
+        for member in members.values():
+            member.close()
