@@ -3,8 +3,9 @@
 The driver owns the clock, the log and the connections. Its duties:
 
 * perform the effects of each call in order: a `Reply` only when every `AppendRecord` before it in the list is durable;
-* call `GroupCoordinator.expire` when the time of `GroupCoordinator.next_deadline_ms` has come (calling late is safe: timers
-  fire at their own time, in order; `GroupCoordinator.handle` fires those that are due by itself, before the request);
+* after each call look at `GroupCoordinator.next_deadline_ms`, which may be now, and call `GroupCoordinator.expire` when it has
+  come (calling late is safe: timers fire at their own time, in order; `GroupCoordinator.handle` fires those that are due by
+  itself, before the request);
 * at start, feed every record of the log to `GroupCoordinator.replay`, then call `GroupCoordinator.loaded`.
 
 Routing only; the rules are in the modules that the tables name. Kafka: GroupCoordinatorService and GroupCoordinatorShard.
@@ -148,7 +149,6 @@ class GroupCoordinator:
             raise
         except Exception as error:
             raise violation(shard, str(group_id), f"{type(request).__name__} failed with {error!r}") from error
-        self._fire(now_ms)
         return shard.take_effects()
 
     def next_deadline_ms(self) -> int | None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kgctl.coordinator.classic.group import ClassicGroup
-from kgctl.coordinator.classic.states import PREPARING_REBALANCE, STATE
+from kgctl.coordinator.classic.states import DEAD, PREPARING_REBALANCE, STATE
 from kgctl.coordinator.consumer import hooks
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.shard import Shard
@@ -40,6 +40,8 @@ def violation(shard: Shard, group_id: str, what: str) -> InvariantViolation:
 
 def check_classic(shard: Shard, group: ClassicGroup) -> None:
     """Check a classic group: its counts, the facts of its state, its timers."""
+    if group.state is DEAD:
+        return
     for what in (*_broken_counts(group), *_broken_facts(group), *_broken_timers(shard, group)):
         raise violation(shard, group.group_id, what)
 
