@@ -126,7 +126,13 @@ def _committed(step: Step, image: MetadataImage) -> tuple[OffsetCommitPartition,
         topic, number = partition(name)
         known = image.topics.get(topic)
         result.append(
-            OffsetCommitPartition(topic=topic, partition=number, offset=offset, metadata=text(metadata.get(name, "")), topic_id=known.topic_id if known else ZERO_UUID
+            OffsetCommitPartition(
+                topic=topic,
+                partition=number,
+                offset=offset,
+                metadata=text(metadata.get(name, "")),
+                topic_id=known.topic_id if known else ZERO_UUID,
+            )
         )
     return tuple(result)
 

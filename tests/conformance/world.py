@@ -35,7 +35,10 @@ T = TypeVar("T")
 
 
 class World:
-    """What was seen, in virtual time: replies by step, records by (time, step or None), and each change of a group or its offsets."""
+    """What was seen, in virtual time: replies by step, records by time and step, and each change of a group or its offsets.
+
+    Records without a step were appended by a timer or by background work.
+    """
 
     def __init__(self, case: Case, *, checked: bool = True) -> None:
         self.case = case
