@@ -1,0 +1,59 @@
+"""A group member on confluent-kafka."""
+
+from __future__ import annotations
+
+from confluent_kafka import Consumer, Producer
+
+from tests.interop.members.wire_talk import Commands, Owned, emit, settings
+
+
+def produce(bootstrap: str, topic: str, count: int, partitions: int) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for number in range(count):
+        producer.produce(topic, str(number).encode(), partition=number % partitions)
+    emit("produced", left=producer.flush(10))
+
+
+def main() -> None:
+    given = settings()
+    config: dict[str, str | int | bool | float | None] = {
+        "bootstrap.servers": given.bootstrap,
+        "group.id": given.group,
+        "client.id": given.client_id,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "partition.assignment.strategy": given.assignor,
+        "session.timeout.ms": given.session_timeout_ms,
+        "heartbeat.interval.ms": 300,
+        "topic.metadata.refresh.interval.ms": 1_000,
+    }
+    if given.instance_id:
+        config["group.instance.id"] = given.instance_id
+    consumer = Consumer(config)
+    consumer.subscribe([given.topic])
+    commands, owned = Commands(), Owned()
+    while True:
+        message = consumer.poll(0.05)
+        owned.tell((entry.topic, entry.partition) for entry in consumer.assignment())
+        if message is not None:
+            error = message.error()
+            if error is not None:
+                emit("error", text=str(error))
+            else:
+                emit("record", partition=message.partition(), offset=message.offset())
+        match commands.next():
+            case {"do": "produce", "count": count, "partitions": partitions}:
+                produce(given.bootstrap, given.topic, count, partitions)
+            case {"do": "commit"}:
+                consumer.commit(asynchronous=False)
+                emit("committed")
+            case {"do": "leave"}:
+                break
+            case _:
+                continue
+    consumer.close()
+    emit("left")
+
+
+if __name__ == "__main__":
+    main()

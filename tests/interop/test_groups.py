@@ -1,0 +1,127 @@
+"""The life of a group, told once and lived by each of four client libraries that nobody here wrote."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from tests.support.members import CLIENTS, Client, Member, Members, wait_until
+from tests.support.raw_client import RawClient
+from tests.support.serve import ServeFactory
+
+pytestmark = pytest.mark.interop
+
+TOPIC, PARTITIONS = "orders", 4
+ALL = {(TOPIC, partition) for partition in range(PARTITIONS)}
+DESCRIBE_GROUPS, OFFSET_FETCH = 15, 9
+
+
+@pytest.fixture
+def members(request: pytest.FixtureRequest, kgctl_serve: ServeFactory) -> Iterator[Members]:
+    """A factory of members of the client that the test is parametrized with; ``bootstrap`` of a server of the test's own."""
+    client: Client = request.param
+    server = kgctl_serve(topics={TOPIC: PARTITIONS})
+    with ExitStack() as stack:
+        yield Members(stack, client, server.bootstrap, "group", TOPIC)
+
+
+every_client = pytest.mark.parametrize("members", CLIENTS.values(), ids=CLIENTS, indirect=True)
+with_static_members = pytest.mark.parametrize(
+    "members", [client for client in CLIENTS.values() if client.has_static_members], ids=lambda client: client.name, indirect=True
+)
+with_cooperative_sticky = pytest.mark.parametrize(
+    "members",
+    [client for client in CLIENTS.values() if "cooperative-sticky" in client.assignors],
+    ids=lambda client: client.name,
+    indirect=True,
+)
+
+
+def describe(bootstrap: str) -> Any:
+    with RawClient(bootstrap) as raw:
+        return raw.call(DESCRIBE_GROUPS, 5, {"groups": ["group"]}).groups[0]
+
+
+def committed(bootstrap: str) -> dict[int, int]:
+    with RawClient(bootstrap) as raw:
+        group = raw.call(OFFSET_FETCH, 8, {"groups": [{"group_id": "group", "topics": None}]}).groups[0]
+    return {partition.partition_index: partition.committed_offset for topic in group.topics for partition in topic.partitions}
+
+
+def share(first: Member, second: Member) -> bool:
+    """Whether the two have everything between them, half each."""
+    if first.owned is None or second.owned is None:
+        return False
+    return first.owned | second.owned == ALL and len(first.owned) == len(second.owned) == PARTITIONS // 2
+
+
+@every_client
+def test_members_join_share_consume_commit_and_leave(members: Members) -> None:
+    one = members.start("one")
+    wait_until(lambda: one.owned == ALL, "one has all partitions")
+    two = members.start("two")
+    wait_until(lambda: share(one, two), "one and two share the partitions")
+
+    one.tell("produce", count=40, partitions=PARTITIONS)
+    one.wait_for("produced")
+    expected = {(partition, offset) for partition in range(PARTITIONS) for offset in range(10)}
+    wait_until(lambda: {*one.records, *two.records} == expected, "all records have come")
+
+    assert len(one.records) + len(two.records) == 40
+    assert str(describe(members.bootstrap).group_state) == "Stable"
+
+    for member in (one, two):
+        member.tell("commit")
+        member.wait_for("committed")
+
+    assert committed(members.bootstrap) == dict.fromkeys(range(PARTITIONS), 10)
+
+    two.leave()
+    wait_until(lambda: one.owned == ALL, "one has all partitions again")
+    one.leave()
+    group = describe(members.bootstrap)
+
+    assert (group.group_state, group.members) == ("Empty", ())
+    assert committed(members.bootstrap) == dict.fromkeys(range(PARTITIONS), 10)
+
+
+@every_client
+def test_a_killed_member_expires_and_its_partitions_go_to_the_other(members: Members) -> None:
+    one = members.start("one", session_timeout_ms=1_500)
+    two = members.start("two", session_timeout_ms=1_500)
+    wait_until(lambda: share(one, two), "one and two share the partitions")
+    two.kill()
+    wait_until(lambda: one.owned == ALL, "one has all partitions")
+
+    assert len(describe(members.bootstrap).members) == 1
+
+
+@with_static_members
+def test_a_static_member_comes_back_without_a_rebalance(members: Members) -> None:
+    one = members.start("one", instance_id="instance-1", session_timeout_ms=20_000)
+    two = members.start("two", instance_id="instance-2", session_timeout_ms=20_000)
+    wait_until(lambda: share(one, two), "one and two share the partitions")
+    before, assigned = len(one.owned_history), two.owned
+    two.kill()
+    again = members.start("two", instance_id="instance-2", session_timeout_ms=20_000)
+    wait_until(lambda: again.owned == assigned, "two has its partitions back")
+    group = describe(members.bootstrap)
+
+    assert len(one.owned_history) == before
+    assert sorted(member.group_instance_id for member in group.members) == ["instance-1", "instance-2"]
+
+
+@with_cooperative_sticky
+def test_a_cooperative_member_keeps_what_stays_with_it(members: Members) -> None:
+    one = members.start("one", assignor="cooperative-sticky")
+    wait_until(lambda: one.owned == ALL, "one has all partitions")
+    two = members.start("two", assignor="cooperative-sticky")
+    wait_until(lambda: share(one, two), "one and two share the partitions")
+    from_all_on = one.owned_history[one.owned_history.index(ALL) :]
+
+    assert all(after <= before for before, after in itertools.pairwise(from_all_on))
+    assert all(len(owned) >= PARTITIONS // 2 for owned in from_all_on)

@@ -1,0 +1,190 @@
+"""Group members of four client libraries, each a process of its own that can be killed."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pytest
+
+from tests.support.maven import cache_folder, cache_lock, digest
+
+PROJECT = Path(__file__).parents[2]
+KAFKAJS = PROJECT / "tests" / "interop" / "kafkajs"
+DEADLINE_S = 30.0
+Partition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """A client library. ``command`` starts a member; it may skip the test where a part of the machine is missing."""
+
+    name: str
+    command: Callable[[], list[str]]
+    assignors: tuple[str, ...]
+    has_static_members: bool = True
+
+
+def python_member(module: str) -> Callable[[], list[str]]:
+    return lambda: [sys.executable, "-m", f"tests.interop.members.{module}"]
+
+
+def kafkajs_member() -> list[str]:
+    """Node with the package that the lock file names, installed once into the user's cache."""
+    missing = [tool for tool in ("node", "npm") if shutil.which(tool) is None]
+    if missing:
+        missing_part(f"kafkajs needs {' and '.join(missing)}, which this machine does not have")
+    return ["node", str(installed_kafkajs() / "member.js")]
+
+
+def missing_part(reason: str) -> None:
+    """Skip the test, saying why; where everything has to be there, fail it."""
+    if os.environ.get("CI", "").lower() == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@functools.cache
+def installed_kafkajs() -> Path:
+    sources = sorted(path for path in KAFKAJS.iterdir() if path.is_file())
+    folder = cache_folder() / f"kafkajs-{digest(*(path.read_bytes() for path in sources))}"
+    with cache_lock("kafkajs"):
+        if not (folder / "installed").exists():
+            folder.mkdir(exist_ok=True)
+            for path in sources:
+                shutil.copy(path, folder)
+            done = subprocess.run(
+                ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"],
+                cwd=folder,
+                check=False,
+                capture_output=True,
+                text=True,
+                timeout=300,
+            )
+            if done.returncode != 0:
+                missing_part(f"npm cannot install kafkajs: {done.stderr.strip().splitlines()[-1:]}")
+            (folder / "installed").touch()
+    return folder
+
+
+CLIENTS = {
+    client.name: client
+    for client in (
+        Client("confluent-kafka", python_member("confluent"), ("range", "roundrobin", "cooperative-sticky")),
+        Client("kafka-python", python_member("kafka_python"), ("range", "sticky", "cooperative-sticky")),
+        Client("aiokafka", python_member("aiokafka_member"), ("range", "sticky")),
+        Client("kafkajs", kafkajs_member, ("RoundRobinAssigner",), has_static_members=False),
+    )
+}
+
+
+class Member:
+    """One member process and what it has told so far."""
+
+    def __init__(self, client: Client, **settings: Any) -> None:
+        self.name = settings["client_id"]
+        self.events: list[dict[str, Any]] = []
+        self._changed = threading.Condition()
+        environment = {**os.environ, "PYTHONPATH": str(PROJECT)}
+        self.process = subprocess.Popen(
+            [*client.command(), json.dumps(settings)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+        )
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.kill()
+
+    @property
+    def owned(self) -> set[Partition] | None:
+        """The partitions that it has now; None before the first assignment."""
+        history = self.owned_history
+        return history[-1] if history else None
+
+    @property
+    def owned_history(self) -> list[set[Partition]]:
+        """Every set of partitions that it has had."""
+        return [{(topic, partition) for topic, partition in event["partitions"]} for event in self._of("owned")]
+
+    @property
+    def records(self) -> list[tuple[int, int]]:
+        """(partition, offset) of each record that it was given, in order."""
+        return [(event["partition"], event["offset"]) for event in self._of("record")]
+
+    def tell(self, do: str, **values: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"do": do, **values}) + "\n")
+        self.process.stdin.flush()
+
+    def wait_for(self, event: str) -> None:
+        wait_until(lambda: bool(self._of(event)), f"{self.name}: {event}", self._changed)
+
+    def leave(self) -> None:
+        """Leave the group as a client does, and end."""
+        self.tell("leave")
+        self.wait_for("left")
+        self.process.wait(timeout=DEADLINE_S)
+
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(timeout=DEADLINE_S)
+        self._reader.join(timeout=DEADLINE_S)
+        for stream in (self.process.stdin, self.process.stdout):
+            assert stream is not None
+            stream.close()
+
+    def _of(self, name: str) -> list[dict[str, Any]]:
+        return [event for event in list(self.events) if event["event"] == name]
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            with self._changed:
+                self.events.append(json.loads(line))
+                self._changed.notify_all()
+
+
+def wait_until(condition: Callable[[], bool], what: str, changed: threading.Condition | None = None) -> None:
+    """Poll until the condition holds; fails with ``what`` after the deadline."""
+    deadline = time.monotonic() + DEADLINE_S
+    waiter = changed or threading.Condition()
+    with waiter:
+        while not condition():
+            if time.monotonic() > deadline:
+                raise AssertionError(f"after {DEADLINE_S} s still not: {what}")
+            waiter.wait(0.05)
+
+
+class Members:
+    """Starts the members of one group and sees that they end with the test."""
+
+    def __init__(self, stack: ExitStack, client: Client, bootstrap: str, group: str, topic: str) -> None:
+        self.bootstrap = bootstrap
+        self._stack = stack
+        self._client = client
+        self._common = {"bootstrap": bootstrap, "group": group, "topic": topic}
+
+    def start(self, name: str, **settings: Any) -> Member:
+        given = {**self._common, "client_id": name, "assignor": self._client.assignors[0], **settings}
+        return self._stack.enter_context(Member(self._client, **given))
