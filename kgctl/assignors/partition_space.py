@@ -44,6 +44,7 @@ class PartitionSpace:
         self._phantom_list: list[tuple[int, int]] = []
         self._topic_of: list[int] | None = None
         self._column_keys: array[int] | None = None
+        self._twin: PartitionSpace = self
 
     @property
     def topic_of(self) -> list[int]:
@@ -102,7 +103,7 @@ class PartitionSpace:
     def numbers(self, owned: Mapping[str, Sequence[int]] | PartitionIds) -> Sequence[int]:
         """A member's partitions as numbers, those of other topics left out."""
         if isinstance(owned, PartitionIds):
-            if owned.space is self:
+            if self._is_twin(owned.space):
                 return owned.ids
             owned = owned.space.by_topic(owned.ids)
         found: list[int] = []
@@ -118,6 +119,15 @@ class PartitionSpace:
             else:
                 found.extend([self.number(topic, partition) for partition in partitions])
         return found
+
+    def _is_twin(self, other: PartitionSpace) -> bool:
+        """Whether the other space numbers the same partitions alike; the last one that did is remembered."""
+        if other is self._twin:
+            return True
+        if other._phantoms or other.names != self.names or other.counts != self.counts:
+            return False
+        self._twin = other
+        return True
 
     def by_topic(self, ids: Sequence[int]) -> dict[str, list[int]]:
         """Numbers as ``{topic: [partitions]}``, topics by name, partitions ascending."""

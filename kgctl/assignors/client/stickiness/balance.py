@@ -14,6 +14,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 
 from kgctl.assignors.client.stickiness.moves import PartitionMovements
 from kgctl.assignors.client.stickiness.state import GeneralState
+from kgctl.assignors.spec import AssignorError
 
 
 class Balancer:
@@ -22,7 +23,8 @@ class Balancer:
     def __init__(self, state: GeneralState, previous: Mapping[int, int]) -> None:
         self._state = state
         self._previous = previous
-        self._has_burdens = any(state.burdens)
+        # Whether a member can seem to hold all it could, by its size, and lack something: then balance has to be asked.
+        self._ask = any(state.burdens) or state.has_doubled_names
         self._movements: dict[int, PartitionMovements] = {}
         self._moved = True
         self._balanced = False
@@ -57,9 +59,7 @@ class Balancer:
 
     def _stop(self) -> bool:
         """Whether Kafka would end the pass for balance where this would go on."""
-        if not self._has_burdens:
-            return False
-        return self._is_balanced()
+        return self._ask and self._is_balanced()
 
     def _is_balanced(self) -> bool:
         if self._moved:
@@ -75,9 +75,10 @@ class Balancer:
         modified = False
         for number in numbers:
             size = sizes[owners[number]]
-            if previous and number in previous and size > sizes[previous[number]] + 1:
+            if previous and number in previous and self._goes_back(previous[number], size):
                 target = previous[number]
-                if (self._has_burdens or topic not in state.subscribed[target]) and self._is_balanced():
+                self._ask = self._ask or topic not in state.subscribed[target]
+                if self._stop():
                     return modified
             elif size > least + 1:
                 if self._stop():
@@ -89,6 +90,16 @@ class Balancer:
             least = sizes[queue.first()]
             modified = True
         return modified
+
+    def _goes_back(self, former: int, size: int) -> bool:
+        """Whether a partition may go back from an owner of this size.
+
+        Raises:
+            AssignorError: the former owner is out of play and the group unbalanced; Kafka does not look out for that.
+        """
+        if former in self._state.fixed and not self._is_balanced():
+            raise AssignorError("NullPointerException: a former owner of a partition takes no part in balancing")
+        return size > self._state.sizes[former] + 1
 
     def _move(self, topic: int, number: int, target: int, queue: LoadQueue) -> None:
         state = self._state

@@ -82,11 +82,12 @@ def _settle_conflicts(
             other_generation = max(members[other].generation, NO_GENERATION)
             if generation < other_generation:
                 continue
-            owned[other].pop(number, None)
             holder[number] = position
             if generation == other_generation:
                 multiple.add(number)
-            else:
+                owned[other].pop(number, None)
+            elif other != position:
+                owned[other].pop(number, None)
                 owned[position][number] = None
     marks = bytearray(space.total)
     lists: list[Sequence[int]] = [list(numbers) for numbers in owned]

@@ -87,10 +87,10 @@ class GeneralAssignment:
     def _met_by_merge(self, phantoms: Sequence[int]) -> set[int]:
         """The partitions that sort before all that do not exist: Kafka's merge of all and kept partitions stops at the first."""
         met: set[int] = set()
-        ends = {self._space.topic(number): len(self._space.names) for number in phantoms}
+        ends: dict[int, int] = {}
         for number in phantoms:
-            topic = self._space.topic(number)
-            ends[topic] = min(ends[topic], self._space.phantom_end(number))
+            topic, end = self._space.topic(number), self._space.phantom_end(number)
+            ends[topic] = min(end, ends.get(topic, end))
         for topic in self._state.topic_order:
             if topic in ends:
                 met.update(number for number in self._state.numbers(topic) if number < ends[topic])
@@ -147,5 +147,4 @@ class GeneralAssignment:
             for number in claim.ids:
                 if number not in previous or generation > previous[number][0]:
                     previous[number] = (generation, self._id_rank[position])
-        fixed = self._state.fixed
-        return {number: rank for number, (_, rank) in previous.items() if rank not in fixed}
+        return {number: rank for number, (_, rank) in previous.items()}

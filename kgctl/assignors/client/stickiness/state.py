@@ -58,6 +58,7 @@ class GeneralState:
             for topic in distinct if len(distinct) < len(listed) else listed:
                 self.subscribers[topic].append(rank)
         self._subscriptions_per_topic = counts
+        self.has_doubled_names = any(len(listed) > len(distinct) for listed, distinct in known.values())
         self.topic_order = sorted(range(len(space.names)), key=lambda topic: (counts[topic], topic))
 
     def numbers(self, topic: int) -> range:
