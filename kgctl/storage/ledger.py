@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.partitioning import partition_for
 from kgctl.model.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue, TransactionMarker
-from kgctl.serde.coordinator_records import encode_record
+from kgctl.serde.coordinator_records import RecordDecodeError, encode_record
 from kgctl.storage.protocols import CommitEntry, StoredRecord
 
 
@@ -116,7 +116,11 @@ class Ledger:
         return Plan([], {}, [], dict(self._end_offsets), self._transactions.copy())
 
     def _resume(self, record: StoredRecord, member_id: str | None) -> None:
-        _track(self._transactions, [], record, member_id)
+        """A damaged record keeps its transaction open; that it is damaged is for the load to say."""
+        try:
+            _track(self._transactions, [], record, member_id)
+        except RecordDecodeError:
+            self._transactions.add(record.producer_id or 0, record.partition, None, None)
 
     def _plan_record(self, plan: Plan, effect: AppendRecord, record: CoordinatorRecord, now_ms: int) -> None:
         key, value = encode_record(record)

@@ -93,7 +93,10 @@ class RecordLog(Protocol):
         ...
 
     def write(self, records: Sequence[StoredRecord]) -> None:
-        """Append records that have their places already (a log that Apache Kafka wrote); offsets ascend in each partition."""
+        """Append records that have their places already (a log that Apache Kafka wrote); offsets ascend in each partition.
+
+        Raises `ValueError` where they do not, and its `RecordDecodeError` for a record that cannot be read; nothing is appended.
+        """
         ...
 
     def read(self, partition: int | None = None, start_offset: int = 0, max_records: int | None = None) -> Iterator[StoredRecord]:

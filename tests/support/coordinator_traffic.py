@@ -106,7 +106,7 @@ class Traffic:
         until = self.now_ms + ms
         while (deadline := self.coordinator.next_deadline_ms()) is not None and deadline <= until:
             self.now_ms = max(self.now_ms, deadline)
-            self._perform(self.coordinator.expire(self.now_ms))
+            self._perform([])
         self.now_ms = until
 
     def _ask(self, kind: type[Request], **fields: Any) -> object:
@@ -114,6 +114,9 @@ class Traffic:
         return self._perform(self.coordinator.handle(kind(request_id=self._requests, **fields), self.now_ms))
 
     def _perform(self, effects: list[Any]) -> object:
+        """The answer to the last request, if it is among the effects of now."""
+        while (deadline := self.coordinator.next_deadline_ms()) is not None and deadline <= self.now_ms:
+            effects = effects + self.coordinator.expire(self.now_ms)
         self.log.append([effect for effect in effects if isinstance(effect, AppendRecord)], self.now_ms)
         return next((e.result for e in effects if isinstance(e, Reply) and e.request_id == self._requests), None)
 

@@ -1,0 +1,50 @@
+"""Compaction in the background."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from kgctl.errors import StorageError
+from kgctl.storage.folder import DataFolder
+from kgctl.storage.maintenance import Maintenance
+from tests.support.storage import commit, contents
+
+
+def wait_until(deadline_s: float, condition: object) -> None:
+    """Until the condition holds; fails when it takes too long."""
+    assert callable(condition)
+    end = time.monotonic() + deadline_s
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_served_folder_is_compacted_while_commits_go_on(folder: DataFolder) -> None:
+    folder.start_maintenance(lambda: 0, interval_s=0.01)
+    folder.start_maintenance(lambda: 0, interval_s=0.01)
+    for number in range(120):
+        folder.record_log.append([commit("g", partition, number) for partition in range(100)], number)
+    wait_until(20, lambda: len(contents(folder)) < 6_000)
+    folder.record_log.append([commit("g", 0, 999)], 200)
+
+    assert contents(folder)[-1].timestamp_ms == 200
+
+
+def test_trouble_with_the_file_does_not_end_it() -> None:
+    calls: list[str] = []
+
+    def trouble() -> object:
+        calls.append("open")
+        raise StorageError("no room")
+
+    maintenance = Maintenance(trouble, lambda: None, lambda: 0, 0.001)  # type: ignore[arg-type]  # never returns
+    maintenance.start()
+    wait_until(10, lambda: len(calls) >= 3)
+    maintenance.stop()
+
+    assert not maintenance.is_alive()
+
+
+def test_stopping_what_never_ran_is_fine(tmp_path: Path) -> None:
+    Maintenance(lambda: contents, lambda: None, lambda: 0, 1).stop()  # type: ignore[arg-type,return-value]  # never called
