@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Hashable, Iterable
+from functools import lru_cache
 from typing import Any, Generic, TypeVar
 from uuid import UUID
 
@@ -32,8 +33,12 @@ def _signed(value: int) -> int:
     return value - 0x1_0000_0000 if value & 0x8000_0000 else value
 
 
+@lru_cache(maxsize=1 << 16)
 def string_hash(text: str) -> int:
-    """``String.hashCode``: over UTF-16 units, as a signed 32-bit number."""
+    """``String.hashCode``: over UTF-16 units, as a signed 32-bit number.
+
+    Remembered, because a rebalance orders the same member ids again and again.
+    """
     units: Iterable[int] = text.encode("ascii") if text.isascii() else array("H", text.encode("utf-16-le", "surrogatepass"))
     value = 0
     for unit in units:
@@ -98,7 +103,9 @@ def hash_map_order(
     table = grown_capacity(len(ordered) - newest_first) if capacity is None else capacity
     if newest_first:
         ordered.reverse()
-    ordered.sort(key=lambda key: bucket(hash_of(key), table))
+    mask = table - 1
+    # As in bucket(), whose call would cost as much as the rest.
+    ordered.sort(key=lambda key: ((value := hash_of(key) & _MASK32) ^ (value >> 16)) & mask)
     return ordered
 
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from kgctl.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
 from kgctl.coordinator.classic.states import COMPLETING_REBALANCE, EMPTY
-from kgctl.coordinator.classic.subscribed_topics import subscribed_topics
 from kgctl.model.java_order import hash_map_order
 from kgctl.model.records import GroupMetadataValue, MemberMetadata
+from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_topics
 
 
 def elect_leader_that_joined(group: ClassicGroup) -> bool:
@@ -48,14 +48,20 @@ def start_next_generation(group: ClassicGroup, now_ms: int) -> None:
 
 
 def compute_subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:
-    """From the members' metadata for the elected protocol; None where only the members know."""
+    """The union of what the members' metadata for the elected protocol says; None where only the members can know.
+
+    Kafka: ClassicGroup#computeSubscribedTopics.
+    """
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
-    if not group.members:
-        return frozenset()
-    if group.protocol_name is None:
-        return None
-    return subscribed_topics([member.metadata(group.protocol_name) for member in group.members.values()])
+    protocol = group.protocol_name or ""
+    topics: set[str] = set()
+    for metadata in {member.metadata(protocol) for member in group.members.values()}:
+        try:
+            topics.update(decode_topics(metadata))
+        except MalformedConsumerProtocol:
+            return None
+    return frozenset(topics)
 
 
 def record_value(group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> GroupMetadataValue:
