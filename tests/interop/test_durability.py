@@ -1,0 +1,123 @@
+"""What the server has acknowledged outlives it, however it ends."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from tests.support.members import wait_until
+from tests.support.raw_client import RawClient
+from tests.support.serve import ServeFactory, ServeProcess
+
+pytestmark = pytest.mark.interop
+
+TOPIC, GROUP = "orders", "g"
+OFFSET_COMMIT, HEARTBEAT, LIST_GROUPS = 8, 12, 16
+
+
+def produce(server: ServeProcess, count: int) -> None:
+    producer = Producer({"bootstrap.servers": server.bootstrap})
+    for number in range(count):
+        producer.produce(TOPIC, str(number).encode(), partition=number % 2)
+
+    assert producer.flush(10) == 0
+
+
+def consume_and_commit(server: ServeProcess, count: int) -> None:
+    consumer = Consumer(
+        {
+            "bootstrap.servers": server.bootstrap,
+            "group.id": GROUP,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": 6_000,
+        }
+    )
+    consumer.subscribe([TOPIC])
+    taken: list[Any] = []
+
+    def take() -> bool:
+        taken.extend(consumer.consume(count, 0.1))
+        return len(taken) == count
+
+    wait_until(take, f"{count} records")
+    consumer.commit(asynchronous=False)
+    consumer.close()
+
+
+def committed(server: ServeProcess) -> dict[tuple[str, int], int]:
+    admin = AdminClient({"bootstrap.servers": server.bootstrap})
+    (future,) = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(GROUP)]).values()
+    return {(entry.topic, entry.partition): entry.offset for entry in future.result().topic_partitions}
+
+
+@pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_commits_records_and_topics_survive_the_end_of_the_server(
+    end: signal.Signals, kgctl_serve: ServeFactory, tmp_path: Path
+) -> None:
+    server = kgctl_serve(topics={TOPIC: 2}, data=tmp_path / "data")
+    produce(server, 10)
+    consume_and_commit(server, 10)
+    server.process.send_signal(end)
+    server.process.communicate(timeout=15)
+
+    assert server.process.returncode == (-signal.SIGKILL if end is signal.SIGKILL else 0)
+
+    again = kgctl_serve(data=tmp_path / "data")
+    metadata = AdminClient({"bootstrap.servers": again.bootstrap}).list_topics(timeout=10)
+
+    assert committed(again) == {(TOPIC, 0): 5, (TOPIC, 1): 5}
+    assert len(metadata.topics[TOPIC].partitions) == 2
+
+    consumer = Consumer({"bootstrap.servers": again.bootstrap, "group.id": "other"})
+
+    assert consumer.get_watermark_offsets(TopicPartition(TOPIC, 1), timeout=10) == (0, 5)
+
+    consumer.close()
+
+
+def test_every_acknowledged_commit_is_there_after_a_kill(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    """Killed in the middle of a stream of commits: what was answered is there, in order, and nothing later is lost before it."""
+    server = kgctl_serve(topics={TOPIC: 2}, data=tmp_path / "data")
+    acknowledged = 0
+    with RawClient(server.bootstrap) as raw:
+        for offset in range(1, 400):
+            partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+            raw.send(OFFSET_COMMIT, 8, {"group_id": GROUP, "topics": [{"name": TOPIC, "partitions": [partition]}]})
+            if offset == 300:
+                server.kill()
+                break
+            raw.receive()
+            acknowledged = offset
+    again = kgctl_serve(data=tmp_path / "data")
+
+    assert committed(again)[TOPIC, 0] in (acknowledged, acknowledged + 1)
+
+
+def test_a_member_keeps_its_place_over_a_restart(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    """The generation is in the log, so that a heartbeat to the new server is answered as if nothing had been."""
+    from tests.support.classic_member import ClassicMember
+
+    server = kgctl_serve(topics={TOPIC: 2}, data=tmp_path / "data")
+    with RawClient(server.bootstrap) as raw:
+        member = ClassicMember(raw, GROUP, [TOPIC])
+        member.join()
+    server.kill()
+    again = kgctl_serve(data=tmp_path / "data")
+    with RawClient(again.bootstrap) as raw:
+        member.raw = raw
+
+        assert member.heartbeat() == 0
+        assert [group.group_id for group in raw.call(LIST_GROUPS, 4).groups] == [GROUP]
+
+
+def test_a_folder_in_use_is_refused(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    kgctl_serve(data=tmp_path / "data")
+
+    with pytest.raises(AssertionError, match="did not start"):
+        kgctl_serve(data=tmp_path / "data")
