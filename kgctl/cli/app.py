@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
 
 import typer
+from typer._completion_classes import completion_init
 
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
@@ -21,16 +22,27 @@ from kgctl.errors import KgctlError, UsageError
 
 def run_process(argv: Sequence[str]) -> int:
     """Run the command line in this process's own environment; a pipe that nobody reads any more is no error."""
+    if "_KGCTL_COMPLETE" in os.environ:
+        completion_init()
     try:
         code = run(argv, Environment())
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader has gone, as in `kgctl ... | head`. Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return ExitCode.OK
+        return _reader_has_gone()
+    except SystemExit as leaving:
+        # Typer leaves by itself after completion, and when a pipe breaks under its help.
+        if isinstance(leaving.__context__, BrokenPipeError):
+            return _reader_has_gone()
+        raise
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     return code
+
+
+def _reader_has_gone() -> int:
+    """As in ``kgctl ... | head``: no error. Python would complain again when it flushes stdout at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return ExitCode.OK
 
 
 def run(argv: Sequence[str], environment: Environment) -> int:
@@ -46,7 +58,7 @@ def run(argv: Sequence[str], environment: Environment) -> int:
     except KgctlError as error:
         return _finish(Report(errors=[error]), session, argv)
     except typer.TyperException as error:
-        return _finish(_from_typer(error, session), session, argv)
+        return _finish(_from_typer(error, session, argv), session, argv)
     except typer.Abort:
         return ExitCode.INTERRUPTED
     if isinstance(result, Report):
@@ -90,21 +102,21 @@ def requested_format(argv: Sequence[str]) -> OutputFormat:
         elif word.startswith("--output="):
             wanted = word.removeprefix("--output=")
         elif word.startswith("-o") and len(word) > 2:
-            wanted = word[2:].removeprefix("=")
+            wanted = word[2:]
     with suppress(ValueError):
         return OutputFormat(wanted)
     return OutputFormat.TABLE
 
 
-def _from_typer(error: typer.TyperException, session: Session) -> Report:
+def _from_typer(error: typer.TyperException, session: Session, argv: Sequence[str]) -> Report:
     """An error of the command line itself, with the way to the help."""
-    ctx = getattr(error, "ctx", None)
-    if ctx is None:
-        return Report(errors=[UsageError(" ".join(error.format_message().split()))])
-    session.command = ctx.command_path.partition(" ")[2]
-    if type(error).__name__ == "NoArgsIsHelpError":
-        session.notice(error.format_message())
-        return Report(fixed_exit_code=ExitCode.USAGE)
+    if ctx := getattr(error, "ctx", None):
+        session.command = ctx.command_path.partition(" ")[2]
+    path = f"kgctl {session.command}".rstrip()
     message = " ".join(error.format_message().split()).rstrip(".")
-    hint = f"{ctx.command_path} --help shows how it is used"
-    return Report(errors=[UsageError(f"{message} ({hint})")])
+    if type(error).__name__ == "NoArgsIsHelpError":
+        if not requested_format(argv).speaks_of_errors:
+            session.notice(error.format_message())
+            return Report(fixed_exit_code=ExitCode.USAGE)
+        message = "Missing command"
+    return Report(errors=[UsageError(f"{message} ({path} --help shows how it is used)")])

@@ -71,6 +71,6 @@ def _given_flags(ctx: Any, flags: Any) -> Any:
         flags = _given_flags(ctx.parent, flags)
     known = set(flags.__slots__)
     given = {name: value for name, value in ctx.params.items() if name in known}
-    if "properties" in given:
-        given["properties"] = tuple(given["properties"] or ())
+    if given.get("properties"):
+        given["properties"] = tuple(given["properties"])
     return flags.merged(given)

@@ -9,8 +9,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from kgctl.cli.options import ALL, flag_text, shared_parameters
+from kgctl.cli.output.formats import OutputFormat
 from kgctl.cli.registry import COMMANDS, FAMILIES, CommandSpec
-from kgctl.cli.session import session_of
+from kgctl.cli.session import Session, session_of
 from kgctl.errors import UsageError
 
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -25,8 +26,10 @@ def _take_shared(ctx: Any) -> None:
     """Move the shared options out of the context's parameters, into the session."""
     session = session_of(ctx)
     given = {name: ctx.params.pop(name) for name in ALL if name in ctx.params}
-    if "properties" in given:
-        given["properties"] = tuple(given["properties"] or ())
+    if given.get("properties"):
+        given["properties"] = tuple(given["properties"])
+    if given.get("output"):
+        given["output"] = OutputFormat(given["output"])
     session.flags = session.flags.merged(given)
     session.command = ctx.command_path.partition(" ")[2]
 
@@ -93,6 +96,8 @@ class LazyCommand(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the real command, which from here on takes this one's place."""
+        if parent is not None and isinstance(parent.obj, Session):
+            parent.obj.command = f"{parent.command_path} {info_name}".partition(" ")[2]
         return self.load().make_context(info_name, args, parent=parent, **extra)
 
 

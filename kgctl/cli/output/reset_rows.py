@@ -62,8 +62,8 @@ def dry_run_notices(plan: ResetPlan) -> Iterator[str]:
 
 def executed_notices(plan: ResetPlan) -> Iterator[str]:
     """What was done, in one line."""
-    counts: Counter[ResetResult] = Counter(row.result for row in plan.rows if row.result is not ResetResult.PLANNED)
-    if counts:
+    counts: Counter[ResetResult] = Counter(row.result for row in plan.rows)
+    if counts and not plan.is_out_of_range:
         yield f"Executed: {', '.join(f'{counts[result]} {result.value}' for result in ResetResult if counts[result])}."
     else:
         yield "Nothing was changed."

@@ -1,0 +1,20 @@
+"""The command line in process, against the example cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cli import Cli, example_cluster
+from tests.support.fake_admin import FakeGroupAdmin
+
+
+@pytest.fixture
+def cluster() -> FakeGroupAdmin:
+    return example_cluster()
+
+
+@pytest.fixture
+def cli(tmp_path: Path, cluster: FakeGroupAdmin) -> Cli:
+    return Cli(tmp_path, cluster)

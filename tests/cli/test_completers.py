@@ -1,0 +1,54 @@
+"""Completion of groups, topics and contexts, in process."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kgctl.cli.completers import COMPLETION_TIMEOUT_MS, complete_contexts, complete_groups, complete_topics
+from kgctl.cli.environment import Environment
+from kgctl.cli.session import Session
+from kgctl.errors import UnreachableError
+from tests.support.cli import Cli
+from tests.support.fake_admin import FakeGroupAdmin
+
+
+@pytest.fixture
+def ctx(cli: Cli) -> Any:
+    session = Session(Environment(variables=cli.variables, connect=cli._connect))
+    root = SimpleNamespace(params={"timeout": "5", "properties": None}, parent=None, obj=session)
+    return SimpleNamespace(params={"bootstrap_server": "a:1", "groups": []}, parent=root, obj=session)
+
+
+def test_names_that_begin_like_what_was_typed(ctx: Any) -> None:
+    assert complete_groups(ctx, [], "") == ["g1", "g2", "g3"]
+    assert complete_groups(ctx, [], "g2") == ["g2"]
+    assert complete_topics(ctx, [], "t") == ["t1", "t2"]
+
+
+def test_flags_given_so_far_are_used_with_a_short_limit(ctx: Any, cli: Cli) -> None:
+    complete_groups(ctx, [], "")
+    assert (cli.settings[0].bootstrap, cli.settings[0].timeout_ms) == ("a:1", COMPLETION_TIMEOUT_MS)
+
+
+def test_names_that_a_shell_could_evaluate_are_left_out(ctx: Any, cluster: FakeGroupAdmin) -> None:
+    for name in ("$(reboot)", "a b", "back\\slash", "quote'"):
+        cluster.group(name)
+    assert complete_groups(ctx, [], "") == ["g1", "g2", "g3"]
+
+
+def test_failures_complete_to_nothing(ctx: Any, cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.failure = RuntimeError("anything")
+    assert complete_groups(ctx, [], "") == []
+    cli.connect_failure = UnreachableError("down")
+    assert complete_topics(ctx, [], "") == []
+
+
+def test_contexts(ctx: Any, cli: Cli) -> None:
+    assert complete_contexts(ctx, [], "") == []
+    (cli.folder / "config.yaml").write_text("contexts: {desk: {}, lab: {}}")
+    assert complete_contexts(ctx, [], "d") == ["desk"]
+    (cli.folder / "config.yaml").write_text("{")
+    assert complete_contexts(ctx, [], "") == []

@@ -1,0 +1,251 @@
+"""What all commands have in common: the envelope, the formats, the exit codes, also for errors before a command runs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from kgctl.cli.exit_codes import EXIT_CODES, ExitCode, exit_code_of, exit_code_of_all
+from kgctl.cli.output.formats import MODULES, OutputFormat
+from kgctl.cli.registry import COMMANDS
+from kgctl.errors import (
+    AuthError,
+    BrokerError,
+    ExpectationError,
+    InvariantViolation,
+    KgctlError,
+    NotFoundError,
+    RefusedError,
+    StorageError,
+    TimedOutError,
+    UnreachableError,
+    UnsupportedError,
+    UsageError,
+)
+from tests.support.cli import Cli, Ran, example_cluster
+from tests.support.fake_admin import FakeGroupAdmin
+
+ENVELOPE = ["kgctl_result_version", "command", "status", "exit_code", "data", "errors"]
+ERROR = ["code", "message", "group", "topic", "partition"]
+
+# A line for every command that has a result, and the keys of its rows.
+LINES = {
+    "list groups": ("--lag", "group state type protocol_type coordinator coordinator_id partitions lag"),
+    "describe group": (
+        "g1",
+        "group topic partition current_offset log_start_offset log_end_offset lag consumer_id host client_id group_instance_id "
+        "leader_epoch metadata flags",
+    ),
+    "reset-offsets": (
+        "g1 --topic t1 --to-latest",
+        "group topic partition old_offset new_offset delta lag_after log_start_offset log_end_offset result note",
+    ),
+    "delete-groups": ("g1 --yes", "group result error"),
+    "delete-offsets": ("g1 --topic t1 --yes", "group topic partition result error"),
+    "remove-members": ("g2 --all --yes", "group consumer_id group_instance_id result error"),
+    "context list": ("", "context current bootstrap_server embedded command_config timeout"),
+    "context use": ("desk", "context current bootstrap_server embedded command_config timeout"),
+    "context show": ("desk", "context setting value"),
+}
+WITHOUT_A_RESULT = {"serve", "demo"}
+CONFIG = "current-context: desk\ncontexts: {desk: {bootstrap-server: 'a:1'}}\n"
+
+
+@pytest.fixture(autouse=True)
+def config(cli: Cli) -> None:
+    (cli.folder / "config.yaml").write_text(CONFIG)
+
+
+def test_every_command_is_held_to_the_contract() -> None:
+    assert {spec.path for spec in COMMANDS} == {*LINES, *WITHOUT_A_RESULT}
+
+
+@pytest.mark.parametrize("command", LINES)
+def test_json_is_one_envelope_with_the_documented_keys(cli: Cli, command: str) -> None:
+    arguments, keys = LINES[command]
+    document = cli(f"{command} {arguments} -o json").json
+    assert list(document) == ENVELOPE
+    assert {**document, "data": None} == {
+        "kgctl_result_version": 1,
+        "command": command,
+        "status": "ok",
+        "exit_code": 0,
+        "data": None,
+        "errors": [],
+    }
+    assert document["data"]
+    assert all(list(row) == keys.split() for row in document["data"])
+
+
+@pytest.mark.parametrize("command", LINES)
+def test_yaml_says_the_same_as_json(cli: Cli, command: str) -> None:
+    line = f"{command} {LINES[command][0]}"
+    as_json = Cli(cli.folder, example_cluster())(f"{line} -o json").json
+    assert yaml.safe_load(cli(f"{line} -o yaml").out) == as_json
+
+
+@pytest.mark.parametrize("command", LINES)
+def test_csv_has_the_rows_and_keys_of_json(cli: Cli, command: str) -> None:
+    arguments, keys = LINES[command]
+    rows = list(csv.reader(io.StringIO(cli(f"{command} {arguments} -o csv").out)))
+    assert rows[0] == keys.split()
+    assert all(len(row) == len(rows[0]) for row in rows)
+    assert len(rows) > 1
+
+
+@pytest.mark.parametrize("command", LINES)
+@pytest.mark.parametrize("output", ["table", "wide", "csv", "name"])
+def test_plain_formats_have_no_colour_no_boxes_and_no_cut(cli: Cli, command: str, output: str) -> None:
+    arguments, _ = LINES[command]
+    out = cli(f"-o {output} {command} {arguments}").out
+    assert out.isascii()
+    assert "\x1b" not in out
+    assert out.endswith("\n")
+
+
+@pytest.mark.parametrize("output", OutputFormat)
+def test_every_format_renders_nothing_and_only_errors(cli: Cli, cluster: FakeGroupAdmin, output: OutputFormat) -> None:
+    cluster.groups.clear()
+    assert cli(f"list groups -o {output}").code == 0
+    ran = cli(f"describe group nosuch -o {output}")
+    assert (ran.code, ran.err) == (4, "kgctl: Group 'nosuch' does not exist\n")
+    assert bool(ran.out) == output.speaks_of_errors
+
+
+def test_every_format_has_its_renderer() -> None:
+    assert set(MODULES) == set(OutputFormat)
+
+
+BEFORE_THE_COMMAND = {
+    "nosuch -o json": ("", "No such command 'nosuch' (kgctl --help shows how it is used)"),
+    "-o json lst": ("", "No such command 'lst'. Did you mean 'list'? (kgctl --help shows how it is used)"),
+    "-o json list": ("list", "Missing command (kgctl list --help shows how it is used)"),
+    "list grups -ojson": (
+        "list",
+        "No such command 'grups'. Did you mean 'groups', 'group'? (kgctl list --help shows how it is used)",
+    ),
+    "list groups --output=json --zzz": (
+        "list groups",
+        "No such option: --zzz (kgctl list groups --help shows how it is used)",
+    ),
+    "list groups extra -ojson": (
+        "list groups",
+        "Got unexpected extra argument(s) (extra) (kgctl list groups --help shows how it is used)",
+    ),
+    "-o json describe group g --fail-if-lag-over x": ("describe group", None),
+    "-o json reset-offsets g --to-offset": (
+        "reset-offsets",
+        "Option '--to-offset' requires an argument (kgctl reset-offsets --help shows how it is used)",
+    ),
+    "-o json context use": ("context use", "Missing argument 'NAME' (kgctl context use --help shows how it is used)"),
+    "--output json demo": ("demo", "kgctl demo takes no --output"),
+}
+
+
+@pytest.mark.parametrize("line", BEFORE_THE_COMMAND)
+def test_errors_before_the_command_runs_are_enveloped(cli: Cli, line: str) -> None:
+    command, message = BEFORE_THE_COMMAND[line]
+    ran = cli(line)
+    document = ran.json
+    assert (ran.code, list(document), list(document["errors"][0])) == (2, ENVELOPE, ERROR)
+    assert (document["command"], document["status"], document["data"]) == (command, "error", [])
+    assert document["errors"][0]["code"] == "USAGE"
+    assert ran.err == f"kgctl: {document['errors'][0]['message']}\n"
+    if message:
+        assert document["errors"][0]["message"] == message
+
+
+def test_usage_errors_are_one_line_without_an_envelope_in_tables(cli: Cli) -> None:
+    assert cli("list groups --zzz") == Ran(
+        2, "", "kgctl: No such option: --zzz (kgctl list groups --help shows how it is used)\n"
+    )
+
+
+def test_unknown_format_lists_the_formats(cli: Cli) -> None:
+    ran = cli("list groups -o xml")
+    assert (ran.code, ran.out, cli.settings) == (2, "", [])
+    for output in OutputFormat:
+        assert output.value in ran.err
+
+
+def test_no_command_shows_the_help_as_an_error(cli: Cli) -> None:
+    for line in ("", "list"):
+        ran = cli(line)
+        assert (ran.code, ran.out) == (2, "")
+        assert ran.err.startswith("Usage: kgctl")
+
+
+FAILURES: list[tuple[KgctlError, ExitCode]] = [
+    (UsageError("x"), ExitCode.USAGE),
+    (NotFoundError("x"), ExitCode.NOT_FOUND),
+    (RefusedError("x"), ExitCode.REFUSED),
+    (ExpectationError("x"), ExitCode.EXPECTATION),
+    (UnreachableError("x"), ExitCode.UNREACHABLE),
+    (TimedOutError("x"), ExitCode.UNREACHABLE),
+    (AuthError("x"), ExitCode.AUTH),
+    (UnsupportedError("x"), ExitCode.FAILED),
+    (BrokerError("x"), ExitCode.FAILED),
+    (StorageError("x"), ExitCode.FAILED),
+    (InvariantViolation("x"), ExitCode.BUG),
+]
+
+
+@pytest.mark.parametrize(("failure", "code"), FAILURES, ids=lambda value: type(value).__name__)
+def test_every_class_of_error_has_its_exit_code_and_slug(cli: Cli, failure: KgctlError, code: ExitCode) -> None:
+    cli.connect_failure = failure
+    ran = cli("list groups -o json")
+    assert (ran.code, ran.json["exit_code"], ran.json["errors"][0]["code"]) == (code, code, failure.slug)
+    assert cli("list groups") == Ran(code, "", "kgctl: x\n")
+
+
+def test_every_error_class_is_in_the_table_of_failures() -> None:
+    def tree(kind: type[KgctlError]) -> set[type[KgctlError]]:
+        return {kind}.union(*(tree(child) for child in kind.__subclasses__()))
+
+    own = {kind for kind in tree(KgctlError) if kind.__module__ == "kgctl.errors"} - {KgctlError}
+    assert {type(failure) for failure, _ in FAILURES} == own
+    assert {kind for kind, _ in EXIT_CODES} <= own
+
+
+def test_failure_in_the_middle_of_a_command(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.failure = TimedOutError("no answer within 2000 ms")
+    assert cli("describe group g1") == Ran(7, "", "kgctl: no answer within 2000 ms\n")
+    assert cluster.closed == 1
+
+
+@pytest.mark.parametrize(
+    ("errors", "something_done", "code"),
+    [
+        ([], True, ExitCode.OK),
+        ([], False, ExitCode.OK),
+        ([NotFoundError("")], False, ExitCode.NOT_FOUND),
+        ([NotFoundError("")], True, ExitCode.PARTIAL),
+        ([NotFoundError(""), NotFoundError("")], False, ExitCode.NOT_FOUND),
+        ([NotFoundError(""), RefusedError("")], False, ExitCode.FAILED),
+        ([NotFoundError(""), ExpectationError("")], True, ExitCode.EXPECTATION),
+    ],
+)
+def test_exit_code_of_several_errors(errors: list[KgctlError], something_done: bool, code: ExitCode) -> None:
+    assert exit_code_of_all(errors, something_done=something_done) is code
+
+
+def test_every_exit_code_is_reached_by_some_error_or_rule() -> None:
+    by_error = {exit_code_of(failure) for failure, _ in FAILURES}
+    by_rule = {ExitCode.OK, ExitCode.PARTIAL, ExitCode.INTERRUPTED}
+    assert by_error | by_rule == set(ExitCode)
+
+
+def test_unicode_survives_every_format(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.groups.clear()
+    cluster.group("größe-日本")
+    assert cli("list groups -o name").out == "größe-日本\n"
+    assert json.loads(cli("list groups -o json").out)["data"][0]["group"] == "größe-日本"
+    document: Any = yaml.safe_load(cli("list groups -o yaml").out)
+    assert document["data"][0]["group"] == "größe-日本"
+    assert cli("list groups -o csv").csv[0]["group"] == "größe-日本"
+    assert "größe-日本  Empty" in cli("list groups").out

@@ -1,0 +1,71 @@
+"""``kgctl delete-offsets``."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.model.partitions import TopicPartition
+from tests.support.cli import Cli, Ran
+from tests.support.fake_admin import FakeGroupAdmin
+
+
+def test_deletes_only_what_was_named(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    assert cli("delete-offsets g1 --topic t1:1 --yes") == Ran(
+        0, "GROUP  TOPIC  PARTITION  RESULT   ERROR\ng1     t1             1  deleted  -\n", ""
+    )
+    assert cluster.commits("g1") == {("t1", 0): 100}
+
+
+def test_whole_topic_means_what_is_committed(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    assert [row["partition"] for row in cli("delete-offsets g1 --topic t1 --yes -o json").data] == [0, 1]
+    assert cluster.commits("g1") == {}
+
+
+def test_asks_first(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    question = "Delete 2 committed offsets of 'g1' (t1-0, t1-1)? [y/N] \n"
+    assert cli("delete-offsets g1 --topic t1", stdin="n\n") == Ran(
+        1, "", question + "kgctl: not confirmed; nothing was changed\n"
+    )
+    assert len(cluster.commits("g1")) == 2
+
+
+def test_partition_without_a_commit_is_not_found_and_the_others_go(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = cli("delete-offsets g1 --topic t1:1-2 --yes -o csv")
+    assert [(row["partition"], row["result"], row["error"]) for row in ran.csv] == [
+        ("1", "deleted", ""),
+        ("2", "failed", "NOT_FOUND"),
+    ]
+    assert (ran.code, ran.err) == (3, "kgctl: group 'g1' has no committed offset on t1-2\n1 deleted, 1 failed.\n")
+
+
+def test_only_uncommitted_partitions_is_not_found_without_a_question(cli: Cli) -> None:
+    assert cli("delete-offsets g1 --topic t1:2").code == 4
+
+
+def test_topic_that_a_member_reads_is_refused_per_partition(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = cli("delete-offsets g2 --topic t1 --yes -o json")
+    assert (ran.code, [row["error"] for row in ran.data]) == (5, ["GROUP_SUBSCRIBED_TO_TOPIC"] * 3)
+    assert ran.json["errors"][0]["partition"] == 0
+
+
+def test_topic_that_is_gone_can_be_cleaned_up(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("g4", {TopicPartition("gone", 3): 1})
+    ran = cli("delete-offsets g4 --topic gone --yes -o json")
+    assert [(row["partition"], row["error"]) for row in ran.data] == [(3, "UNKNOWN_TOPIC_OR_PARTITION")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        ("g1 --topic t2", 4, "group 'g1' has no committed offsets on 't2'"),
+        ("g1 --topic nope", 4, "group 'g1' has no committed offsets on 'nope'"),
+        ("g1 --topic t1:7", 4, "partition t1-7 does not exist: topic 't1' has 3 partitions"),
+        ("nosuch --topic t1", 4, "Group 'nosuch' does not exist"),
+        ("g1", 2, "no scope given: use --topic TOPIC or --topic TOPIC:0,2-5"),
+        ("--topic t1", 2, "give exactly one group"),
+        ("g1 g2 --topic t1", 2, "give exactly one group"),
+    ],
+)
+def test_bad_input_changes_nothing(cli: Cli, cluster: FakeGroupAdmin, arguments: str, code: int, message: str) -> None:
+    assert cli(f"delete-offsets {arguments} --yes") == Ran(code, "", f"kgctl: {message}\n")
+    assert len(cluster.commits("g1")) == 2

@@ -1,0 +1,268 @@
+"""``kgctl describe group``."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupState, GroupType, MemberDescription
+from kgctl.model.offsets import OffsetAndMetadata
+from kgctl.model.partitions import TopicPartition
+from tests.support.cli import Cli, Ran
+from tests.support.fake_admin import FakeGroupAdmin, FakeLog, error
+
+G1 = (
+    "GROUP  TOPIC  PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST  CLIENT-ID  FLAGS\n"
+    "g1     t1             0             100             100    0  -            -     -          -\n"
+    "g1     t1             1              50             100   50  -            -     -          -\n"
+    "g1     t1             2               -             100    -  -            -     -          -\n"
+)
+G1_NOTICES = "Group 'g1' has no active members.\nGroup 'g1': total lag 50 in 3 partitions, 1 of them without a commit.\n"
+
+
+def test_offsets_of_an_empty_group(cli: Cli) -> None:
+    assert cli("describe group g1") == Ran(0, G1, G1_NOTICES)
+
+
+@pytest.mark.parametrize("line", ["describe group --group g1", "describe group g1 --offsets", "describe groups g1 --group g1"])
+def test_ways_to_name_a_group(cli: Cli, line: str) -> None:
+    assert cli(line).out == G1
+
+
+def test_json_of_a_partition_with_an_owner(cli: Cli) -> None:
+    assert cli("describe group g2 --topic t1:1 -o json").json == {
+        "kgctl_result_version": 1,
+        "command": "describe group",
+        "status": "ok",
+        "exit_code": 0,
+        "data": [
+            {
+                "group": "g2",
+                "topic": "t1",
+                "partition": 1,
+                "current_offset": 90,
+                "log_start_offset": 0,
+                "log_end_offset": 100,
+                "lag": 10,
+                "consumer_id": "c1-uuid",
+                "host": "/127.0.0.1",
+                "client_id": "c1",
+                "group_instance_id": "i1",
+                "leader_epoch": None,
+                "metadata": "",
+                "flags": [],
+            }
+        ],
+        "errors": [],
+    }
+
+
+def test_missing_group_is_not_found_and_stdout_stays_empty(cli: Cli) -> None:
+    assert cli("describe group nosuch") == Ran(4, "", "kgctl: Group 'nosuch' does not exist\n")
+    assert cli("describe group nosuch -o json").json == {
+        "kgctl_result_version": 1,
+        "command": "describe group",
+        "status": "error",
+        "exit_code": 4,
+        "data": [],
+        "errors": [
+            {
+                "code": "GROUP_ID_NOT_FOUND",
+                "message": "Group 'nosuch' does not exist",
+                "group": "nosuch",
+                "topic": None,
+                "partition": None,
+            }
+        ],
+    }
+
+
+def test_one_missing_group_does_not_hide_the_other(cli: Cli) -> None:
+    assert cli("describe group nosuch g1") == Ran(3, G1, "kgctl: Group 'nosuch' does not exist\n" + G1_NOTICES)
+
+
+def test_partitions_are_ordered_by_number(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.topic("many", *(FakeLog(0, 1) for _ in range(12)))
+    cluster.group("g4", {TopicPartition("many", number): 1 for number in (10, 2, 11, 0)})
+    assert [row["partition"] for row in cli("describe group g4 -o json").data] == list(range(12))
+
+
+def test_group_without_commits_has_no_rows_and_says_so(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("g4")
+    assert cli("describe group g4") == Ran(0, "", "Group 'g4' has no active members.\nGroup 'g4' has no committed offsets.\n")
+
+
+def test_commit_of_minus_one_is_no_commit(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("g4", {TopicPartition("t2", 0): -1})
+    assert [(row["current_offset"], row["lag"]) for row in cli("describe group g4 -o json").data] == [(None, None)]
+
+
+def test_flags_name_commits_that_no_consumer_can_start_from(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("g4", {TopicPartition("t1", 0): 101, TopicPartition("t2", 0): 39})
+    rows = cli("describe group g4 --topic t1:0 --topic t2 -o json").data
+    assert [(row["topic"], row["lag"], row["flags"]) for row in rows] == [
+        ("t1", -1, ["past-log-end"]),
+        ("t2", 51, ["below-log-start"]),
+    ]
+
+
+def test_flag_names_a_partition_that_nobody_reads(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    member = MemberDescription("m", "c", "/h", assignment={"t1": (0, 2)})
+    cluster.group("g4", {TopicPartition("t1", 0): 1}, [member])
+    assert [row["flags"] for row in cli("describe group g4 -o json").data] == [[], ["no-consumer"], []]
+
+
+def test_idle_members_are_noticed(cli: Cli) -> None:
+    assert cli("describe group g2").err == (
+        "Group 'g2': total lag 30 in 3 partitions.\n"
+        "Group 'g2': 1 of 2 members own no partition (see --members).\n"
+    )  # fmt: skip
+
+
+def test_rebalance_is_noticed_and_rows_are_shown(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("g4", {TopicPartition("t2", 0): 50}, state=GroupState.PREPARING_REBALANCE)
+    ran = cli("describe group g4 -o csv")
+    assert len(ran.csv) == 1
+    assert ran.err.startswith("Group 'g4' is rebalancing (PreparingRebalance): members and assignment will change.\n")
+
+
+def test_metadata_and_leader_epoch_are_wide_columns(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("g4", {TopicPartition("t2", 0): OffsetAndMetadata(50, "by hand", 7)})
+    wide = "LEADER-EPOCH  METADATA"
+    assert wide not in cli("describe group g4").out
+    assert wide in cli("describe group g4 --verbose").out
+    assert cli("describe group g4 --verbose").out == cli("describe group g4 -o wide").out
+    assert cli("describe group g4 -o csv").csv[0]["metadata"] == "by hand"
+
+
+def test_members_with_idle_ones(cli: Cli) -> None:
+    assert cli("describe group g2 --members") == Ran(
+        0,
+        "GROUP  CONSUMER-ID  GROUP-INSTANCE-ID  HOST        CLIENT-ID  #PARTITIONS\n"
+        "g2     c1-uuid      i1                 /127.0.0.1  c1                   3\n"
+        "g2     c2-uuid      -                  /127.0.0.1  c2                   0\n",
+        "",
+    )
+
+
+def test_members_verbose_names_topics(cli: Cli) -> None:
+    header, first, _ = cli("describe group g2 --members --verbose").out.splitlines()
+    assert "ASSIGNMENT" in header
+    assert "t1:0,1,2" in first
+
+
+def test_members_of_the_consumer_protocol_have_epochs_and_targets(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    member = MemberDescription(
+        "m", "c", "/h", assignment={"t1": (0,)}, target_assignment={"t1": (0, 2), "t0": (1,)}, member_epoch=5, rack_id="r1"
+    )
+    cluster.group("g4", {}, [member], type=GroupType.CONSUMER, group_epoch=6, assignment_epoch=6)
+    row = cli("describe group g4 --members -o json").data[0]
+    assert (row["member_epoch"], row["target_assignment_epoch"], row["target_assignment"], row["rack"]) == (
+        5,
+        6,
+        "t0:1;t1:0,2",
+        "r1",
+    )
+
+
+def test_members_of_an_empty_group_are_no_rows_and_no_error(cli: Cli) -> None:
+    assert cli("describe group g1 --members") == Ran(0, "", "Group 'g1' has no active members.\n")
+
+
+def test_one_missing_group_beside_an_empty_one_is_partial(cli: Cli) -> None:
+    assert cli("describe group g1 nosuch --members").code == 3
+
+
+def test_state(cli: Cli) -> None:
+    assert cli("describe group g2 --state") == Ran(
+        0,
+        "GROUP  COORDINATOR     ID  ASSIGNMENT-STRATEGY  STATE   TYPE     #MEMBERS\n"
+        "g2     127.0.0.1:9092   1  range                Stable  classic         2\n",
+        "",
+    )
+
+
+def test_all_groups_as_csv_has_one_header_and_quotes(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group('a,"b"', {TopicPartition("t2", 0): 90})
+    lines = cli("describe group --all-groups -o csv").out.splitlines()
+    assert lines[0].startswith("group,topic,partition,current_offset,log_start_offset,log_end_offset,lag,")
+    assert [line.split(",")[0] for line in lines].count("group") == 1
+    assert lines[1].startswith('"a,""b""",t2,0,90,40,90,0,')
+    assert len(lines) == 1 + 1 + 3 + 3 + 1
+
+
+def test_all_groups_leaves_out_what_has_no_committed_offsets(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("share", type=GroupType.SHARE, protocol_type="share")
+    cluster.group("connect", protocol_type="connect")
+    assert {row["group"] for row in cli("describe group --all-groups -o json").data} == {"g1", "g2", "g3"}
+
+
+def test_many_groups_are_summed_up_in_one_notice(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    for number in range(10):
+        cluster.group(f"x{number}", {TopicPartition("t2", 0): 80})
+    assert cli("describe group --match ^x -o csv").err == "10 groups: total lag 100.\n"
+
+
+def test_match_chooses_groups(cli: Cli) -> None:
+    assert cli("describe group --match g[12] --exclude 2 --state -o name").out == "g1\n"
+    assert cli("describe group --match nothing") == Ran(4, "", "kgctl: no group matches\n")
+
+
+def test_topic_filter_that_meets_nothing_is_not_found(cli: Cli) -> None:
+    assert cli("describe group g1 --topic t2") == Ran(
+        4,
+        "",
+        "kgctl: group 'g1' has no offsets and no members on these topics or partitions\n"
+        "Group 'g1' has no active members.\nGroup 'g1' has no committed offsets.\n",
+    )
+
+
+def test_failed_partition_is_a_row_with_unknowns_and_an_error(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.log_errors[TopicPartition("t1", 1)] = error(ErrorCode.LEADER_NOT_AVAILABLE, "no leader")
+    ran = cli("describe group g1 -o json")
+    assert [(row["current_offset"], row["log_end_offset"], row["lag"]) for row in ran.data] == [
+        (100, 100, 0),
+        (50, None, None),
+        (None, 100, None),
+    ]
+    assert (ran.code, ran.err.splitlines()[0]) == (3, "kgctl: t1-1: no leader")
+
+
+def test_group_that_may_not_be_described_is_an_authorisation_error(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group_errors["g1"] = error(ErrorCode.GROUP_AUTHORIZATION_FAILED, "not authorised for group 'g1'")
+    assert cli("describe group g1") == Ran(8, "", "kgctl: not authorised for group 'g1'\n")
+
+
+def test_lag_within_the_threshold_is_success(cli: Cli) -> None:
+    assert cli("describe group g1 --fail-if-lag-over 50").code == 0
+
+
+def test_lag_over_the_threshold_exits_with_6_and_still_shows_rows(cli: Cli) -> None:
+    ran = cli("describe group g1 g2 --fail-if-lag-over 49")
+    assert (ran.code, ran.out.count("\n")) == (6, 7)
+    assert ran.err.startswith("kgctl: group 'g1': total lag 50 is over 49\n")
+    assert cli("describe group g1 --fail-if-lag-over 49 -o json").json["errors"][0]["code"] == "EXPECTATION_FAILED"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("describe group", "no group is named: give group ids, --match REGEX or --all-groups"),
+        ("describe group g1 --all-groups", "groups are named, so --all-groups, --match and --exclude have no place"),
+        ("describe group g1 --match g", "groups are named, so --all-groups, --match and --exclude have no place"),
+        ("describe group g1 --state --offsets", "--offsets and --state exclude each other"),
+        ("describe group g1 --state --topic t1", "--topic and --fail-if-lag-over belong to --offsets, not to --state"),
+        ("describe group g1 --topic t1:", "--topic 't1:': '' is not a partition; write topic:3 or topic:0,2-5"),
+        ("describe group g1 --topic t1:0:1", "--topic 't1:0:1': '0:1' is not a partition; write topic:3 or topic:0,2-5"),
+    ],
+)
+def test_usage_errors_contact_nothing(cli: Cli, line: str, message: str) -> None:
+    assert cli(line) == Ran(2, "", f"kgctl: {message}\n")
+    assert cli.settings == []
+
+
+def test_terminal_gets_colour_and_a_pipe_does_not(cli: Cli) -> None:
+    assert "\x1b[" not in cli("describe group g2").out
+    cli.terminal = True
+    assert "\x1b[" in cli.run(["describe", "group", "g2"], variables={"TERM": "xterm"}).out
+    assert "\x1b[3" not in cli.run(["describe", "group", "g2"], variables={"TERM": "xterm", "NO_COLOR": "1"}).out

@@ -1,0 +1,140 @@
+"""``kgctl list groups``."""
+
+from __future__ import annotations
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupState, GroupType
+from kgctl.model.partitions import TopicPartition
+from tests.support.cli import Cli, Ran
+from tests.support.fake_admin import FakeGroupAdmin, error
+
+
+def test_table_is_sorted_and_aligned(cli: Cli) -> None:
+    assert cli("list groups") == Ran(
+        0,
+        "GROUP  STATE   TYPE\n"
+        "g1     Empty   classic\n"
+        "g2     Stable  classic\n"
+        "g3     Empty   classic\n",
+        "",
+    )  # fmt: skip
+
+
+def test_lag_adds_partitions_and_total(cli: Cli) -> None:
+    assert cli("list groups --lag").out == (
+        "GROUP  STATE   TYPE     #PARTITIONS  LAG\n"
+        "g1     Empty   classic            2   50\n"
+        "g2     Stable  classic            3   30\n"
+        "g3     Empty   classic            1   80\n"
+    )
+
+
+def test_wide_adds_protocol_and_coordinator(cli: Cli) -> None:
+    assert (
+        cli("list groups -o wide").out.splitlines()[2] == "g2     Stable  classic  consumer       127.0.0.1:9092               1"
+    )
+
+
+def test_json_rows_have_the_columns_as_keys(cli: Cli) -> None:
+    assert cli("list groups --lag -o json --match g2").data == [
+        {
+            "group": "g2",
+            "state": "Stable",
+            "type": "classic",
+            "protocol_type": "consumer",
+            "coordinator": "127.0.0.1:9092",
+            "coordinator_id": 1,
+            "partitions": 3,
+            "lag": 30,
+        }
+    ]
+
+
+def test_name_prints_bare_ids(cli: Cli) -> None:
+    assert cli("list groups -o name").out == "g1\ng2\ng3\n"
+
+
+def test_state_ignores_case_and_takes_several(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    assert cli("list groups --state EMPTY,stable -o name").out == "g1\ng2\ng3\n"
+    assert cluster.calls == [("list_groups", ((GroupState.EMPTY, GroupState.STABLE), ()))]
+
+
+def test_state_takes_kafkas_spelling_with_separators(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    assert cli("list groups --state preparing-rebalance --state COMPLETING_REBALANCE").code == 0
+    assert cluster.calls[0][1][0] == (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+
+
+def test_unknown_state_lists_the_valid_ones_and_asks_no_broker(cli: Cli) -> None:
+    ran = cli("list groups --state nope")
+    assert ran == Ran(
+        2,
+        "",
+        "kgctl: --state 'nope' is unknown; known: Empty, PreparingRebalance, CompletingRebalance, Assigning, Reconciling, "
+        "NotReady, Stable, Dead, Unknown\n",
+    )
+    assert cli.settings == []
+
+
+def test_type_filters(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("s1", type=GroupType.SHARE, protocol_type="share")
+    assert cli("list groups --type Share,streams -o name").out == "s1\n"
+    assert cli("list groups --type old").code == 2
+
+
+def test_match_and_exclude_are_regular_expressions(cli: Cli) -> None:
+    assert cli("list groups --match ^g[12]$ --exclude g2 -o name").out == "g1\n"
+    assert cli("list groups --exclude 1|3 -o name").out == "g2\n"
+
+
+def test_bad_regular_expression_is_a_usage_error(cli: Cli) -> None:
+    assert cli("list groups --match [") == Ran(
+        2, "", "kgctl: --match '[' is not a regular expression: unterminated character set at position 0\n"
+    )
+    assert cli.settings == []
+
+
+def test_empty_cluster_is_an_empty_list(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.groups.clear()
+    assert cli("list groups") == Ran(0, "", "The cluster has no groups.\n")
+    assert cli("list groups -o json").data == []
+    assert cli("list groups -o csv").out == "group,state,type,protocol_type,coordinator,coordinator_id\n"
+
+
+def test_nothing_matched_is_an_empty_list_with_a_notice(cli: Cli) -> None:
+    assert cli("list groups --match nothing") == Ran(0, "", "No group matches.\n")
+
+
+def test_broker_that_does_not_answer_makes_the_list_partial(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.unreachable["2"] = error(ErrorCode.REQUEST_TIMED_OUT, "broker 2 did not answer")
+    ran = cli("list groups -o json")
+    assert (ran.code, len(ran.data), ran.err) == (3, 3, "kgctl: broker 2 did not answer\n")
+    assert ran.json["status"] == "partial"
+
+
+def test_group_whose_offsets_fail_has_unknown_lag_and_an_error(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.offset_errors["g1"] = error(ErrorCode.GROUP_AUTHORIZATION_FAILED, "not allowed")
+    ran = cli("list groups --lag -o json")
+    assert [(row["group"], row["lag"]) for row in ran.data] == [("g1", None), ("g2", 30), ("g3", 80)]
+    assert (ran.code, ran.json["errors"]) == (
+        3,
+        [{"code": "GROUP_AUTHORIZATION_FAILED", "message": "not allowed", "group": "g1", "topic": None, "partition": None}],
+    )
+
+
+def test_log_end_that_is_unknown_makes_the_lag_unknown(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.log_errors[TopicPartition("t2", 0)] = error(ErrorCode.LEADER_NOT_AVAILABLE, "t2-0 has no leader")
+    ran = cli("list groups --lag")
+    assert ran.out.splitlines()[3] == "g3     Empty   classic            1    -"
+    assert (ran.code, ran.err) == (3, "kgctl: t2-0 has no leader\n")
+
+
+def test_lag_asks_each_partition_once(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cli("list groups --lag")
+    asked = [arguments for name, arguments in cluster.calls if name == "list_log_offsets"]
+    assert asked == [(*(TopicPartition("t1", number) for number in range(3)), TopicPartition("t2", 0))]
+
+
+def test_control_characters_in_names_cannot_reach_the_terminal(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.groups.clear()
+    cluster.group("evil\x1b[2J\nname")
+    assert cli("list groups").out == "GROUP              STATE  TYPE\nevil\\x1b[2J\\nname  Empty  classic\n"

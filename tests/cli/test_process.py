@@ -1,0 +1,113 @@
+"""kgctl as a process: start-up, pipes, signals, completion."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HEAVY = ("pyspark", "confluent_kafka", "kio", "yaml", "pydantic", "asyncio", "rich")
+
+
+def kgctl(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Run kgctl as a user does, without the user's own configuration."""
+    environment = {**os.environ, "KGCTL_CONFIG": os.devnull, **variables}
+    return subprocess.run(
+        [sys.executable, "-m", "kgctl", *arguments], capture_output=True, text=True, env=environment, check=False, timeout=60
+    )
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["list", "groups", "--help"], ["reset-offsets", "--help"]])
+def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
+    program = (
+        "import sys\n"
+        "from kgctl.cli.app import run_process\n"
+        "code = run_process(sys.argv[1:])\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules], file=sys.stderr)\n"
+        "sys.exit(code)\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "[]\n")
+    assert ran.stdout
+
+
+def test_usage_error_contacts_nothing_and_has_no_traceback() -> None:
+    ran = kgctl("list", "groups", "--state", "nope", "--bootstrap-server", "127.0.0.1:1")
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (2, "", 1)
+
+
+def test_closed_pipe_is_quiet() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "kgctl", "--help"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        assert (process.stderr.read(), process.wait(timeout=60)) == ("", 0)
+
+
+def test_interrupt_exits_with_130_and_without_a_traceback() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        address = f"127.0.0.1:{deaf.getsockname()[1]}"
+        with subprocess.Popen(
+            [sys.executable, "-m", "kgctl", "--bootstrap-server", address, "--timeout", "30", "list", "groups"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            deaf.settimeout(30)
+            connection, _ = deaf.accept()  # from here on it waits for an answer that does not come
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=30)
+            connection.close()
+    assert (process.returncode, out) == (130, "")
+    assert "Traceback" not in err
+
+
+def test_unreachable_broker_fails_within_the_time_limit() -> None:
+    started = time.monotonic()
+    ran = kgctl("list", "groups", "--bootstrap-server", "127.0.0.1:1", "--timeout", "2")
+    assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (7, "", 1)
+    assert time.monotonic() - started < 10
+
+
+def test_broker_that_never_answers_is_a_timeout(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        address = f"127.0.0.1:{deaf.getsockname()[1]}"
+        ran = kgctl("describe", "group", "g", "--bootstrap-server", address, "--timeout", "500ms", "-o", "json")
+    assert ran.returncode == 7
+    assert '"code": "TIMED_OUT"' in ran.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("kgctl ", ["list", "describe", "reset-offsets"]),
+        ("kgctl list ", ["groups"]),
+        ("kgctl reset-offsets --to-", ["--to-earliest", "--to-latest", "--to-current", "--to-offset", "--to-datetime"]),
+    ],
+)
+def test_completion_of_commands_and_options(words: str, expected: list[str]) -> None:
+    count = len(words.split(" ")) - 1
+    ran = kgctl(_KGCTL_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(count))
+    assert ran.returncode == 0
+    assert [name for name in expected if name not in ran.stdout.split("\n")] == []
+
+
+def test_completion_with_an_unreachable_cluster_is_quick_and_silent() -> None:
+    started = time.monotonic()
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        ran = kgctl(
+            _KGCTL_COMPLETE="complete_bash",
+            COMP_WORDS="kgctl describe group ",
+            COMP_CWORD="3",
+            KGCTL_BOOTSTRAP_SERVER=f"127.0.0.1:{deaf.getsockname()[1]}",
+        )
+    assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (0, "", "")
+    assert time.monotonic() - started < 10

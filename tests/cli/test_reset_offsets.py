@@ -1,0 +1,354 @@
+"""``kgctl reset-offsets``: plans, execution, refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.errors import TimedOutError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupState, GroupType, MemberDescription
+from kgctl.model.offsets import OffsetAndMetadata
+from kgctl.model.partitions import TopicPartition
+from tests.support.cli import Cli, Ran
+from tests.support.fake_admin import FakeGroupAdmin, FakeLog, error
+
+T1 = [TopicPartition("t1", number) for number in range(3)]
+UNDO = "Previous offsets saved; to undo: kgctl reset-offsets --from-file {path} --execute\n"
+
+
+def changes(cluster: FakeGroupAdmin) -> list[str]:
+    """The calls that would have changed something."""
+    return [name for name, _ in cluster.calls if name in ("alter_offsets", "delete_offsets", "delete_groups")]
+
+
+def offsets(cli: Cli, line: str) -> list[tuple[int | None, int | None]]:
+    """(old, new) of each row of a dry run."""
+    return [(row["old_offset"], row["new_offset"]) for row in cli(line + " -o json").data]
+
+
+def test_dry_run_shows_the_plan_and_changes_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    assert cli("reset-offsets g1 --topic t1 --to-earliest") == Ran(
+        0,
+        "GROUP  TOPIC  PARTITION  OLD-OFFSET  NEW-OFFSET  DELTA  LAG-AFTER  RESULT   NOTE\n"
+        "g1     t1             0         100           0   -100        100  planned  -\n"
+        "g1     t1             1          50           0    -50        100  planned  -\n"
+        "g1     t1             2           -           0      -        100  planned  -\n",
+        "Dry run: nothing was changed. Add --execute to change 3 partitions.\n",
+    )
+    assert changes(cluster) == []
+
+
+def test_execute_resets_saves_the_old_offsets_and_says_so(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    path = cli.folder / "backups" / "offsets-20240101T000000Z.csv"
+    ran = cli("reset-offsets g1 --topic t1 --to-earliest --execute --yes")
+    assert ran == Ran(
+        0,
+        "GROUP  TOPIC  PARTITION  OLD-OFFSET  NEW-OFFSET  DELTA  LAG-AFTER  RESULT  NOTE\n"
+        "g1     t1             0         100           0   -100        100  reset   -\n"
+        "g1     t1             1          50           0    -50        100  reset   -\n"
+        "g1     t1             2           -           0      -        100  reset   -\n",
+        UNDO.format(path=path) + "Executed: 3 reset.\n",
+    )
+    assert cluster.commits("g1") == {("t1", 0): 0, ("t1", 1): 0, ("t1", 2): 0}
+    assert path.read_text() == (
+        "group,topic,partition,offset,leader_epoch,metadata\ng1,t1,0,100,-1,\ng1,t1,1,50,-1,\ng1,t1,2,,,\n"
+    )
+
+
+def test_json_rows_of_a_plan(cli: Cli) -> None:
+    assert cli("reset-offsets g1 --topic t1:1 --to-offset 60 -o json").data == [
+        {
+            "group": "g1",
+            "topic": "t1",
+            "partition": 1,
+            "old_offset": 50,
+            "new_offset": 60,
+            "delta": 10,
+            "lag_after": 40,
+            "log_start_offset": 0,
+            "log_end_offset": 100,
+            "result": "planned",
+            "note": None,
+        }
+    ]
+
+
+def test_latest(cli: Cli) -> None:
+    assert offsets(cli, "reset-offsets g1 --topic t1 --to-latest") == [(100, 100), (50, 100), (None, 100)]
+
+
+def test_all_topics_means_partitions_with_a_commit(cli: Cli) -> None:
+    assert offsets(cli, "reset-offsets g1 --all-topics --to-offset 7") == [(100, 7), (50, 7)]
+
+
+def test_partitions_of_a_topic_as_list_and_range(cli: Cli) -> None:
+    assert offsets(cli, "reset-offsets g1 --topic t1:0,1-2 --to-earliest") == [(100, 0), (50, 0), (None, 0)]
+    assert offsets(cli, "reset-offsets g1 --topic t1:1 --topic t1:0 --to-earliest") == [(100, 0), (50, 0)]
+
+
+def test_shift_back_touches_only_what_was_named(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    assert cli("reset-offsets g1 --topic t1:1 --shift-by -30 --execute").code == 0
+    assert cluster.commits("g1") == {("t1", 0): 100, ("t1", 1): 20}
+
+
+def test_shift_without_a_commit_fails_for_that_partition(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = cli("reset-offsets g1 --topic t1 --shift-by -30 --execute")
+    assert (ran.code, cluster.commits("g1")) == (3, {("t1", 0): 70, ("t1", 1): 20})
+    assert "kgctl: group 'g1', t1-2: nothing is committed that could be shifted\n" in ran.err
+
+
+def test_clamp_warns_for_each_partition_with_what_was_asked_and_what_is_used(cli: Cli) -> None:
+    ran = cli("reset-offsets g1 --topic t1 --to-offset 150")
+    assert ran.err == (
+        "t1-0: 150 is past the log end 100; 100 is used\n"
+        "t1-1: 150 is past the log end 100; 100 is used\n"
+        "t1-2: 150 is past the log end 100; 100 is used\n"
+        "Dry run: nothing was changed. Add --execute to change 2 partitions.\n"
+    )
+    assert [line.split()[7] for line in ran.out.splitlines()[1:]] == ["unchanged", "planned", "planned"]
+
+
+def test_warnings_of_several_groups_name_them(cli: Cli) -> None:
+    ran = cli("reset-offsets g1 g3 --topic t2 --to-offset 1")
+    assert ran.err.splitlines()[:2] == [
+        "g1: t2-0: 1 is before the log start 40; 40 is used",
+        "g3: t2-0: 1 is before the log start 40; 40 is used",
+    ]
+
+
+def test_no_clamp_fails_and_changes_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    for execute in ("", " --execute"):
+        ran = cli("reset-offsets g1 --topic t1 --to-offset 150 --no-clamp" + execute)
+        assert ran.code == 1
+        assert "kgctl: group 'g1', t1-0: 150 is past the log end 100\n" in ran.err
+    assert changes(cluster) == []
+
+
+def test_no_clamp_with_one_good_partition_still_changes_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = cli("reset-offsets g1 --topic t1:0 --topic t2 --to-offset 95 --no-clamp --execute")
+    assert (ran.code, changes(cluster)) == (1, [])
+    assert ran.err == "kgctl: group 'g1', t2-0: 95 is past the log end 90\nNothing was changed.\n"
+
+
+def test_negative_offset_is_a_usage_error(cli: Cli) -> None:
+    assert cli("reset-offsets g1 --topic t1 --to-offset -5") == Ran(
+        2, "", "kgctl: --to-offset -5 is negative: offsets begin at 0\n"
+    )
+
+
+def test_current_heals_commits_outside_the_log_and_leaves_the_rest(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    assert cli("reset-offsets g3 --all-topics --to-current --execute").code == 0
+    assert cluster.commits("g3") == {("t2", 0): 40}
+    assert offsets(cli, "reset-offsets g1 --topic t1 --to-current") == [(100, 100), (50, 50), (None, 100)]
+
+
+def test_unchanged_partitions_are_not_written(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = cli("reset-offsets g1 --all-topics --to-current --execute")
+    assert (ran.code, ran.err, changes(cluster)) == (0, "Executed: 2 unchanged.\n", [])
+
+
+def test_duration_and_datetime_agree_and_repeat_the_instant(cli: Cli) -> None:
+    by_duration = cli("reset-offsets g1 --topic t1 --by-duration PT1H")
+    by_datetime = cli("reset-offsets g1 --topic t1 --to-datetime 2023-12-31T23:00:00")
+    assert by_duration.out == by_datetime.out
+    assert by_duration.err.splitlines()[0] == "--by-duration PT1H means 2023-12-31T23:00:00.000Z (UTC)."
+    assert by_datetime.err.splitlines()[0] == "--to-datetime 2023-12-31T23:00:00 means 2023-12-31T23:00:00.000Z (UTC)."
+    assert offsets(cli, "reset-offsets g1 --topic t1:0 --by-duration 1h") == [(100, 40)]
+
+
+def test_time_after_the_last_record_goes_to_the_end_and_says_why(cli: Cli) -> None:
+    ran = cli("reset-offsets g1 --topic t1:1 --to-datetime 2024-01-01T00:00:00.000Z")
+    assert ran.err.splitlines()[1] == "t1-1: no record at or after 2024-01-01T00:00:00.000Z; log end"
+    assert ran.out.splitlines()[1].split()[4] == "100"
+
+
+def test_time_before_the_first_record_goes_to_the_log_start(cli: Cli) -> None:
+    assert offsets(cli, "reset-offsets g1 --topic t1 --to-datetime 2020-01-01") == [(100, 0), (50, 0), (None, 0)]
+
+
+def test_dry_run_on_an_active_group_shows_the_plan(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = cli("reset-offsets g2 --topic t1:0 --to-earliest")
+    assert (ran.code, ran.out.splitlines()[1].split()[3:5]) == (0, ["90", "0"])
+    assert ran.err == (
+        "Group 'g2' is active (Stable): --execute is refused until its members have left.\nDry run: nothing was changed.\n"
+    )
+    assert changes(cluster) == []
+
+
+def test_execute_refuses_an_active_group(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = cli("reset-offsets g2 --topic t1 --to-earliest --execute")
+    assert ran == Ran(5, "", "kgctl: group 'g2' is active (Stable, 2 members): stop its consumers first\nNothing was changed.\n")
+    assert changes(cluster) == []
+    assert not (cli.folder / "backups").exists()
+
+
+def test_active_group_does_not_stop_the_others(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = cli("reset-offsets g1 g2 --all-topics --to-earliest --execute -o json")
+    assert (ran.code, {row["group"] for row in ran.data}) == (3, {"g1"})
+    assert ran.json["errors"][0]["code"] == "NON_EMPTY_GROUP"
+    assert cluster.commits("g1") == {("t1", 0): 0, ("t1", 1): 0}
+    assert cluster.commits("g2") == {("t1", 0): 90, ("t1", 1): 90, ("t1", 2): 90}
+
+
+def test_group_that_becomes_active_after_the_plan_is_refused(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    member = MemberDescription("m")
+    cluster.before_alter = lambda: cluster.group("g1", cluster.groups["g1"].offsets, [member])
+    ran = cli("reset-offsets g1 --all-topics --to-earliest --execute -o json")
+    assert (ran.code, {row["result"] for row in ran.data}) == (5, {"refused"})
+    assert ran.json["errors"][0]["code"] == "NON_EMPTY_GROUP"
+
+
+def test_partition_that_cannot_be_written_is_named(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.alter_errors[T1[1]] = error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not allowed")
+    ran = cli("reset-offsets g1 --topic t1:0-1 --to-earliest --execute")
+    assert (ran.code, cluster.commits("g1")) == (3, {("t1", 0): 0, ("t1", 1): 50})
+    assert ran.err.splitlines()[1:] == ["kgctl: group 'g1', t1-1: not allowed", "Executed: 1 reset, 1 failed."]
+
+
+def test_missing_group_is_not_made_by_a_typing_error(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = cli("reset-offsets paymetns --topic t1 --to-latest --execute")
+    assert ran.code == 4
+    assert ran.err.startswith("kgctl: Group 'paymetns' does not exist\n")
+    assert "paymetns" not in cluster.groups
+
+
+def test_create_makes_the_group(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    dry = cli("reset-offsets new --create --topic t1 --to-latest")
+    assert "Group 'new' does not exist: --execute makes it.\n" in dry.err
+    assert cli("reset-offsets new --create --topic t1 --to-latest --execute").code == 0
+    assert cluster.commits("new") == {("t1", 0): 100, ("t1", 1): 100, ("t1", 2): 100}
+
+
+def test_group_of_another_type_is_unsupported(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("s1", type=GroupType.SHARE)
+    assert cli("reset-offsets s1 --topic t1 --to-latest") == Ran(
+        1, "", "kgctl: 's1' is a share group; only consumer groups can be reset\n"
+    )
+
+
+def test_group_with_nothing_committed_has_nothing_to_reset(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("g4")
+    assert cli("reset-offsets g4 --all-topics --to-latest") == Ran(
+        4, "", "kgctl: group 'g4' has no committed offsets: nothing to reset\n"
+    )
+
+
+def test_unknown_topic_and_partition_are_named_and_stop_everything(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    assert cli("reset-offsets g1 --topic t1 --topic nope --to-latest --execute") == Ran(
+        4, "", "kgctl: topic 'nope' does not exist\n"
+    )
+    assert cli("reset-offsets g1 --topic t1:0,9 --to-latest --execute") == Ran(
+        4, "", "kgctl: partition t1-9 does not exist: topic 't1' has 3 partitions\n"
+    )
+    assert changes(cluster) == []
+
+
+def test_partition_without_a_leader_fails_alone(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.log_errors[T1[0]] = error(ErrorCode.LEADER_NOT_AVAILABLE, "no leader")
+    ran = cli("reset-offsets g1 --topic t1:0-1 --to-latest --execute")
+    assert (ran.code, cluster.commits("g1")) == (3, {("t1", 0): 100, ("t1", 1): 100})
+    assert "kgctl: group 'g1', t1-0: no leader\n" in ran.err
+
+
+def test_commit_on_a_topic_that_is_gone_fails_alone(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("g4", {TopicPartition("gone", 0): 5, T1[0]: 5})
+    ran = cli("reset-offsets g4 --all-topics --to-latest -o json")
+    assert [(row["topic"], row["result"]) for row in ran.data] == [("gone", "failed"), ("t1", "planned")]
+    assert ran.code == 3
+
+
+def test_dead_group_can_be_reset(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("g4", {T1[0]: 5}, state=GroupState.DEAD)
+    assert cli("reset-offsets g4 --all-topics --to-latest --execute").code == 0
+
+
+def test_backup_goes_where_it_is_wanted(cli: Cli) -> None:
+    path = cli.folder / "with space.csv"
+    ran = cli.run(["reset-offsets", "g1", "--all-topics", "--to-latest", "--execute", "--backup", str(path)])
+    assert ran.err.startswith(UNDO.format(path=f"'{path}'"))
+    assert path.exists()
+
+
+def test_backup_that_cannot_be_written_stops_the_reset(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    path = cli.folder / "kept.csv"
+    path.write_text("mine")
+    ran = cli(f"reset-offsets g1 --all-topics --to-latest --execute --backup {path}")
+    assert (ran.code, changes(cluster), path.read_text()) == (1, [], "mine")
+    assert ran.err.startswith(f"kgctl: cannot save the previous offsets to {path}: File exists; nothing was changed")
+
+
+def test_backups_of_one_second_do_not_overwrite_each_other(cli: Cli) -> None:
+    for line in ("--to-earliest", "--to-latest"):
+        assert cli(f"reset-offsets g1 --topic t1 {line} --execute").code == 0
+    names = sorted(path.name for path in (cli.folder / "backups").iterdir())
+    assert names == ["offsets-20240101T000000Z-2.csv", "offsets-20240101T000000Z.csv"]
+
+
+def test_no_backup_saves_nothing(cli: Cli) -> None:
+    assert cli("reset-offsets g1 --all-topics --to-earliest --execute --no-backup").err == "Executed: 2 reset.\n"
+    assert not (cli.folder / "backups").exists()
+
+
+def test_place_of_the_backup_is_told_before_a_failure(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    def fail() -> None:
+        raise TimedOutError("no answer within 1000 ms")
+
+    cluster.before_alter = fail
+    ran = cli("reset-offsets g1 --all-topics --to-earliest --execute")
+    assert ran.code == 7
+    assert ran.err.startswith("Previous offsets saved; to undo: ")
+
+
+def test_metadata_is_dropped_by_a_reset_and_kept_where_nothing_moves(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("g4", {T1[0]: OffsetAndMetadata(5, "kept"), T1[1]: OffsetAndMetadata(6, "dropped")})
+    cli("reset-offsets g4 --topic t1:0-1 --to-offset 5 --execute")
+    assert cluster.groups["g4"].offsets == {T1[0]: OffsetAndMetadata(5, "kept"), T1[1]: OffsetAndMetadata(5)}
+
+
+def test_all_groups_and_match(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    rows = cli("reset-offsets --match g[13] --all-topics --to-earliest -o json").data
+    assert [(row["group"], row["partition"]) for row in rows] == [("g1", 0), ("g1", 1), ("g3", 0)]
+
+
+def test_logs_are_asked_once_for_many_groups(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.topic("t3", FakeLog(0, 1))
+    cli("reset-offsets g1 g3 --topic t3 --to-latest")
+    assert [arguments for name, arguments in cluster.calls if name == "list_log_offsets"] == [(TopicPartition("t3", 0),)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            "g1 --topic t1",
+            "no target given: use one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, "
+            "--by-duration, --from-file",
+        ),
+        ("g1 --topic t1 --to-earliest --to-offset 0", "--to-earliest and --to-offset exclude each other: give one"),
+        ("g1 --topic t1 --to-offset 0 --shift-by 0", "--to-offset and --shift-by exclude each other: give one"),
+        ("g1 --to-latest", "no scope given: use --topic TOPIC, --topic TOPIC:0,2-5 or --all-topics"),
+        ("g1 --to-latest --topic t --all-topics", "--topic and --all-topics exclude each other"),
+        ("--to-latest --topic t1", "no group is named: give group ids, --match REGEX or --all-groups"),
+        ("g1 --to-latest --topic t1 --dry-run --execute", "--execute and --dry-run exclude each other"),
+        ("g1 --to-latest --topic t1 --backup f --no-backup", "--backup and --no-backup exclude each other"),
+        ("g1 --to-latest --topic t1:x", "--topic 't1:x': 'x' is not a partition; write topic:3 or topic:0,2-5"),
+        ("g1 --to-latest --topic t1:5-2", "--topic 't1:5-2': the range '5-2' ends before it begins"),
+        (
+            "g1 --topic t1 --by-duration P1M",
+            "--by-duration: the duration 'P1M' counts months, which have no fixed length: "
+            "write days, P30D, or PT1M for one minute",
+        ),
+        (
+            "g1 --topic t1 --by-duration P1Y",
+            "--by-duration: the duration 'P1Y' counts years, which have no fixed length: write days, P365D",
+        ),
+        (
+            "g1 --topic t1 --to-datetime soon",
+            "--to-datetime: cannot read 'soon' as a time: write 2024-01-31T10:00:00Z, 2024-01-31T10:00:00+02:00, 2024-01-31 "
+            "(without a zone: UTC) or milliseconds since 1970",
+        ),
+    ],
+)
+def test_usage_errors_contact_nothing(cli: Cli, arguments: str, message: str) -> None:
+    assert cli("reset-offsets " + arguments) == Ran(2, "", f"kgctl: {message}\n")
+    assert cli.settings == []
