@@ -5,23 +5,24 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
-import logging
 import re
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Protocol
 from uuid import UUID, uuid4
 
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
 from kgctl.coordinator.requests import ListGroups, RegexResolved, Request
-from kgctl.coordinator.results import ListGroupsResult, Result
+from kgctl.coordinator.results import ConsumerGroupHeartbeatResult, HeartbeatResult, ListGroupsResult, Result
+from kgctl.server.log_writer import LogWriter
 from kgctl.server.registry import Answer, Values
 
 EVENT_ID = 0
 """The request id of events, whose answer nobody waits for."""
 
-log = logging.getLogger(__name__)
+_HEARTBEATS = (HeartbeatResult, ConsumerGroupHeartbeatResult)
 
 
 class Clock(Protocol):
@@ -47,38 +48,24 @@ def base64_uuid(value: UUID | None = None) -> str:
     return base64_uuid() if value is None and text.startswith("-") else text
 
 
-class CoordinatorLog(Protocol):
-    """The part of a record log that is written here."""
-
-    def append(self, effects: list[AppendRecord], now_ms: int) -> None:
-        """Make the records durable."""
-
-
 class CoordinatorRuntime:
-    """Owns the coordinator. Everything happens in the event loop's thread.
+    """Owns the coordinator. Everything happens in the event loop's thread; only the log is written in another.
 
-    Records of one turn of the loop go to the log in one transaction; no reply that comes after them is given before they are
-    durable. When the log fails, the coordinator's memory is ahead of it: ``on_failure`` must end the server, nothing more is
-    answered.
+    No reply is given before the records that stand before it are durable. Heartbeats that append nothing do not wait for the
+    records of others.
     """
 
-    def __init__(
-        self, core: GroupCoordinator, record_log: CoordinatorLog, clock: Clock, on_failure: Callable[[BaseException], None]
-    ) -> None:
+    def __init__(self, core: GroupCoordinator, writer: LogWriter, clock: Clock) -> None:
         self.core = core
         self.clock = clock
-        self.appended: list[Callable[[], None]] = []
+        self.writer = writer
         self.topic_names: Callable[[], Iterable[str]] = tuple
-        self._log = record_log
-        self._on_failure = on_failure
         self._ids = itertools.count(EVENT_ID + 1)
         self._waiting: dict[int, asyncio.Future[Result]] = {}
         self._answered: dict[int, Result] = {}
-        self._batch: list[AppendRecord] = []
-        self._held: list[Reply] = []
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
-        self._has_failed = False
+        self._is_stopped = False
 
     def next_request_id(self) -> int:
         """An id that no other request has."""
@@ -109,48 +96,28 @@ class CoordinatorRuntime:
         """Begin to watch the time; the log is loaded already."""
         self._watch_time()
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """Answer what is parked with NOT_COORDINATOR and write what is left."""
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
-        if not self._has_failed:
+        self._is_stopped = True
+        if not self.writer.has_failed:
             self._run(self.core.unload(self.clock()))
-            self.flush()
+            await self.writer.drain()
         if self._timer is not None:
             self._timer.cancel()
-
-    def flush(self) -> None:
-        """Write the records of this turn, then give the replies that waited for them."""
-        if self._has_failed:
-            return
-        batch, self._batch = self._batch, []
-        if batch:
-            try:
-                self._log.append(batch, self.clock())
-            except Exception as error:  # noqa: BLE001 - whatever it is, the memory is ahead of the log now
-                self._has_failed = True
-                log.critical("cannot write to the log, no further request is answered: %s", error)
-                self._on_failure(error)
-                return
-            for listener in self.appended:
-                listener()
-        held, self._held = self._held, []
-        for reply in held:
-            self._deliver(reply)
+        self.writer.close()
 
     def _run(self, effects: list[Effect]) -> None:
+        has_appended = False
         for effect in effects:
             match effect:
                 case Reply():
-                    if self._batch:
-                        self._held.append(effect)
-                    else:
+                    if self.writer.is_idle or (not has_appended and isinstance(effect.result, _HEARTBEATS)):
                         self._deliver(effect)
+                    else:
+                        self.writer.after_writes(partial(self._deliver, effect))
                 case AppendRecord():
-                    if not self._batch:
-                        asyncio.get_running_loop().call_soon(self.flush)
-                    self._batch.append(effect)
+                    has_appended = True
+                    self.writer.append(effect)
                 case ResolveRegexes():
                     asyncio.get_running_loop().call_soon(self._resolve, effect)
         self._watch_time()
@@ -171,7 +138,7 @@ class CoordinatorRuntime:
             self._timer.cancel()
         self._timer_ms = deadline_ms
         self._timer = None
-        if deadline_ms is not None and not self._has_failed:
+        if deadline_ms is not None and not self._is_stopped and not self.writer.has_failed:
             delay_ms = max(0, deadline_ms - self.clock())
             self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._expire)
 

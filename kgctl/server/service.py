@@ -18,6 +18,7 @@ from kgctl.server.cluster import Broker, Cluster
 from kgctl.server.connection import ClientConnection
 from kgctl.server.dispatch import Dispatcher
 from kgctl.server.group_configs import GroupConfigs
+from kgctl.server.log_writer import LogWriter
 from kgctl.server.options import ServeOptions, split_config
 from kgctl.server.partition_data import PartitionData
 from kgctl.server.producers import Producers
@@ -84,7 +85,7 @@ class Server:
             listener.close()
         if self._upkeep is not None:
             await self._upkeep.stop()
-        self.services.runtime.stop()
+        await self.services.runtime.stop()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         for connection in list(self._connections):
@@ -119,6 +120,7 @@ class Server:
     def _wire(self, folder: DataFolder) -> Services:
         clock = steady_clock()
         core = load_coordinator(folder, self._coordinator_config, new_member_id, clock())
+        writer = LogWriter(folder.record_log, clock, self._fail, in_thread=folder.path is not None)
         partitions = folder.record_log.partition_count
         brokers = [
             Broker(FIRST_NODE_ID + index, self.options.host, self.options.port + index if self.options.port else 0)
@@ -129,7 +131,7 @@ class Server:
             config=self._broker_config,
             cluster=Cluster(brokers, partitions, self._cluster_id()),
             catalog=Catalog(folder.topics, partitions),
-            runtime=CoordinatorRuntime(core, folder.record_log, clock, self._fail),
+            runtime=CoordinatorRuntime(core, writer, clock),
             data=PartitionData(folder.topics, folder.record_log),
             producers=Producers(first_id=clock()),
             group_configs=GroupConfigs(self._coordinator_config, self.options.data),
@@ -156,7 +158,7 @@ class Server:
         services.catalog.refresh()
         for group_id, config in services.group_configs.all().items():
             services.runtime.tell(UpdateGroupConfig(request_id=EVENT_ID, group_id=group_id, config=config))
-        services.runtime.appended.append(self._tell_readers)
+        services.runtime.writer.written.append(self._tell_readers)
         services.runtime.start()
         folder.start_maintenance(services.runtime.clock)
 

@@ -18,9 +18,7 @@ log = logging.getLogger(__name__)
 class Upkeep:
     """One background task."""
 
-    def __init__(
-        self, services: Services, connections: Collection[ClientConnection], max_idle_ms: int
-    ) -> None:
+    def __init__(self, services: Services, connections: Collection[ClientConnection], max_idle_ms: int) -> None:
         self._services = services
         self._connections = connections
         self._max_idle_s = max_idle_ms / 1000

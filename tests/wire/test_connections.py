@@ -6,7 +6,6 @@ import logging
 import socket
 import struct
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
