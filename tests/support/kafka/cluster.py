@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.kafka.broker import KafkaBroker, class_data_archive
 from tests.support.kafka.config import THREE_BROKER_KEYS, NodePorts, broker_node
-from tests.support.kafka.data import wait_for_brokers, wait_until_coordinating
+from tests.support.kafka.data import elect_preferred_leaders, wait_for_brokers, wait_until_coordinating
 
 
 class KafkaCluster:
@@ -32,6 +32,12 @@ class KafkaCluster:
         for broker in self.brokers:
             broker.wait_for_port()
         wait_for_brokers(self.bootstrap, len(self.brokers))
+        wait_until_coordinating(self.bootstrap, partitions=3)
+
+    def recover(self) -> None:
+        """After an outage: waits until all three are back and each leads what it led at first."""
+        wait_for_brokers(self.bootstrap, len(self.brokers))
+        elect_preferred_leaders(self.bootstrap)
         wait_until_coordinating(self.bootstrap, partitions=3)
 
     def stop(self) -> None:

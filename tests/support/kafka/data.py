@@ -9,8 +9,16 @@ from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import TypeVar
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    ElectionType,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient, NewTopic, TopicMetadata
 
 TIMEOUT_S = 30
 
@@ -97,6 +105,21 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, *, replication
 def _has_leaders(admin: AdminClient, topic: str, partitions: int) -> bool:
     found = admin.list_topics(topic, timeout=TIMEOUT_S).topics[topic]
     return found.error is None and len(found.partitions) == partitions and all(p.leader >= 0 for p in found.partitions.values())
+
+
+def elect_preferred_leaders(bootstrap: str) -> None:
+    """Returns once every partition is led by its first replica, as when it was made."""
+    admin = admin_client(bootstrap)
+    deadline = time.monotonic() + TIMEOUT_S
+    while not all(led_as_made(topic) for topic in admin.list_topics(timeout=TIMEOUT_S).topics.values()):
+        assert time.monotonic() < deadline, f"leaders are not as made after {TIMEOUT_S} s"
+        admin.elect_leaders(ElectionType.PREFERRED, None).result(TIMEOUT_S)
+        time.sleep(0.1)
+
+
+def led_as_made(topic: TopicMetadata) -> bool:
+    """Whether each partition's first replica leads it."""
+    return all(partition.leader == partition.replicas[0] for partition in topic.partitions.values())
 
 
 def delete_topic(bootstrap: str, topic: str) -> None:

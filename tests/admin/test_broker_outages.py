@@ -1,0 +1,95 @@
+"""A cluster of three loses a broker: kgctl shows what the others know, says what is missing, and follows groups that move."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from tests.support.kafka import KafkaBroker, KafkaCluster, commit, create_topic, produce, unique
+from tests.support.kafka.kgctl import KgctlRun, run_kgctl
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+GROUPS = 9
+TIMEOUT_S = 4
+OVERHEAD_S = 2.5
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Groups spread over three coordinators, each with a lag of 6 on each of 6 partitions."""
+
+    cluster: KafkaCluster
+    prefix: str
+
+    @property
+    def names(self) -> list[str]:
+        return [f"{self.prefix}-{number}" for number in range(GROUPS)]
+
+    def list(self, *, code: int | None = 0) -> KgctlRun:
+        asked = ("--timeout", str(TIMEOUT_S), "list", "groups", "--lag", "--match", f"^{self.prefix}-")
+        return run_kgctl(self.cluster.bootstrap, *asked, code=code)
+
+
+@pytest.fixture(scope="module")
+def groups(kafka_cluster: KafkaCluster) -> Groups:
+    bootstrap = kafka_cluster.bootstrap
+    topic = create_topic(bootstrap, unique("orders"), 6, replication=3)
+    produce(bootstrap, topic, dict.fromkeys(range(6), 10))
+    spread = Groups(kafka_cluster, unique("spread"))
+    for name in spread.names:
+        commit(bootstrap, name, {(topic, partition): 4 for partition in range(6)})
+    return spread
+
+
+@pytest.fixture
+def coordinating(groups: Groups) -> Iterator[KafkaBroker]:
+    """A broker that coordinates some groups and is not the controller; whatever a test does to it, it is back afterwards."""
+    described = run_kgctl(groups.cluster.bootstrap, "describe", "group", *groups.names, "--state")
+    addresses = {row["coordinator"] for row in described.data}
+    broker = next(each for each in groups.cluster.brokers[1:] if each.bootstrap in addresses)
+    yield broker
+    if not broker.running:
+        broker.start()
+    broker.thaw()
+    groups.cluster.recover()
+
+
+def lags(run: KgctlRun) -> dict[str, int]:
+    return {row["group"]: row["lag"] for row in run.data}
+
+
+def test_a_frozen_broker_costs_its_own_groups_and_only_the_time_limit(groups: Groups, coordinating: KafkaBroker) -> None:
+    everything = dict.fromkeys(groups.names, 36)
+    assert lags(groups.list()) == everything
+    with coordinating.frozen():
+        started = time.monotonic()
+        run = groups.list(code=3)
+        took_s = time.monotonic() - started
+    shown = lags(run)
+    assert shown.items() < everything.items()
+    assert len(shown) >= GROUPS // 3
+    assert coordinating.bootstrap in run.err
+    assert json.loads(run.out)["status"] == "partial"
+    assert took_s < TIMEOUT_S + OVERHEAD_S
+
+
+def test_groups_of_a_stopped_broker_are_found_at_their_new_coordinator(groups: Groups, coordinating: KafkaBroker) -> None:
+    coordinating.stop()
+    assert lags(groups.list()) == dict.fromkeys(groups.names, 36)
+    moved = run_kgctl(groups.cluster.bootstrap, "describe", "group", *groups.names, "--state")
+    assert coordinating.bootstrap not in {row["coordinator"] for row in moved.data}
+
+
+def test_groups_of_a_killed_broker_are_not_mistaken_for_missing(groups: Groups, coordinating: KafkaBroker) -> None:
+    coordinating.stop(kill=True)
+    deadline = time.monotonic() + 30
+    while (run := groups.list(code=None)).code != 0:
+        assert run.code in (3, 7), run
+        assert "not found" not in run.err.lower()
+        assert time.monotonic() < deadline, run
+    assert lags(run) == dict.fromkeys(groups.names, 36)
