@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +21,14 @@ def _connect(settings: ConnectionSettings) -> GroupAdmin:
     from kgctl.admin.connect import connect
 
     return connect(settings)
+
+
+def _program() -> str:
+    called = sys.argv[0]
+    if Path(called).name == "__main__.py":
+        return f"{shlex.quote(sys.executable)} -m kgctl"
+    found = shutil.which("kgctl")
+    return "kgctl" if found and Path(found).absolute() == Path(called).absolute() else shlex.quote(called)
 
 
 def _now_ms() -> int:
@@ -39,6 +49,11 @@ class Environment:
     variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
     connect: Callable[[ConnectionSettings], GroupAdmin] = _connect
     now_ms: Callable[[], int] = _now_ms
+
+    @property
+    def program(self) -> str:
+        """How the user calls kgctl from where they are."""
+        return _program()
 
     @property
     def stdout_is_terminal(self) -> bool:

@@ -1,0 +1,140 @@
+"""``kgctl demo``: the main job, on a coordinator of its own, with real clients."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, NoReturn
+
+import typer
+
+from kgctl.cli.environment import Environment
+from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.session import session_of
+
+TOPIC, GROUP = "orders", "payments"
+PARTITIONS, MEMBERS = 3, 2
+READ, UNREAD = 300, 90
+SERVER_CONFIG = {"group.initial.rebalance.delay.ms": "200"}
+CLIENT_CONFIG = {"heartbeat.interval.ms": "200"}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl demo")(demo)
+
+
+def demo(
+    ctx: typer.Context,
+    *,
+    keep: Annotated[bool, typer.Option("--keep", help="Leave the cluster running until Ctrl-C, to try commands on it.")] = False,
+) -> int:
+    """Show kgctl's main job in a few seconds, with no broker to install.
+
+    Starts the embedded coordinator on a free port of this machine, lets real consumers of confluent-kafka read and commit
+    there, then runs the very commands that you would type, each printed before its output. Nothing is left behind.
+    """
+    from kgctl.server.background import EmbeddedServer
+
+    outer = session_of(ctx).environment
+    with _ended_by_sigterm(), tempfile.TemporaryDirectory(prefix="kgctl-demo-") as folder:
+        stage = _Stage(outer, Path(folder))
+        stage.say("Starting an embedded coordinator: Kafka's protocol on a free local port, kept in memory.")
+        with EmbeddedServer(topics={TOPIC: PARTITIONS}, config=SERVER_CONFIG) as server:
+            stage.act(server.bootstrap)
+            if keep:
+                _stay(stage, server.bootstrap)
+    if not keep:
+        stage.say("That cluster is gone again. Next, keep one to try commands on, or go to your own (HOST:PORT of a broker):")
+        stage.write(f"{outer.program} demo --keep\n{outer.program} --bootstrap-server HOST:PORT list groups --lag\n")
+    return stage.worst
+
+
+class _Stage:
+    """Plays the story: says what happens, shows each command line, runs it, and remembers the worst exit code.
+
+    The commands see an environment of their own: this cluster and no other, no configuration of the user's, backups in a folder
+    that vanishes. Their notices go where their results go, so that the story stays in order.
+    """
+
+    def __init__(self, outer: Environment, folder: Path) -> None:
+        self._outer = outer
+        self._folder = folder
+        self._inner = replace(outer, stderr=outer.stdout)
+        self.program = outer.program
+        self.worst = int(ExitCode.OK)
+
+    def write(self, text: str) -> None:
+        self._outer.stdout.write(text)
+        self._outer.stdout.flush()
+
+    def say(self, text: str) -> None:
+        self.write(f"\n# {text}\n")
+
+    def run(self, *argv: str) -> None:
+        """Run one command line as the user would type it."""
+        from kgctl.cli.app import run
+
+        self.write(f"$ kgctl {shlex.join(argv)}\n")
+        self.worst = max(self.worst, run(argv, self._inner))
+
+    def act(self, bootstrap: str) -> None:
+        """The whole story, on the cluster at this address."""
+        from kgctl.admin.confluent.clients import ConsumerTeam, produce
+
+        variables = {
+            "KGCTL_BOOTSTRAP_SERVER": bootstrap,
+            "KGCTL_CONFIG": str(self._folder / "config.yaml"),
+            "KGCTL_BACKUP_DIR": str(self._folder),
+        }
+        self._inner = replace(self._inner, variables={**self._outer.variables, **variables})
+        self.write(f"$ export KGCTL_BOOTSTRAP_SERVER={bootstrap}\n")
+        produce(bootstrap, TOPIC, READ, PARTITIONS)
+        with ConsumerTeam(bootstrap, GROUP, [TOPIC], MEMBERS, properties=CLIENT_CONFIG) as team:
+            team.consume(READ)
+            produce(bootstrap, TOPIC, UNREAD, PARTITIONS)
+            self.say(
+                f"Topic {TOPIC!r}: {READ} records. Group {GROUP!r}: {MEMBERS} consumers (confluent-kafka) read and committed "
+                f"them. Then {UNREAD} more records came."
+            )
+            self.run("list", "groups", "--lag")
+            self.say("How far behind is it, and who reads what?")
+            self.run("describe", "group", GROUP)
+            self.say("What would a reset do? A dry run changes nothing, so it works while the consumers run.")
+            self.run("reset-offsets", GROUP, "--topic", TOPIC, "--shift-by", "-50")
+        self.say("The consumers have left the group: now the reset can be executed.")
+        self.run("reset-offsets", GROUP, "--topic", TOPIC, "--shift-by", "-50", "--execute")
+        self.run("describe", "group", GROUP)
+        self.say("And back again, from the offsets that were saved.")
+        for backup in sorted(self._folder.glob("*.csv")):
+            self.run("reset-offsets", "--from-file", str(backup), "--execute", "--no-backup")
+
+
+def _stay(stage: _Stage, bootstrap: str) -> None:
+    """Keep the cluster until somebody ends it."""
+    stage.say("The cluster stays until Ctrl-C. Next, in another terminal:")
+    stage.write(f"{stage.program} --bootstrap-server {bootstrap} describe group {GROUP}\n")
+    try:
+        signal.pause()
+    except KeyboardInterrupt:
+        stage.write("\n")
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end it as Ctrl-C does, so that the cluster and the folder do not stay."""
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:  # noqa: ARG001 - what a handler is given
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)

@@ -1,0 +1,71 @@
+"""``kgctl demo``, as a new user runs it: a process, a real server, real consumers."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+DEMO = [sys.executable, "-m", "kgctl", "demo"]
+
+pytestmark = pytest.mark.interop
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """Nothing of the user's own; a folder for temporary files that the test can look into."""
+    return {**os.environ, "KGCTL_CONFIG": str(folder / "none.yaml"), "TMPDIR": str(folder)}
+
+
+def commands(transcript: str) -> list[str]:
+    return [line.removeprefix("$ kgctl ") for line in transcript.splitlines() if line.startswith("$ kgctl ")]
+
+
+def test_demo_runs_the_main_job_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    started = time.monotonic()
+    ran = subprocess.run(DEMO, capture_output=True, text=True, env=environment(tmp_path), check=False, timeout=60)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert time.monotonic() - started < 30
+    assert list(tmp_path.iterdir()) == []
+    assert commands(ran.stdout)[:5] == [
+        "list groups --lag",
+        "describe group payments",
+        "reset-offsets payments --topic orders --shift-by -50",
+        "reset-offsets payments --topic orders --shift-by -50 --execute",
+        "describe group payments",
+    ]
+    assert re.search(r"^payments +Stable +classic +3 +90$", ran.stdout, re.MULTILINE)
+    assert len(re.findall(r"^payments +orders +\d +100 +130 +30 +payments-\d-\S+ ", ran.stdout, re.MULTILINE)) == 3
+    assert len(re.findall(r"^payments +orders +\d +100 +50 +-50 +80 +planned ", ran.stdout, re.MULTILINE)) == 3
+    assert len(re.findall(r"^payments +orders +\d +100 +50 +-50 +80 +reset ", ran.stdout, re.MULTILINE)) == 3
+    assert len(re.findall(r"^payments +orders +\d +50 +130 +80 ", ran.stdout, re.MULTILINE)) == 3
+    assert ran.stdout.splitlines()[-1].endswith("--bootstrap-server HOST:PORT list groups --lag")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_kept_demo_answers_until_it_is_ended(tmp_path: Path, number: signal.Signals) -> None:
+    with subprocess.Popen(
+        [*DEMO, "--keep"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(tmp_path)
+    ) as process:
+        assert process.stdout is not None
+        address = ""
+        for line in process.stdout:
+            if found := re.search(r"--bootstrap-server (127\S+) describe group payments$", line.strip()):
+                address = found[1]
+                break
+        other = subprocess.run(
+            [sys.executable, "-m", "kgctl", "--bootstrap-server", address, "list", "groups", "-o", "name"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+        )
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=30)
+    assert (other.stdout, process.returncode, errors) == ("payments\n", 0, "")
+    assert list(tmp_path.iterdir()) == []
