@@ -1,0 +1,1 @@
+"""The command line: arguments to a command, its `Report` to streams and an exit code."""

@@ -1,0 +1,1 @@
+"""Kafka's nouns as frozen values; the standard library only."""

@@ -1,0 +1,1 @@
+"""How a `Report` is shown: one module per format."""
