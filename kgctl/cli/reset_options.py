@@ -152,7 +152,7 @@ def _time_strategy(given: GivenStrategy, now_ms: int) -> tuple[ToTime, tuple[str
 
 def _read_file(path: str, group_ids: Sequence[str]) -> FromFile:
     try:
-        text = Path(path).expanduser().read_text(encoding="utf-8")
+        text = Path(path).expanduser().read_bytes().decode("utf-8")  # line ends inside of quotes must stay what they are
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise UsageError(f"cannot read {path}: {reason}") from None

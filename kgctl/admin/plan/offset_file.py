@@ -20,6 +20,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from kgctl.admin.plan.csv_text import csv_text
 from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset
 from kgctl.errors import UsageError
 from kgctl.model.offsets import NO_LEADER_EPOCH, OffsetAndMetadata
@@ -55,13 +56,11 @@ def parse_offset_file(text: str, name: str, group_ids: Sequence[str]) -> FromFil
 
 def write_backup(rows: Sequence[tuple[str, TopicPartition, OffsetAndMetadata | None]]) -> str:
     """The text of a backup: CSV with a header, which `parse_offset_file` reads back."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(BACKUP_COLUMNS)
-    for group_id, partition, commit in rows:
-        values = ("", "", "") if commit is None else (commit.offset, commit.leader_epoch, commit.metadata)
-        writer.writerow((group_id, *partition, *values))
-    return stream.getvalue()
+    lines = [
+        (group_id, *partition, *(("", "", "") if commit is None else (commit.offset, commit.leader_epoch, commit.metadata)))
+        for group_id, partition, commit in rows
+    ]
+    return csv_text([BACKUP_COLUMNS, *lines])
 
 
 class _Reader:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
+from kgctl.admin.plan.csv_text import csv_text
 from kgctl.cli.environment import Environment
 from kgctl.cli.output.report import Cell, Report
 
 
 def render(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
     """All columns, wide ones too. Unknown is an empty field; a list is joined by spaces."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
     keys = [column.key for column in report.columns]
-    if keys:
-        writer.writerow(keys)
-    writer.writerows([_field(row[key]) for key in keys] for row in report.rows)
-    return stream.getvalue()
+    rows = [[_field(row[key]) for key in keys] for row in report.rows]
+    return csv_text([keys, *rows] if keys else [])
 
 
 def _field(value: Cell) -> str | int | float:

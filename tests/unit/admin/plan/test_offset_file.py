@@ -1,0 +1,73 @@
+"""Files of offsets. Malformed ones are in ``tests/cli/test_reset_from_file.py``, with what their user sees."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgctl.admin.plan.offset_file import parse_offset_file, write_backup
+from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset
+from kgctl.model.offsets import OffsetAndMetadata
+from kgctl.model.partitions import TopicPartition
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def plain(offset: int) -> PlannedOffset:
+    return PlannedOffset(OffsetAndMetadata(offset))
+
+
+def test_three_and_four_columns() -> None:
+    assert parse_offset_file("t,1,5\nt,0,6\n", "f", ["g"]) == FromFile({"g": {T0: plain(6), T1: plain(5)}})
+    assert parse_offset_file("h,t,1,5\ng,t,0,6\n", "f", []) == FromFile({"g": {T0: plain(6)}, "h": {T1: plain(5)}})
+
+
+def test_named_groups_choose_from_the_file_in_their_order() -> None:
+    found = parse_offset_file("a,t,0,1\nb,t,0,2\nc,t,0,3\n", "f", ["c", "a"])
+    assert list(found.groups) == ["c", "a"]
+
+
+def test_windows_line_ends_a_byte_order_mark_and_blank_lines() -> None:
+    text = "\N{BYTE ORDER MARK}group,topic,partition,offset\r\n\r\ng,t,0,6\r\n"
+    assert parse_offset_file(text, "f", []) == FromFile({"g": {T0: plain(6)}})
+
+
+def test_header_in_any_order_with_other_columns() -> None:
+    assert parse_offset_file("x,offset,partition,topic\n?,6,0,t\n", "f", ["g"]) == FromFile({"g": {T0: plain(6)}})
+
+
+def test_plan_expects_the_old_offset() -> None:
+    text = "group,topic,partition,old_offset,new_offset\ng,t,0,5,6\ng,t,1,,7\n"
+    assert parse_offset_file(text, "f", []).groups["g"] == {
+        T0: PlannedOffset(OffsetAndMetadata(6), 5, verify=True),
+        T1: PlannedOffset(OffsetAndMetadata(7), None, verify=True),
+    }
+
+
+def test_json_rows_bare_and_in_the_envelope() -> None:
+    rows = [{"group": "g", "topic": "t", "partition": 0, "current_offset": 6, "metadata": "m"}]
+    expected = FromFile({"g": {T0: PlannedOffset(OffsetAndMetadata(6, "m"))}})
+    assert parse_offset_file(json.dumps(rows), "f", []) == expected
+    assert parse_offset_file(json.dumps({"kgctl_result_version": 1, "data": rows}), "f", []) == expected
+
+
+TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=20).filter(lambda t: t.strip())
+COMMIT = st.one_of(
+    st.none(),
+    st.builds(
+        OffsetAndMetadata,
+        st.integers(0, 2**63 - 1),
+        st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=20),
+        st.integers(-1, 2**31 - 1),
+    ),
+)
+
+
+@given(st.dictionaries(st.tuples(TEXT, TEXT, st.integers(0, 2**31 - 1)), COMMIT, min_size=1, max_size=6))
+def test_backup_is_read_back_exactly(drawn: dict[tuple[str, str, int], OffsetAndMetadata | None]) -> None:
+    rows = [(group, TopicPartition(topic, number), commit) for (group, topic, number), commit in drawn.items()]
+    found = parse_offset_file(write_backup(rows), "f", [])
+    read = {(group, partition): planned for group, rows in found.groups.items() for partition, planned in rows.items()}
+    assert read == {(group, partition): PlannedOffset(commit) for group, partition, commit in rows}

@@ -1,0 +1,187 @@
+"""Plans of resets: each strategy, clamping, and what holds of every plan."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgctl.admin.plan.offset_reset import (
+    Clamp,
+    FromFile,
+    PartitionFacts,
+    PlannedOffset,
+    ResetResult,
+    ResetRow,
+    ShiftBy,
+    Strategy,
+    ToCurrent,
+    ToEarliest,
+    ToLatest,
+    ToOffset,
+    ToTime,
+    plan_partition,
+)
+from kgctl.admin.results import ItemError
+from kgctl.errors import BrokerError, KgctlError, NotFoundError, RefusedError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
+from kgctl.model.partitions import TopicPartition
+
+P = TopicPartition("t", 0)
+LOG = LogOffsets(10, 100)
+
+
+def plan(strategy: Strategy, committed: int | None, *, at_time: int | None = None, clamp: bool = True) -> ResetRow:
+    commit = None if committed is None else OffsetAndMetadata(committed)
+    return plan_partition(strategy, "g", P, PartitionFacts(commit, LOG, at_time), clamp=clamp)
+
+
+def from_file(target: int | None, *, metadata: str = "", expected: int | None = None, verify: bool = False) -> FromFile:
+    offset = None if target is None else OffsetAndMetadata(target, metadata)
+    return FromFile({"g": {P: PlannedOffset(offset, expected, verify)}})
+
+
+@pytest.mark.parametrize(
+    ("strategy", "committed", "at_time", "new", "note"),
+    [
+        (ToEarliest(), 50, None, 10, None),
+        (ToLatest(), 50, None, 100, None),
+        (ToLatest(), None, None, 100, None),
+        (ToOffset(42), 50, None, 42, None),
+        (ToOffset(100), 50, None, 100, None),
+        (ToOffset(10), 50, None, 10, None),
+        (ToOffset(0), 50, None, 10, "0 is before the log start 10; 10 is used"),
+        (ToOffset(101), 50, None, 100, "101 is past the log end 100; 100 is used"),
+        (ShiftBy(5), 50, None, 55, None),
+        (ShiftBy(-5), 50, None, 45, None),
+        (ShiftBy(-500), 50, None, 10, "-450 is before the log start 10; 10 is used"),
+        (ShiftBy(500), 50, None, 100, "550 is past the log end 100; 100 is used"),
+        (ToTime(0), 50, 30, 30, None),
+        (ToTime(0), 50, None, 100, "no record at or after 1970-01-01T00:00:00.000Z; log end"),
+        (ToCurrent(), None, None, 100, "nothing was committed; log end"),
+        (ToCurrent(), 5, None, 10, "5 is before the log start 10; 10 is used"),
+        (ToCurrent(), 500, None, 100, "500 is past the log end 100; 100 is used"),
+        (from_file(42), 50, None, 42, None),
+        (from_file(7), 50, None, 10, "7 is before the log start 10; 10 is used"),
+    ],
+)
+def test_strategy_moves_the_offset(
+    strategy: Strategy, committed: int | None, at_time: int | None, new: int, note: str | None
+) -> None:
+    row = plan(strategy, committed, at_time=at_time)
+    assert (row.new, row.note, row.result) == (OffsetAndMetadata(new), note, ResetResult.PLANNED)
+    assert row.lag_after == 100 - new
+    assert row.delta == (None if committed is None else new - committed)
+
+
+@pytest.mark.parametrize("strategy", [ToOffset(50), ShiftBy(0), ToCurrent(), ToTime(0), from_file(50)])
+def test_what_stays_is_unchanged(strategy: Strategy) -> None:
+    assert plan(strategy, 50, at_time=50).result is ResetResult.UNCHANGED
+
+
+def test_commit_of_minus_one_is_no_commit() -> None:
+    assert plan(ToLatest(), -1).old is None
+    assert plan(ShiftBy(1), -1).result is ResetResult.FAILED
+
+
+def test_shift_without_a_commit_fails() -> None:
+    row = plan(ShiftBy(1), None)
+    error = row.to_exception()
+    assert (row.result, row.new, row.delta, row.lag_after) == (ResetResult.FAILED, None, None, None)
+    assert type(error) is KgctlError
+    assert (error.code, error.group, error.topic, error.partition) == ("NOTHING_COMMITTED", "g", "t", 0)
+
+
+def test_without_clamping_what_is_outside_the_log_fails() -> None:
+    for target in (9, 101):
+        row = plan(ToOffset(target), 50, clamp=False)
+        assert (row.result, row.code, row.new) == (ResetResult.FAILED, "OFFSET_OUT_OF_RANGE", None)
+    assert plan(ToOffset(100), 50, clamp=False).result is ResetResult.PLANNED
+
+
+def test_clamp_says_what_was_asked_and_what_is_used() -> None:
+    assert plan(ToOffset(101), 50).clamp == Clamp(101, 100)
+    assert plan(ToOffset(99), 50).clamp is None
+
+
+def test_file_can_take_a_commit_away() -> None:
+    row = plan(from_file(None), 50)
+    assert (row.result, row.new, row.note) == (ResetResult.PLANNED, None, "the commit is taken away")
+    assert plan(from_file(None), None).result is ResetResult.UNCHANGED
+
+
+def test_file_restores_metadata_at_the_same_offset() -> None:
+    row = plan(from_file(50, metadata="mine"), 50)
+    assert (row.result, row.new) == (ResetResult.PLANNED, OffsetAndMetadata(50, "mine"))
+
+
+@pytest.mark.parametrize(("expected", "committed"), [(49, 50), (None, 50), (50, None)])
+def test_file_that_expects_something_else_is_refused(expected: int | None, committed: int | None) -> None:
+    row = plan(from_file(42, expected=expected, verify=True), committed)
+    assert (row.result, row.code) == (ResetResult.REFUSED, "PLAN_OUTDATED")
+    assert isinstance(row.to_exception(), RefusedError)
+
+
+@pytest.mark.parametrize("committed", [50, None])
+def test_file_that_expects_what_is_there_is_planned(committed: int | None) -> None:
+    assert plan(from_file(42, expected=committed, verify=True), committed).result is ResetResult.PLANNED
+
+
+def test_error_of_the_log_fails_the_row_as_itself() -> None:
+    error = ItemError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "gone")
+    row = plan_partition(ToLatest(), "g", P, PartitionFacts(None, LogOffsets(), error=error))
+    assert (row.result, row.note) == (ResetResult.FAILED, "gone")
+    assert isinstance(row.to_exception(), NotFoundError)
+
+
+def test_unknown_bounds_fail_the_row() -> None:
+    row = plan_partition(ToLatest(), "g", P, PartitionFacts(None, LogOffsets(0, None)))
+    assert (row.result, row.code) == (ResetResult.FAILED, "LOG_UNKNOWN")
+    assert not isinstance(row.to_exception(), BrokerError)
+
+
+def test_planned_row_is_no_error() -> None:
+    assert plan(ToLatest(), 50).to_exception() is None
+
+
+STRATEGIES = st.one_of(
+    st.just(ToEarliest()),
+    st.just(ToLatest()),
+    st.just(ToCurrent()),
+    st.integers(0, 300).map(ToOffset),
+    st.integers(-300, 300).map(ShiftBy),
+    st.integers(0, 10**12).map(ToTime),
+    st.one_of(st.none(), st.integers(0, 300)).map(from_file),
+)
+OFFSETS = st.one_of(st.none(), st.integers(0, 300))
+LOGS = st.tuples(st.integers(0, 150), st.integers(0, 150)).map(lambda drawn: LogOffsets(min(drawn), max(drawn)))
+
+
+@given(STRATEGIES, OFFSETS, LOGS, OFFSETS, st.booleans())
+def test_no_plan_ever_leaves_the_log(
+    strategy: Strategy, committed: int | None, log: LogOffsets, at_time: int | None, clamp: bool
+) -> None:
+    commit = None if committed is None else OffsetAndMetadata(committed)
+    row = plan_partition(strategy, "g", P, PartitionFacts(commit, log, at_time), clamp=clamp)
+    start, end = log.log_start_offset, log.log_end_offset
+    assert start is not None
+    assert end is not None
+    if row.new is not None:
+        assert start <= row.new.offset <= end
+        assert row.lag_after == end - row.new.offset >= 0
+    assert (row.result is ResetResult.FAILED) == (row.to_exception() is not None)
+    assert row.result in (ResetResult.PLANNED, ResetResult.UNCHANGED, ResetResult.FAILED)
+    assert row.clamp is None or clamp
+
+
+@given(STRATEGIES, OFFSETS, LOGS, OFFSETS)
+def test_what_was_reset_needs_no_second_reset(
+    strategy: Strategy, committed: int | None, log: LogOffsets, at_time: int | None
+) -> None:
+    """Every strategy but the shift is idempotent."""
+    commit = None if committed is None else OffsetAndMetadata(committed)
+    first = plan_partition(strategy, "g", P, PartitionFacts(commit, log, at_time))
+    if first.result is ResetResult.PLANNED and not isinstance(strategy, ShiftBy):
+        second = plan_partition(strategy, "g", P, PartitionFacts(first.new, log, at_time))
+        assert second.result is ResetResult.UNCHANGED
