@@ -16,8 +16,6 @@ from struct import Struct
 from struct import error as struct_error
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from kgctl.model.records import TransactionMarker
 
 NO_TIMESTAMP_MS = -1
@@ -131,7 +129,7 @@ def check_batch(data: bytes) -> BatchHeader:
     header = parse_header(data)
     if header.size_bytes != len(data):
         raise CorruptBatchError(f"{len(data) - header.size_bytes} bytes after the record batch")
-    if crc32c(data[_ATTRIBUTES_START:]) != header.crc:
+    if _checksum(data[_ATTRIBUTES_START:]) != header.crc:
         raise CorruptBatchError("the checksum of the record batch is wrong")
     if header.last_offset_delta < 0 or header.record_count < 0:
         raise CorruptBatchError("a record batch with a negative count")
@@ -211,7 +209,7 @@ def build_batch(
         + body
     )
     length = _CRC_STARTS + 4 - _LENGTH_AND_BASE_BYTES + len(rest)
-    return _BEFORE_CRC.pack(base.offset, length, leader_epoch, _MAGIC, crc32c(rest)) + rest
+    return _BEFORE_CRC.pack(base.offset, length, leader_epoch, _MAGIC, _checksum(rest)) + rest
 
 
 def build_marker(marker: TransactionMarker, offset: int, timestamp_ms: int, *, leader_epoch: int = 0) -> bytes:
@@ -226,6 +224,12 @@ def build_marker(marker: TransactionMarker, offset: int, timestamp_ms: int, *, l
         is_transactional=True,
         is_control=True,
     )
+
+
+def _checksum(data: bytes) -> int:
+    from crc32c import crc32c  # its import looks for its own version, which takes longer than the rest of this module
+
+    return crc32c(data)
 
 
 def _payload(data: bytes, position: int, header: BatchHeader) -> bytes:

@@ -30,6 +30,8 @@ from kgctl.storage.protocols import RecordLog
 
 CONFIG = CoordinatorConfig.from_properties({"group.initial.rebalance.delay.ms": "0", "offsets.retention.minutes": "1"})
 SUBSCRIPTION = bytes.fromhex("000000000001000174ffffffff")
+ASSIGNMENT = bytes.fromhex("0000000000010001740000000100000000ffffffff")
+"""t-0."""
 
 groups = st.sampled_from(["g-0", "g-1", "g-2"])
 partitions = st.integers(0, 2)
@@ -52,12 +54,12 @@ steps: st.SearchStrategy[Step] = st.one_of(
 class Traffic:
     """A coordinator whose records go to ``log``."""
 
-    def __init__(self, log: RecordLog) -> None:
+    def __init__(self, log: RecordLog, now_ms: int = 1_000_000) -> None:
         self.log = log
-        self.now_ms = 1_000_000
+        self.now_ms = now_ms
         self._ids = 0
         self._requests = 0
-        self._members: dict[str, str] = {}
+        self.members: dict[str, str] = {}
         self.coordinator = GroupCoordinator(CONFIG, self._new_id, start_ms=self.now_ms)
 
     def run(self, step: Step) -> None:
@@ -90,17 +92,17 @@ class Traffic:
             session_timeout_ms=10_000,
         )
         if isinstance(joined, JoinGroupResult) and joined.error is ErrorCode.NONE:
-            self._members[group] = joined.member_id
+            self.members[group] = joined.member_id
             self._ask(
                 SyncGroup,
                 group_id=group,
                 generation_id=joined.generation_id,
                 member_id=joined.member_id,
-                assignments=((joined.member_id, b"a"),),
+                assignments=((joined.member_id, ASSIGNMENT),),
             )
 
     def _leave(self, group: str) -> None:
-        self._ask(LeaveGroup, group_id=group, members=(MemberIdentity(member_id=self._members.pop(group, "nobody")),))
+        self._ask(LeaveGroup, group_id=group, members=(MemberIdentity(member_id=self.members.pop(group, "nobody")),))
 
     def _pass(self, ms: int) -> None:
         until = self.now_ms + ms
