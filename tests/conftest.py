@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.support.kafka.fixtures", "tests.support.serve"]
+pytest_plugins = ["tests.support.kafka.fixtures", "tests.support.serve", "tests.support.admin_targets"]
