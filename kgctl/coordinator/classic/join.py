@@ -96,8 +96,12 @@ def _join_new(shard: Shard, group: ClassicGroup, request: JoinGroup) -> None:
 def _join_known(shard: Shard, group: ClassicGroup, request: JoinGroup) -> None:
     """A request with a member id: one that was handed out, or one of a member."""
     member_id = request.member_id
-    if member_id in group.pending_joins and request.group_instance_id is None:
-        _add_member(shard, group, request, member_id)
+    if member_id in group.pending_joins:
+        if request.group_instance_id is None:
+            _add_member(shard, group, request, member_id)
+        else:
+            # Static members are never given an id to come back with: Kafka takes it for a fault of its own.
+            _refuse(shard, request, ErrorCode.UNKNOWN_SERVER_ERROR)
         return
     error = group.identity_error(member_id, request.group_instance_id)
     if error:

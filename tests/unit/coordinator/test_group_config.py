@@ -1,0 +1,58 @@
+"""Settings of one group over those of the broker."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.coordinator.config import CoordinatorConfig
+from kgctl.coordinator.group_config import GroupConfig
+from kgctl.errors import UsageError
+
+BROKER = CoordinatorConfig(group_consumer_heartbeat_interval_ms=6_000)
+
+
+def test_a_group_without_settings_has_the_brokers() -> None:
+    assert GroupConfig.of_broker(BROKER) == GroupConfig(consumer_heartbeat_interval_ms=6_000)
+
+
+def test_a_groups_settings_stand_over_the_brokers() -> None:
+    config = GroupConfig.from_properties(
+        {
+            "consumer.session.timeout.ms": "50000",
+            "share.renew.acknowledge.enable": "false",
+            "share.auto.offset.reset": "earliest",
+        },
+        BROKER,
+    )
+
+    assert config == GroupConfig(
+        consumer_session_timeout_ms=50_000,
+        consumer_heartbeat_interval_ms=6_000,
+        share_renew_acknowledge_enable=False,
+        share_auto_offset_reset="earliest",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("consumer.session", "1", "unknown group setting 'consumer.session'"),
+        ("consumer.session.timeout.ms", "44999", "must be from 45000 to 60000, not 44999"),
+        ("consumer.assignment.interval.ms", "15001", "must be from 0 to 15000, not 15001"),
+        ("consumer.heartbeat.interval.ms", "x", "must be a whole number, not 'x'"),
+        ("share.renew.acknowledge.enable", "perhaps", "must be true or false, not 'perhaps'"),
+        ("streams.num.standby.replicas", "3", "must be at most 2"),
+    ],
+)
+def test_wrong_group_setting_is_named(name: str, value: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        GroupConfig.from_properties({name: value}, BROKER)
+
+    assert message in caught.value.message
+
+
+def test_session_timeout_must_be_above_the_heartbeat_interval() -> None:
+    broker = CoordinatorConfig(group_consumer_min_session_timeout_ms=1_000, group_consumer_max_heartbeat_interval_ms=20_000)
+
+    with pytest.raises(UsageError, match=r"must be above 'consumer\.heartbeat\.interval\.ms'"):
+        GroupConfig.from_properties({"consumer.session.timeout.ms": "5000"}, broker)

@@ -1,0 +1,26 @@
+"""A group's last events."""
+
+from __future__ import annotations
+
+from kgctl.coordinator.story import Story
+
+
+def test_a_story_has_one_line_an_event() -> None:
+    story = Story()
+    story.note("g", 5, "rebalance starts", 3)
+    story.note("g", 7, "stable")
+    story.note("h", 8, "elsewhere")
+
+    assert story.of("g") == ("5 ms: rebalance starts 3", "7 ms: stable")
+
+
+def test_a_story_is_bounded_and_can_be_forgotten() -> None:
+    story = Story()
+    for time_ms in range(100):
+        story.note("g", time_ms, "event")
+
+    assert len(story.of("g")) == 40
+    assert story.of("g")[-1] == "99 ms: event"
+    story.forget("g")
+    assert story.of("g") == ()
+    story.forget("g")
