@@ -1,0 +1,216 @@
+"""TLS, SASL and access control against Apache Kafka, through kgctl's own connection and through librdkafka."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AclOperation, ResourceType
+
+from kgctl.admin.client import GroupAdmin
+from kgctl.admin.confluent.admin import ConfluentGroupAdmin
+from kgctl.admin.connect import ConnectionSettings, connect
+from kgctl.admin.properties import load_command_config
+from kgctl.errors import AuthError, KgctlError, UnreachableError, UsageError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.offsets import OffsetAndMetadata
+from kgctl.model.partitions import TopicPartition
+from tests.support.kafka import SecureKafkaBroker, commit, create_topic, produce, unique
+
+pytestmark = pytest.mark.kafka
+
+TIMEOUT_MS = 15_000
+SOON_S = 5.0
+LOGINS = [
+    ("SSL", "PLAIN"),
+    ("SASL_PLAINTEXT", "PLAIN"),
+    ("SASL_PLAINTEXT", "SCRAM-SHA-256"),
+    ("SASL_PLAINTEXT", "SCRAM-SHA-512"),
+    ("SASL_SSL", "PLAIN"),
+    ("SASL_SSL", "SCRAM-SHA-256"),
+    ("SASL_SSL", "SCRAM-SHA-512"),
+]
+
+
+@pytest.fixture(params=["live", "confluent"])
+def backend(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+def open_admin(backend: str, properties: Mapping[str, str]) -> GroupAdmin:
+    if backend == "confluent":
+        return ConfluentGroupAdmin(properties, TIMEOUT_MS)
+    return connect(ConnectionSettings(properties=properties, timeout_ms=TIMEOUT_MS))
+
+
+def as_client_certificate(broker: SecureKafkaBroker, properties: dict[str, str]) -> dict[str, str]:
+    """On the SSL listener the user is whom the certificate names; without one it is ANONYMOUS, a super user too."""
+    return {
+        **properties,
+        "ssl.certificate.location": str(broker.certificates.client_certificate),
+        "ssl.key.location": str(broker.certificates.client_key),
+    }
+
+
+@pytest.mark.parametrize(("protocol", "mechanism"), LOGINS)
+def test_every_login_reads_and_changes(
+    secure_kafka_broker: SecureKafkaBroker, backend: str, protocol: str, mechanism: str
+) -> None:
+    topic = create_topic(secure_kafka_broker.bootstrap, unique("topic"))
+    group, partition = unique("group"), TopicPartition(topic, 0)
+    with open_admin(backend, secure_kafka_broker.client_properties(protocol, mechanism)) as admin:
+        assert admin.alter_offsets(group, {partition: OffsetAndMetadata(5)}).status == "ok"
+        assert admin.list_committed_offsets([group]).values == {group: {partition: OffsetAndMetadata(5)}}
+        assert group in admin.list_groups().values
+        assert admin.list_log_offsets([partition]).values[partition].log_end_offset == 0
+        if backend == "live":
+            assert admin.delete_offsets(group, [partition]).status == "ok"
+        assert admin.delete_groups([group]).status == "ok"
+
+
+@pytest.mark.parametrize(("protocol", "mechanism"), LOGINS)
+def test_a_java_clients_file_gives_the_same_login(
+    secure_kafka_broker: SecureKafkaBroker, backend: str, protocol: str, mechanism: str, tmp_path: Path
+) -> None:
+    java = secure_kafka_broker.java_properties(protocol, mechanism)
+    file = tmp_path / "client.properties"
+    file.write_text("".join(f"{key}={value}\n" for key, value in java.items()))
+    with open_admin(backend, load_command_config(file)) as admin:
+        assert admin.list_groups().status == "ok"
+
+
+def test_a_client_certificate_is_shown(secure_kafka_broker: SecureKafkaBroker, backend: str) -> None:
+    properties = as_client_certificate(secure_kafka_broker, secure_kafka_broker.client_properties("SSL"))
+    with open_admin(backend, properties) as admin:
+        assert admin.list_groups().status == "ok"
+
+
+def fails(backend: str, properties: Mapping[str, str]) -> KgctlError:
+    """The error of a first call, which must come soon."""
+    started = time.monotonic()
+    with pytest.raises(KgctlError) as caught, open_admin(backend, properties) as admin:
+        admin.list_groups()
+    assert time.monotonic() - started < SOON_S
+    return caught.value
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
+def test_a_wrong_password_is_an_authentication_error(
+    secure_kafka_broker: SecureKafkaBroker, backend: str, mechanism: str
+) -> None:
+    properties = secure_kafka_broker.client_properties("SASL_SSL", mechanism) | {"sasl.password": "not-the-password"}
+    error = fails(backend, properties)
+
+    assert isinstance(error, AuthError)
+    assert "Authentication failed" in error.message
+    assert "not-the-password" not in error.message
+
+
+def test_an_unknown_authority_is_unreachable(secure_kafka_broker: SecureKafkaBroker, backend: str) -> None:
+    properties = secure_kafka_broker.client_properties("SASL_SSL")
+    error = fails(backend, properties | {"ssl.ca.location": str(secure_kafka_broker.certificates.other_ca)})
+
+    assert isinstance(error, UnreachableError)
+    assert "certificate" in error.message
+
+
+def test_verification_switched_off_trusts_any(secure_kafka_broker: SecureKafkaBroker, backend: str) -> None:
+    properties = secure_kafka_broker.client_properties("SSL") | {"enable.ssl.certificate.verification": "false"}
+    del properties["ssl.ca.location"]
+    with open_admin(backend, properties) as admin:
+        assert admin.list_groups().status == "ok"
+
+
+def test_a_missing_certificate_file_is_a_usage_error(secure_kafka_broker: SecureKafkaBroker, backend: str) -> None:
+    properties = secure_kafka_broker.client_properties("SSL") | {"ssl.ca.location": "/nosuch/ca.pem"}
+
+    assert isinstance(fails(backend, properties), UsageError)
+
+
+@pytest.mark.parametrize(
+    ("listener", "protocol", "expected", "hint"),
+    [
+        ("SSL", "PLAINTEXT", UnreachableError, "speaks TLS"),
+        ("SASL_PLAINTEXT", "PLAINTEXT", UnreachableError, "want SASL"),
+        ("PLAINTEXT", "SSL", UnreachableError, "TLS handshake failed"),
+        ("PLAINTEXT", "SASL_PLAINTEXT", AuthError, "does this listener use SASL?"),
+    ],
+)
+def test_the_wrong_protocol_for_a_listener_is_told(
+    secure_kafka_broker: SecureKafkaBroker,
+    backend: str,
+    listener: str,
+    protocol: str,
+    expected: type[KgctlError],
+    hint: str,
+) -> None:
+    properties = secure_kafka_broker.client_properties(protocol)
+    error = fails(backend, properties | {"bootstrap.servers": secure_kafka_broker.address(listener)})
+
+    assert isinstance(error, expected)
+    assert backend == "confluent" or hint in error.message
+
+
+def test_a_user_without_rights_is_told_for_which_group(secure_kafka_broker: SecureKafkaBroker, backend: str) -> None:
+    topic = create_topic(secure_kafka_broker.bootstrap, unique("topic"))
+    group, partition = unique("group"), TopicPartition(topic, 0)
+    commit(secure_kafka_broker.bootstrap, group, {(topic, 0): 1})
+    denied = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    with open_admin(backend, secure_kafka_broker.client_properties("SASL_SSL", user="alice")) as admin:
+        described = admin.describe_groups([group])
+        offsets = admin.list_committed_offsets([group])
+        altered = admin.alter_offsets(group, {partition: OffsetAndMetadata(2)})
+        deleted = admin.delete_groups([group])
+        listed = admin.list_groups()
+
+    assert {each: error.code for each, error in described.errors.items()} == {group: denied}
+    assert described.errors[group].message == f"not authorised for group '{group}'"
+    assert {each: error.code for each, error in offsets.errors.items()} == {group: denied}
+    assert {each: error.code for each, error in altered.errors.items()} == {partition: denied}
+    assert {each: error.code for each, error in deleted.errors.items()} == {group: denied}
+    assert group not in listed.values
+    assert listed.status == "ok"
+
+
+def test_a_user_who_may_only_look_cannot_change(secure_kafka_broker: SecureKafkaBroker, backend: str) -> None:
+    topic = create_topic(secure_kafka_broker.bootstrap, unique("topic"))
+    produce(secure_kafka_broker.bootstrap, topic, {0: 3})
+    group, partition = unique("group"), TopicPartition(topic, 0)
+    commit(secure_kafka_broker.bootstrap, group, {(topic, 0): 1})
+    secure_kafka_broker.allow("bob", ResourceType.GROUP, group, [AclOperation.DESCRIBE])
+    secure_kafka_broker.allow("bob", ResourceType.TOPIC, topic, [AclOperation.DESCRIBE])
+    with open_admin(backend, secure_kafka_broker.client_properties("SASL_SSL", user="bob")) as admin:
+        assert group in admin.list_groups().values
+        assert group in admin.describe_groups([group]).values
+        assert admin.list_committed_offsets([group]).values == {group: {partition: OffsetAndMetadata(1)}}
+        assert admin.list_log_offsets([partition]).values[partition].log_end_offset == 3
+        altered = admin.alter_offsets(group, {partition: OffsetAndMetadata(2)})
+        deleted = admin.delete_groups([group])
+
+    assert {error.code for error in altered.errors.values()} == {ErrorCode.GROUP_AUTHORIZATION_FAILED}
+    assert {error.code for error in deleted.errors.values()} == {ErrorCode.GROUP_AUTHORIZATION_FAILED}
+
+
+def test_a_hidden_topic_is_an_error_of_its_partition(secure_kafka_broker: SecureKafkaBroker, backend: str) -> None:
+    topic = create_topic(secure_kafka_broker.bootstrap, unique("topic"))
+    partition = TopicPartition(topic, 0)
+    with open_admin(backend, secure_kafka_broker.client_properties("SASL_SSL", user="alice")) as admin:
+        found = admin.list_log_offsets([partition])
+
+    assert not found.values
+    assert found.errors[partition].code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def test_offsets_may_not_be_deleted_nor_members_removed_without_rights(secure_kafka_broker: SecureKafkaBroker) -> None:
+    topic = create_topic(secure_kafka_broker.bootstrap, unique("topic"))
+    group, partition = unique("group"), TopicPartition(topic, 0)
+    commit(secure_kafka_broker.bootstrap, group, {(topic, 0): 1})
+    with open_admin("live", secure_kafka_broker.client_properties("SASL_SSL", user="alice")) as admin:
+        deleted = admin.delete_offsets(group, [partition])
+        removed = admin.remove_members(group, member_ids=["m"])
+
+    assert {error.code for error in deleted.errors.values()} == {ErrorCode.GROUP_AUTHORIZATION_FAILED}
+    assert {error.code for error in removed.errors.values()} == {ErrorCode.GROUP_AUTHORIZATION_FAILED}

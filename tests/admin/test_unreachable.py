@@ -1,0 +1,149 @@
+"""Clusters that do not answer: dead, frozen, or half there. Nothing hangs past its time, and nothing ends the process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from kgctl.admin.client import GroupAdmin
+from kgctl.admin.confluent.admin import ConfluentGroupAdmin
+from kgctl.admin.connect import ConnectionSettings, connect
+from kgctl.errors import TimedOutError, UnreachableError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.offsets import OffsetAndMetadata
+from kgctl.model.partitions import TopicPartition
+from tests.support.kafka import KafkaBroker, KafkaCluster, commit, create_topic, unique
+from tests.support.serve import ServeFactory
+
+SHORT_MS = 700
+SLACK_S = 2.0
+
+CALLS = {
+    "list_groups": lambda admin: admin.list_groups(),
+    "describe_groups": lambda admin: admin.describe_groups(["g"]),
+    "list_committed_offsets": lambda admin: admin.list_committed_offsets(["g"]),
+    "list_log_offsets": lambda admin: admin.list_log_offsets([TopicPartition("t", 0)]),
+    "list_topics": lambda admin: admin.list_topics(),
+    "alter_offsets": lambda admin: admin.alter_offsets("g", {TopicPartition("t", 0): OffsetAndMetadata(1)}),
+    "delete_groups": lambda admin: admin.delete_groups(["g"]),
+}
+
+
+def open_admin(backend: str, bootstrap: str, timeout_ms: int = SHORT_MS) -> GroupAdmin:
+    if backend == "confluent":
+        return ConfluentGroupAdmin({"bootstrap.servers": bootstrap}, timeout_ms)
+    return connect(ConnectionSettings(bootstrap, timeout_ms=timeout_ms))
+
+
+def dead_address() -> str:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return f"127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("backend", ["live", "confluent"])
+def test_a_dead_port_is_unreachable_before_the_time_is_up(backend: str) -> None:
+    started = time.monotonic()
+    with pytest.raises(UnreachableError, match="refused") as caught, open_admin(backend, dead_address(), 60_000) as admin:
+        admin.list_groups()
+
+    assert time.monotonic() - started < 5
+    assert not isinstance(caught.value, TimedOutError)
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("backend", ["live", "confluent"])
+@pytest.mark.parametrize("call", CALLS)
+def test_a_frozen_server_times_out_in_time(kgctl_serve: ServeFactory, backend: str, call: str) -> None:
+    server = kgctl_serve(topics={"t": 1})
+    with open_admin(backend, server.bootstrap) as admin:
+        os.kill(server.process.pid, signal.SIGSTOP)
+        started = time.monotonic()
+        with pytest.raises(TimedOutError, match=r"did not answer within 0\.7 s"):
+            CALLS[call](admin)
+
+        assert time.monotonic() - started < SHORT_MS / 1000 + SLACK_S
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("backend", ["live", "confluent"])
+@pytest.mark.parametrize("call", ["describe_groups", "list_committed_offsets", "alter_offsets", "delete_groups"])
+def test_an_answer_that_comes_too_late_does_not_end_the_process(own_kafka_broker: KafkaBroker, backend: str, call: str) -> None:
+    """librdkafka 2.16 aborts when the coordinator that it gave up on is told after all (librdkafka#4605)."""
+    create_topic(own_kafka_broker.bootstrap, "t")
+    code = f"""
+import sys, time
+from tests.admin.test_unreachable import CALLS, open_admin
+admin = open_admin({backend!r}, {own_kafka_broker.bootstrap!r})
+admin.list_topics()
+print("ready", flush=True)
+sys.stdin.readline()
+try:
+    CALLS[{call!r}](admin)
+except Exception as error:
+    print(type(error).__name__, flush=True)
+sys.stdin.readline()
+print("alive", flush=True)
+"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        with own_kafka_broker.frozen():
+            process.stdin.write("\n")
+            process.stdin.flush()
+            assert process.stdout.readline() == "TimedOutError\n"
+        own_kafka_broker.wait_for_port()
+        time.sleep(0.5)  # for the late answer
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.read() == "alive\n"
+    assert process.returncode == 0
+
+
+@pytest.mark.kafka
+def test_one_broker_of_three_that_hangs_costs_only_its_part(kafka_cluster: KafkaCluster) -> None:
+    topic = create_topic(kafka_cluster.bootstrap, unique("topic"), 3, replication=3)
+    groups = [unique("group") for _ in range(9)]
+    for group in groups:
+        commit(kafka_cluster.bootstrap, group, {(topic, 0): 1})
+    with connect(ConnectionSettings(kafka_cluster.bootstrap, timeout_ms=3_000)) as admin:
+        whole = admin.list_groups()
+        by_broker = {group: whole.values[group].coordinator for group in groups}
+        victim = kafka_cluster.brokers[2]
+        with victim.frozen():
+            started = time.monotonic()
+            part = admin.list_groups()
+            offsets = admin.list_committed_offsets(groups)
+            took_s = time.monotonic() - started
+
+    lost = {group for group, node in by_broker.items() if node is not None and node.node_id == victim.node_id}
+    assert 0 < len(lost) < len(groups)
+    assert set(groups) - set(part.values) == lost
+    assert [error.code for error in part.unreachable.values()] == [ErrorCode.REQUEST_TIMED_OUT]
+    assert list(part.unreachable) == [f"{victim.bootstrap} (id {victim.node_id})"]
+    assert part.status == "partial"
+    assert set(offsets.errors) == lost
+    assert {error.code for error in offsets.errors.values()} == {ErrorCode.REQUEST_TIMED_OUT}
+    assert took_s < 2 * 3 + SLACK_S
+
+
+@pytest.mark.interop
+def test_a_server_that_thaws_in_time_is_answered(kgctl_serve: ServeFactory) -> None:
+    server = kgctl_serve(topics={"t": 1})
+    with open_admin("live", server.bootstrap, 20_000) as admin:
+        os.kill(server.process.pid, signal.SIGSTOP)
+        thaw = threading.Timer(0.3, os.kill, (server.process.pid, signal.SIGCONT))
+        thaw.start()
+
+        assert admin.list_topics(["t"]) == {"t": 1}
+        thaw.join()
