@@ -1,0 +1,37 @@
+"""One sentence for each of Kafka's errors."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.admin.explain import item_error
+from kgctl.admin.results import ItemError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import TopicPartition
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        (ErrorCode.GROUP_ID_NOT_FOUND, "group 'g' does not exist"),
+        (ErrorCode.UNKNOWN_MEMBER_ID, "group 'g' has no member 'm'"),
+        (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "t-1 does not exist, or this user may not see it"),
+        (ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, "group 'g' is subscribed to topic 't': its offsets are in use"),
+        (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "not authorised for the cluster"),
+    ],
+)
+def test_the_sentence_names_the_thing(code: ErrorCode, message: str) -> None:
+    assert item_error(code, group="g", partition=TopicPartition("t", 1), member="m") == ItemError(code, message)
+
+
+def test_a_code_without_a_sentence_has_the_brokers_words_or_its_name() -> None:
+    code = ErrorCode.POLICY_VIOLATION
+
+    assert item_error(code, detail="because") == ItemError(code, "because")
+    assert item_error(code) == ItemError(code, "POLICY_VIOLATION")
+
+
+def test_a_sentence_that_cannot_name_its_thing_is_not_used() -> None:
+    code = ErrorCode.UNKNOWN_MEMBER_ID
+
+    assert item_error(code, group="g") == ItemError(code, "UNKNOWN_MEMBER_ID")
