@@ -12,7 +12,7 @@ from kgctl.errors import StorageError
 class Compacting(Protocol):
     """What can be compacted in small steps."""
 
-    def compact_step(self, now_ms: int, max_records: int = 2_000) -> bool:
+    def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
         """See `kgctl.storage.protocols.RecordLog`."""
         ...
 

@@ -101,7 +101,7 @@ class MemoryRecordLog:
         """See `kgctl.storage.protocols.RecordLog`."""
         return self._ledger.end_offset(partition)
 
-    def compact_step(self, now_ms: int, max_records: int = 2_000) -> bool:
+    def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
         """See `kgctl.storage.protocols.RecordLog`."""
         with self._lock:
             return self._compactor.step(now_ms, max_records)

@@ -107,7 +107,7 @@ class RecordLog(Protocol):
         """The offset that the partition's next record gets."""
         ...
 
-    def compact_step(self, now_ms: int, max_records: int = 2_000) -> bool:
+    def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
         """A small piece of compaction (at most so many records looked at); True while there is more to do."""
         ...
 

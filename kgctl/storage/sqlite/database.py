@@ -38,9 +38,21 @@ class Database:
     All errors come as `kgctl.errors.StorageError` with the file's name, a file of a newer kgctl as `kgctl.errors.UsageError`.
     """
 
-    def __init__(self, path: Path, schema: Schema, *, synchronous: Synchronous = "FULL") -> None:
+    def __init__(
+        self,
+        path: Path,
+        schema: Schema,
+        *,
+        synchronous: Synchronous = "FULL",
+        write_lock: threading.RLock | None = None,
+    ) -> None:
+        """``write_lock`` is another connection's to the same file: who waits for it goes on at once when it is free.
+
+        Without it, SQLite would ask again after longer and longer pauses.
+        """
         self.path = path
         self.lock = threading.RLock()
+        self.write_lock = write_lock or threading.RLock()
         self._connection: sqlite3.Connection | None = None
         with self._translated():
             self._connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
@@ -53,7 +65,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
         """Everything inside is committed and flushed when the block ends, or nothing is."""
-        with self.lock, self._translated():
+        with self.lock, self.write_lock, self._translated():
             connection = self._connected()
             connection.execute("BEGIN IMMEDIATE")
             try:

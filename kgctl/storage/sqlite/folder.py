@@ -25,7 +25,7 @@ class OpenFiles:
 
     def compaction(self) -> SqliteCompaction:
         """Compaction of the record log on a connection of its own."""
-        return SqliteCompaction(self._coordinator.path)
+        return SqliteCompaction(self._coordinator)
 
     def read_setting(self, name: str) -> str | None:
         """A named text, or None."""
@@ -46,11 +46,11 @@ class OpenFiles:
 class SqliteCompaction:
     """Compacts the record log of a file that is open elsewhere in this process."""
 
-    def __init__(self, path: Path) -> None:
-        self._database = Database(path, COORDINATOR)
+    def __init__(self, opened: Database) -> None:
+        self._database = Database(opened.path, COORDINATOR, write_lock=opened.write_lock)
         self._compactor = Compactor(SqliteCompactionTarget(self._database))
 
-    def compact_step(self, now_ms: int, max_records: int = 2_000) -> bool:
+    def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
         """See `kgctl.storage.protocols.RecordLog`."""
         return self._compactor.step(now_ms, max_records)
 

@@ -67,7 +67,7 @@ class SqliteRecordLog:
         """See `kgctl.storage.protocols.RecordLog`."""
         return self._ledger.end_offset(partition)
 
-    def compact_step(self, now_ms: int, max_records: int = 2_000) -> bool:
+    def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
         """See `kgctl.storage.protocols.RecordLog`."""
         return self._compactor.step(now_ms, max_records)
 
