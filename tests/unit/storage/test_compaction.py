@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgctl.coordinator.coordinator import GroupCoordinator
@@ -97,6 +97,7 @@ def test_small_steps_do_the_same_and_begin_only_when_it_is_worth_it(folder: Data
     assert not folder.record_log.compact_step(0)
 
 
+@settings(deadline=None)
 @given(st.lists(steps, max_size=40), st.lists(steps, max_size=10), st.booleans())
 def test_the_state_is_the_same_after_compaction(before: list[Step], after: list[Step], later: bool) -> None:
     folder = memory_folder(4)
@@ -114,6 +115,7 @@ def test_the_state_is_the_same_after_compaction(before: list[Step], after: list[
     assert recorded(reloaded(folder, traffic.now_ms)) == recorded(traffic.coordinator)
 
 
+@settings(deadline=None, max_examples=30)  # each flushes a disk that others use too
 @given(st.lists(steps, max_size=40), st.lists(steps, max_size=10))
 def test_both_kinds_write_keep_and_compact_the_same(before: list[Step], after: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as path, new_folder("memory", Path(path)) as memory:
