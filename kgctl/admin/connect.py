@@ -65,8 +65,7 @@ LOST = (
 
 
 def _embedded(settings: ConnectionSettings) -> GroupAdmin:
-    from kgctl.admin.embedded import open_embedded  # type: ignore[import-not-found,unused-ignore]
+    from kgctl.admin.embedded.admin import open_embedded
 
     assert settings.embedded is not None
-    admin: GroupAdmin = open_embedded(settings.embedded)
-    return admin
+    return open_embedded(settings.embedded)

@@ -14,6 +14,9 @@ from kgctl.wire.cluster import Cluster
 from kgctl.wire.connection import Connection
 from kgctl.wire.deadline import Deadline
 
+_LOADING_PATIENCE = 0.7
+"""How much of the time left a broker that is still loading is asked again, before that is the answer."""
+
 _STATES_SINCE = 4  # KIP-518
 _TYPES_SINCE = 5  # KIP-848, KIP-1043
 
@@ -53,12 +56,13 @@ def _check_filters(connection: Connection, states: Sequence[GroupState], types: 
 
 def _ask_until_loaded(connection: Connection, filters: dict[str, list[str]], deadline: Deadline) -> Sequence[Any]:
     """A broker that is still loading groups would leave them out: it says so, and is asked again."""
+    until = deadline.part(_LOADING_PATIENCE)
     while True:
         answer = connection.call(LIST_GROUPS, filters, deadline)
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.NONE:
             return list(answer.groups)
-        if not (code.is_retriable and deadline.wait(0.05)):
+        if not (code.is_retriable and until.wait(0.05)):
             raise ItemError(code, f"{connection.address}: {code.name}").to_exception()
 
 

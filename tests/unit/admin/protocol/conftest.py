@@ -1,0 +1,32 @@
+"""A cluster of one scripted broker that coordinates every group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kgctl.wire.apis import FIND_COORDINATOR
+from kgctl.wire.cluster import Cluster
+from kgctl.wire.deadline import Deadline
+from kgctl.wire.settings import Address, WireSettings
+from tests.support.fake_broker import FakeBroker, coordinator_of
+
+
+@pytest.fixture
+def broker() -> Iterator[FakeBroker]:
+    with FakeBroker() as fake:
+        fake.handlers[FIND_COORDINATOR] = coordinator_of(fake)
+        yield fake
+
+
+@pytest.fixture
+def cluster(broker: FakeBroker) -> Iterator[Cluster]:
+    made = Cluster(WireSettings((Address("127.0.0.1", broker.port),)))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def deadline() -> Deadline:
+    return Deadline(5_000)

@@ -1,0 +1,194 @@
+"""Describing groups: the right API for each type, brokers old and new, and groups that are something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kgctl.admin.protocol.describe_groups import describe_groups
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupDescription, GroupState, GroupType, MemberDescription, Node
+from kgctl.model.partitions import TopicPartition
+from kgctl.model.subscription import ConsumerAssignment, ConsumerSubscription
+from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
+from kgctl.serde.messages import DecodedRequest
+from kgctl.wire.apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS
+from kgctl.wire.cluster import Cluster
+from kgctl.wire.deadline import Deadline
+from tests.support.fake_broker import FakeBroker, Handler
+
+NOT_FOUND = ErrorCode.GROUP_ID_NOT_FOUND.value
+ASSIGNMENT = encode_assignment(ConsumerAssignment((TopicPartition("t", 1), TopicPartition("t", 0), TopicPartition("a", 2))))
+SUBSCRIPTION = encode_subscription(ConsumerSubscription(topics=("t", "a"), rack_id="r1"))
+
+
+def describing(name: str, **groups: dict[str, Any]) -> Handler:
+    """Answers for these groups, and GROUP_ID_NOT_FOUND for any other."""
+
+    def handler(request: DecodedRequest) -> dict[str, Any]:
+        asked = getattr(request.body, name)
+        return {"groups": [{"group_id": each, **groups.get(each, {"error_code": NOT_FOUND})} for each in asked]}
+
+    return handler
+
+
+def serve(broker: FakeBroker, *, classic: dict[str, Any] | None = None, consumer: dict[str, Any] | None = None) -> None:
+    broker.handlers[DESCRIBE_GROUPS] = describing("groups", **(classic or {}))
+    broker.handlers[CONSUMER_GROUP_DESCRIBE] = describing("group_ids", **(consumer or {}))
+    broker.handlers[LIST_GROUPS] = lambda _: {}
+
+
+def stable(members: list[dict[str, Any]], protocol_type: str = "consumer") -> dict[str, Any]:
+    return {"group_state": "Stable", "protocol_type": protocol_type, "protocol_data": "range", "members": members}
+
+
+def member(member_id: str, **fields: Any) -> dict[str, Any]:
+    return {"member_id": member_id, "client_id": "c", "client_host": "/h", **fields}
+
+
+def test_a_classic_group_has_what_its_members_said(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    joined = {"member_metadata": SUBSCRIPTION, "member_assignment": ASSIGNMENT, "group_instance_id": "i"}
+    serve(broker, classic={"g": stable([member("m2"), member("m1", **joined)])})
+    found = describe_groups(cluster, ["g"], deadline)
+
+    first = MemberDescription("m1", "c", "/h", "i", "r1", {"a": (2,), "t": (0, 1)}, None, ("a", "t"))
+    second = MemberDescription("m2", "c", "/h")
+    node = Node(1, "127.0.0.1", broker.port)
+    assert found.values == {
+        "g": GroupDescription("g", GroupState.STABLE, GroupType.CLASSIC, "consumer", "range", node, (first, second))
+    }
+
+
+@pytest.mark.parametrize("protocol_type", ["connect", "consumer"])
+def test_bytes_that_are_not_a_consumers_are_no_assignment(
+    broker: FakeBroker, cluster: Cluster, deadline: Deadline, protocol_type: str
+) -> None:
+    blobs = {"member_metadata": b"\x00\x01garbage", "member_assignment": b"\x00"}
+    serve(broker, classic={"g": stable([member("m", **blobs)], protocol_type)})
+    found = describe_groups(cluster, ["g"], deadline).values["g"]
+
+    assert found.protocol_type == protocol_type
+    assert found.members == (MemberDescription("m", "c", "/h"),)
+
+
+def test_a_consumer_group_has_epochs_and_targets(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    owned = {"topic_partitions": [{"topic_name": "t", "partitions": [1, 0]}]}
+    target = {"topic_partitions": [{"topic_name": "t", "partitions": [0]}]}
+    described = {
+        "group_state": "Reconciling",
+        "group_epoch": 4,
+        "assignment_epoch": 3,
+        "assignor_name": "uniform",
+        "members": [
+            member(
+                "m",
+                instance_id="i",
+                rack_id="r",
+                member_epoch=2,
+                subscribed_topic_names=["t", "a"],
+                subscribed_topic_regex="x.*",
+                assignment=owned,
+                target_assignment=target,
+                member_type=1,
+            )
+        ],
+    }
+    serve(broker, consumer={"g": described})
+    found = describe_groups(cluster, ["g"], deadline).values["g"]
+
+    assert (found.state, found.type, found.assignor) == (GroupState.RECONCILING, GroupType.CONSUMER, "uniform")
+    assert (found.group_epoch, found.assignment_epoch) == (4, 3)
+    assert found.members == (
+        MemberDescription(
+            "m", "c", "/h", "i", "r", {"t": (0, 1)}, {"t": (0,)}, ("a", "t"), "x.*", 2, is_classic_in_consumer_group=False
+        ),
+    )
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(0, True), (1, False), (-1, None)])
+def test_a_classic_member_in_a_consumer_group_is_told_apart(
+    broker: FakeBroker, cluster: Cluster, deadline: Deadline, kind: int, expected: bool | None
+) -> None:
+    serve(broker, consumer={"g": {"group_state": "Stable", "members": [member("m", member_type=kind)]}})
+    (found,) = describe_groups(cluster, ["g"], deadline).values["g"].members
+
+    assert found.is_classic_in_consumer_group is expected
+
+
+def test_each_group_answers_to_the_api_of_its_type(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    serve(broker, classic={"c": {"group_state": "Empty"}}, consumer={"k": {"group_state": "Empty"}})
+    found = describe_groups(cluster, ["k", "none", "c"], deadline)
+
+    assert {name: each.type for name, each in found.values.items()} == {"k": GroupType.CONSUMER, "c": GroupType.CLASSIC}
+    assert {name: error.code for name, error in found.errors.items()} == {"none": ErrorCode.GROUP_ID_NOT_FOUND}
+    assert len(broker.asked(DESCRIBE_GROUPS)) == len(broker.asked(CONSUMER_GROUP_DESCRIBE)) == 1
+
+
+def test_a_missing_group_is_dead_to_a_broker_before_version_6(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    serve(broker, classic={"g": {"group_state": "Dead"}})
+    broker.versions[DESCRIBE_GROUPS] = (0, 5)
+    found = describe_groups(cluster, ["g"], deadline)
+
+    assert {name: error.code for name, error in found.errors.items()} == {"g": ErrorCode.GROUP_ID_NOT_FOUND}
+
+
+def test_a_broker_without_consumer_groups_is_not_asked_for_them(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    serve(broker, classic={"g": {"group_state": "Empty"}})
+    del broker.handlers[CONSUMER_GROUP_DESCRIBE]
+
+    assert describe_groups(cluster, ["g"], deadline).values["g"].state is GroupState.EMPTY
+
+
+def test_a_cluster_that_has_the_consumer_protocol_switched_off_still_describes_classic_groups(
+    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+) -> None:
+    off = {"error_code": ErrorCode.UNSUPPORTED_VERSION.value}
+    serve(broker, classic={"g": {"group_state": "Empty"}}, consumer={"g": off, "none": off})
+    found = describe_groups(cluster, ["g", "none"], deadline)
+
+    assert found.values["g"].state is GroupState.EMPTY
+    assert found.errors["none"].code is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_what_the_other_api_says_of_a_group_counts_when_it_says_more(
+    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+) -> None:
+    serve(broker, consumer={"g": {"error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED.value}})
+    found = describe_groups(cluster, ["g"], deadline)
+
+    assert found.errors["g"].code is ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+@pytest.mark.parametrize(
+    ("kind", "protocol", "named"),
+    [
+        ("Share", "share", "a share group"),
+        ("Streams", "streams", "a streams group"),
+        ("Classic", "odd", "a group of protocol type 'odd'"),
+        ("Quantum", "q", "a group of protocol type 'q'"),
+    ],
+)
+def test_a_group_of_another_type_is_named_and_never_taken_for_missing(
+    broker: FakeBroker, cluster: Cluster, deadline: Deadline, kind: str, protocol: str, named: str
+) -> None:
+    serve(broker)
+    broker.handlers[LIST_GROUPS] = lambda _: {
+        "groups": [{"group_id": "g", "protocol_type": protocol, "group_state": "Stable", "group_type": kind}]
+    }
+    found = describe_groups(cluster, ["g", "none"], deadline)
+
+    assert {name: error.code for name, error in found.errors.items()} == {
+        "g": ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+        "none": ErrorCode.GROUP_ID_NOT_FOUND,
+    }
+    assert found.errors["g"].message == f"group 'g' is {named}, not a consumer group"
+
+
+def test_many_groups_go_in_batches(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    names = [f"g{number:03}" for number in range(250)]
+    serve(broker, classic={name: {"group_state": "Empty"} for name in names})
+    found = describe_groups(cluster, names, deadline)
+
+    assert list(found.values) == names
+    assert [len(asked.groups) for asked in broker.asked(DESCRIBE_GROUPS)] == [100, 100, 50]
