@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import fields
+
+from kgctl.coordinator.requests import Request
 
 _LINES = 40
+_OBVIOUS = ("request_id", "group_id", "client_host", "protocols", "assignments")
+"""Fields of requests that would fill the lines and tell little."""
 
 
 class Story:
@@ -22,8 +27,18 @@ class Story:
 
     def of(self, group_id: str) -> tuple[str, ...]:
         """The group's last events, oldest first, one line each."""
-        return tuple(f"{now_ms} ms: {what} {detail}".rstrip() for now_ms, what, detail in self._events.get(group_id, ()))
+        events = self._events.get(group_id, ())
+        return tuple(f"{now_ms} ms: {what} {_text(detail)}".rstrip() for now_ms, what, detail in events)
 
     def forget(self, group_id: str) -> None:
         """Drop the group's events; it is gone."""
         self._events.pop(group_id, None)
+
+
+def _text(detail: object) -> str:
+    """A request with the fields that are not as always; anything else as it is."""
+    if not isinstance(detail, Request):
+        return str(detail)
+    given = [(field.name, getattr(detail, field.name)) for field in fields(detail) if field.name not in _OBVIOUS]
+    usual = {field.name: field.default for field in fields(detail)}
+    return f"{type(detail).__name__}({', '.join(f'{name}={value!r}' for name, value in given if value != usual[name])})"

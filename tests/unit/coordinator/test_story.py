@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kgctl.coordinator.requests import Heartbeat
 from kgctl.coordinator.story import Story
 
 
@@ -9,9 +10,14 @@ def test_a_story_has_one_line_an_event() -> None:
     story = Story()
     story.note("g", 5, "rebalance starts", 3)
     story.note("g", 7, "stable")
-    story.note("h", 8, "elsewhere")
+    story.note("g", 9, "request", Heartbeat(request_id=1, group_id="g", generation_id=3, member_id="m"))
+    story.note("h", 9, "elsewhere")
 
-    assert story.of("g") == ("5 ms: rebalance starts 3", "7 ms: stable")
+    assert story.of("g") == (
+        "5 ms: rebalance starts 3",
+        "7 ms: stable",
+        "9 ms: request Heartbeat(generation_id=3, member_id='m')",
+    )
 
 
 def test_a_story_is_bounded_and_can_be_forgotten() -> None:

@@ -1,0 +1,154 @@
+"""The four calls, loading and unloading."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.coordinator.config import CoordinatorConfig
+from kgctl.coordinator.coordinator import HANDLERS, TIMERS, GroupCoordinator
+from kgctl.coordinator.effects import Reply
+from kgctl.coordinator.refusals import refuse
+from kgctl.coordinator.requests import (
+    ConsumerGroupDescribe,
+    DeleteGroups,
+    DescribeGroups,
+    EndTransaction,
+    Heartbeat,
+    JoinGroup,
+    ListGroups,
+    OffsetCommit,
+    OffsetCommitPartition,
+    OffsetFetch,
+    Request,
+)
+from kgctl.coordinator.results import (
+    ConsumerGroupDescribeResult,
+    DeleteGroupsResult,
+    DescribeGroupsResult,
+    Done,
+    HeartbeatResult,
+    ListGroupsResult,
+    OffsetFetchResult,
+    PartitionErrors,
+)
+from kgctl.coordinator.timers import TimerKind
+from kgctl.errors import InvariantViolation
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import TopicPartition
+from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, TransactionMarker
+from tests.support.coordinator_harness import CoordinatorHarness
+
+
+def new_coordinator() -> GroupCoordinator:
+    """A coordinator whose ids are all the same."""
+    return GroupCoordinator(CoordinatorConfig(), lambda prefix: f"{prefix}-id")
+
+
+def test_every_request_has_a_handler_and_every_timer_a_function() -> None:
+    assert {request.__name__ for request in HANDLERS} == {request.__name__ for request in Request.__subclasses__()}
+    assert {TimerKind.SESSION, TimerKind.JOIN, TimerKind.SYNC, TimerKind.STUCK_REBALANCE, TimerKind.EXPIRE_OFFSETS} <= set(TIMERS)
+
+
+def test_an_expiry_cycle_is_the_first_deadline() -> None:
+    assert new_coordinator().next_deadline_ms() == 600_000
+
+
+def test_due_timers_fire_before_a_request_of_the_same_instant() -> None:
+    harness = CoordinatorHarness()
+    (member,) = harness.stable_group()
+    beat = Heartbeat(request_id=99, group_id="g", generation_id=1, member_id=member)
+
+    effects = harness.driver.coordinator.handle(beat, harness.now_ms + 10_000)
+
+    assert effects[-1] == Reply(99, HeartbeatResult(error=ErrorCode.UNKNOWN_MEMBER_ID))
+
+
+def test_a_late_call_fires_each_timer_at_its_own_time() -> None:
+    harness = CoordinatorHarness()
+    harness.join(version=3)
+
+    harness.driver.coordinator.expire(500_000)
+
+    value = harness.group().recorded
+    assert value is not None
+    assert (harness.group().state, value.current_state_timestamp_ms) == ("Empty", 13_000)
+
+
+def test_the_clock_does_not_go_back() -> None:
+    coordinator = new_coordinator()
+    coordinator.expire(500)
+
+    coordinator.handle(JoinGroup(request_id=1, group_id="g", client_id="c"), 400)
+
+    assert coordinator.shard.now_ms == 500
+
+
+def test_while_its_log_is_read_a_coordinator_only_comforts_heartbeats() -> None:
+    coordinator = new_coordinator()
+    coordinator.replay(CoordinatorRecord(GroupMetadataKey("g"), GroupMetadataValue("", 0, None, None)))
+
+    beat = coordinator.handle(Heartbeat(request_id=1, group_id="g", generation_id=1, member_id="m"), 0)
+    listed = coordinator.handle(ListGroups(request_id=2), 0)
+
+    assert beat == [Reply(1, HeartbeatResult())]
+    assert listed == [Reply(2, ListGroupsResult(error=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))]
+    coordinator.loaded(5)
+    assert coordinator.handle(ListGroups(request_id=3), 5) != listed
+
+
+def test_a_marker_in_the_log_ends_a_transaction() -> None:
+    harness = CoordinatorHarness()
+    harness.txn_commit(9, {"t-0": 1})
+    coordinator = new_coordinator()
+    for entry in harness.log:
+        assert isinstance(entry.record, CoordinatorRecord)
+        coordinator.replay(entry.record, producer_id=entry.producer_id)
+    coordinator.replay(TransactionMarker(9, 0, committed=True))
+
+    harness.end_txn(9)
+    assert coordinator.durable() == harness.driver.coordinator.durable()
+
+
+def test_once_unloaded_it_sends_everybody_away() -> None:
+    coordinator = new_coordinator()
+    coordinator.handle(JoinGroup(request_id=1, group_id="g", client_id="c"), 0)
+    assert coordinator.unload(5) == []
+
+    assert coordinator.next_deadline_ms() is None
+    reply = coordinator.handle(OffsetFetch(request_id=2, group_id="g"), 6)
+    assert reply == [Reply(2, OffsetFetchResult(group_id="g", error=ErrorCode.NOT_COORDINATOR))]
+
+
+def test_a_fault_of_the_core_comes_with_the_group_s_story() -> None:
+    harness = CoordinatorHarness()
+    harness.stable_group()
+    harness.group().static_members["i"] = "ghost"
+
+    with pytest.raises(InvariantViolation, match=r"JoinGroup failed with KeyError[^ ]*\n(.*\n)+.*rebalance starts 0"):
+        harness.join(instance="i")
+
+
+@pytest.mark.parametrize(
+    ("request_", "result"),
+    [
+        (
+            OffsetCommit(request_id=1, group_id="g", partitions=(OffsetCommitPartition(topic="t", partition=0, offset=1),)),
+            PartitionErrors(partitions=((TopicPartition("t", 0), ErrorCode.NOT_COORDINATOR),)),
+        ),
+        (EndTransaction(request_id=1, producer_id=1), Done(error=ErrorCode.NOT_COORDINATOR)),
+    ],
+)
+def test_a_refusal_fits_its_request(request_: Request, result: object) -> None:
+    assert refuse(request_, ErrorCode.NOT_COORDINATOR) == result
+
+
+def test_requests_for_several_groups_are_refused_group_by_group() -> None:
+    error = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    described = refuse(DescribeGroups(request_id=1, group_ids=("a", "b")), error)
+    consumers = refuse(ConsumerGroupDescribe(request_id=1, group_ids=("a",)), error)
+
+    assert isinstance(described, DescribeGroupsResult)
+    assert [(group.group_id, group.error) for group in described.groups] == [("a", error), ("b", error)]
+    assert isinstance(consumers, ConsumerGroupDescribeResult)
+    assert [(group.group_id, group.error) for group in consumers.groups] == [("a", error)]
+    assert refuse(DeleteGroups(request_id=1, group_ids=("a",)), error) == DeleteGroupsResult(groups=(("a", error),))
