@@ -17,7 +17,7 @@ from kgctl.cli.output.formats import OutputFormat, renderer
 from kgctl.cli.output.report import Report
 from kgctl.cli.session import Session
 from kgctl.cli.tree import build_tree
-from kgctl.errors import KgctlError, UsageError
+from kgctl.errors import InvariantViolation, KgctlError, UsageError
 
 
 def run_process(argv: Sequence[str]) -> int:
@@ -61,6 +61,12 @@ def run(argv: Sequence[str], environment: Environment) -> int:
         return _finish(_from_typer(error, session, argv), session, argv)
     except typer.Abort:
         return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if environment.variables.get("KGCTL_DEBUG"):
+            raise
+        return _finish(_unexpected(error), session, argv)
     if isinstance(result, Report):
         return _finish(result, session, argv)
     if result == ExitCode.INTERRUPTED:
@@ -78,6 +84,14 @@ def _finish(report: Report, session: Session, argv: Sequence[str]) -> int:
     for notice in report.notices:
         session.notice(printable(notice))
     return report.exit_code
+
+
+def _unexpected(error: Exception) -> Report:
+    """What nobody foresaw, in one line all the same: a failing disk is the machine's fault, the rest is kgctl's."""
+    if isinstance(error, OSError):
+        return Report(errors=[KgctlError(str(error), code="OS_ERROR")])
+    message = f"internal error, please report it: {type(error).__name__}: {error} (KGCTL_DEBUG=1 shows where)"
+    return Report(errors=[InvariantViolation(" ".join(message.split()))])
 
 
 def error_line(error: KgctlError) -> str:

@@ -37,8 +37,8 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("context list", "context_list", "List the contexts of the config file.", OUTPUT),
     CommandSpec("context use", "context_use", "Make a context the current one.", OUTPUT),
     CommandSpec("context show", "context_show", "Show what a context amounts to.", OUTPUT),
+    CommandSpec("simulate assign", "simulate_assign", "Who would get which partitions, by Kafka's own assignors."),
     CommandSpec("serve", "serve", "Run a coordinator that Kafka clients talk to; no broker needed.", ()),
-    CommandSpec("serve", "serve", "Run a group coordinator for Kafka clients, without a broker.", ()),
     CommandSpec("demo", "demo", "Try kgctl on a coordinator of its own: no broker needed.", ()),
 )
 
@@ -46,5 +46,6 @@ FAMILIES = {
     "list": "List what a cluster has.",
     "describe": "Show one thing in full.",
     "context": "Named clusters: list them, choose one.",
+    "simulate": "Rehearse what would happen to a group; nothing is touched.",
 }
 """First words that have further words behind them, with their line in the help."""

@@ -52,6 +52,7 @@ LINES = {
     "context use": ("desk", "context current bootstrap_server embedded command_config timeout"),
     "context show": ("desk", "context setting value"),
 }
+DATA_OF_THEIR_OWN = {"simulate assign": "--members 2 --topic orders:4 --assignor range"}
 WITHOUT_A_RESULT = {"serve", "demo"}
 CONFIG = "current-context: desk\ncontexts: {desk: {bootstrap-server: 'a:1'}}\n"
 
@@ -62,7 +63,7 @@ def config(cli: Cli) -> None:
 
 
 def test_every_command_is_held_to_the_contract() -> None:
-    assert {spec.path for spec in COMMANDS} == {*LINES, *WITHOUT_A_RESULT}
+    assert {spec.path for spec in COMMANDS} == {*LINES, *DATA_OF_THEIR_OWN, *WITHOUT_A_RESULT}
 
 
 @pytest.mark.parametrize("command", LINES)
@@ -80,6 +81,13 @@ def test_json_is_one_envelope_with_the_documented_keys(cli: Cli, command: str) -
     }
     assert document["data"]
     assert all(list(row) == keys.split() for row in document["data"])
+
+
+@pytest.mark.parametrize("command", DATA_OF_THEIR_OWN)
+def test_data_of_its_own_is_in_the_same_envelope(cli: Cli, command: str) -> None:
+    ran = cli(f"{command} {DATA_OF_THEIR_OWN[command]} -o json")
+    assert (ran.code, list(ran.json), ran.json["command"], ran.json["status"]) == (0, ENVELOPE, command, "ok")
+    assert ran.data
 
 
 @pytest.mark.parametrize("command", LINES)
@@ -249,3 +257,18 @@ def test_unicode_survives_every_format(cli: Cli, cluster: FakeGroupAdmin) -> Non
     assert document["data"][0]["group"] == "größe-日本"
     assert cli("list groups -o csv").csv[0]["group"] == "größe-日本"
     assert "größe-日本  Empty" in cli("list groups").out
+
+
+def test_what_nobody_foresaw_is_one_line_and_a_bug(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.failure = ValueError("two\nlines")
+    assert cli("list groups") == Ran(
+        9, "", "kgctl: internal error, please report it: ValueError: two lines (KGCTL_DEBUG=1 shows where)\n"
+    )
+    cluster.failure = OSError(28, "No space left on device")
+    assert cli("list groups") == Ran(1, "", "kgctl: [Errno 28] No space left on device\n")
+
+
+def test_traceback_is_shown_to_those_who_ask(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.failure = ValueError("x")
+    with pytest.raises(ValueError, match="x"):
+        cli("list groups", variables={"KGCTL_DEBUG": "1"})

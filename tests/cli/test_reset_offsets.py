@@ -127,7 +127,7 @@ def test_no_clamp_fails_and_changes_nothing(cli: Cli, cluster: FakeGroupAdmin) -
 def test_no_clamp_with_one_good_partition_still_changes_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
     ran = cli("reset-offsets g1 --topic t1:0 --topic t2 --to-offset 95 --no-clamp --execute")
     assert (ran.code, changes(cluster)) == (1, [])
-    assert ran.err == "kgctl: group 'g1', t2-0: 95 is past the log end 90\nNothing was changed.\n"
+    assert ran.err == "kgctl: group 'g1', t2-0: 95 is past the log end 90\nNothing was changed: 1 failed.\n"
 
 
 def test_negative_offset_is_a_usage_error(cli: Cli) -> None:

@@ -13,14 +13,14 @@ KGCTL_RESULT_VERSION = 1
 
 
 def envelope(report: Report, command: str) -> Mapping[str, Any]:
-    """The report as plain values. ``data`` is the list of its rows; empty where there are none."""
+    """The report as plain values. ``data`` is the list of its rows, empty where there are none, unless the report has its own."""
     keys = [column.key for column in report.columns]
     return {
         "kgctl_result_version": KGCTL_RESULT_VERSION,
         "command": command,
         "status": report.status,
         "exit_code": int(report.exit_code),
-        "data": [{key: _plain(row[key]) for key in keys} for row in report.rows],
+        "data": [{key: _plain(row[key]) for key in keys} for row in report.rows] if report.data is None else report.data,
         "errors": [_error(error) for error in report.errors],
     }
 

@@ -22,9 +22,24 @@ class OutputFormat(StrEnum):
     NAME = "name"
 
     @property
+    def meaning(self) -> str:
+        """One line for the manual."""
+        return _MEANINGS[self]
+
+    @property
     def speaks_of_errors(self) -> bool:
         """Whether the format carries errors itself, so that stdout must have it even when nothing worked."""
         return self in (OutputFormat.JSON, OutputFormat.YAML)
+
+
+_MEANINGS = {
+    OutputFormat.TABLE: "aligned columns, the default; `-` is unknown",
+    OutputFormat.WIDE: "the same with every column",
+    OutputFormat.JSON: "one envelope (below)",
+    OutputFormat.YAML: "the same envelope",
+    OutputFormat.CSV: "every column, one header line, RFC 4180 quoting; lists joined by spaces",
+    OutputFormat.NAME: "only names, one a line, as other commands take them: groups, `topic:partition`, members",
+}
 
 
 class Renderer(Protocol):

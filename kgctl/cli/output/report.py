@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from kgctl.cli.exit_codes import ExitCode, exit_code_of_all
 from kgctl.errors import KgctlError
@@ -36,7 +36,8 @@ class Report:
 
     ``name_keys`` are the keys whose values, joined by a colon, name what a row is about (format ``name``). ``notices`` go to
     stderr after the result. The exit code is derived from the errors unless it is fixed. ``something_done`` tells, where there
-    are errors, whether something else worked; by default, whether there are rows.
+    are errors, whether something else worked; by default, whether there are rows. ``data`` is what JSON and YAML show where
+    that is not the flat list of the rows.
     """
 
     columns: Sequence[Column] = ()
@@ -46,6 +47,7 @@ class Report:
     name_keys: Sequence[str] = ()
     fixed_exit_code: ExitCode | None = None
     something_done: bool | None = field(default=None)
+    data: Sequence[Mapping[str, Any]] | None = None
 
     @property
     def exit_code(self) -> ExitCode:

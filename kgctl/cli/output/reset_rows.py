@@ -36,7 +36,7 @@ def reset_report(plan: ResetPlan, notices: Sequence[str]) -> Report:
         notices,
         ("topic", "partition"),
         ExitCode.FAILED if plan.is_out_of_range else None,
-        any(row.result in _DONE for row in plan.rows),
+        any(row.result in _DONE for group in plan.groups if not group.is_refused for row in group.rows),
     )
 
 
@@ -62,11 +62,12 @@ def dry_run_notices(plan: ResetPlan) -> Iterator[str]:
 
 def executed_notices(plan: ResetPlan) -> Iterator[str]:
     """What was done, in one line."""
-    counts: Counter[ResetResult] = Counter(row.result for row in plan.rows)
-    if counts and not plan.is_out_of_range:
-        yield f"Executed: {', '.join(f'{counts[result]} {result.value}' for result in ResetResult if counts[result])}."
+    counts: Counter[ResetResult] = Counter(row.result for row in plan.rows if row.result is not ResetResult.PLANNED)
+    summary = ", ".join(f"{counts[result]} {result.value}" for result in ResetResult if counts[result])
+    if counts[ResetResult.RESET] or counts[ResetResult.DELETED] or set(counts) == {ResetResult.UNCHANGED}:
+        yield f"Executed: {summary}."
     else:
-        yield "Nothing was changed."
+        yield f"Nothing was changed{f': {summary}' if summary else ''}."
 
 
 def _partitions(count: int) -> str:

@@ -123,6 +123,11 @@ def test_file_that_expects_something_else_is_refused(expected: int | None, commi
     assert isinstance(row.to_exception(), RefusedError)
 
 
+def test_file_that_was_executed_already_has_nothing_to_do() -> None:
+    assert plan(from_file(42, expected=50, verify=True), 42).result is ResetResult.UNCHANGED
+    assert plan(from_file(None, expected=50, verify=True), None).result is ResetResult.UNCHANGED
+
+
 @pytest.mark.parametrize("committed", [50, None])
 def test_file_that_expects_what_is_there_is_planned(committed: int | None) -> None:
     assert plan(from_file(42, expected=committed, verify=True), committed).result is ResetResult.PLANNED
