@@ -7,7 +7,7 @@ they get numbers too, from ``total`` on: `PartitionSpace.phantom_topic` says who
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain
@@ -15,7 +15,7 @@ from itertools import accumulate, chain
 from kgctl.model.partitions import TopicPartition
 
 
-def java_text_key(text: str) -> str | bytes:
+def java_text_key(text: str) -> bytes:
     """A sort key in the order of ``String.compareTo``, by UTF-16 unit. Use it for all of the strings or for none."""
     return text.encode("utf-16-be", "surrogatepass")
 
@@ -40,11 +40,13 @@ class PartitionSpace:
         self.offsets = [0, *accumulate(self.counts)]
         self.total = self.offsets[-1]
         self.index = {name: position for position, name in enumerate(self.names)}
+        self._bounds = dict(zip(self.names, zip(self.offsets, self.counts, strict=False), strict=True))
         self._phantoms: dict[tuple[int, int], int] = {}
         self._phantom_list: list[tuple[int, int]] = []
         self._topic_of: list[int] | None = None
         self._column_keys: array[int] | None = None
         self._twin: PartitionSpace = self
+        self._met: dict[int, tuple[Mapping[str, Sequence[int]], list[int]]] = {}
 
     @property
     def topic_of(self) -> list[int]:
@@ -106,18 +108,27 @@ class PartitionSpace:
             if self._is_twin(owned.space):
                 return owned.ids
             owned = owned.space.by_topic(owned.ids)
+        if not owned:
+            return ()
+        # Asked again for the same mapping, when an assignment is compared with what was there before.
+        met = self._met.get(id(owned))
+        if met is None:
+            met = self._met[id(owned)] = owned, self._numbers(owned)
+        return met[1]
+
+    def _numbers(self, owned: Mapping[str, Sequence[int]]) -> list[int]:
         found: list[int] = []
+        bounds = self._bounds
         for name, partitions in owned.items():
-            topic = self.index.get(name)
-            if topic is None or not partitions:
+            if name not in bounds or not partitions:
                 continue
-            offset = self.offsets[topic]
-            if len(partitions) == 1 and 0 <= partitions[0] < self.counts[topic]:
+            offset, count = bounds[name]
+            if len(partitions) == 1 and 0 <= partitions[0] < count:
                 found.append(offset + partitions[0])
-            elif min(partitions) >= 0 and max(partitions) < self.counts[topic]:
+            elif min(partitions) >= 0 and max(partitions) < count:
                 found.extend([offset + partition for partition in partitions])
             else:
-                found.extend([self.number(topic, partition) for partition in partitions])
+                found.extend([self.number(self.index[name], partition) for partition in partitions])
         return found
 
     def _is_twin(self, other: PartitionSpace) -> bool:
@@ -132,18 +143,21 @@ class PartitionSpace:
     def by_topic(self, ids: Sequence[int]) -> dict[str, list[int]]:
         """Numbers as ``{topic: [partitions]}``, topics by name, partitions ascending."""
         ordered = sorted(ids)
-        result: dict[str, list[int]] = {}
-        start, size = 0, len(ordered)
-        if size and ordered[-1] >= self.total:
+        size, offsets, names = len(ordered), self.offsets, self.names
+        if not size:
+            return {}
+        if ordered[-1] >= self.total:
             return self._by_topic_with_phantoms(ordered)
-        offsets = self.offsets
+        topics = list(map(self.topic_of.__getitem__, ordered))
+        if len(set(topics)) == size:
+            return {names[topic]: [number - offsets[topic]] for topic, number in zip(topics, ordered, strict=True)}
+        result: dict[str, list[int]] = {}
+        start = 0
         while start < size:
-            topic = bisect_right(offsets, ordered[start]) - 1
-            offset, limit = offsets[topic], offsets[topic + 1]
-            end = start + 1
-            while end < size and ordered[end] < limit:
-                end += 1
-            result[self.names[topic]] = [number - offset for number in ordered[start:end]]
+            topic = topics[start]
+            offset = offsets[topic]
+            end = bisect_left(ordered, offsets[topic + 1], start)
+            result[names[topic]] = [number - offset for number in ordered[start:end]]
             start = end
         return result
 

@@ -1,73 +1,104 @@
-"""Checks of values in a document, with errors that name the place."""
+"""Checks of values in a document. An error names the place, so that a reader of the file can add its line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from itertools import chain
 from typing import Any
 
 from kgctl.errors import UsageError
 
 INT32_MAX = 2**31 - 1
 
+Place = tuple[str, ...]
 
-def check_mapping(raw: Any, where: str) -> Mapping[str, Any]:
-    """A mapping with text keys."""
+
+class DocumentError(UsageError):
+    """A document is wrong at a place, which is the way to it: ``("members", "c1", "owned")``."""
+
+    def __init__(self, place: Place, problem: str) -> None:
+        super().__init__(f"{describe(place)}{problem}")
+        self.place = place
+
+
+class RepeatedKeys(dict[str, Any]):
+    """A mapping of a file in which a key may stand more than once; ``repeated`` is the first such key."""
+
+    repeated: str | None = None
+
+
+def describe(place: Place) -> str:
+    """``member 'c1': owned: ``."""
+    words = list(place)
+    if words[:1] in (["topics"], ["members"]) and len(words) > 1:
+        words[:2] = [f"{words[0].removesuffix('s')} {words[1]!r}"]
+    return "".join(f"{word}: " for word in words)
+
+
+def check_mapping(raw: Any, place: Place, known: frozenset[str] | None = None) -> Mapping[str, Any]:
+    """A mapping with text keys, each once, and no others than ``known``; an empty one where there is nothing."""
     if raw is None:
         return {}
     if not isinstance(raw, Mapping):
-        raise UsageError(f"{where} must be a mapping, not {_kind(raw)}")
+        raise DocumentError(place, f"must be a mapping, not {_kind(raw)}")
+    if isinstance(raw, RepeatedKeys) and raw.repeated is not None:
+        raise DocumentError((*place, raw.repeated), "stands twice")
+    if known is None and set(map(type, raw)) <= {str}:
+        return raw
     for key in raw:
         if not isinstance(key, str):
-            # YAML reads 1, true or 2024-01-01 as numbers, truth values and dates; a name has to be written with quotes then.
-            raise UsageError(f"{where}: the name {key!r} must be text; write it in quotes")
-    return raw
-
-
-def check_keys(mapping: Mapping[str, Any], known: frozenset[str], where: str) -> None:
-    """No other keys than the ones known."""
-    for key in mapping:
-        if key not in known:
+            # YAML reads 1, yes or 2024-01-01 as a number, a truth value and a date.
+            raise DocumentError(place, f"the name {key!r} must be text; write it in quotes")
+        if known is not None and key not in known:
             near = get_close_matches(key, known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(sorted(known))}"
-            raise UsageError(f"{where}: unknown key {key!r}{hint}")
-
-
-def check_names(raw: Any, where: str) -> Sequence[str]:
-    """A list of names."""
-    if not isinstance(raw, list):
-        raise UsageError(f"{where} must be a list of names, not {_kind(raw)}")
-    wrong = next((name for name in raw if not isinstance(name, str)), ...)
-    if wrong is not ...:
-        raise UsageError(f"{where}: the name {wrong!r} must be text; write it in quotes")
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
+            raise DocumentError((*place, key), f"unknown key; {hint}")
     return raw
 
 
-def integer(raw: Any, where: str, *, minimum: int = -(2**31), maximum: int = INT32_MAX) -> int:
+def check_names(raw: Any, place: Place) -> Sequence[str]:
+    """A list of names."""
+    if raw is None:
+        return ()
+    if not isinstance(raw, list):
+        raise DocumentError(place, f"must be a list of names, not {_kind(raw)}")
+    for name in raw:
+        if type(name) is not str:
+            raise DocumentError(place, f"the name {name!r} must be text; write it in quotes")
+    return raw
+
+
+def integer(raw: Any, place: Place, *, minimum: int = -(2**31), maximum: int = INT32_MAX) -> int:
     """A whole number within bounds."""
     if not isinstance(raw, int) or isinstance(raw, bool):
-        raise UsageError(f"{where} must be a whole number, not {raw!r}")
+        raise DocumentError(place, f"must be a whole number, not {raw!r}")
     if not minimum <= raw <= maximum:
-        raise UsageError(f"{where} must be between {minimum} and {maximum}, not {raw}")
+        raise DocumentError(place, f"must be between {minimum} and {maximum}, not {raw}")
     return raw
 
 
-def optional_text(raw: Any, where: str) -> str | None:
+def optional_text(raw: Any, place: Place) -> str | None:
     """Text, or nothing."""
     if raw is None or isinstance(raw, str):
         return raw
-    raise UsageError(f"{where} must be text, not {raw!r}; write it in quotes")
+    raise DocumentError(place, f"must be text, not {raw!r}; write it in quotes")
 
 
-def owned_partitions(raw: Any, where: str) -> Mapping[str, Sequence[int]]:
+def owned_partitions(raw: Any, place: Place) -> Mapping[str, Sequence[int]]:
     """``{topic: [partitions]}``. Partitions that do not exist may be claimed, but no negative ones."""
-    owned = check_mapping(raw, where)
+    owned = check_mapping(raw, place)
+    # A million lists are looked at as one; only what is wrong is looked for one by one.
+    if set(map(type, owned.values())) <= {list}:
+        numbers = list(chain.from_iterable(owned.values()))
+        if not numbers or (set(map(type, numbers)) == {int} and min(numbers) >= 0 and max(numbers) <= INT32_MAX):
+            return owned
     for topic, partitions in owned.items():
         if not isinstance(partitions, list):
-            raise UsageError(f"{where}: topic {topic!r} needs a list of partitions, not {_kind(partitions)}")
+            raise DocumentError((*place, topic), f"must be a list of partitions, not {_kind(partitions)}")
         for partition in partitions:
             if type(partition) is not int or not 0 <= partition <= INT32_MAX:
-                raise UsageError(f"{where}: {partition!r} is no partition of topic {topic!r}")
+                raise DocumentError((*place, topic), f"{partition!r} is no partition")
     return owned
 
 

@@ -1,7 +1,7 @@
 """A document that describes a group, checked, and what each assignor sees of it.
 
 The format is in the README, section "Assignors". Client assignors see what a leader sees after the subscriptions went over the
-wire: sorted, and without what the subscription's version cannot carry.
+wire: without what the subscription's version cannot carry. (The wire also sorts owned partitions; no assignor depends on that.)
 """
 
 from __future__ import annotations
@@ -9,23 +9,20 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from kgctl.assignors.partition_space import sorted_like_java
-from kgctl.assignors.spec import GroupSpec, MemberSpec, StickyClaim, TopicSpec
-from kgctl.errors import UsageError
-from kgctl.simulate.checks import check_keys, check_mapping, check_names, integer, optional_text, owned_partitions
+from kgctl.assignors.spec import NOTHING, GroupSpec, MemberSpec, PartitionsByTopic, StickyClaim, TopicSpec
+from kgctl.simulate.checks import DocumentError, Place, check_mapping, check_names, integer, optional_text, owned_partitions
 
 DEFAULT_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 SERVER_ASSIGNORS = ("uniform", "server-range")
-_DOCUMENT_KEYS = frozenset({"id", "assignors", "max_generation", "topics", "members", "tag", "title"})
+_DOCUMENT_KEYS = frozenset({"id", "assignors", "max_generation", "topics", "members", "title", "tag"})
 _MEMBER_KEYS = frozenset({"topics", "rack", "instance_id", "owned", "generation", "version", "user_data"})
 _TOPIC_KEYS = frozenset({"partitions", "racks", "id"})
-_NO_OWNED: Mapping[str, Sequence[int]] = {}
-
-Owned = Mapping[str, Sequence[int]]
+_USER_DATA_KEYS = frozenset({"owned", "generation", "base64"})
+_NEWEST_VERSION = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +30,13 @@ class Member:
     """A member of a document. ``user_data``: bytes, a claim, None for none, or ``...`` for what Kafka's client would send."""
 
     member_id: str
-    topics: tuple[str, ...]
-    owned: Owned | None
-    generation: int | None
-    version: int
-    rack: str | None
-    instance_id: str | None
-    user_data: Any
+    topics: tuple[str, ...] = ()
+    owned: PartitionsByTopic | None = None
+    generation: int | None = None
+    version: int = _NEWEST_VERSION
+    rack: str | None = None
+    instance_id: str | None = None
+    user_data: Any = ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,140 +44,174 @@ class GroupDocument:
     """One group of a file."""
 
     id: str
-    assignors: tuple[str, ...] | None
     topics: Mapping[str, TopicSpec]
     members: Sequence[Member]
-    max_generation: int
+    assignors: tuple[str, ...] | None = None
+    max_generation: int = -1
 
     def group(self, assignor: str) -> GroupSpec:
-        """What the assignor of this name is given."""
+        """What the assignor of this name is given.
+
+        Raises:
+            DocumentError: a server assignor is asked, and the present target cannot be one.
+        """
         if assignor in SERVER_ASSIGNORS:
+            self._check_target()
             return GroupSpec(self.topics, [_as_target(member) for member in self.members])
         return GroupSpec(self.topics, [_on_the_wire(member, assignor) for member in self.members], self.max_generation)
+
+    def after_round(self, owned: Mapping[str, PartitionsByTopic], generation: int) -> GroupDocument:
+        """The group when its members have what ``owned`` says, since this generation, and join again."""
+        members = [replace(m, owned=owned[m.member_id], generation=generation, user_data=...) for m in self.members]
+        return replace(self, members=members)
+
+    def _check_target(self) -> None:
+        taken: dict[str, set[int]] = {}
+        for member in self.members:
+            for name, partitions in (member.owned or NOTHING).items():
+                place = ("members", member.member_id, "owned", name)
+                topic = self.topics.get(name)
+                if topic is not None and partitions and max(partitions) >= topic.partition_count > 0:
+                    raise DocumentError(place, f"partition {max(partitions)} does not exist, so no target has it")
+                others = taken.setdefault(name, set())
+                if not others.isdisjoint(partitions):
+                    twice = min(others.intersection(partitions))
+                    raise DocumentError(place, f"partition {twice} has another owner, too; a target has one owner a partition")
+                others.update(partitions)
 
 
 def parse_document(raw: Any, number: int) -> GroupDocument:
     """Checks a document, the ``number``-th of its file.
 
     Raises:
-        UsageError: what is wrong, and where in the document.
+        DocumentError: what is wrong, and where in the document.
     """
-    document = check_mapping(raw, "the document")
-    check_keys(document, _DOCUMENT_KEYS, "the document")
+    document = check_mapping(raw, (), _DOCUMENT_KEYS)
     assignors = document.get("assignors")
+    topics = check_mapping(document.get("topics"), ("topics",))
+    members = check_mapping(document.get("members"), ("members",))
+    maximum = document.get("max_generation")
     return GroupDocument(
-        str(document.get("id", number)),
-        None if assignors is None else tuple(check_names(assignors, "assignors")),
-        {name: _topic(name, topic) for name, topic in check_mapping(document.get("topics", {}), "topics").items()},
-        [_member(member_id, member) for member_id, member in check_mapping(document.get("members", {}), "members").items()],
-        integer(document.get("max_generation", -1), "max_generation"),
+        document_id(raw, number),
+        {name: _topic(name, topic) for name, topic in topics.items()},
+        _members(members),
+        None if assignors is None else tuple(check_names(assignors, ("assignors",))),
+        -1 if maximum is None else integer(maximum, ("max_generation",)),
     )
 
 
+def document_id(raw: Any, number: int) -> str:
+    """The document's id, or its number."""
+    given = raw.get("id") if isinstance(raw, Mapping) else None
+    return str(number if given is None else given)
+
+
 def _topic(name: str, raw: Any) -> TopicSpec:
-    where = f"topic {name!r}"
+    place = ("topics", name)
     if not isinstance(raw, Mapping):
-        return TopicSpec(integer(raw, f"{where}: partitions", minimum=0))
-    check_keys(raw, _TOPIC_KEYS, where)
-    if "partitions" not in raw:
-        raise UsageError(f"{where}: partitions is missing")
-    count = integer(raw["partitions"], f"{where}: partitions", minimum=0)
-    return TopicSpec(count, _racks(raw.get("racks"), count, where), _topic_id(raw.get("id"), where))
+        return TopicSpec(integer(raw, (*place, "partitions"), minimum=0))
+    topic = check_mapping(raw, place, _TOPIC_KEYS)
+    count = integer(topic.get("partitions"), (*place, "partitions"), minimum=0)
+    return TopicSpec(count, _racks(topic.get("racks"), count, (*place, "racks")), _topic_id(topic.get("id"), (*place, "id")))
 
 
-def _racks(raw: Any, count: int, where: str) -> tuple[tuple[str, ...], ...]:
+def _racks(raw: Any, count: int, place: Place) -> tuple[tuple[str, ...], ...]:
     if raw is None:
         return ()
     if not isinstance(raw, list) or len(raw) != count:
-        found = f"{len(raw)} lists" if isinstance(raw, list) else type(raw).__name__
-        raise UsageError(f"{where}: racks needs one list for each of the {count} partitions, not {found}")
+        found = len(raw) if isinstance(raw, list) else repr(raw)
+        raise DocumentError(place, f"one list is needed for each of the {count} partitions, not {found}")
     known: dict[tuple[str, ...], tuple[str, ...]] = {}
     result = []
     for racks in raw:
         if racks is not None and not isinstance(racks, list):
-            raise UsageError(f"{where}: racks needs one list for each partition, found {racks!r}")
+            raise DocumentError(place, f"a list of racks is needed for each partition, not {racks!r}")
         # A replica whose rack is null has none.
-        present = tuple(str(rack) for rack in racks or () if rack is not None)
+        present = tuple(optional_text(rack, place) or "" for rack in racks or () if rack is not None)
         result.append(known.setdefault(present, present))
     return tuple(result)
 
 
-def _topic_id(raw: Any, where: str) -> UUID | None:
+def _topic_id(raw: Any, place: Place) -> UUID | None:
     if raw is None:
         return None
     try:
-        return UUID(bytes=base64.urlsafe_b64decode(str(raw) + "=="))
+        return UUID(bytes=base64.b64decode(f"{raw}==", altchars=b"-_", validate=True))
     except (ValueError, binascii.Error):
-        raise UsageError(f"{where}: id {raw!r} is no topic id: 22 letters of URL-safe base64 expected") from None
+        raise DocumentError(place, f"{raw!r} is no topic id: 22 letters of URL-safe base64") from None
 
 
-def _member(member_id: str, raw: Any) -> Member:
-    where = f"member {member_id!r}"
-    member = check_mapping(raw, where)
-    check_keys(member, _MEMBER_KEYS, where)
+def _members(raw: Mapping[str, Any]) -> list[Member]:
+    members: list[Member] = []
+    last: Any = None
+    names: tuple[str, ...] = ()
+    for member_id, entry in raw.items():
+        place = ("members", member_id)
+        member = check_mapping(entry, place, _MEMBER_KEYS)
+        # Members of large groups mostly subscribe alike: one tuple for all makes comparing them cheap.
+        if (listed := member.get("topics")) != last or last is None:
+            last, names = listed, tuple(check_names(listed, (*place, "topics")))
+        members.append(_member(member_id, member, names, place))
+    return members
+
+
+def _member(member_id: str, member: Mapping[str, Any], topics: tuple[str, ...], place: Place) -> Member:
     owned = member.get("owned")
     generation = member.get("generation")
+    version = member.get("version")
     return Member(
         member_id,
-        tuple(check_names(member.get("topics") or [], f"{where}: topics")),
-        None if owned is None else owned_partitions(owned, f"{where}: owned"),
-        None if generation is None else integer(generation, f"{where}: generation"),
-        integer(member.get("version", 3), f"{where}: version", minimum=0, maximum=3),
-        optional_text(member.get("rack"), f"{where}: rack"),
-        optional_text(member.get("instance_id"), f"{where}: instance_id"),
-        _user_data(member["user_data"], where) if "user_data" in member else ...,
+        topics,
+        None if owned is None else owned_partitions(owned, (*place, "owned")),
+        None if generation is None else integer(generation, (*place, "generation")),
+        _NEWEST_VERSION if version is None else integer(version, (*place, "version"), minimum=0, maximum=_NEWEST_VERSION),
+        optional_text(member.get("rack"), (*place, "rack")),
+        optional_text(member.get("instance_id"), (*place, "instance_id")),
+        _user_data(member["user_data"], (*place, "user_data")) if "user_data" in member else ...,
     )
 
 
-def _user_data(raw: Any, where: str) -> bytes | StickyClaim | None:
-    where = f"{where}: user_data"
+def _user_data(raw: Any, place: Place) -> bytes | StickyClaim | None:
     if raw is None:
         return None
-    check_keys(check_mapping(raw, where), frozenset({"owned", "generation", "base64"}), where)
-    if "base64" in raw:
+    data = check_mapping(raw, place, _USER_DATA_KEYS)
+    if "base64" in data:
         try:
-            return base64.b64decode(str(raw["base64"]), validate=True)
+            return base64.b64decode(str(data["base64"]), validate=True)
         except (ValueError, binascii.Error):
-            raise UsageError(f"{where}: {raw['base64']!r} is not base64") from None
-    generation = raw.get("generation")
+            raise DocumentError((*place, "base64"), f"{data['base64']!r} is not base64") from None
+    generation = data.get("generation")
     return StickyClaim(
-        owned_partitions(raw.get("owned") or {}, f"{where}: owned"),
-        None if generation is None else integer(generation, f"{where}: generation"),
+        owned_partitions(data.get("owned"), (*place, "owned")),
+        None if generation is None else integer(generation, (*place, "generation")),
     )
 
 
 def _as_target(member: Member) -> MemberSpec:
-    return MemberSpec(member.member_id, member.topics, member.owned or _NO_OWNED, instance_id=member.instance_id)
+    return MemberSpec(member.member_id, member.topics, member.owned or NOTHING, instance_id=member.instance_id)
 
 
 def _on_the_wire(member: Member, assignor: str) -> MemberSpec:
-    owned = _sorted(member.owned)
+    owned = member.owned or NOTHING
     return MemberSpec(
         member.member_id,
         member.topics,
-        owned if member.version >= 1 else _NO_OWNED,
+        owned if member.version >= 1 else NOTHING,
         generation=member.generation if member.generation is not None and member.version >= 2 else -1,
         rack=member.rack if member.version >= 3 else None,
         instance_id=member.instance_id,
-        user_data=_default_user_data(member, owned, assignor) if member.user_data is ... else _for(member.user_data, assignor),
+        user_data=_default_user_data(member, owned, assignor) if member.user_data is ... else _given(member.user_data, assignor),
     )
 
 
-def _sorted(owned: Owned | None) -> Owned:
-    """Owned partitions as they stand in a subscription: by topic, then number."""
-    if not owned:
-        return _NO_OWNED
-    return {name: sorted(owned[name]) for name in sorted_like_java(owned)}
-
-
-def _for(given: bytes | StickyClaim | None, assignor: str) -> bytes | StickyClaim | None:
-    """What a document gives as user data. The cooperative form has four bytes for the generation, or is not there."""
-    if assignor == "cooperative-sticky" and isinstance(given, StickyClaim) and given.generation is None:
+def _given(data: bytes | StickyClaim | None, assignor: str) -> bytes | StickyClaim | None:
+    """What a document gives as user data. The cooperative form is the four bytes of a generation; without one it is not there."""
+    if assignor == "cooperative-sticky" and isinstance(data, StickyClaim) and data.generation is None:
         return None
-    return given
+    return data
 
 
-def _default_user_data(member: Member, owned: Owned, assignor: str) -> StickyClaim | None:
+def _default_user_data(member: Member, owned: PartitionsByTopic, assignor: str) -> StickyClaim | None:
     """What Kafka's client sends: the sticky assignor ownership and generation, the cooperative one the generation."""
     if member.generation is not None:
         return StickyClaim(owned, member.generation)

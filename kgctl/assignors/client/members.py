@@ -33,7 +33,7 @@ def _in_map_order(members: Sequence[MemberSpec], wanted: Iterable[MemberSpec]) -
     return [member for member in java_map_order(members) if member.member_id in ids]
 
 
-def _instance_key(member: MemberSpec) -> str | bytes:
+def _instance_key(member: MemberSpec) -> bytes:
     return java_text_key(member.instance_id or "")
 
 

@@ -5,15 +5,17 @@ A topic without an id has the one that ``java.util.UUID.nameUUIDFromBytes`` make
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import md5
 from uuid import UUID
 
 from kgctl.assignors.client.members import have_equal_subscriptions, java_map_order
 from kgctl.assignors.partition_space import PartitionIds, PartitionSpace
-from kgctl.assignors.server.spec import TargetAssignor, TargetMember, TargetSpec
-from kgctl.assignors.spec import GroupAssignment, GroupSpec, TopicSpec
+from kgctl.assignors.server.indexed import IndexedGroup, IndexedMember, IndexedTarget
+from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, OwnedPartitions
 from kgctl.model.java_order import copied_set_capacity, hash_map_order
+
+AssignIndexed = Callable[[IndexedGroup], Sequence[IndexedTarget]]
 
 
 def topic_id_of_name(name: str) -> UUID:
@@ -26,51 +28,62 @@ def subscribed_order(names: Sequence[str]) -> list[str]:
     return hash_map_order(dict.fromkeys(names), capacity=copied_set_capacity(len(names)))
 
 
-def assign_by_name(assignor: TargetAssignor, group: GroupSpec) -> GroupAssignment:
+def assign_by_name(assign: AssignIndexed, group: GroupSpec) -> GroupAssignment:
     """The targets of a group with topics by name; for the order of members and topics Java's rules hold."""
-    existing = {name: topic for name, topic in group.topics.items() if topic.partition_count > 0}
-    ids = _topic_ids(existing, group)
-    space = PartitionSpace({name: topic.partition_count for name, topic in existing.items()})
+    space = PartitionSpace({name: topic.partition_count for name, topic in group.topics.items() if topic.partition_count > 0})
     members = java_map_order(group.members)
-    known: dict[tuple[str, ...], list[UUID]] = {}
-    targets = []
+    index = dict(space.index)
+    for member in members:
+        for name in () if isinstance(member.owned, PartitionIds) else member.owned:
+            index.setdefault(name, len(index))
+    known: dict[tuple[str, ...], list[int]] = {}
     for member in members:
         if member.topics not in known:
-            known[member.topics] = [ids[name] for name in subscribed_order(member.topics) if name in existing]
-        owned = member.owned.space.by_topic(member.owned.ids) if isinstance(member.owned, PartitionIds) else member.owned
-        target = {ids[name]: list(dict.fromkeys(partitions)) for name, partitions in owned.items() if partitions}
-        targets.append(TargetMember(member.member_id, known[member.topics], target, member.instance_id, member.rack))
-    spec = TargetSpec(
-        targets,
-        {ids[name]: topic.partition_count for name, topic in existing.items()},
-        have_equal_subscriptions(members),
-        len(set(members[0].topics)) if members else None,
+            known[member.topics] = [space.index[name] for name in subscribed_order(member.topics) if name in space.index]
+    found = assign(
+        IndexedGroup(
+            [IndexedMember(m.member_id, known[m.topics], _target(m.owned, index), m.instance_id) for m in members],
+            [_topic_id(group, name) for name in index],
+            [*space.counts, *[-1] * (len(index) - len(space.counts))],
+            have_equal_subscriptions(members),
+            len(set(members[0].topics)) if members else 0,
+        )
     )
-    assigned = assignor.assign_targets(spec)
-    offsets = {ids[name]: space.offsets[position] for position, name in enumerate(space.names)}
-    return GroupAssignment(
-        space, {member.member_id: _numbers(offsets, assigned.get(member.member_id, {})) for member in group.members}
-    )
+    return GroupAssignment(space, _in_group_order(group.members, members, [_numbers(space, target) for target in found]))
 
 
-def _topic_ids(existing: Mapping[str, TopicSpec], group: GroupSpec) -> dict[str, UUID]:
-    names: Iterable[str] = [*existing, *(name for member in group.members for name in _owned_names(member.owned))]
-    ids = {}
-    for name in dict.fromkeys(names):
-        topic = group.topics.get(name)
-        ids[name] = topic.topic_id if topic is not None and topic.topic_id is not None else topic_id_of_name(name)
-    return ids
+def _topic_id(group: GroupSpec, name: str) -> UUID:
+    topic = group.topics.get(name)
+    return topic.topic_id if topic is not None and topic.topic_id is not None else topic_id_of_name(name)
 
 
-def _owned_names(owned: Mapping[str, Sequence[int]] | PartitionIds) -> Iterable[str]:
-    return owned.space.names if isinstance(owned, PartitionIds) else owned
+def _target(owned: OwnedPartitions, index: Mapping[str, int]) -> IndexedTarget:
+    named = owned.space.by_topic(owned.ids) if isinstance(owned, PartitionIds) else owned
+    return {
+        index[name]: partitions if len(partitions) == 1 else list(dict.fromkeys(partitions))
+        for name, partitions in named.items()
+        if partitions and name in index
+    }
 
 
-def _numbers(offsets: Mapping[UUID, int], target: Mapping[UUID, Sequence[int]]) -> Sequence[int]:
-    runs = [
-        range(offsets[topic] + part.start, offsets[topic] + part.stop)
-        if isinstance(part, range) and part.step == 1
-        else [offsets[topic] + partition for partition in part]
-        for topic, part in target.items()
-    ]
-    return runs[0] if len(runs) == 1 else [number for run in runs for number in run]
+def _in_group_order(
+    members: Sequence[MemberSpec], in_map_order: Sequence[MemberSpec], numbers: Sequence[Sequence[int]]
+) -> dict[str, Sequence[int]]:
+    by_id = {member.member_id: found for member, found in zip(in_map_order, numbers, strict=True)}
+    return {member.member_id: by_id[member.member_id] for member in members}
+
+
+def _numbers(space: PartitionSpace, target: Mapping[int, Sequence[int]]) -> Sequence[int]:
+    numbers: list[int] = []
+    for topic, partitions in target.items():
+        offset = space.offsets[topic]
+        if isinstance(partitions, range) and partitions.step == 1:
+            run = range(offset + partitions.start, offset + partitions.stop)
+            if len(target) == 1:
+                return run
+            numbers.extend(run)
+        elif len(partitions) == 1:
+            numbers.append(offset + partitions[0])
+        else:
+            numbers.extend([offset + partition for partition in partitions])
+    return numbers

@@ -11,18 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
+from kgctl.assignors.server.indexed import IndexedGroup, IndexedTarget
 from kgctl.assignors.server.levels import Levels
-from kgctl.assignors.server.spec import TargetSpec
-from kgctl.assignors.spec import AssignorError
 
-Assigned = dict[UUID, Sequence[int]]
 _MAX_ROUNDS = 16
 _NOBODY = -1
 
 
-def assign_heterogeneous(spec: TargetSpec) -> dict[str, Assigned]:
-    """New targets for a heterogeneous group."""
-    return _Heterogeneous(spec).build()
+def assign_heterogeneous(group: IndexedGroup) -> list[IndexedTarget]:
+    """New targets for a heterogeneous group, in the order of its members.
+
+    Raises:
+        AssignorError: a subscribed topic does not exist.
+    """
+    return _Heterogeneous(group).build()
 
 
 def _java_uuid_key(topic: UUID) -> tuple[int, int]:
@@ -36,24 +38,22 @@ def _java_uuid_key(topic: UUID) -> tuple[int, int]:
 class _Heterogeneous:
     """Members are numbered in map order."""
 
-    def __init__(self, spec: TargetSpec) -> None:
-        self._spec = spec
-        self._subscribers: dict[UUID, list[int]] = {}
-        for number, member in enumerate(spec.members):
-            for topic in member.topic_ids:
+    def __init__(self, group: IndexedGroup) -> None:
+        self._group = group
+        self._subscribers: dict[int, list[int]] = {}
+        for number, member in enumerate(group.members):
+            for topic in member.topics:
                 self._subscribers.setdefault(topic, []).append(number)
-        missing = next((topic for topic in self._subscribers if topic not in spec.topics), None)
-        if missing is not None:
-            raise AssignorError(f"Members are subscribed to topic {missing} which doesn't exist in the topic metadata.")
-        self._owners = {topic: [_NOBODY] * spec.topics[topic] for topic in self._subscribers}
-        self._sizes = [0] * len(spec.members)
+        group.check_topics_exist(list(self._subscribers))
+        self._owners = {topic: [_NOBODY] * group.counts[topic] for topic in self._subscribers}
+        self._sizes = [0] * len(group.members)
         self._order = sorted(self._subscribers, key=self._topic_key)
 
-    def _topic_key(self, topic: UUID) -> tuple[float, int, tuple[int, int]]:
+    def _topic_key(self, topic: int) -> tuple[float, int, tuple[int, int]]:
         count = len(self._subscribers[topic])
-        return -(self._spec.topics[topic] / count), count, _java_uuid_key(topic)
+        return -(self._group.counts[topic] / count), count, _java_uuid_key(self._group.ids[topic])
 
-    def build(self) -> dict[str, Assigned]:
+    def build(self) -> list[IndexedTarget]:
         self._keep()
         for topic in self._order:
             self._hand_out(topic)
@@ -61,8 +61,8 @@ class _Heterogeneous:
         return self._targets()
 
     def _keep(self) -> None:
-        for number, member in enumerate(self._spec.members):
-            subscribed = frozenset(member.topic_ids)
+        for number, member in enumerate(self._group.members):
+            subscribed = frozenset(member.topics) if member.target else frozenset()
             for topic, partitions in member.target.items():
                 if topic in subscribed:
                     self._sizes[number] += len(partitions)
@@ -70,7 +70,7 @@ class _Heterogeneous:
                     for partition in partitions:
                         owners[partition] = number
 
-    def _hand_out(self, topic: UUID) -> None:
+    def _hand_out(self, topic: int) -> None:
         owners = self._owners[topic]
         unassigned = [partition for partition, owner in enumerate(owners) if owner == _NOBODY]
         if not unassigned:
@@ -87,7 +87,7 @@ class _Heterogeneous:
 
     def _balance(self) -> None:
         topics = [topic for topic in self._order if len(self._subscribers[topic]) >= 2]
-        last_changed: UUID | None = None
+        last_changed: int | None = None
         for _ in range(_MAX_ROUNDS):
             for topic in topics:
                 if topic == last_changed:
@@ -95,7 +95,7 @@ class _Heterogeneous:
                 if self._balance_topic(topic) or last_changed is None:
                     last_changed = topic
 
-    def _balance_topic(self, topic: UUID) -> bool:
+    def _balance_topic(self, topic: int) -> bool:
         levels = Levels(self._subscribers[topic], self._sizes)
         if levels.imbalance <= 1:
             return False
@@ -124,18 +124,18 @@ class _Heterogeneous:
                 return donor
             levels.exclude_most_loaded()
 
-    def _targets(self) -> dict[str, Assigned]:
-        targets: list[dict[UUID, list[int]]] = [{} for _ in self._spec.members]
+    def _targets(self) -> list[IndexedTarget]:
+        targets: list[dict[int, list[int]]] = [{} for _ in self._group.members]
         for topic, owners in self._owners.items():
             for partition, owner in enumerate(owners):
                 if owner != _NOBODY:
                     targets[owner].setdefault(topic, []).append(partition)
-        return {
-            member.member_id: {
-                topic: partitions
-                if len(partitions) != len(old := member.target.get(topic, ())) or sorted(old) != partitions
-                else old
-                for topic, partitions in targets[number].items()
-            }
-            for number, member in enumerate(self._spec.members)
-        }
+        return [
+            {topic: _old_or_new(member.target.get(topic, ()), partitions) for topic, partitions in target.items()}
+            for member, target in zip(self._group.members, targets, strict=True)
+        ]
+
+
+def _old_or_new(old: Sequence[int], new: Sequence[int]) -> Sequence[int]:
+    """The old list if it has the same partitions: it keeps its order, and its memory."""
+    return old if len(old) == len(new) and sorted(old) == new else new

@@ -10,69 +10,65 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import compress
-from uuid import UUID
 
-from kgctl.assignors.server.spec import TargetMember, TargetSpec
+from kgctl.assignors.server.indexed import NO_TOPIC, IndexedGroup, IndexedMember, IndexedTarget
 from kgctl.assignors.spec import AssignorError
-from kgctl.model.java_order import bucket, copied_set_capacity, hash_map_order, integer_hash, uuid_hash
+from kgctl.model.java_order import bucket, copied_set_capacity
 
-Assigned = dict[UUID, Sequence[int]]
 _INVERT = bytes([1, 0]) + bytes(254)
 
 
-def assign_homogeneous(spec: TargetSpec) -> dict[str, Assigned]:
-    """New targets for a homogeneous group."""
-    if not spec.members or not spec.members[0].topic_ids:
-        return {member.member_id: {} for member in spec.members}
-    return _Homogeneous(spec).build()
+def assign_homogeneous(group: IndexedGroup) -> list[IndexedTarget]:
+    """New targets for a homogeneous group, in the order of its members.
+
+    Raises:
+        AssignorError: a subscribed topic does not exist.
+    """
+    if not group.members or not group.members[0].topics:
+        return [{} for _ in group.members]
+    return _Homogeneous(group).build()
 
 
 class _Homogeneous:
-    def __init__(self, spec: TargetSpec) -> None:
-        first = spec.members[0].topic_ids
-        names = len(first) if spec.subscribed_names is None else spec.subscribed_names
-        capacity = copied_set_capacity(names)
-        self._topics = hash_map_order(first, capacity=capacity, hash_of=uuid_hash)
-        missing = [topic for topic in self._topics if topic not in spec.topics]
-        if missing:
-            raise AssignorError(f"Members are subscribed to topic {missing[0]} which doesn't exist in the topic metadata.")
-        self._spec = spec
+    def __init__(self, group: IndexedGroup) -> None:
+        self._group = group
+        self._topics = group.set_order(group.members[0].topics, group.subscribed_names)
+        group.check_topics_exist(self._topics)
         self._subscribed = frozenset(self._topics)
-        # Runs of partitions that are to be handed out, in order.
-        self._unassigned: list[tuple[UUID, Sequence[int]]] = []
-        self._unfilled: list[tuple[str, int]] = []
-        self._targets: dict[str, Assigned] = {}
-        total = sum(spec.topics[topic] for topic in self._topics)
-        self._minimum, self._extras = divmod(total, len(spec.members))
+        # Runs of partitions that are to be handed out, in order; members with room and how much.
+        self._unassigned: list[tuple[int, Sequence[int]]] = []
+        self._unfilled: list[tuple[IndexedTarget, int]] = []
+        self._minimum, self._extras = divmod(sum(group.counts[topic] for topic in self._topics), len(group.members))
 
-    def build(self) -> dict[str, Assigned]:
+    def build(self) -> list[IndexedTarget]:
         self._find_unassigned()
-        for index, member in enumerate(self._spec.members):
-            self._keep(member, len(self._spec.members) - index)
+        members = self._group.members
+        targets = [self._keep(member, len(members) - position) for position, member in enumerate(members)]
         self._hand_out()
-        return self._targets
+        return targets
 
     def _find_unassigned(self) -> None:
-        marks = {topic: bytearray(self._spec.topics[topic]) for topic in self._topics}
-        for member in self._spec.members:
+        counts = self._group.counts
+        marks = {topic: bytearray(counts[topic]) for topic in self._topics}
+        for member in self._group.members:
             for topic, partitions in member.target.items():
-                assigned = marks.get(topic)
-                if assigned is not None:
-                    _mark(assigned, partitions)
+                if topic in self._subscribed:
+                    _mark(marks[topic], partitions)
         for topic in self._topics:
-            count = self._spec.topics[topic]
             if 1 not in marks[topic]:
-                self._unassigned.append((topic, range(count)))
+                self._unassigned.append((topic, range(counts[topic])))
             elif 0 in marks[topic]:
-                self._unassigned.append((topic, list(compress(range(count), marks[topic].translate(_INVERT)))))
+                self._unassigned.append((topic, list(compress(range(counts[topic]), marks[topic].translate(_INVERT)))))
 
-    def _keep(self, member: TargetMember, members_left: int) -> None:
+    def _keep(self, member: IndexedMember, members_left: int) -> IndexedTarget:
         has_extra = self._extras > 0
         quota = self._minimum + has_extra
-        kept: Assigned = {}
-        for topic, partitions in _in_map_order(member):
+        target = member.target
+        kept: IndexedTarget = {}
+        for topic in self._group.map_order(target):
             if topic not in self._subscribed:
                 continue
+            partitions = target[topic]
             if len(partitions) <= quota:
                 quota -= len(partitions)
                 kept[topic] = partitions
@@ -86,27 +82,30 @@ class _Homogeneous:
             quota -= 1
             has_extra = False
         if quota:
-            self._unfilled.append((member.member_id, quota))
+            self._unfilled.append((kept, quota))
         self._extras -= has_extra
-        self._targets[member.member_id] = kept
+        return kept
 
     def _hand_out(self) -> None:
         runs = self._runs()
-        topic, run, position = next(runs, (None, (), 0))
-        for member_id, room in self._unfilled:
-            target, left = self._targets[member_id], room
-            while left and topic is not None:
+        topic, run, position = next(runs)
+        for target, room in self._unfilled:
+            left = room
+            while left and topic != NO_TOPIC:
                 part = run[position : position + left]
                 target[topic] = [*target[topic], *part] if topic in target else part
                 left -= len(part)
                 position += len(part)
                 if position >= len(run):
-                    topic, run, position = next(runs, (None, (), 0))
-        if topic is not None:
+                    topic, run, position = next(runs)
+        if topic != NO_TOPIC:
             raise AssignorError("Partitions were left unassigned")
 
-    def _runs(self) -> Iterator[tuple[UUID | None, Sequence[int], int]]:
-        return ((topic, run, 0) for topic, run in self._unassigned if run)
+    def _runs(self) -> Iterator[tuple[int, Sequence[int], int]]:
+        for topic, run in self._unassigned:
+            if run:
+                yield topic, run, 0
+        yield NO_TOPIC, (), 0
 
 
 def _mark(assigned: bytearray, partitions: Sequence[int]) -> None:
@@ -117,15 +116,7 @@ def _mark(assigned: bytearray, partitions: Sequence[int]) -> None:
             assigned[partition] = 1
 
 
-def _in_map_order(member: TargetMember) -> Iterator[tuple[UUID, Sequence[int]]]:
-    """The old target's topics as its ``HashMap`` iterates over them."""
-    target = member.target
-    if len(target) < 2:
-        return iter(target.items())
-    return ((topic, target[topic]) for topic in hash_map_order(target, hash_of=uuid_hash))
-
-
 def _in_set_order(partitions: Sequence[int]) -> Sequence[int]:
     """Partitions as the ``HashSet`` copied from them iterates over them: by value, unless values exceed the table."""
     capacity = copied_set_capacity(len(partitions))
-    return sorted(partitions, key=lambda partition: bucket(integer_hash(partition), capacity))
+    return sorted(partitions, key=lambda partition: bucket(partition, capacity))

@@ -11,8 +11,9 @@ from uuid import UUID
 
 from kgctl.assignors.partition_space import java_text_key
 from kgctl.assignors.server.by_name import assign_by_name
-from kgctl.assignors.server.spec import TargetMember, TargetSpec
-from kgctl.assignors.spec import AssignorError, GroupAssignment, GroupSpec
+from kgctl.assignors.server.indexed import IndexedGroup, IndexedMember, IndexedTarget, indexed
+from kgctl.assignors.server.spec import TargetSpec, by_id
+from kgctl.assignors.spec import GroupAssignment, GroupSpec
 
 
 class ServerRangeAssignor:
@@ -22,7 +23,7 @@ class ServerRangeAssignor:
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """The targets of a group with topics by name."""
-        return assign_by_name(self, group)
+        return assign_by_name(self.assign_indexed, group)
 
     def assign_targets(self, spec: TargetSpec) -> dict[str, dict[UUID, Sequence[int]]]:
         """Runs of partitions, per topic balanced to one.
@@ -30,21 +31,30 @@ class ServerRangeAssignor:
         Raises:
             AssignorError: a subscribed topic is not in ``spec.topics``.
         """
-        members = sorted(spec.members, key=_order)
-        subscribers: dict[UUID, int] = {}
-        for member in members:
-            for topic in member.topic_ids:
-                subscribers[topic] = subscribers.get(topic, 0) + 1
-        if not subscribers.keys() <= spec.topics.keys():
-            raise AssignorError("Member is subscribed to a non-existent topic")
-        cuts = {topic: _Cut(spec.topics[topic], count) for topic, count in subscribers.items()}
-        targets = {member.member_id: {topic: cuts[topic].next() for topic in member.topic_ids} for member in members}
-        return {
-            member.member_id: {topic: run for topic, run in targets[member.member_id].items() if run} for member in spec.members
-        }
+        group = indexed(spec)
+        return by_id(spec, group.ids, self.assign_indexed(group))
+
+    def assign_indexed(self, group: IndexedGroup) -> list[IndexedTarget]:
+        """The same with indexes for ids, in the order of the members."""
+        subscribers = [0] * len(group.counts)
+        for member in group.members:
+            for topic in member.topics:
+                subscribers[topic] += 1
+        group.check_topics_exist([topic for topic, count in enumerate(subscribers) if count])
+        cuts = [_Cut(group.counts[topic], count) if count else None for topic, count in enumerate(subscribers)]
+        targets: list[IndexedTarget] = [{} for _ in group.members]
+        for position, member in sorted(enumerate(group.members), key=_order):
+            target = targets[position]
+            for topic in member.topics:
+                cut = cuts[topic]
+                assert cut is not None
+                if run := cut.next():
+                    target[topic] = run
+        return targets
 
 
-def _order(member: TargetMember) -> tuple[bool, bytes | str]:
+def _order(entry: tuple[int, IndexedMember]) -> tuple[bool, bytes]:
+    member = entry[1]
     text = member.member_id if member.instance_id is None else member.instance_id
     return member.instance_id is None, java_text_key(text)
 

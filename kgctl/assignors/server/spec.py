@@ -67,3 +67,13 @@ class TargetAssignor(Protocol):
         Kafka fills its sets, so that the answer can be the ``target`` of the next call.
         """
         ...
+
+
+def by_id(
+    spec: TargetSpec, ids: Sequence[UUID], targets: Sequence[Mapping[int, Sequence[int]]]
+) -> dict[str, dict[UUID, Sequence[int]]]:
+    """Targets with topics by index as targets with topics by id."""
+    return {
+        member.member_id: {ids[topic]: partitions for topic, partitions in target.items()}
+        for member, target in zip(spec.members, targets, strict=True)
+    }

@@ -11,7 +11,8 @@ from uuid import UUID
 from kgctl.assignors.server.by_name import assign_by_name
 from kgctl.assignors.server.heterogeneous import assign_heterogeneous
 from kgctl.assignors.server.homogeneous import assign_homogeneous
-from kgctl.assignors.server.spec import TargetSpec
+from kgctl.assignors.server.indexed import IndexedGroup, IndexedTarget, indexed
+from kgctl.assignors.server.spec import TargetSpec, by_id
 from kgctl.assignors.spec import GroupAssignment, GroupSpec
 
 
@@ -22,7 +23,7 @@ class UniformAssignor:
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """The targets of a group with topics by name; ``owned`` is a member's present target."""
-        return assign_by_name(self, group)
+        return assign_by_name(self.assign_indexed, group)
 
     def assign_targets(self, spec: TargetSpec) -> dict[str, dict[UUID, Sequence[int]]]:
         """Balanced to one partition in a homogeneous group, else nearly, as far as subscriptions allow.
@@ -30,6 +31,9 @@ class UniformAssignor:
         Raises:
             AssignorError: a subscribed topic is not in ``spec.topics``.
         """
-        if spec.is_homogeneous:
-            return assign_homogeneous(spec)
-        return assign_heterogeneous(spec)
+        group = indexed(spec)
+        return by_id(spec, group.ids, self.assign_indexed(group))
+
+    def assign_indexed(self, group: IndexedGroup) -> list[IndexedTarget]:
+        """The same with indexes for ids, in the order of the members."""
+        return assign_homogeneous(group) if group.is_homogeneous else assign_heterogeneous(group)
