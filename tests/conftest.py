@@ -2,4 +2,9 @@
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.support.kafka.fixtures", "tests.support.serve", "tests.support.admin_targets"]
+pytest_plugins = [
+    "tests.support.hypothesis_profiles",
+    "tests.support.kafka.fixtures",
+    "tests.support.serve",
+    "tests.support.admin_targets",
+]

@@ -18,14 +18,17 @@ def pyproject() -> dict[str, Any]:
 
 
 def project_files() -> list[Path]:
-    """Every file that belongs to the project: known to git, or new and not ignored; all but caches where there is no git."""
-    listed = subprocess.run(
-        ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"], capture_output=True, check=False
-    )
-    if listed.returncode != 0:
-        return [path for path in sorted(ROOT.rglob("*")) if path.is_file() and not any(p.startswith(".") for p in path.parts[1:])]
-    names = sorted({name for name in listed.stdout.decode().split("\0") if name})
-    return [ROOT / name for name in names if (ROOT / name).is_file()]
+    """Every file that belongs to the project: known to git, or new and not ignored; without git all but hidden folders."""
+    try:
+        command = ["git", "-C", str(ROOT), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        listed = subprocess.run(command, capture_output=True, check=True).stdout.decode()
+    except (OSError, subprocess.CalledProcessError):
+        return sorted(path for path in ROOT.rglob("*") if path.is_file() and not _is_left_out(path.relative_to(ROOT)))
+    return [ROOT / name for name in sorted(set(listed.split("\0"))) if name and (ROOT / name).is_file()]
+
+
+def _is_left_out(path: Path) -> bool:
+    return any((part.startswith(".") and part != ".ci") or part in ("__pycache__", "build", "dist") for part in path.parts)
 
 
 def python_files(*folders: str) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.benchmarks.__main__ import SUBJECTS, main
+from tests.support.kafka.fixtures import java_or_skip
+from tests.support.kafka.install import kafka_class_path
 
 SMALLEST = ["--small", "--runs", "1"]
 
@@ -24,5 +26,7 @@ def test_subject_runs_against_kgctl_serve(subject: str, capsys: pytest.CaptureFi
 
 @pytest.mark.kafka
 def test_subject_runs_against_apache_kafka(capsys: pytest.CaptureFixture[str]) -> None:
+    with java_or_skip():
+        kafka_class_path()
     assert main(["describe-group", *SMALLEST, "--cluster", "kafka"]) == 0, capsys.readouterr().err
     assert "kafka-consumer-groups.sh" in capsys.readouterr().out
