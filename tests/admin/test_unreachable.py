@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -20,7 +22,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.offsets import OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
 from tests.support.kafka import KafkaBroker, KafkaCluster, commit, create_topic, unique
-from tests.support.serve import ServeFactory
+from tests.support.serve import ServeProcess
 
 SHORT_MS = 700
 SLACK_S = 2.0
@@ -60,15 +62,29 @@ def test_a_dead_port_is_unreachable_before_the_time_is_up(backend: str) -> None:
 @pytest.mark.interop
 @pytest.mark.parametrize("backend", ["live", "confluent"])
 @pytest.mark.parametrize("call", CALLS)
-def test_a_frozen_server_times_out_in_time(kgctl_serve: ServeFactory, backend: str, call: str) -> None:
-    server = kgctl_serve(topics={"t": 1})
-    with open_admin(backend, server.bootstrap) as admin:
-        os.kill(server.process.pid, signal.SIGSTOP)
+def test_a_frozen_server_times_out_in_time(server: ServeProcess, backend: str, call: str) -> None:
+    with open_admin(backend, server.bootstrap) as admin, frozen(server):
         started = time.monotonic()
         with pytest.raises(TimedOutError, match=r"did not answer within 0\.7 s"):
             CALLS[call](admin)
 
         assert time.monotonic() - started < SHORT_MS / 1000 + SLACK_S
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[ServeProcess]:
+    """Not the one that other tests use: it is frozen now and then."""
+    with ServeProcess(topics={"t": 1}) as process:
+        yield process
+
+
+@contextmanager
+def frozen(server: ServeProcess) -> Iterator[None]:
+    os.kill(server.process.pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(server.process.pid, signal.SIGCONT)
 
 
 @pytest.mark.kafka
@@ -138,8 +154,7 @@ def test_one_broker_of_three_that_hangs_costs_only_its_part(kafka_cluster: Kafka
 
 
 @pytest.mark.interop
-def test_a_server_that_thaws_in_time_is_answered(kgctl_serve: ServeFactory) -> None:
-    server = kgctl_serve(topics={"t": 1})
+def test_a_server_that_thaws_in_time_is_answered(server: ServeProcess) -> None:
     with open_admin("live", server.bootstrap, 20_000) as admin:
         os.kill(server.process.pid, signal.SIGSTOP)
         thaw = threading.Timer(0.3, os.kill, (server.process.pid, signal.SIGCONT))

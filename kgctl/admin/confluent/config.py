@@ -18,6 +18,5 @@ _DEFAULTS: Mapping[str, str | int] = {
 def client_config(properties: Mapping[str, str]) -> dict[str, str | int]:
     """The configuration of an admin client; the user's values win, and those for consumers and producers are left out."""
     own = {name: value for name, value in properties.items() if name in CLIENT_PROPERTIES}
-    if "debug" in own:
-        own.setdefault("log_level", "7")
-    return {**_DEFAULTS, **own}
+    log_level = {"log_level": "7"} if "debug" in own else {}
+    return {**_DEFAULTS, **log_level, **own}

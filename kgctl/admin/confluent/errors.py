@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NoReturn
 
 from confluent_kafka import KafkaError
 
@@ -45,13 +44,8 @@ def explained(
     return item_error(error_code(error), group=group, partition=partition, detail=detail or error.str())
 
 
-def raise_connection_error(error: KafkaError, *, because: KafkaError | None = None) -> NoReturn:
-    """An error that concerns the whole cluster. ``because`` is what was seen before it, where that says more."""
-    raise connection_error(error, because=because)
-
-
 def connection_error(error: KafkaError, *, because: KafkaError | None = None) -> KgctlError:
-    """The exception for an error that concerns the whole cluster."""
+    """The exception for an error that concerns the whole cluster. ``because`` was seen before it and says more."""
     message = _told(because or error)
     match error.code():
         case KafkaError._AUTHENTICATION:

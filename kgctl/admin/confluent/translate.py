@@ -90,10 +90,9 @@ def _assignment(found: Any) -> Assignment | None:
 
 
 def committed(found: ConfluentPartition) -> OffsetAndMetadata:
-    """A committed offset; librdkafka's consumers end metadata with a NUL that is not part of it."""
-    metadata = found.metadata or ""
+    """A committed offset. Metadata ends at its first NUL: librdkafka's strings are C's."""
     epoch: int | None = found.leader_epoch  # confluent-kafka's annotation forgets None
-    return OffsetAndMetadata(found.offset, metadata.removesuffix("\0"), -1 if epoch is None else epoch)
+    return OffsetAndMetadata(found.offset, found.metadata or "", -1 if epoch is None else epoch)
 
 
 def to_commit(partition: TopicPartition, offset: OffsetAndMetadata) -> ConfluentPartition:

@@ -1,0 +1,114 @@
+"""Waiting for librdkafka: in time, with the true cause, and without destroying a client whose call is still on its way."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from kgctl.admin.confluent.calls import AdminCalls
+from kgctl.errors import AuthError, KgctlError, TimedOutError, UnreachableError, UsageError
+
+NOBODY = {"bootstrap.servers": "127.0.0.1:1"}
+
+
+@pytest.fixture
+def calls() -> Iterator[AdminCalls]:
+    made = AdminCalls(NOBODY, 300)
+    yield made
+    made.close()
+
+
+def never() -> Future[Any]:
+    return Future()
+
+
+def error(code: int, text: str = "why") -> KafkaError:
+    return KafkaError(code, text)
+
+
+def test_results_that_are_there_need_no_wait(calls: AdminCalls) -> None:
+    future: Future[int] = Future()
+    future.set_result(3)
+
+    assert calls.result(future) == 3
+
+
+def test_a_calls_own_failure_is_its_exception(calls: AdminCalls) -> None:
+    future: Future[int] = Future()
+    future.set_exception(KafkaException(error(KafkaError.NON_EMPTY_GROUP)))
+
+    with pytest.raises(KafkaException):
+        calls.result(future)
+
+
+def test_a_call_that_runs_out_of_time_ends_in_time_and_its_client_lives_on(calls: AdminCalls) -> None:
+    client = calls.client
+    before = sys.getrefcount(client)
+    started = time.monotonic()
+    with pytest.raises(TimedOutError, match=r"did not answer within 0\.3 s"):
+        calls.wait([never()])
+
+    assert time.monotonic() - started < 2
+    assert sys.getrefcount(client) > before
+    with pytest.raises(TimedOutError, match="given up"):
+        calls.wait([never()])
+
+
+@pytest.mark.parametrize(("code", "expected"), [(KafkaError._AUTHENTICATION, AuthError), (KafkaError._SSL, UnreachableError)])
+def test_what_only_the_error_callback_tells_ends_the_wait_at_once(
+    calls: AdminCalls, code: int, expected: type[KgctlError]
+) -> None:
+    calls._on_error(error(code, "sasl_ssl://x:1/bootstrap: it was refused (after 5ms in state AUTH)"))
+
+    with pytest.raises(expected, match=r"^it was refused$"):
+        calls.wait([never()])
+
+
+def test_brokers_that_are_all_down_are_given_a_moment() -> None:
+    calls = AdminCalls(NOBODY, 10_000)
+    calls._on_error(error(KafkaError._TRANSPORT, "connect refused"))
+    calls._on_error(error(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    started = time.monotonic()
+    with pytest.raises(UnreachableError, match="refused"):
+        calls.wait([never()])
+
+    assert 0.9 < time.monotonic() - started < 5
+
+
+def test_a_blocking_call_is_repeated_until_the_time_is_up(calls: AdminCalls) -> None:
+    tries: list[float] = []
+
+    def call(seconds: float) -> None:
+        tries.append(seconds)
+        time.sleep(0.05)
+        raise KafkaException(error(KafkaError._TRANSPORT))
+
+    with pytest.raises(TimedOutError):
+        calls.blocking(call)
+    assert len(tries) > 1
+
+
+def test_another_failure_of_a_blocking_call_is_its_own(calls: AdminCalls) -> None:
+    def call(_: float) -> None:
+        raise KafkaException(error(KafkaError.CLUSTER_AUTHORIZATION_FAILED))
+
+    with pytest.raises(KafkaException):
+        calls.blocking(call)
+
+
+@pytest.mark.parametrize("properties", [{"ssl.ca.location": "/nosuch", "security.protocol": "SSL"}, {"debug": "nonsense"}])
+def test_properties_that_librdkafka_refuses_are_a_usage_error(properties: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="librdkafka does not take these properties"):
+        AdminCalls({**NOBODY, **properties}, 300)
+
+
+def test_close_can_be_called_twice(calls: AdminCalls) -> None:
+    close: Callable[[], None] = calls.close
+    close()
+    close()
