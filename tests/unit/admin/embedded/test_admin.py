@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -17,7 +18,21 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
 from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
-from kgctl.model.records import CoordinatorRecord, OpaqueKey
+from kgctl.model.records import (
+    AssignedTopicPartitions,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    CoordinatorRecord,
+    OpaqueKey,
+)
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.folder import DataFolder
 from kgctl.storage.lock import LOCK_NAME
@@ -29,6 +44,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 NOWHERE = TopicPartition("nowhere", 0)
 SERVED_UNTIL_MS = 1_700_000_000_000
 SESSION_MS = 10_000
+TARGET_OF_NOTHING = ConsumerGroupTargetAssignmentMemberValue()
 ACTIVE = ItemError(ErrorCode.NON_EMPTY_GROUP, "group 'g' is active: its offsets can be set only while it has no members")
 NO_GROUP = ItemError(ErrorCode.GROUP_ID_NOT_FOUND, "group 'none' does not exist")
 SHARE_GROUP = AppendRecord(CoordinatorRecord(OpaqueKey(11, b"\x00\x0b\x00\x01s", "s"), bytes.fromhex("000000000002" + "00" * 9)))
@@ -243,6 +259,64 @@ def test_offsets_and_groups_are_deleted(path: Path) -> None:
     with opened(path) as admin:
         assert list(admin.list_groups()) == ["g"]
         assert admin.list_committed_offsets(["g"]).values == {"g": {T1: OffsetAndMetadata(6, "m", 0)}}
+
+
+def modern_group(path: Path) -> None:
+    """Group "modern" with a dynamic member that owns t-0 and a topic that is gone, and a static one without anything."""
+    topic, gone = UUID(int=7), UUID(int=8)
+    member = ConsumerGroupMemberMetadataValue(None, None, "c", "/h", ("t",), "", 60_000)
+    targets = {"m-1": ConsumerGroupTargetAssignmentMemberValue(((topic, (0,)), (gone, (1,)))), "m-2": TARGET_OF_NOTHING}
+    records: list[CoordinatorRecord] = []
+    for name, instance in (("m-1", None), ("m-2", "i-2")):
+        records.append(CoordinatorRecord(ConsumerGroupMemberMetadataKey("modern", name), replace(member, instance_id=instance)))
+    records.append(CoordinatorRecord(ConsumerGroupMetadataKey("modern"), ConsumerGroupMetadataValue(3)))
+    for name, target in targets.items():
+        records.append(CoordinatorRecord(ConsumerGroupTargetAssignmentMemberKey("modern", name), target))
+    epoch = ConsumerGroupTargetAssignmentMetadataValue(3)
+    records.append(CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey("modern"), epoch))
+    for name, target in targets.items():
+        owned = tuple(AssignedTopicPartitions(found, numbers, (3,)) for found, numbers in target.topic_partitions)
+        value = ConsumerGroupCurrentMemberAssignmentValue(3, 2, 0, owned)
+        records.append(CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey("modern", name), value))
+    written(path, *map(AppendRecord, records))
+
+
+def test_a_group_of_the_consumer_protocol_is_described_with_its_epochs(path: Path) -> None:
+    modern_group(path)
+    owner = MemberDescription(
+        "m-1",
+        "c",
+        "/h",
+        assignment={"t": (0,)},
+        target_assignment={"t": (0,)},
+        subscribed_topics=("t",),
+        member_epoch=3,
+        is_classic_in_consumer_group=False,
+    )
+    idle = replace(owner, member_id="m-2", group_instance_id="i-2", assignment={}, target_assignment={})
+    with opened(path) as admin:
+        described = admin.describe_groups(["modern"]).values["modern"]
+
+    assert described == GroupDescription(
+        "modern",
+        GroupState.STABLE,
+        GroupType.CONSUMER,
+        "consumer",
+        "uniform",
+        members=(owner, idle),
+        group_epoch=3,
+        assignment_epoch=3,
+    )
+
+
+def test_members_of_the_consumer_protocol_are_removed_too(path: Path) -> None:
+    modern_group(path)
+    with opened(path) as admin:
+        removed = admin.remove_members("modern", member_ids=["m-1", "m-3"], group_instance_ids=["i-2"])
+        assert (sorted(removed.values), list(removed.errors)) == (["i-2", "m-1"], ["m-3"])
+    with opened(path) as admin:
+        described = admin.describe_groups(["modern"]).values["modern"]
+        assert (described.members, described.state) == ((), GroupState.EMPTY)
 
 
 def test_members_are_removed_by_member_id_and_by_instance(path: Path) -> None:
