@@ -5,13 +5,13 @@ protocol wins a tie and in which order records are written follow from it. The m
 that also remember how large Java's table would be; Java's order is computed only when asked for. Plain iteration over them is
 insertion order: use `HashMap.java_order` or `TimelineHashMap.java_order` wherever the order can be seen.
 
-Java 17's rules. Buckets that Java turns into trees (8 or more keys in one bucket of a table of 64 or more) are not imitated.
+Java 17's rules. Buckets that Java turns into trees (9 or more keys in one bucket of a table of 64 or more) are not imitated.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 from uuid import UUID
@@ -26,6 +26,8 @@ _MASK32 = 0xFFFF_FFFF
 _MASK64 = 0xFFFF_FFFF_FFFF_FFFF
 _GOLDEN_GAMMA = 0x9E37_79B9_7F4A_7C15
 _DEFAULT_CAPACITY = 16
+_TREE_THRESHOLD = 8
+_TREE_CAPACITY = 64
 
 
 def _signed(value: int) -> int:

@@ -13,12 +13,13 @@ Document = dict[str, Any]
 
 # Names that Java hashes alike, prefixes of each other, text outside ASCII (whose order by code point is not Java's), and ids as
 # clients make them.
+_CROWD = [f"{name}{end}" for name in ("AaAaAa", "AaAaBB", "AaBBAa", "AaBBBB", "BBAaAa") for end in ("Aa", "BB")]
 _COLLIDING = [f"{a}{b}{c}" for a in ("Aa", "BB") for b in ("Aa", "BB") for c in ("Aa", "BB")]
 _ODD = ["a", "a-", "a-1", "ä", "日本", "\U0001f600", "\uffee", "\ud7ff", "", "A", "z", "0"]
 _IDS = [f"consumer-{n % 7}-{n * 2654435761 % 2**32:08x}-{n * 40503 % 2**16:04x}" for n in range(1, 60)]
 _NUMBERED = [f"c{n}" for n in range(40)]
 _TOPICS = [f"topic-{n}" for n in range(12)]
-_NAME_POOLS = [_NUMBERED, _IDS, _COLLIDING + [f"{name}1" for name in _COLLIDING], _ODD + _NUMBERED]
+_NAME_POOLS = [_NUMBERED, _IDS, _CROWD, _COLLIDING + [f"{name}1" for name in _COLLIDING], _ODD + _NUMBERED]
 _TOPIC_POOLS = [_TOPICS, ["orders", "payments", "audit", "clicks", "events_2", "invoices"], _COLLIDING, _ODD[:3] + _ODD[3:8]]
 _RACKS = ["a", "b", "c", "d"]
 
