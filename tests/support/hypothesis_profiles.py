@@ -1,7 +1,7 @@
 """How hypothesis searches: the same examples each time where a change is judged, new ones on a developer's machine.
 
-``KGCTL_HYPOTHESIS=exhaustive`` searches much longer. No example has a time limit: machines are slow now and then, and the test as a
-whole has one.
+``KGCTL_HYPOTHESIS=exhaustive`` searches much longer. No example has a time limit: machines are slow now and then, and the test
+as a whole has one.
 """
 
 from __future__ import annotations
