@@ -13,13 +13,18 @@ from kgctl.cli.options import ALL, OUTPUT
 
 @dataclass(frozen=True, slots=True)
 class CommandSpec:
-    """One command: its words, the module that has it, its line in the help, and the shared options it takes."""
+    """One command: its words, the module that has it, its line in the help, and the shared options it takes.
+
+    A command that is not ``long_lived`` runs without the search for reference cycles: it ends before that could free anything,
+    and with 100,000 rows the search takes longer than the rest.
+    """
 
     path: str
     module: str
     summary: str
     shared: tuple[str, ...] = ALL
     aliases: tuple[str, ...] = ()
+    long_lived: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -38,8 +43,8 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("context use", "context_use", "Make a context the current one.", OUTPUT),
     CommandSpec("context show", "context_show", "Show what a context amounts to.", OUTPUT),
     CommandSpec("simulate assign", "simulate_assign", "Who would get which partitions, by Kafka's own assignors."),
-    CommandSpec("serve", "serve", "Run a coordinator that Kafka clients talk to; no broker needed.", ()),
-    CommandSpec("demo", "demo", "Try kgctl on a coordinator of its own: no broker needed.", ()),
+    CommandSpec("serve", "serve", "Run a coordinator that Kafka clients talk to; no broker needed.", (), long_lived=True),
+    CommandSpec("demo", "demo", "Try kgctl on a coordinator of its own: no broker needed.", (), long_lived=True),
 )
 
 FAMILIES = {

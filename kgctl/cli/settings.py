@@ -42,6 +42,16 @@ class Flags:
             given["properties"] = (*self.properties, *given["properties"])
         return replace(self, **given)
 
+    def cluster_arguments(self) -> list[str]:
+        """The flags that name the cluster, for a command line that is to be repeated; ``-X`` may hold secrets and is left out."""
+        named = {
+            "--bootstrap-server": self.bootstrap_server,
+            "--context": self.context,
+            "--embedded": self.embedded,
+            "--command-config": self.command_config,
+        }
+        return [word for flag, value in named.items() if value for word in (flag, value)]
+
     def given(self) -> tuple[str, ...]:
         """The names of the options that were given."""
         return tuple(field.name for field in fields(self) if getattr(self, field.name))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -96,6 +97,8 @@ class LazyCommand(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The context of the real command, which from here on takes this one's place."""
+        if self.spec.long_lived:
+            gc.enable()
         if parent is not None and isinstance(parent.obj, Session):
             parent.obj.command = f"{parent.command_path} {info_name}".partition(" ")[2]
         return self.load().make_context(info_name, args, parent=parent, **extra)

@@ -111,3 +111,8 @@ def test_completion_with_an_unreachable_cluster_is_quick_and_silent() -> None:
         )
     assert (ran.returncode, ran.stdout.strip(), ran.stderr) == (0, "", "")
     assert time.monotonic() - started < 10
+
+
+def test_names_that_the_terminal_cannot_show_are_escaped() -> None:
+    ran = kgctl("describe", "group", "größe", "-X", "größe", PYTHONIOENCODING="ascii")
+    assert (ran.returncode, ran.stderr) == (2, "kgctl: -X gr\\xf6\\xdfe: expected key=value\n")

@@ -352,3 +352,8 @@ def test_logs_are_asked_once_for_many_groups(cli: Cli, cluster: FakeGroupAdmin) 
 def test_usage_errors_contact_nothing(cli: Cli, arguments: str, message: str) -> None:
     assert cli("reset-offsets " + arguments) == Ran(2, "", f"kgctl: {message}\n")
     assert cli.settings == []
+
+
+def test_undo_goes_to_the_same_cluster(cli: Cli) -> None:
+    ran = cli("-X client.id=secret reset-offsets g1 --all-topics --to-earliest --execute --bootstrap-server other:1")
+    assert ran.err.startswith("Previous offsets saved; to undo: kgctl --bootstrap-server other:1 reset-offsets --from-file ")

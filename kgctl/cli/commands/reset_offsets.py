@@ -135,5 +135,6 @@ def _chosen(admin: GroupAdmin, group_ids: list[str], names: NameFilter, strategy
 def _save(session: Session, plan: ResetPlan, backup: str | None) -> None:
     """Save the offsets that will be replaced, and say where before anything else can happen."""
     if rows := plan.to_change():
-        path = shlex.quote(str(save_backup(rows, session.environment, backup)))
-        session.notice(f"Previous offsets saved; to undo: kgctl reset-offsets --from-file {path} --execute")
+        path = save_backup(rows, session.environment, backup)
+        undo = ["kgctl", *session.flags.cluster_arguments(), "reset-offsets", "--from-file", str(path), "--execute"]
+        session.notice(f"Previous offsets saved; to undo: {shlex.join(undo)}")
