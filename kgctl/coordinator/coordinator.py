@@ -24,6 +24,7 @@ from kgctl.coordinator.classic.rebalance import on_join_timer, on_sync_timer
 from kgctl.coordinator.classic.rebalance_timeout import handle_force_complete_rebalance, on_stuck_timer, rebalance_status
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.consumer import hooks
+from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.describe import handle_delete_groups, handle_describe_groups, handle_list_groups, statistics
 from kgctl.coordinator.effects import Effect
 from kgctl.coordinator.environment import handle_topics_changed, handle_update_group_config
@@ -61,7 +62,6 @@ from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer, TimerKind
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupType
 from kgctl.model.partitions import MetadataImage
 from kgctl.model.records import CoordinatorRecord, TransactionMarker
 
@@ -176,7 +176,7 @@ class GroupCoordinator:
         for group in shard.groups.java_values():
             if isinstance(group, ClassicGroup):
                 wake(shard, group)
-            elif group.type is GroupType.CONSUMER:
+            elif isinstance(group, ConsumerGroup):
                 hooks.wake(shard, group)
         start_expiry_cycle(shard)
         return shard.take_effects()
@@ -197,19 +197,21 @@ class GroupCoordinator:
         group = self._shard.groups.get(group_id)
         if isinstance(group, ClassicGroup):
             return rebalance_status(self._shard, group, now_ms)
-        return None if group is None else hooks.rebalance_status(self._shard, group, now_ms)
+        return hooks.rebalance_status(self._shard, group) if isinstance(group, ConsumerGroup) else None
 
     def statistics(self) -> CoordinatorStatistics:
         """How many groups, members and offsets there are. Visits every group."""
         return statistics(self._shard)
 
     def check(self) -> None:
-        """Check the invariants of every group. Raises `InvariantViolation`."""
-        check_shard(self._shard)
+        """Check the invariants of every group, as long as they are this coordinator's. Raises `InvariantViolation`."""
+        if self._phase is _Phase.ACTIVE:
+            check_shard(self._shard)
 
     def durable(self) -> object:
         """Everything that would survive a reload, as a value to compare with another coordinator's."""
-        groups = {group_id: (group.type, group.durable()) for group_id, group in self._shard.groups.items()}
+        durable = {group_id: (group.type, group.durable()) for group_id, group in self._shard.groups.items()}
+        groups = {group_id: state for group_id, state in durable.items() if state[1] is not None}
         return groups, self._shard.offsets.durable()
 
     def _fire(self, now_ms: int) -> None:

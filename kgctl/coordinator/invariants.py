@@ -89,10 +89,10 @@ def _broken_facts(group: ClassicGroup) -> Iterator[str]:
 def _broken_timers(shard: Shard, group: ClassicGroup) -> Iterator[str]:
     """Timers exist for exactly those that need one: a member that is spared while its request is parked may have none."""
     timers = shard.timers
-    if (group.join_timer in timers) != STATE[group.state].has_join_timer:
-        yield f"the join timer is wrong in {group.state}"
-    if (group.sync_timer in timers) != bool(group.pending_syncs):
-        yield f"the sync timer is wrong in {group.state}"
+    needed = ((group.join_timer, STATE[group.state].has_join_timer), (group.sync_timer, bool(group.pending_syncs)))
+    for key, is_needed in needed:
+        if (key in timers) != is_needed and (is_needed or not group.was_consumer_group):
+            yield f"the {key.kind} timer is wrong in {group.state}"
     for member in group.members.values():
         if member.session_timer not in timers and (member.is_new or not member.is_waiting):
             yield f"member {member.member_id!r} has no session timer"

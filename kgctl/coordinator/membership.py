@@ -13,6 +13,7 @@ from kgctl.coordinator.classic.join import join_group
 from kgctl.coordinator.classic.leave import leave_group
 from kgctl.coordinator.classic.sync import sync_group
 from kgctl.coordinator.consumer import hooks
+from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.refusals import refuse
 from kgctl.coordinator.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
 from kgctl.coordinator.results import JoinGroupResult, LeaveGroupResult, MemberLeaveResult
@@ -38,7 +39,7 @@ def _join(shard: Shard, group_id: str, request: JoinGroup) -> None:
         join_group(shard, group, request)
     elif group.type is GroupType.SHARE or not (group.is_empty or group.type is GroupType.CONSUMER):
         shard.reply(request.request_id, JoinGroupResult(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-    elif not group.is_empty:
+    elif isinstance(group, ConsumerGroup) and not group.is_empty:
         hooks.join_group(shard, group, request)
     else:
         # With a member id this is refused next, and Kafka writes no tombstones then: the group comes back when the log is
@@ -55,7 +56,7 @@ def handle_sync_group(shard: Shard, request: SyncGroup) -> None:
         shard.reply(request.request_id, refuse(request, ErrorCode.INVALID_GROUP_ID))
     elif isinstance(group, ClassicGroup):
         sync_group(shard, group, request)
-    elif group is not None and group.type is GroupType.CONSUMER:
+    elif isinstance(group, ConsumerGroup):
         hooks.sync_group(shard, group, request)
     else:
         shard.reply(request.request_id, refuse(request, ErrorCode.UNKNOWN_MEMBER_ID))
@@ -68,7 +69,7 @@ def handle_heartbeat(shard: Shard, request: Heartbeat) -> None:
         heartbeat(shard, group, request)
     elif not request.group_id:
         shard.reply(request.request_id, refuse(request, ErrorCode.INVALID_GROUP_ID))
-    elif group is not None and group.type is GroupType.CONSUMER:
+    elif isinstance(group, ConsumerGroup):
         hooks.heartbeat(shard, group, request)
     else:
         shard.reply(request.request_id, refuse(request, ErrorCode.UNKNOWN_MEMBER_ID))
@@ -81,7 +82,7 @@ def handle_leave_group(shard: Shard, request: LeaveGroup) -> None:
         shard.reply(request.request_id, refuse(request, ErrorCode.INVALID_GROUP_ID))
     elif isinstance(group, ClassicGroup):
         leave_group(shard, group, request)
-    elif group is not None and group.type is GroupType.CONSUMER:
+    elif isinstance(group, ConsumerGroup):
         hooks.leave_group(shard, group, request)
     else:
         unknown = tuple(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from kgctl.coordinator.classic.group import ClassicGroup
-from kgctl.coordinator.consumer.hooks import CONSUMER_REPLAYERS
+from kgctl.coordinator.consumer.replay import REPLAYERS as CONSUMER_REPLAYERS
 from kgctl.coordinator.opaque_group import OpaqueGroup, opaque_type
 from kgctl.model.records import (
     CoordinatorRecord,

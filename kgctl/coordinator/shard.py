@@ -56,6 +56,9 @@ class Shard:
         self._broker_group_config = GroupConfig.of_broker(config)
         self.timers = TimerQueue()
         self.story = Story()
+        self.last_version_with_new_topics = image.version
+        self.regexes_to_resolve: dict[str, tuple[str, ...]] = {}
+        """What the request under way will ask of the driver once its records are written: group id -> expressions."""
         self._effects: list[Effect] = []
 
     def reply(self, request_id: int, result: Result) -> None:

@@ -103,11 +103,10 @@ def _compare_changes(what: str, expected: list[tuple[int, Any]], seen: list[tupl
 
 
 def _compare_records(case: Case, world: World) -> Iterator[str]:
-    expected = {
-        (entry["at"], entry.get("step")): [_without_version(record) for record in entry["records"]]
-        for entry in case["expect"]
-        if "records" in entry
-    }
+    expected: dict[tuple[int, int | None], list[dict[str, Any]]] = {}
+    for entry in case["expect"]:
+        if "records" in entry:
+            expected.setdefault((entry["at"], entry.get("step")), []).extend(map(_without_version, entry["records"]))
     for place in sorted({*expected, *world.records}, key=lambda place: (place[0], place[1] or 0)):
         wanted, got = expected.get(place, []), world.records.get(place, [])
         if sorted(map(canonical, wanted)) != sorted(map(canonical, got)):

@@ -10,6 +10,7 @@ from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.requests import TopicsChanged
+from kgctl.model.partitions import MetadataImage, TopicMetadata
 from kgctl.model.records import (
     CoordinatorRecord,
     GroupMetadataKey,
@@ -37,7 +38,7 @@ T = TypeVar("T")
 class World:
     """What was seen, in virtual time: replies by step, records by time and step, and each change of a group or its offsets.
 
-    Records without a step were appended by a timer or by background work.
+    Records without a step were appended by a timer.
     """
 
     def __init__(self, case: Case, *, checked: bool = True) -> None:
@@ -53,6 +54,7 @@ class World:
         self._steps = {step["step"]: step for step in case["steps"]}
         self._image = image(self._topics, version=1)
         self._names: dict[UUID, str] = {}
+        self._ever: dict[str, TopicMetadata] = {}
         self._log: dict[Any, Any] = {}
         self._remember_names()
         self.driver = CoordinatorDriver(
@@ -95,7 +97,9 @@ class World:
             self._change_topic(step)
             self.replies[step["step"]] = (step["at"], {"error": "NONE"})
         else:
-            self.driver.request(request_of(step, self._image))
+            # A member may still name partitions of topics that are gone.
+            known = MetadataImage({**self._ever, **self._image.topics}) if step["op"] == "cg_heartbeat" else self._image
+            self.driver.request(request_of(step, known))
 
     def _change_topic(self, step: Step) -> None:
         if step["op"] == "delete_topic":
@@ -109,6 +113,7 @@ class World:
 
     def _remember_names(self) -> None:
         self._names.update({topic.topic_id: name for name, topic in self._image.topics.items()})
+        self._ever.update(self._image.topics)
 
     # What is seen.
 
@@ -132,13 +137,12 @@ class World:
         return {str(at): -1 if offsets.is_pending(group_id, *at) else value.offset for at, value in offsets.of_group(group_id)}
 
     def _see_records(self, appended: list[AppendRecord]) -> None:
-        """The first effects of a step are its own; what follows at the same instant is background work."""
+        """Background work counts to the step that started it: it runs right after it."""
         for entry in appended:
             place = (self.driver.now_ms - START_MS, self._step)
             self.records.setdefault(place, []).append(record_of(entry, self._names))
             if not isinstance(entry.record, TransactionMarker):
                 self._remember(entry.record)
-        self._step = None
 
     def _remember(self, record: CoordinatorRecord) -> None:
         if record.value is None:

@@ -6,14 +6,14 @@ request may be answered twice.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
-from kgctl.coordinator.requests import RegexResolved, Request
+from kgctl.coordinator.regex import resolve_regexes
+from kgctl.coordinator.requests import Request
 from kgctl.coordinator.results import Result
 from kgctl.model.partitions import MetadataImage
 from kgctl.model.records import CoordinatorRecord
@@ -99,16 +99,7 @@ class CoordinatorDriver:
     def _resolve(self, effect: ResolveRegexes) -> None:
         """Match whole topic names, at once."""
         self._own_requests += 1
-        topics = {
-            regex: tuple(sorted(name for name in self.image.topics if re.fullmatch(regex, name))) for regex in effect.regexes
-        }
-        resolved = RegexResolved(
-            request_id=self._own_requests,
-            group_id=effect.group_id,
-            topics=topics,
-            started_ms=effect.started_ms,
-            metadata_version=effect.metadata_version,
-        )
+        resolved = resolve_regexes(effect, self.image.topics, self._own_requests)
         self._perform(self.coordinator.handle(resolved, self.now_ms))
 
 

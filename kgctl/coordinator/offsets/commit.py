@@ -5,6 +5,8 @@ Kafka: OffsetMetadataManager#commitOffset and #commitTransactionalOffset.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.classic.rebalance import extend_session
 from kgctl.coordinator.classic.states import RESPONSES
@@ -55,7 +57,7 @@ def _commit_error(shard: Shard, request: OffsetCommit | TxnOffsetCommit) -> Erro
         return ErrorCode.INVALID_GROUP_ID
     group = shard.groups.get(request.group_id)
     if group is not None:
-        return group.offset_commit_error(request, shard.image)
+        return group.offset_commit_error(_looked_at(shard, request), shard.image)
     if request.generation_id < 0:
         return ErrorCode.NONE
     if isinstance(request, OffsetCommit) and request.api_version >= _GROUP_ID_NOT_FOUND_VERSION:
@@ -63,12 +65,17 @@ def _commit_error(shard: Shard, request: OffsetCommit | TxnOffsetCommit) -> Erro
     return ErrorCode.ILLEGAL_GENERATION
 
 
+def _looked_at(shard: Shard, request: OffsetCommit | TxnOffsetCommit) -> OffsetCommit | TxnOffsetCommit:
+    """The request without the partitions that fail alone: whether a member may commit those is not asked."""
+    fitting = tuple(partition for partition in request.partitions if _fits(shard, partition))
+    return request if len(fitting) == len(request.partitions) else replace(request, partitions=fitting)
+
+
 def _append_offsets(shard: Shard, request: OffsetCommit | TxnOffsetCommit, expire_ms: int) -> None:
     """A record for each partition whose metadata is not too long; the others fail alone. The first one creates the group."""
-    limit = shard.config.offset_metadata_max_bytes
     results = []
     for partition in request.partitions:
-        fits = partition.metadata is None or _utf16_length(partition.metadata) <= limit
+        fits = _fits(shard, partition)
         results.append(
             (
                 TopicPartition(partition.topic, partition.partition),
@@ -77,6 +84,10 @@ def _append_offsets(shard: Shard, request: OffsetCommit | TxnOffsetCommit, expir
         )
         if fits:
             _append_offset(shard, request, partition, expire_ms)
+    group_id = request.group_id or ""
+    if group_id not in shard.groups:
+        # Kafka makes the group before it looks at the metadata; without a record it is gone with the coordinator.
+        shard.groups[group_id] = ClassicGroup(group_id, shard.now_ms)
     shard.reply(request.request_id, PartitionErrors(partitions=tuple(results)))
 
 
@@ -98,6 +109,11 @@ def _append_offset(
         )
     else:
         shard.append(key, value, member_id=request.member_id)
+
+
+def _fits(shard: Shard, partition: OffsetCommitPartition) -> bool:
+    """Whether the metadata is not too long."""
+    return partition.metadata is None or _utf16_length(partition.metadata) <= shard.config.offset_metadata_max_bytes
 
 
 def _utf16_length(text: str) -> int:

@@ -1,0 +1,189 @@
+"""Reconciliation: how a member gets from what it owns to its target, one heartbeat at a time.
+
+Nothing is handed out before its old owner has given it up or is fenced. So a member first gives up what its target lacks
+(UNREVOKED_PARTITIONS, still at its old epoch), then goes to the target's epoch and takes what is free; what is not yet free
+keeps it in UNRELEASED_PARTITIONS. A partition keeps the epoch at which the member got it, so that a commit made with that epoch
+still counts after the member has gone on (KIP-1251). Topics that the member no longer subscribes to count as absent from its
+target, whatever the target says. Kafka: CurrentAssignmentBuilder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from kgctl.coordinator.consumer.member import NOTHING, ConsumerMember, Partitions, Target
+from kgctl.coordinator.consumer.membership.refusal import Refusal
+from kgctl.coordinator.consumer.states import MEMBER_RULES, MemberState, Step
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.java_order import (
+    copied_map_capacity,
+    copied_set_capacity,
+    grown_capacity,
+    hash_map_order,
+    integer_hash,
+    uuid_hash,
+)
+
+OwnedPartitions = Sequence[tuple[UUID, Sequence[int]]]
+PartitionEpoch = Callable[[UUID, int], int]
+_FREE = -1
+_NONE_OWNED: Mapping[int, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Reconciliation:
+    """One member's way towards ``target``, the target of ``assignment_epoch``.
+
+    ``owned``: what the member says it has, None if it does not say. ``subscribed``: the ids of its topics that exist;
+    ``has_topics``: whether it names any, existing or not.
+    """
+
+    member: ConsumerMember
+    assignment_epoch: int
+    target: Target
+    subscription_changed: bool
+    owned: OwnedPartitions | None
+    subscribed: frozenset[UUID]
+    has_topics: bool
+    partition_epoch: PartitionEpoch
+
+
+def reconcile(facts: Reconciliation) -> ConsumerMember:
+    """The member after this heartbeat; the same object when nothing changes. Raises `Refusal` for one in an unknown state."""
+    member = facts.member
+    if member.state is MemberState.UNKNOWN:
+        if facts.owned is None or facts.owned:
+            raise Refusal(ErrorCode.FENCED_MEMBER_EPOCH, "The member is in an unknown state and must rejoin.")
+        return _compute_next(facts, facts.assignment_epoch)
+    step = _step(facts)
+    if step is Step.COMPUTE_NEXT:
+        return _compute_next(facts, member.member_epoch)
+    return _trim(facts) if step is Step.TRIM else member
+
+
+def _step(facts: Reconciliation) -> Step:
+    member, rules = facts.member, MEMBER_RULES[facts.member.state]
+    if member.state is MemberState.UNREVOKED_PARTITIONS and _still_owns(facts.owned, member.pending_revocation):
+        return rules.changed_holding if facts.subscription_changed else rules.holding
+    if member.member_epoch == facts.assignment_epoch:
+        return rules.changed_at_target if facts.subscription_changed else rules.at_target
+    return rules.behind
+
+
+def _still_owns(owned: OwnedPartitions | None, partitions: Partitions) -> bool:
+    """Whether the member has one of these, by its own word; without its word it counts as having them."""
+    if owned is None:
+        return True
+    return any(number in partitions[topic_id] for topic_id, numbers in owned if topic_id in partitions for number in numbers)
+
+
+def _trim(facts: Reconciliation) -> ConsumerMember:
+    """Take topics away that the member no longer subscribes to; no new target is looked at."""
+    member = facts.member
+    nothing_left = not facts.has_topics and not member.pending_revocation
+    dropped = [topic_id for topic_id in member.assigned if topic_id not in facts.subscribed]
+    if not dropped and not nothing_left:
+        return member
+    kept = {topic_id: epochs for topic_id, epochs in member.assigned.items() if topic_id in facts.subscribed}
+    revoked = dict(member.pending_revocation)
+    for topic_id in dropped:
+        revoked[topic_id] = {**revoked.get(topic_id, {}), **member.assigned[topic_id]}
+    if revoked and _still_owns(facts.owned, revoked):
+        state = MemberState.UNREVOKED_PARTITIONS
+        return member.at_epoch(member.member_epoch, state=state, assigned=kept, pending_revocation=_ordered(revoked))
+    return member.at_epoch(member.member_epoch, assigned=kept)
+
+
+def _ordered(partitions: Mapping[UUID, Mapping[int, int]]) -> Partitions:
+    return {topic_id: partitions[topic_id] for topic_id in hash_map_order(partitions, hash_of=uuid_hash)}
+
+
+@dataclass(slots=True)
+class _Split:
+    """What happens to a member's partitions; ``waits``: something that it should get is not free."""
+
+    kept: dict[UUID, Mapping[int, int]] = field(default_factory=dict)
+    revoked: dict[UUID, Mapping[int, int]] = field(default_factory=dict)
+    added: dict[UUID, Sequence[int]] = field(default_factory=dict)
+    waits: bool = False
+
+
+def _compute_next(facts: Reconciliation, base_epoch: int) -> ConsumerMember:
+    member, split = facts.member, _split(facts)
+    if split.revoked and _still_owns(facts.owned, split.revoked):
+        return replace(
+            member,
+            state=MemberState.UNREVOKED_PARTITIONS,
+            member_epoch=base_epoch,
+            previous_member_epoch=member.member_epoch,
+            assigned=_ordered(split.kept),
+            pending_revocation=_ordered(split.revoked),
+        )
+    return replace(
+        member,
+        state=MemberState.UNRELEASED_PARTITIONS if split.waits else MemberState.STABLE,
+        member_epoch=facts.assignment_epoch,
+        previous_member_epoch=member.member_epoch,
+        assigned=_with_added(split, member.assigned, facts.assignment_epoch),
+        pending_revocation=NOTHING,
+    )
+
+
+def _split(facts: Reconciliation) -> _Split:
+    split, assigned = _Split(), facts.member.assigned
+    for topic_id in _topics(facts.target, assigned):
+        target = facts.target.get(topic_id, ()) if topic_id in facts.subscribed else ()
+        owned = assigned.get(topic_id, _NONE_OWNED)
+        wanted = frozenset(target)
+        if owned.keys() == wanted:
+            if owned:
+                split.kept[topic_id] = owned
+            continue
+        _split_topic(facts, split, topic_id, target, wanted)
+    return split
+
+
+def _split_topic(facts: Reconciliation, split: _Split, topic_id: UUID, target: Sequence[int], wanted: frozenset[int]) -> None:
+    owned = facts.member.assigned.get(topic_id, _NONE_OWNED)
+    pending = facts.member.pending_revocation.get(topic_id, _NONE_OWNED)
+    copied = hash_map_order(owned, capacity=copied_map_capacity(len(owned)), hash_of=integer_hash)
+    kept = {number: owned[number] for number in copied if number in wanted}
+    revoked = {number: owned[number] for number in copied if number not in wanted}
+    added = []
+    for number in hash_map_order(target, capacity=copied_set_capacity(len(target)), hash_of=integer_hash):
+        if number in owned:
+            continue
+        if facts.partition_epoch(topic_id, number) == _FREE or number in pending:
+            added.append(number)
+        else:
+            split.waits = True
+    for part, found in ((split.kept, kept), (split.revoked, revoked)):
+        if found:
+            part[topic_id] = found
+    if added:
+        split.added[topic_id] = added
+
+
+def _topics(target: Target, assigned: Partitions) -> list[UUID]:
+    """All topics of both, in the order of a HashSet made of the one and then the other."""
+    names = dict.fromkeys((*target, *assigned))
+    capacity = grown_capacity(len(names), copied_set_capacity(len(target)))
+    return hash_map_order(names, capacity=capacity, hash_of=uuid_hash)
+
+
+def _with_added(split: _Split, before: Partitions, epoch: int) -> Partitions:
+    assigned: dict[UUID, Mapping[int, int]] = dict(split.kept)
+    fresh = [topic_id for topic_id in hash_map_order(split.added, hash_of=uuid_hash) if topic_id not in assigned]
+    for topic_id, numbers in split.added.items():
+        assigned[topic_id] = _grow(assigned.get(topic_id, _NONE_OWNED), numbers, epoch, len(before.get(topic_id, _NONE_OWNED)))
+    # New topics come in by computeIfAbsent: each goes in front of its bucket.
+    order: Iterable[UUID] = (*reversed(fresh), *split.kept)
+    return {topic_id: assigned[topic_id] for topic_id in hash_map_order(order, hash_of=uuid_hash)}
+
+
+def _grow(kept: Mapping[int, int], added: Sequence[int], epoch: int, copied_from: int) -> Mapping[int, int]:
+    epochs = {**kept, **dict.fromkeys(added, epoch)}
+    capacity = grown_capacity(len(epochs), copied_map_capacity(copied_from) if kept else 16)
+    return {number: epochs[number] for number in hash_map_order(epochs, capacity=capacity, hash_of=integer_hash)}

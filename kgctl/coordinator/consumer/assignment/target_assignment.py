@@ -1,0 +1,191 @@
+"""The target assignment: what each member of a group should own, computed by the group's assignor.
+
+Kafka: GroupMetadataManager#maybeUpdateTargetAssignment, TargetAssignmentBuilder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+from uuid import UUID
+
+from kgctl.assignors.partition_space import java_text_key
+from kgctl.assignors.server.range import ServerRangeAssignor
+from kgctl.assignors.server.spec import TargetAssignor, TargetMember, TargetSpec
+from kgctl.assignors.server.uniform import UniformAssignor
+from kgctl.assignors.spec import AssignorError
+from kgctl.coordinator.consumer.assignment.subscription import Subscriptions
+from kgctl.coordinator.consumer.change import Change
+from kgctl.coordinator.consumer.group import ConsumerGroup
+from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Target
+from kgctl.coordinator.consumer.membership.refusal import Refusal
+from kgctl.coordinator.consumer.records import target_metadata_record, target_record
+from kgctl.coordinator.shard import Shard
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.java_order import (
+    bucket,
+    copied_map_capacity,
+    hash_map_order,
+    integer_hash,
+    string_hash,
+    uuid_hash,
+)
+from kgctl.model.partitions import MetadataImage
+from kgctl.model.records import CoordinatorRecord
+
+ASSIGNORS: dict[str, TargetAssignor] = {"uniform": UniformAssignor(), "range": ServerRangeAssignor()}
+"""By the names of ``group.consumer.assignors``."""
+
+
+class MemberTarget(NamedTuple):
+    """What the heartbeating member should own, and the assignment epoch that this belongs to."""
+
+    assignment_epoch: int
+    target: Target
+
+
+def update_target(shard: Shard, change: Change, subscriptions: Subscriptions) -> MemberTarget:
+    """Compute a new target if the group epoch is ahead of it and the assignment interval is over; else the last one stays."""
+    group, old, new, records = change.group, change.old, change.new, change.records
+    last = MemberTarget(group.assignment_epoch, group.target_of(new.member_id, new.instance_id))
+    if group.assignment_epoch >= subscriptions.group_epoch or not _may_compute(shard, group):
+        return last
+    assignor = ASSIGNORS.get(preferred_assignor(shard, group, old, new))
+    members = _members(group, new)
+    try:
+        if assignor is None:
+            raise AssignorError("there is no such assignor")
+        spec = _spec(shard, group, members, subscriptions)
+        if spec.is_homogeneous and isinstance(assignor, ServerRangeAssignor):
+            spec = replace(spec, members=_as_the_first(spec.members))
+        assigned = assignor.assign_targets(spec)
+    except AssignorError as error:
+        message = f"Failed to compute a new target assignment for epoch {subscriptions.group_epoch}: {error}"
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
+    _record_changes(group, members, assigned, records)
+    records.append(target_metadata_record(group.group_id, subscriptions.group_epoch, shard.now_ms))
+    return MemberTarget(subscriptions.group_epoch, assigned.get(new.member_id, NO_TARGET))
+
+
+def _may_compute(shard: Shard, group: ConsumerGroup) -> bool:
+    """The interval between two targets keeps a burst of joins from making one target each (new in Kafka 4.3)."""
+    interval_ms = shard.group_config(group.group_id).consumer_assignment_interval_ms
+    last_ms = group.assignment_timestamp_ms
+    return last_ms == 0 or interval_ms == 0 or shard.now_ms >= last_ms + interval_ms
+
+
+def preferred_assignor(shard: Shard, group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember) -> str:
+    """The assignor that most members ask for; without a wish, the first one configured.
+
+    Ties as in Kafka: the first in a HashMap copied from the counts, in which a name that ``new`` brings in stands in front of its
+    bucket.
+    """
+    counts = dict(group.assignor_counts)
+    names = group.assignor_counts.java_order()
+    capacity = copied_map_capacity(len(names))
+    for member, by in ((old, -1), (new, 1)):
+        name = member.server_assignor
+        if name is not None:
+            if counts.get(name, 0) == 0:
+                names.insert(0, name)
+            counts[name] = counts.get(name, 0) + by
+            if counts[name] <= 0:
+                names.remove(name)
+                del counts[name]
+    names.sort(key=lambda name: bucket(string_hash(name), capacity))
+    return max(names, key=counts.__getitem__, default=shard.config.group_consumer_assignors[0])
+
+
+def described_assignor(shard: Shard, group: ConsumerGroup) -> str:
+    """The assignor that most members ask for, as ConsumerGroupDescribe says it."""
+    names = group.assignor_counts.java_order()
+    return max(names, key=group.assignor_counts.__getitem__, default=shard.config.group_consumer_assignors[0])
+
+
+def _members(group: ConsumerGroup, new: ConsumerMember) -> dict[str, ConsumerMember]:
+    """All members with ``new``, without the one whose instance id it takes over, in the order of Kafka's HashMap of them."""
+    members = {member_id: group.members[member_id] for member_id in group.members.java_order()}
+    members[new.member_id] = new
+    order = hash_map_order(members)
+    replaced = group.static_members.get(new.instance_id) if new.instance_id is not None else None
+    return {member_id: members[member_id] for member_id in order if member_id == new.member_id or member_id != replaced}
+
+
+def _spec(shard: Shard, group: ConsumerGroup, members: Mapping[str, ConsumerMember], subscriptions: Subscriptions) -> TargetSpec:
+    image = shard.image
+    known: dict[tuple[tuple[str, ...], str | None], Sequence[UUID]] = {}
+    targets = []
+    for member in members.values():
+        wanted = (member.subscribed_topics, member.regex)
+        if wanted not in known:
+            known[wanted] = subscribed_topic_ids(group, member, image)
+        targets.append(
+            TargetMember(member.member_id, known[wanted], _target_before(group, member), member.instance_id, member.rack_id)
+        )
+    first = next(iter(members.values()))
+    return TargetSpec(
+        targets,
+        {topic.topic_id: topic.partition_count for topic in image.topics.values()},
+        subscriptions.is_homogeneous,
+        len(subscribed_names(group, first)),
+    )
+
+
+def _as_the_first(targets: Sequence[TargetMember]) -> Sequence[TargetMember]:
+    """All members with the topics of the first one in the range assignor's order, as it reads those of a homogeneous group.
+
+    Only a member whose expression is not resolved yet can differ from the rest of such a group.
+    """
+    if all(target.topic_ids == targets[0].topic_ids for target in targets):
+        return targets
+    first = min(targets, key=lambda target: (target.instance_id is None, java_text_key(target.instance_id or target.member_id)))
+    return [replace(target, topic_ids=first.topic_ids) for target in targets]
+
+
+def _target_before(group: ConsumerGroup, member: ConsumerMember) -> Target:
+    """Its own target, or for a static member that replaces another the target of that one."""
+    holder = group.static_members.get(member.instance_id) if member.instance_id is not None else None
+    return group.targets.get(holder or member.member_id, NO_TARGET)
+
+
+def subscribed_names(group: ConsumerGroup, member: ConsumerMember) -> Sequence[str]:
+    """The topics a member subscribes to, by name or by an expression that has been resolved, in Kafka's order."""
+    resolved = None if member.regex is None else group.resolved_regexes.get(member.regex)
+    if resolved is None or not resolved.topics:
+        return member.subscribed_topics
+    if not member.subscribed_topics:
+        return resolved.topics
+    larger, smaller = member.subscribed_topics, resolved.topics
+    if len(larger) <= len(smaller):
+        larger, smaller = smaller, larger
+    return [*larger, *(name for name in smaller if name not in larger)]
+
+
+def subscribed_topic_ids(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) -> list[UUID]:
+    """Those of its topics that exist."""
+    return [image.topics[name].topic_id for name in subscribed_names(group, member) if name in image.topics]
+
+
+def _record_changes(
+    group: ConsumerGroup,
+    members: Mapping[str, ConsumerMember],
+    assigned: Mapping[str, Target],
+    records: list[CoordinatorRecord],
+) -> None:
+    """A record for each member whose target is another one, or that had none."""
+    for member_id in members:
+        target, before = assigned.get(member_id, NO_TARGET), group.targets.get(member_id)
+        if before is None or not _same(target, before):
+            records.append(target_record(group.group_id, member_id, _in_java_order(target)))
+
+
+def _same(left: Target, right: Target) -> bool:
+    if left.keys() != right.keys():
+        return False
+    return all(numbers is right[topic] or set(numbers) == set(right[topic]) for topic, numbers in left.items())
+
+
+def _in_java_order(target: Target) -> dict[UUID, Sequence[int]]:
+    topics = hash_map_order(target, hash_of=uuid_hash)
+    return {topic: hash_map_order(target[topic], hash_of=integer_hash) for topic in topics}

@@ -1,0 +1,280 @@
+"""A consumer-protocol group: its members, their targets, and what is counted beside them so that questions are cheap.
+
+Only replay (`kgctl.coordinator.consumer.replay`) changes what is durable here. Kafka: ModernGroup and ConsumerGroup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from kgctl.coordinator.consumer.commits import commit_error, fetch_error
+from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Partitions, Target
+from kgctl.coordinator.consumer.records import group_tombstone_keys
+from kgctl.coordinator.consumer.states import ASSIGNING, EMPTY, RECONCILING, STABLE
+from kgctl.coordinator.group import Group
+from kgctl.coordinator.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
+from kgctl.coordinator.timers import TimerKey, TimerKind
+from kgctl.errors import InvariantViolation
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupState, GroupType
+from kgctl.model.java_order import TimelineHashMap
+from kgctl.model.partitions import MetadataImage
+from kgctl.model.records import OffsetCommitValue, RecordKey
+
+FREE = -1
+"""The epoch of a partition that nobody owns."""
+MEMBER_TIMERS = (
+    TimerKind.CONSUMER_SESSION,
+    TimerKind.CONSUMER_REBALANCE,
+    TimerKind.CONSUMER_JOIN,
+    TimerKind.CONSUMER_SYNC,
+)
+K = TypeVar("K", str, UUID)
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedRegex:
+    """The topics that an expression stood for when it was last resolved."""
+
+    topics: tuple[str, ...]
+    version: int
+    timestamp_ms: int
+
+
+@dataclass(slots=True)
+class TopicCount:
+    """How many members subscribe to a topic by its name, and how many of the group's expressions stand for it."""
+
+    by_name: int = 0
+    by_regex: int = 0
+
+
+class ConsumerGroup(Group):
+    """The state of one group. Epochs start at 1, as in Kafka since 4.3.
+
+    ``metadata_deadline_ms`` and ``metadata_deadline_epoch`` say when the topics' hash has to be looked at again, and
+    ``resolution_started_ms`` that a resolution of expressions is under way: neither is durable.
+    """
+
+    type = GroupType.CONSUMER
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.group_epoch = 1
+        self.assignment_epoch = 1
+        self.assignment_timestamp_ms = 0
+        self.metadata_hash = 0
+        self.members: TimelineHashMap[str, ConsumerMember] = TimelineHashMap()
+        self.static_members: dict[str, str] = {}
+        self.targets: TimelineHashMap[str, Target] = TimelineHashMap()
+        self.resolved_regexes: TimelineHashMap[str, ResolvedRegex] = TimelineHashMap()
+        self.partition_epochs: dict[UUID, dict[int, int]] = {}
+        self.topic_counts: dict[str, TopicCount] = {}
+        self.regex_subscribers: dict[str, int] = {}
+        self.assignor_counts: TimelineHashMap[str, int] = TimelineHashMap()
+        self.classic_member_count = 0
+        self.classic_protocols: dict[str, int] = {}
+        self.has_partition_metadata_record = False
+        self.metadata_deadline_ms = 0
+        self.metadata_deadline_epoch = 0
+        self.resolution_started_ms: int | None = None
+
+    # What any group is asked.
+
+    @property
+    def group_state(self) -> GroupState:
+        """The first row of `GROUP_STATES` that holds."""
+        if not self.members:
+            return EMPTY
+        if self.group_epoch > self.assignment_epoch:
+            return ASSIGNING
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return STABLE
+        return RECONCILING
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no members."""
+        return not self.members
+
+    @property
+    def listed_protocol_type(self) -> str:
+        """As ListGroups shows it."""
+        return "consumer"
+
+    @property
+    def member_count(self) -> int:
+        """How many members it has."""
+        return len(self.members)
+
+    def offset_commit_error(self, request: OffsetCommit | TxnOffsetCommit, image: MetadataImage) -> ErrorCode:
+        """Whether a commit is accepted: by the member's epoch, or by the epochs of its partitions (KIP-1251)."""
+        return commit_error(self.members, request, image)
+
+    def offset_fetch_error(self, request: OffsetFetch) -> ErrorCode:
+        """Whether a fetch is accepted: a member has to be up to date."""
+        return fetch_error(self.members, request)
+
+    def offset_delete_error(self) -> ErrorCode:
+        """Always possible; what is subscribed to is seen topic by topic."""
+        return ErrorCode.NONE
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member subscribes to it, by name or by an expression that has been resolved."""
+        return topic in self.topic_counts
+
+    def expiry_base_ms(self, offset: OffsetCommitValue) -> int | None:
+        """The time of the commit."""
+        return offset.commit_timestamp_ms
+
+    def tombstone_keys(self) -> list[RecordKey]:
+        """All its records."""
+        return group_tombstone_keys(self.group_id, self.members.java_order(), self.resolved_regexes.java_order())
+
+    def timer_keys(self) -> Iterable[TimerKey]:
+        """Four for each member."""
+        return [key for member_id in self.members for key in self.member_timers(member_id)]
+
+    def durable(self) -> object:
+        """Everything that its records say."""
+        return (
+            (self.group_epoch, self.assignment_epoch, self.assignment_timestamp_ms, self.metadata_hash),
+            dict(self.members),
+            {member_id: {topic: set(numbers) for topic, numbers in target.items()} for member_id, target in self.targets.items()},
+            dict(self.resolved_regexes),
+            self.has_partition_metadata_record,
+        )
+
+    # Questions of this protocol.
+
+    def member_timers(self, member_id: str) -> list[TimerKey]:
+        """The keys of a member's timers."""
+        return [TimerKey(kind, self.group_id, member_id) for kind in MEMBER_TIMERS]
+
+    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
+        """The member that holds this instance id."""
+        member_id = None if instance_id is None else self.static_members.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def target_of(self, member_id: str, instance_id: str | None = None) -> Target:
+        """What the member should own; for a static one, what the holder of its instance id should."""
+        if instance_id is not None:
+            member_id = self.static_members.get(instance_id, "")
+        return self.targets.get(member_id, NO_TARGET)
+
+    def partition_epoch(self, topic_id: UUID, partition: int) -> int:
+        """The epoch of the member that owns the partition or still has to revoke it; `FREE` if nobody does."""
+        return self.partition_epochs.get(topic_id, {}).get(partition, FREE)
+
+    def is_metadata_due(self, now_ms: int) -> bool:
+        """Whether the topics' hash has to be computed again."""
+        return now_ms >= self.metadata_deadline_ms or self.group_epoch < self.metadata_deadline_epoch
+
+    def is_waiting_for_partitions(self, member: ConsumerMember) -> bool:
+        """Whether a partition of the member's target still belongs to somebody else."""
+        return any(
+            partition not in member.assigned.get(topic_id, {}) and self.partition_epoch(topic_id, partition) != FREE
+            for topic_id, partitions in self.target_of(member.member_id).items()
+            for partition in partitions
+        )
+
+    # Changes, by replay.
+
+    def update_member(self, member: ConsumerMember) -> None:
+        """Put a member in, or a new version of it, and keep the counts."""
+        old = self.members.get(member.member_id)
+        if old is not None:
+            self._discount(old)
+        self.members[member.member_id] = member
+        self._count(member)
+
+    def remove_member(self, member_id: str) -> None:
+        """Take a member out; nothing if there is none."""
+        old = self.members.pop(member_id, None)
+        if old is not None:
+            self._discount(old)
+
+    def set_resolved_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
+        """Remember what an expression stands for; None: forget it."""
+        old = self.resolved_regexes.pop(regex, None)
+        for topic in old.topics if old is not None else ():
+            self._count_topic(topic, by_regex=-1)
+        if resolved is not None:
+            self.resolved_regexes[regex] = resolved
+            for topic in resolved.topics:
+                self._count_topic(topic, by_regex=1)
+
+    def _count(self, member: ConsumerMember) -> None:
+        for topic in member.subscribed_topics:
+            self._count_topic(topic, by_name=1)
+        if member.regex is not None:
+            add(self.regex_subscribers, member.regex, 1)
+        if member.server_assignor is not None:
+            add(self.assignor_counts, member.server_assignor, 1)
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+        if member.classic is not None:
+            self.classic_member_count += 1
+            for protocol in member.classic.supported_protocols:
+                add(self.classic_protocols, protocol.name, 1)
+        self._own(member, member.assigned)
+        self._own(member, member.pending_revocation)
+
+    def _discount(self, member: ConsumerMember) -> None:
+        for topic in member.subscribed_topics:
+            self._count_topic(topic, by_name=-1)
+        if member.regex is not None:
+            add(self.regex_subscribers, member.regex, -1)
+        if member.server_assignor is not None:
+            add(self.assignor_counts, member.server_assignor, -1)
+        if member.instance_id is not None and member.member_id not in self.members:
+            self.static_members.pop(member.instance_id, None)
+        if member.classic is not None:
+            self.classic_member_count -= 1
+            for protocol in member.classic.supported_protocols:
+                add(self.classic_protocols, protocol.name, -1)
+        self._disown(member, member.assigned)
+        self._disown(member, member.pending_revocation)
+
+    def _count_topic(self, topic: str, *, by_name: int = 0, by_regex: int = 0) -> None:
+        count = self.topic_counts.get(topic)
+        if count is None:
+            count = self.topic_counts[topic] = TopicCount()
+        count.by_name += by_name
+        count.by_regex += by_regex
+        if count.by_name <= 0 and count.by_regex <= 0:
+            del self.topic_counts[topic]
+
+    def _own(self, member: ConsumerMember, partitions: Partitions) -> None:
+        """Kafka: ConsumerGroup#addPartitionEpochs. A partition whose old owner is at the same epoch or above has two owners."""
+        for topic_id, epochs in partitions.items():
+            owned = self.partition_epochs.setdefault(topic_id, {})
+            for partition in epochs:
+                epoch = owned.get(partition)
+                if epoch is not None and epoch >= member.member_epoch:
+                    what = (
+                        f"partition {partition} of {topic_id} goes to {member.member_id!r} while it has an owner at epoch {epoch}"
+                    )
+                    raise InvariantViolation(f"group {self.group_id!r}: {what}", group=self.group_id)
+                owned[partition] = member.member_epoch
+
+    def _disown(self, member: ConsumerMember, partitions: Partitions) -> None:
+        for topic_id, epochs in partitions.items():
+            owned = self.partition_epochs.get(topic_id, {})
+            for partition in epochs:
+                if owned.get(partition) == member.member_epoch:
+                    del owned[partition]
+            if not owned:
+                self.partition_epochs.pop(topic_id, None)
+
+
+def add(counts: dict[K, int], key: K, by: int) -> None:
+    """Change a count; what is counted zero times is not in the map."""
+    count = counts.get(key, 0) + by
+    if count > 0:
+        counts[key] = count
+    else:
+        counts.pop(key, None)

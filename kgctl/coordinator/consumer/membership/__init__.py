@@ -1,0 +1,1 @@
+"""Members come, stay and go: ConsumerGroupHeartbeat, fencing, timers."""

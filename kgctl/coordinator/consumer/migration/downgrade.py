@@ -1,0 +1,111 @@
+"""A consumer-protocol group becomes a classic one when the last member of the consumer protocol is gone.
+
+The classic members keep what their *target* assignment says and go on with the group epoch as their generation.
+Kafka: GroupMetadataManager#convertToClassicGroup, ClassicGroup#fromConsumerGroup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kgctl.coordinator.classic.generation import compute_subscribed_topics, elect_protocol, record_value
+from kgctl.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
+from kgctl.coordinator.classic.member import ClassicMember
+from kgctl.coordinator.classic.rebalance import extend_session, start_rebalance
+from kgctl.coordinator.consumer.change import Change
+from kgctl.coordinator.consumer.group import ConsumerGroup
+from kgctl.coordinator.consumer.member import ConsumerMember
+from kgctl.coordinator.consumer.migration.embedded import assignment_bytes
+from kgctl.coordinator.consumer.records import group_tombstone_keys
+from kgctl.coordinator.requests import JoinProtocol
+from kgctl.coordinator.shard import Shard
+from kgctl.model.groups import GroupState
+from kgctl.model.records import CoordinatorRecord, GroupMetadataKey
+
+
+def can_downgrade(shard: Shard, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
+    """Whether the group becomes a classic one when these members go: only classic ones, and at least one, are left."""
+    remaining = len(group.members) - len(leaving)
+    classic_remaining = group.classic_member_count - sum(member.uses_classic_protocol for member in leaving)
+    return 0 < remaining == classic_remaining and shard.config.allows_downgrade and remaining <= shard.config.group_max_size
+
+
+def can_downgrade_by_replacing(shard: Shard, group: ConsumerGroup, replaced: ConsumerMember | None) -> bool:
+    """Whether it becomes a classic one when a classic member takes this one's place."""
+    return (
+        replaced is not None
+        and not replaced.uses_classic_protocol
+        and group.classic_member_count == len(group.members) - 1
+        and shard.config.allows_downgrade
+        and len(group.members) <= shard.config.group_max_size
+    )
+
+
+def downgrade(shard: Shard, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> None:
+    """The group goes on without these members, as a classic one, and rebalances at once."""
+    gone = {member.member_id for member in leaving}
+    staying = [member for member in group.members.java_values() if member.member_id not in gone]
+    classic = _classic_group(shard, group, [(member, member.member_id) for member in staying])
+    keys = group_tombstone_keys(group.group_id, group.members.java_order(), group.resolved_regexes.java_order())
+    _replace(shard, classic, [CoordinatorRecord(key, None) for key in keys])
+    start_rebalance(shard, classic)
+
+
+def downgrade_by_replacing(shard: Shard, change: Change, *, rebalance: bool) -> None:
+    """A classic member has joined in the place of the last consumer-protocol one; its records are still to be written."""
+    group, joining = change.group, change.new
+    replaced_id = group.static_members[joining.instance_id or ""]
+    staying = [(member, member.member_id) for member in group.members.java_values() if member.member_id != replaced_id]
+    classic = _classic_group(shard, group, [*staying, (joining, replaced_id)])
+    ids = [joining.member_id if member_id == replaced_id else member_id for member_id in group.members.java_order()]
+    keys = group_tombstone_keys(group.group_id, ids, group.resolved_regexes.java_order())
+    _replace(shard, classic, [*change.records, *(CoordinatorRecord(key, None) for key in keys)])
+    if rebalance:
+        start_rebalance(shard, classic)
+
+
+def _classic_group(shard: Shard, group: ConsumerGroup, members: Sequence[tuple[ConsumerMember, str]]) -> ClassicGroup:
+    """The classic group of these members, each with the id whose target it inherits."""
+    classic = ClassicGroup(group.group_id, shard.now_ms)
+    classic.state = classic.previous_state = GroupState.STABLE
+    classic.generation_id = group.group_epoch
+    classic.was_consumer_group = True
+    for member, _ in members:
+        classic.add_member(_classic_member(classic, member), CONSUMER_PROTOCOL_TYPE)
+    classic.protocol_name = elect_protocol(classic)
+    classic.subscribed_topics = compute_subscribed_topics(classic)
+    for member, target_id in members:
+        converted = classic.members[member.member_id]
+        target = group.targets.get(target_id, {})
+        converted.assignment = assignment_bytes(target, shard.image, converted.metadata(classic.protocol_name))
+    return classic
+
+
+def _classic_member(classic: ClassicGroup, member: ConsumerMember) -> ClassicMember:
+    assert member.classic is not None
+    return ClassicMember(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=member.session_timeout_ms,
+        protocols=tuple(JoinProtocol(name=p.name, metadata=p.metadata) for p in member.classic.supported_protocols),
+        session_timer=classic.session_timer(member.member_id),
+    )
+
+
+def _replace(shard: Shard, classic: ClassicGroup, records: Sequence[CoordinatorRecord]) -> None:
+    """Write the consumer group's end and the classic group's record, and put the group itself where its record stands.
+
+    Its members support all their protocols, which the record does not say.
+    """
+    for record in records:
+        shard.append(record.key, record.value)
+    shard.append(GroupMetadataKey(classic.group_id), record_value(classic))
+    recorded = shard.groups[classic.group_id]
+    assert isinstance(recorded, ClassicGroup)
+    classic.recorded = recorded.recorded
+    shard.groups[classic.group_id] = classic
+    for member in classic.members.java_values():
+        extend_session(shard, member)

@@ -1,0 +1,145 @@
+"""A classic group becomes a consumer-protocol one when a member of that protocol joins (KIP-848, online upgrade).
+
+The members go on, each with what its last assignment bytes said, at the generation as their epoch; the joining member's
+subscription then makes a new target. Kafka: GroupMetadataManager#convertToConsumerGroup, ConsumerGroup#fromClassicGroup.
+"""
+
+from __future__ import annotations
+
+from kgctl.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
+from kgctl.coordinator.classic.member import ClassicMember
+from kgctl.coordinator.classic.rebalance import refuse_join
+from kgctl.coordinator.consumer.assignment.metadata_hash import group_hash
+from kgctl.coordinator.consumer.group import ConsumerGroup
+from kgctl.coordinator.consumer.member import NOTHING, ConsumerMember, Partitions, Target, topic_order
+from kgctl.coordinator.consumer.membership.refusal import Refusal
+from kgctl.coordinator.consumer.membership.timers import arm_session
+from kgctl.coordinator.consumer.migration.embedded import CustomAssignor, target_of_bytes
+from kgctl.coordinator.consumer.records import (
+    current_assignment_record,
+    group_record,
+    member_record,
+    target_metadata_record,
+    target_record,
+    tombstone,
+)
+from kgctl.coordinator.consumer.replay import apply_to_group
+from kgctl.coordinator.results import SyncGroupResult
+from kgctl.coordinator.shard import Shard
+from kgctl.errors import InvariantViolation
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.java_order import hash_map_order, integer_hash, uuid_hash
+from kgctl.model.records import ClassicMemberMetadata, ClassicProtocol, CoordinatorRecord
+from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_subscription
+
+
+def upgrade(shard: Shard, classic: ClassicGroup, records: list[CoordinatorRecord]) -> ConsumerGroup:
+    """The group in its new form, with its records added to ``records``; it is registered when those are appended.
+
+    Whoever waits is told to join again, also when the group then turns out not to be convertible: `Refusal`.
+    """
+    _check_policy(shard, classic)
+    _answer_waiting(shard, classic)
+    records += [tombstone(key) for key in classic.tombstone_keys()]
+    try:
+        converted = _records_of(shard, classic)
+    except (MalformedConsumerProtocol, CustomAssignor) as error:
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {classic.group_id}.") from error
+    except KeyError as error:
+        # A member that joined since does not offer the elected protocol; Kafka fails as well.
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"A member does not support {error}.") from error
+    group = _build(classic.group_id, converted)
+    records += converted
+    for member_id in group.members.java_order():
+        arm_session(shard, group.group_id, member_id, group.members[member_id].session_timeout_ms)
+    return group
+
+
+def _check_policy(shard: Shard, classic: ClassicGroup) -> None:
+    reason = None
+    if not shard.config.allows_upgrade:
+        reason = "online upgrade is disabled"
+    elif classic.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        reason = "the group does not use the consumer embedded protocol"
+    elif len(classic.members) > shard.config.group_consumer_max_size:
+        reason = "the group size exceeds the consumer group maximum size"
+    if reason is not None:
+        message = f"Cannot upgrade classic group {classic.group_id} to consumer group because {reason}."
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, message)
+
+
+def _answer_waiting(shard: Shard, classic: ClassicGroup) -> None:
+    for member in classic.members.java_values():
+        refuse_join(shard, classic, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
+    for member in classic.members.java_values():
+        if member.parked_sync is not None:
+            shard.reply(member.parked_sync, SyncGroupResult(error=ErrorCode.REBALANCE_IN_PROGRESS))
+            member.parked_sync = None
+
+
+def _records_of(shard: Shard, classic: ClassicGroup) -> list[CoordinatorRecord]:
+    """The records of the converted group, in Kafka's order."""
+    group_id, epoch = classic.group_id, classic.generation_id
+    targets: dict[str, Target] = {}
+    staging = ConsumerGroup(group_id)
+    for member in classic.members.java_values():
+        targets[member.member_id] = target_of_bytes(member.assignment, shard.image)
+        converted = _convert(classic, member, targets[member.member_id])
+        _add(staging, converted)
+    members = staging.members.java_values()
+    names = [name for member in members for name in member.subscribed_topics]
+    return [
+        *(member_record(group_id, member) for member in members),
+        group_record(group_id, epoch, group_hash(dict.fromkeys(names), shard.image)),
+        *(target_record(group_id, m.member_id, _in_map_order(targets[m.member_id])) for m in members),
+        target_metadata_record(group_id, epoch, 0),
+        *(current_assignment_record(group_id, member) for member in members),
+    ]
+
+
+def _convert(classic: ClassicGroup, member: ClassicMember, target: Target) -> ConsumerMember:
+    if classic.protocol_name is None:
+        # Kafka 4.3.1 fails here: a group in its very first rebalance has no protocol yet.
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, "The classic group has not completed its first rebalance.")
+    subscription = decode_subscription(member.metadata(classic.protocol_name))
+    protocols = tuple(ClassicProtocol(protocol.name, protocol.metadata) for protocol in member.protocols)
+    return ConsumerMember(
+        member_id=member.member_id,
+        instance_id=member.group_instance_id,
+        rack_id=subscription.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        topic_set=frozenset(subscription.topics),
+        subscribed_topics=topic_order(subscription.topics),
+        classic=ClassicMemberMetadata(member.session_timeout_ms, protocols),
+        member_epoch=classic.generation_id,
+        previous_member_epoch=classic.generation_id,
+        assigned=_owned(target, classic.generation_id),
+    )
+
+
+def _owned(target: Target, epoch: int) -> Partitions:
+    if not target:
+        return NOTHING
+    return {topic_id: dict.fromkeys(numbers, epoch) for topic_id, numbers in _in_map_order(target).items()}
+
+
+def _in_map_order(target: Target) -> Target:
+    topics = hash_map_order(target, hash_of=uuid_hash)
+    return {topic_id: hash_map_order(target[topic_id], hash_of=integer_hash) for topic_id in topics}
+
+
+def _add(group: ConsumerGroup, member: ConsumerMember) -> None:
+    try:
+        group.update_member(member)
+    except InvariantViolation as error:
+        # Two classic members were given the same partition by their leader; Kafka fails as well.
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from error
+
+
+def _build(group_id: str, records: list[CoordinatorRecord]) -> ConsumerGroup:
+    group = ConsumerGroup(group_id)
+    for record in records:
+        apply_to_group(group, record)
+    return group

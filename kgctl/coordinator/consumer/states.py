@@ -1,0 +1,191 @@
+"""The consumer protocol's states as tables that the code reads: groups, members, answers, and what brings a change about.
+
+A group's state is computed, never set: `GROUP_STATES` is tried from the top. A member's state says how far it is on the way to
+its target assignment (see `kgctl.coordinator.consumer.assignment.current_assignment`).
+
+Kafka: ConsumerGroup.ConsumerGroupState, MemberState.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupState
+
+EMPTY = GroupState.EMPTY
+ASSIGNING = GroupState.ASSIGNING
+RECONCILING = GroupState.RECONCILING
+STABLE = GroupState.STABLE
+DEAD = GroupState.DEAD
+
+
+class MemberState(IntEnum):
+    """A member's state, with the number that its record has."""
+
+    STABLE = 0
+    UNREVOKED_PARTITIONS = 1
+    UNRELEASED_PARTITIONS = 2
+    UNKNOWN = 127
+
+    @classmethod
+    def of_record(cls, value: int) -> MemberState:
+        """The state a record says; UNKNOWN for a number of a newer broker."""
+        return cls(value) if value in _MEMBER_STATE_VALUES else cls.UNKNOWN
+
+
+_MEMBER_STATE_VALUES = frozenset(MemberState)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupStateFacts:
+    """What a group state stands for, and the condition under which a group is in it."""
+
+    state: GroupState
+    meaning: str
+    when: str
+
+
+GROUP_STATES = (
+    GroupStateFacts(EMPTY, "no members; offsets may be left", "it has no members"),
+    GroupStateFacts(ASSIGNING, "a new target assignment has to be computed", "group epoch above assignment epoch"),
+    GroupStateFacts(RECONCILING, "members are on the way to their targets", "a member is not STABLE at the assignment epoch"),
+    GroupStateFacts(STABLE, "every member owns its target", "otherwise"),
+)
+"""The first that holds is the state. A group that does not exist is described as Dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One change of a group's state and what brings it about."""
+
+    source: GroupState
+    target: GroupState
+    trigger: str
+
+
+GROUP_TRANSITIONS = (
+    Transition(EMPTY, ASSIGNING, "a member joins: group epoch + 1"),
+    Transition(EMPTY, STABLE, "a member joins and gets its target at once"),
+    Transition(ASSIGNING, RECONCILING, "a target assignment is computed: assignment epoch = group epoch"),
+    Transition(ASSIGNING, STABLE, "the target is what everybody owns"),
+    Transition(RECONCILING, STABLE, "the last member has revoked and got what it should"),
+    Transition(RECONCILING, ASSIGNING, "subscriptions, topics or members change: group epoch + 1"),
+    Transition(STABLE, ASSIGNING, "subscriptions, topics or members change: group epoch + 1"),
+    Transition(STABLE, RECONCILING, "a change whose target is computed at once"),
+    Transition(ASSIGNING, EMPTY, "the last member leaves or is fenced"),
+    Transition(RECONCILING, EMPTY, "the last member leaves or is fenced"),
+    Transition(STABLE, EMPTY, "the last member leaves or is fenced"),
+    Transition(EMPTY, DEAD, "the group is deleted, or its last offset expires"),
+)
+
+
+class Step(IntEnum):
+    """What reconciliation does with a member on its heartbeat."""
+
+    NOTHING = 0
+    TRIM = 1
+    COMPUTE_NEXT = 2
+    FENCE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRules:
+    """The steps of a member in one state, by what its request says.
+
+    ``at_target``: it is at the target's epoch; ``behind``: it is not. ``holding``: it has not given up everything it has to.
+    The steps of ``changed_*`` count when the request changed the subscription.
+    """
+
+    behind: Step
+    at_target: Step
+    changed_at_target: Step
+    holding: Step
+    changed_holding: Step
+
+
+MEMBER_RULES = {
+    MemberState.STABLE: MemberRules(
+        behind=Step.COMPUTE_NEXT,
+        at_target=Step.NOTHING,
+        changed_at_target=Step.TRIM,
+        holding=Step.COMPUTE_NEXT,
+        changed_holding=Step.COMPUTE_NEXT,
+    ),
+    MemberState.UNREVOKED_PARTITIONS: MemberRules(
+        behind=Step.COMPUTE_NEXT,
+        at_target=Step.COMPUTE_NEXT,
+        changed_at_target=Step.COMPUTE_NEXT,
+        holding=Step.NOTHING,
+        changed_holding=Step.TRIM,
+    ),
+    MemberState.UNRELEASED_PARTITIONS: MemberRules(
+        behind=Step.COMPUTE_NEXT,
+        at_target=Step.COMPUTE_NEXT,
+        changed_at_target=Step.COMPUTE_NEXT,
+        holding=Step.COMPUTE_NEXT,
+        changed_holding=Step.COMPUTE_NEXT,
+    ),
+}
+"""``holding`` can only be asked of a member that has partitions to revoke."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberTransition:
+    """One change of a member's state and what brings it about."""
+
+    source: MemberState
+    target: MemberState
+    trigger: str
+
+
+_S, _V, _L = MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS
+MEMBER_TRANSITIONS = (
+    MemberTransition(_S, _V, "it owns partitions that its target lacks"),
+    MemberTransition(_S, _L, "partitions of its target still belong to others"),
+    MemberTransition(_V, _S, "it has given them up, and gets its whole target"),
+    MemberTransition(_V, _L, "it has given them up, and waits for partitions of others"),
+    MemberTransition(_L, _S, "the last partition it waited for is free"),
+    MemberTransition(_L, _V, "a newer target takes partitions away"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicResponses:
+    """What a member that uses the classic protocol is answered when it is at the assignment epoch, and when behind."""
+
+    heartbeat: ErrorCode
+    heartbeat_behind: ErrorCode
+    sync: ErrorCode
+    sync_behind: ErrorCode
+
+
+CLASSIC_RESPONSES = {
+    MemberState.STABLE: ClassicResponses(
+        heartbeat=ErrorCode.NONE,
+        heartbeat_behind=ErrorCode.REBALANCE_IN_PROGRESS,
+        sync=ErrorCode.NONE,
+        sync_behind=ErrorCode.REBALANCE_IN_PROGRESS,
+    ),
+    # It has to revoke first: it syncs the smaller assignment and is then told to join again.
+    MemberState.UNREVOKED_PARTITIONS: ClassicResponses(
+        heartbeat=ErrorCode.REBALANCE_IN_PROGRESS,
+        heartbeat_behind=ErrorCode.REBALANCE_IN_PROGRESS,
+        sync=ErrorCode.NONE,
+        sync_behind=ErrorCode.NONE,
+    ),
+    # REBALANCE_IN_PROGRESS also as soon as nothing of its target is blocked any more.
+    MemberState.UNRELEASED_PARTITIONS: ClassicResponses(
+        heartbeat=ErrorCode.NONE,
+        heartbeat_behind=ErrorCode.REBALANCE_IN_PROGRESS,
+        sync=ErrorCode.NONE,
+        sync_behind=ErrorCode.REBALANCE_IN_PROGRESS,
+    ),
+    MemberState.UNKNOWN: ClassicResponses(
+        heartbeat=ErrorCode.NONE,
+        heartbeat_behind=ErrorCode.REBALANCE_IN_PROGRESS,
+        sync=ErrorCode.NONE,
+        sync_behind=ErrorCode.REBALANCE_IN_PROGRESS,
+    ),
+}
