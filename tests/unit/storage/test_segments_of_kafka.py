@@ -60,6 +60,7 @@ def copied_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
                 commit(broker.bootstrap, group, {("t", 0): 5})
             transactions(broker.bootstrap)
             shutil.copytree(broker.folder / "log", copy)
+            _still_open.clear()
         yield copy
     finally:
         broker.stop()
@@ -90,7 +91,7 @@ def transactions(bootstrap: str) -> None:
 
 
 _still_open: list[Producer] = []
-"""Kept, so that nothing ends their transactions."""
+"""Kept until the log is copied, so that nothing ends their transactions."""
 
 
 def test_every_record_that_is_interpreted_encodes_to_kafkas_bytes(copied_log: Path) -> None:
