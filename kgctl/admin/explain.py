@@ -49,6 +49,11 @@ def item_error(
     return ItemError(code, sentence.format(group=group, partition=partition, topic=topic, member=member))
 
 
+def other_type(group: str, kind: str) -> ItemError:
+    """A group that is there but of a type whose members are not consumers; ``kind`` is what it is ("share group")."""
+    return ItemError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"group '{group}' is a {kind}, not a consumer group")
+
+
 def _can_name(sentence: str, group: str | None, partition: TopicPartition | None, member: str | None) -> bool:
     needs = {"{group}": group, "{partition}": partition, "{topic}": partition, "{member}": member}
     return all(value is not None for name, value in needs.items() if name in sentence)

@@ -10,10 +10,10 @@ all goes through confluent-kafka, and `connect` says what is lost.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
 
 from kgctl.admin.protocol.answers import explained
 from kgctl.admin.protocol.committed_offsets import list_committed_offsets
@@ -24,6 +24,7 @@ from kgctl.admin.protocol.list_topics import list_topics
 from kgctl.admin.protocol.log_offsets import list_log_offsets, list_offsets_at
 from kgctl.admin.protocol.remove_members import remove_members
 from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
 from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
@@ -34,6 +35,10 @@ from kgctl.wire.settings import WireSettings
 
 if TYPE_CHECKING:
     from kgctl.admin.confluent.admin import ConfluentGroupAdmin
+
+K = TypeVar("K", bound=Hashable)
+
+_SEEMS_MISSING = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.INCONSISTENT_GROUP_PROTOCOL})
 
 
 class LiveGroupAdmin:
@@ -81,11 +86,11 @@ class LiveGroupAdmin:
         unready = self._not_answering([group_id])
         if unready:
             return Results({}, dict.fromkeys(offsets, unready[group_id]))
-        return self._confluent.alter_offsets(group_id, offsets)
+        return self._naming_type(group_id, self._confluent.alter_offsets(group_id, offsets))
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
         """GROUP_SUBSCRIBED_TO_TOPIC where a member still reads the topic."""
-        return delete_offsets(self._cluster, group_id, partitions, self._deadline())
+        return self._naming_type(group_id, delete_offsets(self._cluster, group_id, partitions, self._deadline()))
 
     def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
         """NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND are errors of the one group."""
@@ -102,7 +107,7 @@ class LiveGroupAdmin:
         reason: str | None = None,
     ) -> GroupResults[None]:
         """By member id or, for static members, by group instance id."""
-        return remove_members(
+        results = remove_members(
             self._cluster,
             group_id,
             self._deadline(),
@@ -110,6 +115,7 @@ class LiveGroupAdmin:
             group_instance_ids=group_instance_ids,
             reason=reason,
         )
+        return self._naming_type(group_id, results)
 
     def close(self) -> None:
         """Safe to call twice."""
@@ -125,6 +131,16 @@ class LiveGroupAdmin:
 
     def _deadline(self) -> Deadline:
         return Deadline(self._timeout_ms)
+
+    def _naming_type(self, group_id: str, results: Results[K, None]) -> Results[K, None]:
+        """To brokers a group of another type is one that does not exist; the errors say what it is."""
+        if not any(error.code in _SEEMS_MISSING for error in results.errors.values()):
+            return results
+        described = describe_groups(self._cluster, [group_id], self._deadline()).errors.get(group_id)
+        if described is None or described.code is not ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+            return results
+        errors = {key: described if error.code in _SEEMS_MISSING else error for key, error in results.errors.items()}
+        return Results(results.values, errors)
 
     def _not_answering(self, group_ids: Sequence[str]) -> dict[str, ItemError]:
         """Groups whose coordinator is not to be had, asked before a change is handed to librdkafka.

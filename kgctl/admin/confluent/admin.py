@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -14,7 +15,7 @@ from confluent_kafka.admin import OffsetSpec
 from kgctl.admin.confluent import translate
 from kgctl.admin.confluent.calls import LIBRDKAFKA_TIMEOUT_S, AdminCalls
 from kgctl.admin.confluent.errors import connection_error, error_code, explained
-from kgctl.admin.explain import ACTIVE_GROUP, item_error
+from kgctl.admin.explain import ACTIVE_GROUP, item_error, other_type
 from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
 from kgctl.errors import UnsupportedError
 from kgctl.model.error_codes import ErrorCode
@@ -64,7 +65,7 @@ class ConfluentGroupAdmin:
         values, errors = self._collect(futures)
         described = {group: translate.description(found) for group, found in values.items()}
         missing = {group for group, each in described.items() if each.state is GroupState.DEAD and not each.members}
-        errors |= {group: item_error(ErrorCode.GROUP_ID_NOT_FOUND, group=group) for group in missing}
+        errors |= self._explain_missing(missing)
         return Results({group: each for group, each in described.items() if group not in missing}, errors)
 
     def list_committed_offsets(
@@ -151,6 +152,24 @@ class ConfluentGroupAdmin:
 
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
+
+    def _explain_missing(self, groups: Collection[str]) -> dict[str, ItemError]:
+        """The old listing of librdkafka has groups of every type, though it does not tell of which."""
+        if not groups:
+            return {}
+        there = {each.id for each in self._calls.blocking(self._list_groups_of_every_type)}
+        return {
+            group: other_type(group, "share or streams group")
+            if group in there
+            else item_error(ErrorCode.GROUP_ID_NOT_FOUND, group=group)
+            for group in groups
+        }
+
+    def _list_groups_of_every_type(self, timeout_s: float) -> Any:
+        """Deprecated in favour of a call that leaves such groups out."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            return self._calls.client.list_groups(timeout=timeout_s)
 
     def _collect(self, futures: Mapping[str, Future[V]]) -> tuple[dict[str, V], dict[str, ItemError]]:
         """Results and errors by group. Errors of the connection are raised."""

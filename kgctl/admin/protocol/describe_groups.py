@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kgctl.admin.explain import other_type
 from kgctl.admin.protocol.answers import explained
 from kgctl.admin.protocol.list_groups import group_state, group_type
 from kgctl.admin.results import GroupResults, ItemError, Results
@@ -188,6 +189,6 @@ def _of_other_types(connection: Connection, groups: list[str], deadline: Deadlin
             kind = group_type(getattr(listed[group], "group_type", "")).value
             protocol = listed[group].protocol_type
             named = f"{kind} group" if kind not in ("unknown", "classic") else f"group of protocol type '{protocol}'"
-            why = f"group '{group}' is a {named}, not a consumer group"
-            found[group] = Failure(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, why)
+            error = other_type(group, named)
+            found[group] = Failure(error.code, error.message)
     return found
