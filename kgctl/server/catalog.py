@@ -13,12 +13,32 @@ from kgctl.server.cluster import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
 from kgctl.server.runtime import EVENT_ID
 from kgctl.storage.protocols import TopicStore
 
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+MAX_NAME_LENGTH = 249
+_LEGAL_CHARACTERS = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def name_problem(name: str) -> str | None:
+    """Why a topic cannot have this name, in Kafka's words (Topic#validate); None when it can."""
+    problem = None
+    if not name:
+        problem = "the empty string is not allowed"
+    elif name in (".", ".."):
+        problem = f"'{name}' is not allowed"
+    elif len(name) > MAX_NAME_LENGTH:
+        problem = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    elif not _LEGAL_CHARACTERS.fullmatch(name):
+        problem = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return None if problem is None else f"Topic name is invalid: {problem}"
 
 
 def is_legal_name(name: str) -> bool:
-    """Kafka's rule for topic names (Topic#validate)."""
-    return name not in (".", "..") and _LEGAL_NAME.fullmatch(name) is not None
+    """Whether a topic can have this name."""
+    return name_problem(name) is None
+
+
+def new_topic_id() -> UUID:
+    """A random id."""
+    return uuid4()
 
 
 class Catalog:
@@ -71,7 +91,7 @@ class Catalog:
         """Make a topic."""
         error = self.creation_error(name, partition_count)
         if error is ErrorCode.NONE:
-            self._store.create_topic(name, partition_count, uuid4())
+            self._store.create_topic(name, partition_count, new_topic_id())
             self.refresh()
         return error
 

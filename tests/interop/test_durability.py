@@ -11,8 +11,8 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient
 
 from tests.support.members import wait_until
-from tests.support.raw_client import RawClient
 from tests.support.serve import ServeFactory, ServeProcess
+from tests.support.wire.raw_client import RawClient
 
 pytestmark = pytest.mark.interop
 
@@ -101,7 +101,7 @@ def test_every_acknowledged_commit_is_there_after_a_kill(kgctl_serve: ServeFacto
 
 def test_a_member_keeps_its_place_over_a_restart(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
     """The generation is in the log, so that a heartbeat to the new server is answered as if nothing had been."""
-    from tests.support.classic_member import ClassicMember
+    from tests.support.wire.classic_member import ClassicMember
 
     server = kgctl_serve(topics={TOPIC: 2}, data=tmp_path / "data")
     with RawClient(server.bootstrap) as raw:

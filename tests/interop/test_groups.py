@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.support.members import CLIENTS, Client, Member, Members, wait_until
-from tests.support.raw_client import RawClient
 from tests.support.serve import ServeFactory
+from tests.support.wire.raw_client import RawClient
 
 pytestmark = pytest.mark.interop
 

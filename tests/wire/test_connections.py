@@ -6,6 +6,7 @@ import logging
 import socket
 import struct
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,9 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.messages import decode_response, encode_request
 from kgctl.server.background import EmbeddedServer
 from kgctl.server.registry import default_registry
-from tests.support.classic_member import ClassicMember
 from tests.support.members import wait_until
-from tests.support.raw_client import ConnectionClosed, RawClient
+from tests.support.wire.classic_member import ClassicMember
+from tests.support.wire.raw_client import ConnectionClosed, RawClient
 
 API_VERSIONS, METADATA, HEARTBEAT, LIST_GROUPS, FETCH, PRODUCE = 18, 3, 12, 16, 1, 0
 ABORT_OF_KIO = bytes.fromhex("ffffffff7f0000")
@@ -102,7 +103,7 @@ def test_requests_before_a_bad_one_are_answered(raw: RawClient) -> None:
 
 
 def test_api_versions_of_the_future_is_answered_in_version_0_with_its_own_range(raw: RawClient) -> None:
-    raw.send_payload(header(API_VERSIONS, 77, 5))
+    raw.send_payload(header(API_VERSIONS, 77, 5) + b"\x00")
     correlation_id, body = decode_response(API_VERSIONS, 0, raw.receive())
 
     assert (correlation_id, int(body.error_code)) == (5, ErrorCode.UNSUPPORTED_VERSION)
@@ -139,7 +140,7 @@ def test_requests_in_one_packet_are_answered_in_their_order(raw: RawClient) -> N
     """Also behind a fetch that waits: Kafka looks at the next request when the one before it is answered."""
     partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
     fetch = {"max_wait_ms": 150, "min_bytes": 1, "topics": [{"topic": "t", "partitions": [partition]}]}
-    requests = [
+    requests: list[tuple[int, int, dict[str, Any]]] = [
         (FETCH, 11, fetch),
         (LIST_GROUPS, 3, {}),
         (API_VERSIONS, 0, {}),

@@ -19,7 +19,7 @@ from kgctl.server.background import EmbeddedServer
 from kgctl.server.call import ClientSession
 from kgctl.server.dispatch import Dispatcher, Refused
 from kgctl.server.registry import ApiSpec, default_registry
-from tests.support.messages import random_values
+from tests.support.wire.messages import random_values
 
 SPECS = default_registry().specs()
 MUTATIONS = 60

@@ -13,7 +13,7 @@ from kgctl.serde.builder import build
 from kgctl.serde.encoder import encode
 from kgctl.serde.messages import decode_request, decode_response, encode_request, encode_response
 from kgctl.serde.schemas import Direction, load_plan
-from tests.support.messages import random_values
+from tests.support.wire.messages import random_values
 
 API_KEYS = sorted(api_key_map)
 

@@ -1,3 +1,5 @@
+"""Frames out of a stream of bytes."""
+
 from __future__ import annotations
 
 import random

@@ -1,3 +1,5 @@
+"""Headers and bodies, whole and damaged."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -17,6 +17,10 @@ READ_COMMITTED = 1
 FINAL_EPOCH = -1
 
 
+_BEFORE_THE_LOG = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+"""Errors that Kafka finds before it asks a log; the others come with a null list of aborted transactions."""
+
+
 @dataclass(slots=True)
 class _Read:
     """The outcome of one pass over the partitions."""
@@ -41,7 +45,7 @@ class _Read:
             "high_watermark": -1,
             "last_stable_offset": -1,
             "log_start_offset": -1,
-            "aborted_transactions": None,
+            "aborted_transactions": [] if error in _BEFORE_THE_LOG else None,
             "records": b"",
         }
 

@@ -17,4 +17,4 @@ def handle(call: Call, body: Any) -> Values:
     return {"error_code": ErrorCode.NONE, "producer_id": call.services.producers.new_id(), "producer_epoch": 0}
 
 
-SPEC = ApiSpec(22, "InitProducerId", 0, 6, handle)
+SPEC = ApiSpec(22, "InitProducerId", 0, 5, handle)

@@ -12,7 +12,8 @@ from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.registry import ApiSpec, Values
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
-SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+NEVER = 1_000
+SINCE_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 UNKNOWN = (-1, -1, -1)
 
 
@@ -33,9 +34,10 @@ def handle(call: Call, body: Any) -> Values:
 
 
 def _partition(call: Call, partition: TopicPartition, entry: Any) -> dict[str, Any]:
-    error = partition_error(call, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
-    if error is ErrorCode.NONE and call.version < SINCE_VERSION.get(entry.timestamp, 0):
+    if entry.timestamp < 0 and call.version < SINCE_VERSION.get(entry.timestamp, NEVER):
         error = ErrorCode.UNSUPPORTED_VERSION
+    else:
+        error = partition_error(call, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
     offset, timestamp, epoch = UNKNOWN if error is not ErrorCode.NONE else _lookup(call, partition, entry.timestamp)
     return {
         "partition_index": partition.partition,

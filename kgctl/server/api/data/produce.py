@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
@@ -25,6 +26,16 @@ def handle(call: Call, body: Any) -> Values | None:
     return None if body.acks == 0 else {"responses": responses}
 
 
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What became of one batch. ``is_in_log`` False: the log was never asked, so its start is not told either."""
+
+    error: ErrorCode
+    base_offset: int = -1
+    is_in_log: bool = False
+    append_time_ms: int | None = None
+
+
 def _topic(call: Call, body: Any, topic: Any) -> dict[str, Any]:
     with_ids = call.version >= TOPIC_IDS_SINCE
     topic_id = topic.topic_id if with_ids else None
@@ -32,66 +43,73 @@ def _topic(call: Call, body: Any, topic: Any) -> dict[str, Any]:
     name = topic.name if not with_ids else (known.name if known is not None else None)
     results = []
     for entry in topic.partition_data:
-        if name is None:
-            error, offset = ErrorCode.UNKNOWN_TOPIC_ID, -1
-        else:
-            error, offset = _append(call, body, TopicPartition(name, entry.index), entry.records)
-        results.append(_result(call, entry.index, TopicPartition(name or "", entry.index), error, offset))
+        partition = TopicPartition(name or "", entry.index)
+        outcome = _Outcome(ErrorCode.UNKNOWN_TOPIC_ID) if name is None else _append(call, body, partition, entry.records)
+        results.append(_result(call, partition, outcome))
     return {"name": name, "topic_id": topic_id, "partition_responses": results}
 
 
-def _result(call: Call, index: int, partition: TopicPartition, error: ErrorCode, offset: int) -> dict[str, Any]:
-    start = call.services.data.bounds(partition)[0] if error is ErrorCode.NONE else -1
-    return {"index": index, "error_code": error, "base_offset": offset, "log_append_time": None, "log_start_offset": start}
+def _result(call: Call, partition: TopicPartition, outcome: _Outcome) -> dict[str, Any]:
+    return {
+        "index": partition.partition,
+        "error_code": outcome.error,
+        "base_offset": outcome.base_offset,
+        "log_append_time": outcome.append_time_ms,
+        "log_start_offset": call.services.data.bounds(partition)[0] if outcome.is_in_log else -1,
+    }
 
 
-def _append(call: Call, body: Any, partition: TopicPartition, records: bytes | None) -> tuple[ErrorCode, int]:
+def _append(call: Call, body: Any, partition: TopicPartition, records: bytes | None) -> _Outcome:
     if body.acks not in ACKS:
-        return ErrorCode.INVALID_REQUIRED_ACKS, -1
+        return _Outcome(ErrorCode.INVALID_REQUIRED_ACKS)
     error = partition_error(call, partition)
     if error is ErrorCode.NONE and partition.topic == OFFSETS_TOPIC:
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
     if error is not ErrorCode.NONE:
-        return error, -1
+        return _Outcome(error)
     batch = bytes(records or b"")
     header, error = _checked(batch, call.services.config.message_max_bytes)
     if header is None:
-        return error, -1
+        return _Outcome(error)
+    if header.is_control or header.is_transactional or header.record_count == 0:
+        return _Outcome(ErrorCode.INVALID_RECORD, is_in_log=True)
     return _append_checked(call, partition, batch, header)
 
 
 def _checked(batch: bytes, max_bytes: int) -> tuple[BatchHeader | None, ErrorCode]:
+    """Exactly one whole batch of format 2 must be there (Kafka: ProduceRequest#validateRecords); then its checksum counts."""
     if len(batch) <= MAGIC_POSITION or batch[MAGIC_POSITION] != FORMAT:
         return None, ErrorCode.INVALID_RECORD
     try:
         if parse_header(batch).size_bytes != len(batch):
             return None, ErrorCode.INVALID_RECORD
+    except CorruptBatchError:
+        return None, ErrorCode.INVALID_RECORD
+    try:
         header = check_batch(batch)
     except CorruptBatchError:
         return None, ErrorCode.CORRUPT_MESSAGE
     if len(batch) > max_bytes:
         return None, ErrorCode.MESSAGE_TOO_LARGE
-    if header.is_control or header.is_transactional or header.record_count == 0:
-        return None, ErrorCode.INVALID_RECORD
     return header, ErrorCode.NONE
 
 
-def _append_checked(call: Call, partition: TopicPartition, batch: bytes, header: BatchHeader) -> tuple[ErrorCode, int]:
+def _append_checked(call: Call, partition: TopicPartition, batch: bytes, header: BatchHeader) -> _Outcome:
     services = call.services
     now_ms = services.runtime.clock()
     if header.producer_id == NO_PRODUCER_ID:
-        return ErrorCode.NONE, services.data.append(partition, batch, now_ms)
+        return _Outcome(ErrorCode.NONE, services.data.append(partition, batch, now_ms), is_in_log=True)
     write = ProducerWrite(
         partition, header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta + 1
     )
     check = services.producers.check(write)
-    if check.error is not ErrorCode.NONE:
-        return check.error, -1
     if check.duplicate_of is not None:
-        return ErrorCode.NONE, check.duplicate_of
+        return _Outcome(ErrorCode.NONE, check.duplicate_of, is_in_log=True, append_time_ms=header.max_timestamp_ms)
+    if check.error is not ErrorCode.NONE:
+        return _Outcome(check.error, is_in_log=True)
     base_offset = services.data.append(partition, batch, now_ms)
     services.producers.appended(write, base_offset)
-    return ErrorCode.NONE, base_offset
+    return _Outcome(ErrorCode.NONE, base_offset, is_in_log=True)
 
 
 SPEC = ApiSpec(0, "Produce", 3, 13, handle, advertised_min=0)

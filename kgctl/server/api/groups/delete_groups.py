@@ -12,8 +12,8 @@ from kgctl.server.registry import Answer, ApiSpec, Values
 
 
 def handle(call: Call, body: Any) -> Answer:
-    """In the order of the request."""
-    group_ids = tuple(body.groups_names)
+    """In the order of the request, each group once."""
+    group_ids = tuple(dict.fromkeys(body.groups_names))
     elsewhere = {group_id for group_id in group_ids if call.not_coordinator(group_id)}
 
     def render(result: DeleteGroupsResult) -> Values:

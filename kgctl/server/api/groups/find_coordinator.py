@@ -10,25 +10,30 @@ from kgctl.server.registry import ApiSpec, Values
 
 GROUP_KEY_TYPE = 0
 BATCHED_SINCE = 4
+INVALID_REQUEST_MESSAGE = (
+    "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
+    "incompatible broker. See the broker logs for more details."
+)
+"""Kafka: Errors.INVALID_REQUEST."""
 
 
 def handle(call: Call, body: Any) -> Values:
     """One key up to version 3, several from version 4 on."""
     if call.version < BATCHED_SINCE:
-        return _coordinator(call, getattr(body, "key_type", GROUP_KEY_TYPE), body.key)
+        found = _coordinator(call, getattr(body, "key_type", GROUP_KEY_TYPE), body.key)
+        return {"error_message": "NONE", **found}
     keys = body.coordinator_keys
     return {"coordinators": [{"key": key, **_coordinator(call, body.key_type, key)} for key in keys]}
 
 
 def _coordinator(call: Call, key_type: int, key: str) -> dict[str, Any]:
     if key_type != GROUP_KEY_TYPE:
-        return _nobody(ErrorCode.INVALID_REQUEST, "only groups have a coordinator here")
+        return _nobody(ErrorCode.INVALID_REQUEST, INVALID_REQUEST_MESSAGE)
     broker = call.services.cluster.coordinator(key)
     if not broker.is_up:
         return _nobody(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     return {
         "error_code": ErrorCode.NONE,
-        "error_message": "",
         "node_id": broker.node_id,
         "host": broker.host,
         "port": broker.port,

@@ -27,8 +27,6 @@ def handle(call: Call, body: Any) -> Answer:
                 partitions.append(partition)
             else:
                 errors.add(topic.name, None, entry.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    if not partitions:
-        return {"error_code": ErrorCode.NONE, "topics": errors.topics()}
 
     def render(result: OffsetDeleteResult) -> Values:
         if result.error is not ErrorCode.NONE:

@@ -10,6 +10,8 @@ from kgctl.server.call import Call
 from kgctl.server.registry import ApiSpec, Values
 
 CLIENT_SOFTWARE_SINCE = 3
+GROUP_VERSION = 1
+"""Stands for the consumer protocol (KIP-848)."""
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -21,7 +23,13 @@ def handle(call: Call, body: Any) -> Values:
         _SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version)
     ):
         return {"error_code": ErrorCode.INVALID_REQUEST}
-    return {"error_code": ErrorCode.NONE, "api_keys": [_range(spec) for spec in call.services.registry.specs()]}
+    return {
+        "error_code": ErrorCode.NONE,
+        "api_keys": [_range(spec) for spec in call.services.registry.specs()],
+        "supported_features": [{"name": "group.version", "min_version": 0, "max_version": GROUP_VERSION}],
+        "finalized_features_epoch": 0,
+        "finalized_features": [{"name": "group.version", "max_version_level": GROUP_VERSION, "min_version_level": GROUP_VERSION}],
+    }
 
 
 def _range(spec: ApiSpec) -> dict[str, int]:

@@ -24,7 +24,7 @@ def handle(call: Call, body: Any) -> Values:
 def _problem(call: Call, topic: Any) -> tuple[ErrorCode, str | None]:
     known = call.services.catalog.get(topic.name)
     if known is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition."
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
     if topic.name == OFFSETS_TOPIC:
         return ErrorCode.INVALID_REQUEST, "The coordinator's own log cannot be changed."
     current = known.partition_count
@@ -36,7 +36,11 @@ def _problem(call: Call, topic: Any) -> tuple[ErrorCode, str | None]:
             f"The topic {topic.name} currently has {current} partition(s); {topic.count} would not be an increase.",
         )
     if topic.assignments is not None and len(topic.assignments) != topic.count - current:
-        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "One assignment is needed for each new partition."
+        return (
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {topic.count - current} additional partition(s), but only {len(topic.assignments)} "
+            "assignment(s) were specified.",
+        )
     return ErrorCode.NONE, None
 
 

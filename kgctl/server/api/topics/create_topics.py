@@ -7,15 +7,17 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.server.call import Call
+from kgctl.server.catalog import name_problem, new_topic_id
 from kgctl.server.registry import ApiSpec, Values
 
 DEFAULT = -1
 
 
 def handle(call: Call, body: Any) -> Values:
-    """One result a topic, in the order of the request."""
+    """One result a name, in the order of the request."""
     names = Counter(topic.name for topic in body.topics)
-    return {"topics": [_create(call, topic, validate_only=body.validate_only, names=names) for topic in body.topics]}
+    topics = {topic.name: topic for topic in body.topics}.values()
+    return {"topics": [_create(call, topic, validate_only=body.validate_only, names=names) for topic in topics]}
 
 
 def _create(call: Call, topic: Any, *, validate_only: bool, names: Counter[str]) -> dict[str, Any]:
@@ -29,8 +31,9 @@ def _create(call: Call, topic: Any, *, validate_only: bool, names: Counter[str])
     created = catalog.get(topic.name)
     return {
         "name": topic.name,
-        "topic_id": None if created is None else created.topic_id,
+        "topic_id": new_topic_id() if created is None else created.topic_id,
         "error_code": ErrorCode.NONE,
+        "error_message": None,
         "num_partitions": count,
         "replication_factor": 1,
         "configs": [],
@@ -48,7 +51,7 @@ def _problem(call: Call, topic: Any, count: int, names: Counter[str]) -> tuple[E
         return ErrorCode.INVALID_REQUEST, "Duplicate topic name."
     error = call.services.catalog.creation_error(topic.name, count)
     if error is not ErrorCode.NONE:
-        return error, _MESSAGES[error].format(topic.name)
+        return error, name_problem(topic.name) or _MESSAGES[error].format(topic.name)
     if topic.assignments:
         return _assignment_problem(topic)
     brokers = len(call.services.cluster.brokers)
@@ -57,21 +60,23 @@ def _problem(call: Call, topic: Any, count: int, names: Counter[str]) -> tuple[E
     if topic.replication_factor > brokers:
         return (
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"Unable to replicate the partition {topic.replication_factor} time(s): there are {brokers} brokers.",
+            f"Unable to replicate the partition {topic.replication_factor} time(s): The target replication factor of "
+            f"{topic.replication_factor} cannot be reached because only {brokers} broker(s) are registered or some brokers have "
+            "all their log directories cordoned.",
         )
     return ErrorCode.NONE, None
 
 
 def _assignment_problem(topic: Any) -> tuple[ErrorCode, str | None]:
-    if topic.num_partitions != DEFAULT or topic.replication_factor != DEFAULT:
-        return ErrorCode.INVALID_REQUEST, "Counts must be -1 where replicas are assigned by hand."
+    for what, value in (("replication factor", topic.replication_factor), ("number of partitions", topic.num_partitions)):
+        if value != DEFAULT:
+            return ErrorCode.INVALID_REQUEST, f"A manual partition assignment was specified, but {what} was not set to -1."
     if sorted(entry.partition_index for entry in topic.assignments) != list(range(len(topic.assignments))):
         return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
     return ErrorCode.NONE, None
 
 
 _MESSAGES = {
-    ErrorCode.INVALID_TOPIC_EXCEPTION: "Topic name is invalid: '{}'",
     ErrorCode.TOPIC_ALREADY_EXISTS: "Topic '{}' already exists.",
     ErrorCode.INVALID_PARTITIONS: "Number of partitions was set to an invalid non-positive value.",
 }

@@ -11,6 +11,8 @@ from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.registry import ApiSpec, Values
 
 TOPIC_IDS_SINCE = 6
+UNKNOWN_NAME = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")
+UNKNOWN_ID = (ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic ID.")
 
 
 def handle(call: Call, body: Any) -> Values:
@@ -24,8 +26,8 @@ def _delete(call: Call, name: str | None, topic_id: UUID | None) -> dict[str, An
     catalog = call.services.catalog
     topic = catalog.by_id(topic_id) if name is None else catalog.get(name)
     if topic is None:
-        error = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        return {"name": name, "topic_id": topic_id, "error_code": error, "error_message": None}
+        error, message = UNKNOWN_ID if name is None else UNKNOWN_NAME
+        return {"name": name, "topic_id": topic_id, "error_code": error, "error_message": message}
     result = {"name": topic.name, "topic_id": topic.topic_id, "error_message": None}
     if topic.name == OFFSETS_TOPIC:
         return {**result, "error_code": ErrorCode.INVALID_REQUEST, "error_message": "Cannot delete the coordinator's own log."}

@@ -10,6 +10,7 @@ from kgctl.server.call import Call
 from kgctl.server.registry import ApiSpec, Values
 
 BROKERS, CONTROLLERS = 1, 2
+MISMATCH = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
 
 
 def handle(call: Call, body: Any) -> Values:
@@ -19,7 +20,7 @@ def handle(call: Call, body: Any) -> Values:
         is_known = endpoint_type == CONTROLLERS
         return {
             "error_code": ErrorCode.MISMATCHED_ENDPOINT_TYPE if is_known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
-            "error_message": "The request was sent to an endpoint of type BROKER" if is_known else "Unsupported endpoint type",
+            "error_message": MISMATCH if is_known else f"Unsupported endpoint type {endpoint_type}",
         }
     cluster = call.services.cluster
     return {

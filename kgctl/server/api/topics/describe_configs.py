@@ -11,7 +11,7 @@ from kgctl.server.call import Call
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.registry import ApiSpec, Values
 
-Outcome = tuple[ErrorCode, str | None, list[dict[str, Any]]]
+Outcome = tuple[ErrorCode, str, list[dict[str, Any]]]
 
 
 def handle(call: Call, body: Any) -> Values:
@@ -46,15 +46,15 @@ def _broker(call: Call, name: str) -> Outcome:
     given = set(call.services.given_config)
     configs = entries_of(call.services.group_configs.broker, given, STATIC_BROKER_CONFIG, read_only=True)
     own = entries_of(call.services.config, given, STATIC_BROKER_CONFIG, read_only=True)
-    return ErrorCode.NONE, None, own + configs
+    return ErrorCode.NONE, "", own + configs
 
 
 def _topic(call: Call, name: str) -> Outcome:
     if call.services.catalog.get(name) is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.", []
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "", []
     policy = "compact" if name == OFFSETS_TOPIC else "delete"
     values = {"cleanup.policy": policy, "retention.ms": -1, "max.message.bytes": call.services.config.message_max_bytes}
-    return ErrorCode.NONE, None, [entry(key, value, DEFAULT_CONFIG, read_only=True) for key, value in values.items()]
+    return ErrorCode.NONE, "", [entry(key, value, DEFAULT_CONFIG, read_only=True) for key, value in values.items()]
 
 
 def _group(call: Call, name: str) -> Outcome:
@@ -62,7 +62,7 @@ def _group(call: Call, name: str) -> Outcome:
         return ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.", []
     own = call.services.group_configs.of(name)
     config = call.services.group_configs.check(own)
-    return ErrorCode.NONE, None, entries_of(config, set(own), GROUP_CONFIG, read_only=False)
+    return ErrorCode.NONE, "", entries_of(config, set(own), GROUP_CONFIG, read_only=False)
 
 
 _KINDS = {BROKER: _broker, TOPIC: _topic, GROUP: _group}

@@ -35,7 +35,7 @@ def _outcome(call: Call, resource: Any, *, validate_only: bool) -> Outcome:
     if resource.resource_type in (BROKER, TOPIC):
         return ErrorCode.POLICY_VIOLATION, "Only settings of groups can be altered here."
     if resource.resource_type != GROUP:
-        return ErrorCode.INVALID_REQUEST, f"Unsupported resource type {resource.resource_type}"
+        return ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}"
     if not resource.resource_name:
         return ErrorCode.INVALID_REQUEST, "Default group resources are not allowed."
     configs = call.services.group_configs

@@ -7,7 +7,7 @@ from typing import Any
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.subscription import ConsumerAssignment, ConsumerSubscription
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
-from tests.support.raw_client import RawClient
+from tests.support.wire.raw_client import RawClient
 
 JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
 

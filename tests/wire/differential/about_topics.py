@@ -1,0 +1,102 @@
+"""Conversations about topics, brokers and versions."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+from uuid import UUID
+
+from tests.wire.differential.probe import Probe
+from tests.wire.differential.talk import (
+    API_VERSIONS,
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    DESCRIBE_CLUSTER,
+    METADATA,
+    NO_TOPIC_ID,
+    create_topic,
+)
+
+
+def metadata(probe: Probe, version: int, name: str) -> None:
+    topic_id = create_topic(probe, name)
+    asked: list[dict[str, Any]] = [{"name": name}, {"name": "nosuch"}, {"name": "in valid"}, {"name": ""}, {"name": "x" * 250}]
+    for topic in asked:
+        probe.call(METADATA, version, {"topics": [topic], "allow_auto_topic_creation": True})
+    probe.call(METADATA, version, {"topics": asked[:2]})
+    if version >= 1:
+        probe.call(METADATA, version, {"topics": []})
+    flags = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
+    probe.call(METADATA, version, {"topics": asked[:1], **flags})
+    if version >= 12:
+        probe.call(METADATA, version, {"topics": [{"name": None, "topic_id": topic_id}]})
+        probe.call(METADATA, version, {"topics": [{"name": None, "topic_id": UUID(NO_TOPIC_ID)}]})
+
+
+def clusters(probe: Probe, version: int, name: str) -> None:
+    for with_operations in (False, True):
+        for endpoint_type in (1, 2, 7):
+            values = {"include_cluster_authorized_operations": with_operations, "endpoint_type": endpoint_type}
+            probe.call(DESCRIBE_CLUSTER, version, values)
+
+
+def creating_topics(probe: Probe, version: int, name: str) -> None:
+    def create(topic: str, partitions: int = 2, replicas: int = 1, *, validate_only: bool = False, **settings: Any) -> None:
+        entry = {"name": topic, "num_partitions": partitions, "replication_factor": replicas, "assignments": [], "configs": []}
+        topics = [{**entry, **settings}] * settings.pop("times", 1)
+        probe.call(CREATE_TOPICS, version, {"topics": topics, "timeout_ms": 10_000, "validate_only": validate_only})
+
+    create(name)
+    create(name)
+    create(f"{name}-b", validate_only=True)
+    create(f"{name}-c", 0)
+    create(f"{name}-c", -5)
+    create(f"{name}-c", 2, 3)
+    create(f"{name}-c", 2, 0)
+    create("in valid")
+    create("")
+    create("..")
+    create(f"{name}-d", assignments=[{"partition_index": 0, "broker_ids": [1]}], partitions=-1, replicas=-1)
+    create(f"{name}-e", assignments=[{"partition_index": 1, "broker_ids": [1]}], partitions=-1, replicas=-1)
+    create(f"{name}-e", assignments=[{"partition_index": 0, "broker_ids": [1]}])
+    create(f"{name}-f", times=2)
+    if version >= 4:
+        create(f"{name}-g", -1, -1)
+
+
+def growing_topics(probe: Probe, version: int, name: str) -> None:
+    create_topic(probe, name, 2)
+
+    def grow(topic: str, count: int, *, validate_only: bool = False, assignments: Any = None) -> None:
+        topics = [{"name": topic, "count": count, "assignments": assignments}]
+        probe.call(CREATE_PARTITIONS, version, {"topics": topics, "timeout_ms": 10_000, "validate_only": validate_only})
+
+    grow(name, 2)
+    grow(name, 1)
+    grow(name, 0)
+    grow(name, 4, validate_only=True)
+    grow(name, 3)
+    grow(name, 4, assignments=[{"broker_ids": [1]}])
+    grow(name, 6, assignments=[{"broker_ids": [1]}])
+    grow("nosuch", 4)
+
+
+def deleting_topics(probe: Probe, version: int, name: str) -> None:
+    topic_id = create_topic(probe, name)
+    if version >= 6:
+        for topic in ({"name": "nosuch"}, {"name": None, "topic_id": UUID(NO_TOPIC_ID)}, {"name": None, "topic_id": topic_id}):
+            probe.call(DELETE_TOPICS, version, {"topics": [topic], "timeout_ms": 10_000})
+    else:
+        for names in ([name], [name], ["nosuch"], []):
+            probe.call(DELETE_TOPICS, version, {"topic_names": names, "timeout_ms": 10_000})
+
+
+def versions(probe: Probe, version: int, name: str) -> None:
+    for software, software_version in (("", "1"), ("-x", "1"), ("kgctl", ""), ("a b", "1")):
+        if version >= 3:
+            probe.call(API_VERSIONS, version, {"client_software_name": software, "client_software_version": software_version})
+    for bad in (5, 77, 32_767, -1):
+        probe.payload(struct.pack(">hhih", 18, bad, 9, -1) + b"\x00", 18, 0)
+    for api_key, bad in ((3, 14), (3, -1), (1, 3), (8, 1), (999, 0), (-1, 0), (12, 5), (68, 9)):
+        probe.payload(struct.pack(">hhih", api_key, bad, 9, -1) + bytes(50), 18, 0)

@@ -1,0 +1,82 @@
+"""What is said to both servers: one function a subject, called for each version that both serve."""
+
+from __future__ import annotations
+
+from tests.wire.differential.about_groups import (
+    beating,
+    consumer_protocol_describing,
+    deleting,
+    describing,
+    finding_coordinators,
+    joining,
+    leaving,
+    static_joining,
+    syncing,
+)
+from tests.wire.differential.about_offsets import committing, committing_as_a_member, deleting_offsets, fetching_offsets
+from tests.wire.differential.about_records import (
+    deleting_records,
+    fetching,
+    leader_epochs,
+    listing_offsets,
+    producer_ids,
+    producing,
+    producing_idempotently,
+)
+from tests.wire.differential.about_topics import clusters, creating_topics, deleting_topics, growing_topics, metadata, versions
+from tests.wire.differential.talk import (
+    API_VERSIONS,
+    CONSUMER_GROUP_DESCRIBE,
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_GROUPS,
+    DELETE_RECORDS,
+    DELETE_TOPICS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_GROUPS,
+    FETCH,
+    FIND_COORDINATOR,
+    HEARTBEAT,
+    INIT_PRODUCER_ID,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    LIST_OFFSETS,
+    METADATA,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
+    OFFSET_FOR_LEADER_EPOCH,
+    PRODUCE,
+    SYNC_GROUP,
+    Conversation,
+)
+
+CONVERSATIONS: dict[str, tuple[int, Conversation]] = {
+    "producing": (PRODUCE, producing),
+    "producing idempotently": (PRODUCE, producing_idempotently),
+    "fetching": (FETCH, fetching),
+    "listing offsets": (LIST_OFFSETS, listing_offsets),
+    "leader epochs": (OFFSET_FOR_LEADER_EPOCH, leader_epochs),
+    "metadata": (METADATA, metadata),
+    "finding coordinators": (FIND_COORDINATOR, finding_coordinators),
+    "clusters": (DESCRIBE_CLUSTER, clusters),
+    "creating topics": (CREATE_TOPICS, creating_topics),
+    "growing topics": (CREATE_PARTITIONS, growing_topics),
+    "deleting topics": (DELETE_TOPICS, deleting_topics),
+    "deleting records": (DELETE_RECORDS, deleting_records),
+    "producer ids": (INIT_PRODUCER_ID, producer_ids),
+    "versions": (API_VERSIONS, versions),
+    "committing": (OFFSET_COMMIT, committing),
+    "committing as a member": (OFFSET_COMMIT, committing_as_a_member),
+    "fetching offsets": (OFFSET_FETCH, fetching_offsets),
+    "deleting offsets": (OFFSET_DELETE, deleting_offsets),
+    "joining": (JOIN_GROUP, joining),
+    "static joining": (JOIN_GROUP, static_joining),
+    "syncing": (SYNC_GROUP, syncing),
+    "beating": (HEARTBEAT, beating),
+    "leaving": (LEAVE_GROUP, leaving),
+    "describing": (DESCRIBE_GROUPS, describing),
+    "deleting": (DELETE_GROUPS, deleting),
+    "describing by the consumer protocol's API": (CONSUMER_GROUP_DESCRIBE, consumer_protocol_describing),
+}
+"""Subject -> the API whose versions it goes through, and what is said."""

@@ -1,0 +1,121 @@
+"""Says the same to two servers and writes down what they answer, free of ids and times."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from kgctl.serde.messages import decode_response
+from tests.support.wire.raw_client import ConnectionClosed, RawClient
+
+IDS = {
+    "member_id": "member",
+    "leader": "member",
+    "topic_id": "topic",
+    "cluster_id": "cluster",
+    "producer_id": "producer",
+    "port": "port",
+    "host": "host",
+    "client_host": "client host",
+}
+"""Fields whose values differ from server to server: each value becomes a name and a number, in the order of appearance."""
+
+ORDER_KEYS = ("name", "topic", "topic_id", "group_id", "partition_index", "partition", "index")
+"""What a list of topics, partitions or groups is sorted by."""
+
+UNSET = ("", None, -1, UUID(int=0))
+
+
+class Probe:
+    """One conversation with one server."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._raw: RawClient | None = None
+        self._names: dict[tuple[str, Any], str] = {}
+        self.answers: list[Any] = []
+
+    def call(self, api_key: int, version: int, values: Mapping[str, Any] | None = None, *, note: bool = True) -> Any:
+        """Ask, note the answer (or that the connection was closed) and give back the response's body, None after a close."""
+        raw = self._connection()
+        try:
+            raw.send(api_key, version, values)
+            _, body = decode_response(api_key, version, raw.receive())
+        except (ConnectionClosed, ConnectionResetError):
+            self._closed((api_key, version, dict(values or {})))
+            return None
+        if note:
+            self.answers.append(((api_key, version, _short(values)), self._plain(body)))
+        return body
+
+    def until(self, api_key: int, version: int, values: Mapping[str, Any], is_there: Callable[[Any], bool]) -> Any:
+        """Ask until the answer is as wanted; only a real broker needs a second time. Nothing is noted."""
+        deadline = time.monotonic() + 20
+        while True:
+            body = self.call(api_key, version, values, note=False)
+            if is_there(body):
+                return body
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not in 20 s: {body}")
+            time.sleep(0.02)
+
+    def payload(self, payload: bytes, api_key: int, version: int) -> None:
+        """Send these bytes in a frame; note the answer, read in this version, or the close."""
+        raw = self._connection()
+        try:
+            raw.send_payload(payload)
+            _, body = decode_response(api_key, version, raw.receive())
+        except (ConnectionClosed, ConnectionResetError):
+            self._closed(payload.hex())
+            return
+        self.answers.append((payload.hex(), self._plain(body)))
+
+    def close(self) -> None:
+        if self._raw is not None:
+            self._raw.close()
+            self._raw = None
+
+    def _closed(self, what: Any) -> None:
+        self.answers.append((what, "closed"))
+        self.close()
+
+    def _connection(self) -> RawClient:
+        if self._raw is None:
+            self._raw = RawClient(self._bootstrap, timeout_s=20, client_id="probe")
+        return self._raw
+
+    def _plain(self, value: Any, key: str = "") -> Any:
+        if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return {field.name: self._plain(getattr(value, field.name), field.name) for field in dataclasses.fields(value)}
+        if isinstance(value, tuple):
+            return _in_order([self._plain(entry, key) for entry in value])
+        if isinstance(value, enum.Enum):
+            return value.name
+        if isinstance(value, timedelta):
+            return value.total_seconds()
+        if isinstance(value, datetime):
+            return "a time"
+        return self._named(value, key)
+
+    def _named(self, value: Any, key: str) -> Any:
+        kind = IDS.get(key)
+        if kind is None or value in UNSET:
+            return value
+        return self._names.setdefault((kind, value), f"{kind} {sum(1 for other in self._names if other[0] == kind) + 1}")
+
+
+def _in_order(entries: list[Any]) -> list[Any]:
+    """Topics, partitions and groups by name and number: Kafka answers many of them in the order of a hash map."""
+    if all(isinstance(entry, dict) for entry in entries):
+        return sorted(entries, key=lambda entry: tuple(str(entry.get(key, "")) for key in ORDER_KEYS))
+    return entries
+
+
+def _short(values: Any) -> str:
+    text = str(dict(values or {}))
+    return text if len(text) < 400 else text[:400] + "..."

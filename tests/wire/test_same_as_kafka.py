@@ -1,0 +1,76 @@
+"""The same said to kgctl serve and to Apache Kafka, in every version that both have; every field of every answer compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from kgctl.server.background import EmbeddedServer
+from kgctl.server.registry import default_registry
+from tests.support.kafka import KafkaBroker
+from tests.wire.differential.about_groups import static_joining
+from tests.wire.differential.conversations import CONVERSATIONS
+from tests.wire.differential.differences import KNOWN, differences
+from tests.wire.differential.probe import Probe
+from tests.wire.differential.talk import API_VERSIONS
+
+pytestmark = pytest.mark.kafka
+
+CONFIG = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "1", "group.min.session.timeout.ms": "100"}
+STATIC_MEMBERS_SINCE = 5
+
+
+def cases() -> Iterator[tuple[str, int]]:
+    for name, (api_key, conversation) in CONVERSATIONS.items():
+        spec = default_registry().get(api_key)
+        assert spec is not None
+        for version in range(spec.min_version, spec.max_version + 1):
+            if conversation is not static_joining or version >= STATIC_MEMBERS_SINCE:
+                yield name, version
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedServer]:
+    with EmbeddedServer(config=CONFIG) as running:
+        yield running
+
+
+@pytest.mark.parametrize(("name", "version"), list(cases()), ids=str)
+def test_every_answer_is_kafkas(name: str, version: int, server: EmbeddedServer, kafka_broker: KafkaBroker) -> None:
+    _, conversation = CONVERSATIONS[name]
+    subject = f"same-{name.replace(' ', '-').replace(chr(39), '')}-{version}"
+    answers = []
+    for bootstrap in (kafka_broker.bootstrap, server.bootstrap):
+        probe = Probe(bootstrap)
+        conversation(probe, version, subject)
+        probe.close()
+        answers.append(probe.answers)
+    theirs, ours = answers
+
+    assert len(theirs) == len(ours)
+
+    found = [
+        f"{question}\n  {line}"
+        for (question, expected), (_, answer) in zip(theirs, ours, strict=True)
+        for line in differences(name, expected, answer)
+    ]
+
+    assert not found, "\n".join(found)
+
+
+def test_the_versions_are_kafkas(server: EmbeddedServer, kafka_broker: KafkaBroker) -> None:
+    """Every API that is served has Kafka's own range."""
+    ranges = []
+    for bootstrap in (kafka_broker.bootstrap, server.bootstrap):
+        probe = Probe(bootstrap)
+        body = probe.call(API_VERSIONS, 4, {"client_software_name": "probe", "client_software_version": "1"})
+        probe.close()
+        ranges.append({entry.api_key: (entry.min_version, entry.max_version) for entry in body.api_keys})
+    theirs, ours = ranges
+
+    assert ours == {key: theirs.get(key) for key in ours}
+
+
+def test_the_list_of_differences_names_conversations_that_there_are() -> None:
+    assert {entry.conversation for entry in KNOWN} <= CONVERSATIONS.keys()
