@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Cli, example_cluster
-from tests.support.fake_admin import FakeGroupAdmin
+from tests.cli.fake_admin import FakeGroupAdmin
+from tests.cli.harness import Cli, example_cluster
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from kgctl.cli.completers import COMPLETION_TIMEOUT_MS, complete_contexts, compl
 from kgctl.cli.environment import Environment
 from kgctl.cli.session import Session
 from kgctl.errors import UnreachableError
-from tests.support.cli import Cli
-from tests.support.fake_admin import FakeGroupAdmin
+from tests.cli.fake_admin import FakeGroupAdmin
+from tests.cli.harness import Cli
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import Cli, Ran
+from tests.cli.harness import Cli, Ran
 
 CONFIG = """\
 # our clusters

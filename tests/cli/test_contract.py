@@ -27,8 +27,8 @@ from kgctl.errors import (
     UnsupportedError,
     UsageError,
 )
-from tests.support.cli import Cli, Ran, example_cluster
-from tests.support.fake_admin import FakeGroupAdmin
+from tests.cli.fake_admin import FakeGroupAdmin
+from tests.cli.harness import Cli, Ran, example_cluster
 
 ENVELOPE = ["kgctl_result_version", "command", "status", "exit_code", "data", "errors"]
 ERROR = ["code", "message", "group", "topic", "partition"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.cli import Cli, Ran
-from tests.support.fake_admin import FakeGroupAdmin
+from tests.cli.fake_admin import FakeGroupAdmin
+from tests.cli.harness import Cli, Ran
 
 QUESTION = "Delete 1 group ('g1') with all committed offsets? [y/N] \n"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kgctl.model.partitions import TopicPartition
-from tests.support.cli import Cli, Ran
-from tests.support.fake_admin import FakeGroupAdmin
+from tests.cli.fake_admin import FakeGroupAdmin
+from tests.cli.harness import Cli, Ran
 
 
 def test_deletes_only_what_was_named(cli: Cli, cluster: FakeGroupAdmin) -> None:

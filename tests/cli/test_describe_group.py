@@ -8,8 +8,8 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MemberDescription
 from kgctl.model.offsets import OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
-from tests.support.cli import Cli, Ran
-from tests.support.fake_admin import FakeGroupAdmin, FakeLog, error
+from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
+from tests.cli.harness import Cli, Ran
 
 G1 = (
     "GROUP  TOPIC  PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST  CLIENT-ID  FLAGS\n"

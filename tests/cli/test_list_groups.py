@@ -5,8 +5,8 @@ from __future__ import annotations
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType
 from kgctl.model.partitions import TopicPartition
-from tests.support.cli import Cli, Ran
-from tests.support.fake_admin import FakeGroupAdmin, error
+from tests.cli.fake_admin import FakeGroupAdmin, error
+from tests.cli.harness import Cli, Ran
 
 
 def test_table_is_sorted_and_aligned(cli: Cli) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from kgctl.model.offsets import OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
-from tests.support.cli import Cli, Ran
-from tests.support.fake_admin import FakeGroupAdmin
+from tests.cli.fake_admin import FakeGroupAdmin
+from tests.cli.harness import Cli, Ran
 
 T1 = [TopicPartition("t1", number) for number in range(3)]
 

@@ -9,8 +9,8 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MemberDescription
 from kgctl.model.offsets import OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
-from tests.support.cli import Cli, Ran
-from tests.support.fake_admin import FakeGroupAdmin, FakeLog, error
+from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
+from tests.cli.harness import Cli, Ran
 
 T1 = [TopicPartition("t1", number) for number in range(3)]
 UNDO = "Previous offsets saved; to undo: kgctl reset-offsets --from-file {path} --execute\n"

@@ -15,7 +15,7 @@ from kgctl.cli.environment import Environment
 from kgctl.errors import KgctlError
 from kgctl.model.groups import MemberDescription
 from kgctl.model.partitions import TopicPartition
-from tests.support.fake_admin import FakeGroupAdmin, FakeLog
+from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
