@@ -7,4 +7,5 @@ pytest_plugins = [
     "tests.support.kafka.fixtures",
     "tests.support.serve",
     "tests.support.admin_targets",
+    "tests.support.java_assignors",
 ]
