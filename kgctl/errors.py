@@ -106,7 +106,7 @@ class StorageError(KgctlError):
     slug = "STORAGE_ERROR"
 
 
-class InvariantViolation(KgctlError):
+class InvariantViolation(KgctlError):  # noqa: N818 - says what was broken, not who erred
     """Something that must always hold does not: a bug, never a user's mistake.
 
     ``story`` holds the recent history of the group concerned, oldest line first.

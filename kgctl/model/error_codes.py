@@ -1,6 +1,7 @@
 """Kafka's protocol error codes.
 
-Names and numbers are Kafka's own (``org.apache.kafka.common.protocol.Errors``), so a name in a message can be looked up as it stands.
+Names and numbers are Kafka's own (``org.apache.kafka.common.protocol.Errors``), so a name in a message can be looked up as it
+stands.
 """
 
 from __future__ import annotations

@@ -81,8 +81,8 @@ class GroupListing:
 class MemberDescription:
     """One member. The epochs and the target are None for members of the classic protocol.
 
-    ``assignment`` maps topic to partitions; None where the broker does not tell (a classic group between two generations) or where
-    the bytes are not those of a consumer.
+    ``assignment`` maps topic to partitions; None where the broker does not tell (a classic group between two generations) or
+    where the bytes are not those of a consumer.
     """
 
     member_id: str

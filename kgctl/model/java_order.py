@@ -11,7 +11,7 @@ Java 17's rules. Buckets that Java turns into trees (9 or more keys in one bucke
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 from uuid import UUID
