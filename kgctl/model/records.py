@@ -1,9 +1,9 @@
 """The records of ``__consumer_offsets``, named as in Kafka's own schemas (group-coordinator/src/main/resources/common/message).
 
 A record is a key with a value, or with None: a tombstone. Keys say their record type by their class;
-``kgctl.serde.coordinator_records`` turns both into Kafka's bytes and back. Member assignments and subscriptions stay bytes here: the
-classic protocol does not look inside. Values of record types 4, 9-15 and 17-23 that kgctl never interprets are kept as `OpaqueKey`
-and raw bytes, so that no record is lost on the way through.
+``kgctl.serde.coordinator_records`` turns both into Kafka's bytes and back. Member assignments and subscriptions stay bytes here:
+the classic protocol does not look inside. Values of record types 4, 9-15 and 17-23 that kgctl never interprets are kept as
+`OpaqueKey` and raw bytes, so that no record is lost on the way through.
 """
 
 from __future__ import annotations
