@@ -1,0 +1,69 @@
+"""Groups with offsets, lag and owners put together. What users see of it is in tests/cli."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgctl.admin.group_view import is_consumer_group, view_offsets
+from kgctl.admin.plan.scope import parse_topic_scopes
+from kgctl.model.groups import GroupListing, GroupType, MemberDescription
+from kgctl.model.partitions import TopicPartition
+from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
+
+
+def test_groups_stand_in_the_order_asked_for_and_logs_are_asked_once() -> None:
+    admin = FakeGroupAdmin()
+    admin.topic("t", FakeLog(0, 5), FakeLog(0, 6))
+    for group_id in ("a", "b", "c"):
+        admin.group(group_id, {TopicPartition("t", 0): 1})
+    found = view_offsets(admin, ["c", "a", "b"])
+    assert [(view.description.group_id, view.total_lag) for view in found.views] == [("c", 4), ("a", 4), ("b", 4)]
+    assert [name for name, _ in admin.calls] == ["describe_groups", "list_committed_offsets", "list_topics", "list_log_offsets"]
+
+
+def test_no_topic_is_asked_about_for_a_group_that_knows_none() -> None:
+    admin = FakeGroupAdmin()
+    admin.topic("t", FakeLog(0, 5))
+    admin.group("a")
+    assert view_offsets(admin, ["a"]).views[0].partitions == ()
+    assert "list_topics" not in [name for name, _ in admin.calls]
+
+
+def test_topic_that_is_gone_keeps_its_committed_rows() -> None:
+    admin = FakeGroupAdmin()
+    admin.group("a", {TopicPartition("gone", 3): 1})
+    found = view_offsets(admin, ["a"])
+    assert [view.lag.partition for view in found.views[0].partitions] == [TopicPartition("gone", 3)]
+    assert [error.code for error in found.errors] == ["UNKNOWN_TOPIC_OR_PARTITION"]
+
+
+@given(
+    st.sets(st.integers(0, 5)),
+    st.sets(st.integers(0, 5)),
+    st.sampled_from(["", "t", "t:1", "t:0,2-4"]),
+)
+def test_rows_are_every_partition_of_known_topics_once(committed: set[int], owned: set[int], scope: str) -> None:
+    admin = FakeGroupAdmin()
+    admin.topic("t", *(FakeLog(0, 10) for _ in range(6)))
+    member = MemberDescription("m", assignment={"t": tuple(sorted(owned))})
+    admin.group("g", {TopicPartition("t", number): 1 for number in committed}, [member] if owned else [])
+    scopes = parse_topic_scopes([scope] if scope else [])
+    (view,) = view_offsets(admin, ["g"], scopes).views
+    known = range(6) if committed or owned else ()
+    expected = [number for number in known if not scopes or TopicPartition("t", number) in scopes[0]]
+    assert [row.lag.partition.partition for row in view.partitions] == expected
+    assert {row.lag.partition.partition for row in view.partitions if row.owner} == owned & set(expected)
+
+
+def test_what_counts_as_a_consumer_group() -> None:
+    def listed(kind: GroupType, protocol_type: str) -> bool:
+        return is_consumer_group(GroupListing("g", protocol_type, type=kind))
+
+    assert listed(GroupType.CLASSIC, "consumer")
+    assert listed(GroupType.CLASSIC, "")
+    assert listed(GroupType.CONSUMER, "consumer")
+    assert listed(GroupType.UNKNOWN, "consumer")
+    assert not listed(GroupType.CLASSIC, "connect")
+    assert not listed(GroupType.SHARE, "share")
+    assert not listed(GroupType.STREAMS, "streams")
