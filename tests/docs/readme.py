@@ -83,11 +83,13 @@ def generated() -> dict[str, str]:
     from kgctl.cli.exit_codes import ExitCode
     from kgctl.cli.output.formats import OutputFormat
     from kgctl.cli.registry import COMMANDS
+    from tests.docs.serve_apis import serve_apis
 
     return {
         "commands": "".join(f"| `kgctl {spec.path}` | {spec.summary} |\n" for spec in COMMANDS),
         "exit-codes": "".join(f"| {code.value} | {code.meaning} |\n" for code in ExitCode),
         "formats": "".join(f"| `{output.value}` | {output.meaning} |\n" for output in OutputFormat),
+        "serve-apis": serve_apis(),
         "reference": "".join(_help(path) for path in ["", *(spec.path for spec in COMMANDS)]),
     }
 
