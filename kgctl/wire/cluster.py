@@ -55,7 +55,7 @@ class Cluster:
         Raises `AuthError` at once, and when no server answers the reason that the last one gave.
         """
         for connection in self._connections.values():
-            if not connection.is_closed:
+            if connection.is_usable:
                 return connection
         failures: list[UnreachableError] = []
         servers = self._settings.bootstrap
@@ -71,7 +71,7 @@ class Cluster:
         """The connection to this broker. Raises `UnreachableError`, `AuthError`."""
         address = Address(node.host, node.port)
         known = self._connections.get(address)
-        connection = known if known and not known.is_closed else self._connect(address, deadline)
+        connection = known if known and known.is_usable else self._connect(address, deadline)
         connection.node = node
         return connection
 
@@ -119,6 +119,9 @@ class Cluster:
 
     def _connect(self, address: Address, deadline: Deadline) -> Connection:
         connection = open_connection(address, self._settings, deadline)
+        stale = self._connections.get(address)
+        if stale:
+            stale.close()
         self._connections[address] = connection
         return connection
 

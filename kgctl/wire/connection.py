@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import select
 import socket
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +25,9 @@ _CHUNK = 262_144
 _MAX_IN_FLIGHT = 4
 """Requests sent ahead of their answers: enough that a broker is never idle while an answer is read, few enough that neither
 side's buffers fill up while the other waits."""
+
+IDLE_S = 5.0
+"""A connection that was not used for so long is looked at before it is used again."""
 
 _FIRST_REQUESTS = 3
 """A broker that wants a login answers ApiVersions, and closes the connection at the request after it."""
@@ -55,6 +60,15 @@ class Connection:
         self._reader = FrameReader(settings.max_frame_bytes)
         self._frames: list[bytes] = []
         self._correlation_id = 0
+        self._last_used_s = time.monotonic()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it can still be asked, as far as can be told: after a pause the broker may have hung up (idle, restarted)."""
+        if self.is_closed or time.monotonic() - self._last_used_s < IDLE_S:
+            return not self.is_closed
+        has_news, _, _ = select.select([self._socket], [], [], 0)
+        return not has_news
 
     def version(self, api: Api) -> int:
         """The version to use; raises `kgctl.errors.UnsupportedError` when the broker has none that kgctl knows."""
@@ -136,6 +150,7 @@ class Connection:
             if not data:
                 raise self._lost(api, None)
             self._frames = self._cut(data)
+        self._last_used_s = time.monotonic()
         return self._frames.pop(0)
 
     def _cut(self, data: bytes) -> list[bytes]:

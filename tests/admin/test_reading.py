@@ -8,15 +8,17 @@ import pytest
 from confluent_kafka import TopicPartition as ConfluentPartition
 
 from kgctl.admin.client import GroupAdmin
+from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, Node
 from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
-from tests.support.admin_targets import RECORDS, Target
+from tests.support.admin_targets import RECORDS, TIMEOUT_MS, Target
 from tests.support.kafka import commit, produce, unique
 from tests.support.kafka.consumers import joined
 from tests.support.kafka_python import committed_offsets, log_bounds
 from tests.support.members import wait_until
+from tests.support.serve import ServeFactory
 
 
 def test_a_group_that_only_has_commits_is_listed_empty(target: Target, any_admin: GroupAdmin) -> None:
@@ -258,3 +260,29 @@ def test_a_description_compares_whole(target: Target, admin: GroupAdmin) -> None
     assert admin.describe_groups([group]).values == {
         group: GroupDescription(group, GroupState.EMPTY, GroupType.CLASSIC, coordinator=node)
     }
+
+
+@pytest.mark.interop
+def test_groups_of_several_brokers_are_one_picture(kgctl_serve: ServeFactory) -> None:
+    server = kgctl_serve(topics={"t": 6}, brokers=3)
+    produce(server.bootstrap, "t", dict.fromkeys(range(6), 4))
+    groups = sorted(unique("group") for _ in range(12))
+    for number, group in enumerate(groups):
+        commit(server.bootstrap, group, {("t", number % 6): number % 4})
+    with connect(ConnectionSettings(server.bootstrap, timeout_ms=TIMEOUT_MS)) as admin:
+        listed = admin.list_groups().values
+        described = admin.describe_groups(groups).values
+        offsets = admin.list_committed_offsets(groups).values
+        logs = admin.list_log_offsets([TopicPartition("t", number) for number in range(6)]).values
+        deleted = admin.delete_groups(groups)
+
+    assert list(listed) == list(described) == groups
+    assert {group: each.coordinator for group, each in listed.items()} == {
+        group: each.coordinator for group, each in described.items()
+    }
+    assert len({each.coordinator for each in listed.values()}) == 3
+    assert offsets == {
+        group: {TopicPartition("t", number % 6): OffsetAndMetadata(number % 4)} for number, group in enumerate(groups)
+    }
+    assert logs == {TopicPartition("t", number): LogOffsets(0, 4) for number in range(6)}
+    assert (list(deleted.values), deleted.errors) == (groups, {})

@@ -194,6 +194,24 @@ def test_a_user_who_may_only_look_cannot_change(secure_kafka_broker: SecureKafka
     assert {error.code for error in deleted.errors.values()} == {ErrorCode.GROUP_AUTHORIZATION_FAILED}
 
 
+def test_the_rights_that_the_manual_names_are_enough(secure_kafka_broker: SecureKafkaBroker) -> None:
+    """Each operation with its own rights and no others."""
+    topic = create_topic(secure_kafka_broker.bootstrap, unique("topic"))
+    reset, cleaned, deleted = unique("reset"), unique("cleaned"), unique("deleted")
+    partition = TopicPartition(topic, 0)
+    for group in (reset, cleaned, deleted):
+        commit(secure_kafka_broker.bootstrap, group, {(topic, 0): 1})
+    secure_kafka_broker.allow("bob", ResourceType.GROUP, reset, [AclOperation.READ])
+    secure_kafka_broker.allow("bob", ResourceType.GROUP, cleaned, [AclOperation.DELETE])
+    secure_kafka_broker.allow("bob", ResourceType.GROUP, deleted, [AclOperation.DELETE])
+    secure_kafka_broker.allow("bob", ResourceType.TOPIC, topic, [AclOperation.READ])
+    with open_admin("live", secure_kafka_broker.client_properties("SASL_SSL", user="bob")) as admin:
+        assert admin.alter_offsets(reset, {partition: OffsetAndMetadata(0)}).status == "ok"
+        assert admin.remove_members(reset, member_ids=["m"]).errors["m"].code is ErrorCode.UNKNOWN_MEMBER_ID
+        assert admin.delete_offsets(cleaned, [partition]).status == "ok"
+        assert admin.delete_groups([deleted]).status == "ok"
+
+
 def test_a_hidden_topic_is_an_error_of_its_partition(secure_kafka_broker: SecureKafkaBroker, backend: str) -> None:
     topic = create_topic(secure_kafka_broker.bootstrap, unique("topic"))
     partition = TopicPartition(topic, 0)

@@ -61,6 +61,13 @@ class FakeBroker:
         """The bodies of all requests of one API."""
         return [request.body for request in self.requests if request.api_key == api.key]
 
+    def hang_up(self) -> None:
+        """End every connection; clients may come again."""
+        for connection in list(self._connections):
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+            connection.close()
+
     def __enter__(self) -> Self:
         self._start(self._accept)
         return self
@@ -69,10 +76,7 @@ class FakeBroker:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        for connection in list(self._connections):
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)
-            connection.close()
+        self.hang_up()
         for thread in list(self._threads):
             thread.join(5)
 

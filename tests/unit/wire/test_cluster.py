@@ -86,6 +86,20 @@ def test_a_connection_is_made_once_and_again_after_it_was_lost() -> None:
         cluster.close()
 
 
+def test_a_connection_that_the_broker_gave_up_in_a_pause_is_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgctl.wire.connection.IDLE_S", 0.0)
+    with FakeBroker() as broker:
+        cluster = cluster_of(broker.port)
+        first = cluster.any_broker(soon())
+        assert cluster.any_broker(soon()) is first
+        broker.hang_up()
+        second = cluster.any_broker(soon())
+        cluster.close()
+
+    assert second is not first
+    assert first.is_closed
+
+
 def test_layout_tells_brokers_partitions_and_leaders() -> None:
     with FakeBroker() as broker:
         broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1, 1: -1}, "gone": {}})
