@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.serve import ServeProcess
+
 HEAVY = ("pyspark", "confluent_kafka", "kio", "yaml", "pydantic", "asyncio", "rich")
 
 
@@ -98,6 +100,20 @@ def test_completion_of_commands_and_options(words: str, expected: list[str]) -> 
     ran = kgctl(_KGCTL_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(count))
     assert ran.returncode == 0
     assert [name for name in expected if name not in ran.stdout.split("\n")] == []
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize(
+    ("words", "expected"), [("kgctl describe group ", ["payments"]), ("kgctl reset-offsets payments --topic ord", ["orders"])]
+)
+def test_completion_of_names_asks_the_cluster(words: str, expected: list[str]) -> None:
+    with ServeProcess(topics={"orders": 1, "users": 1}) as server:
+        made = ["reset-offsets", "payments", "--topic", "orders", "--to-latest", "--create", "--execute", "--no-backup"]
+        assert kgctl(*made, KGCTL_BOOTSTRAP_SERVER=server.bootstrap).returncode == 0
+        count = len(words.split(" ")) - 1
+        variables = {"COMP_WORDS": words, "COMP_CWORD": str(count), "KGCTL_BOOTSTRAP_SERVER": server.bootstrap}
+        ran = kgctl(_KGCTL_COMPLETE="complete_bash", **variables)
+    assert (ran.stdout.split(), ran.stderr) == (expected, "")
 
 
 def test_completion_with_an_unreachable_cluster_is_quick_and_silent() -> None:
