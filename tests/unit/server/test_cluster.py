@@ -1,0 +1,39 @@
+"""Who leads and who coordinates."""
+
+from __future__ import annotations
+
+from kgctl.server.cluster import OFFSETS_TOPIC, Broker, Cluster
+
+
+def cluster(count: int) -> Cluster:
+    return Cluster([Broker(number, "127.0.0.1", 9_000 + number) for number in range(1, count + 1)], 50, "id")
+
+
+def test_one_broker_has_everything() -> None:
+    alone = cluster(1)
+    (broker,) = alone.brokers
+
+    assert alone.leader("t", 7) is broker
+    assert alone.coordinator("g") is broker
+    assert alone.is_coordinator(broker, "g")
+
+
+def test_partitions_go_round_the_brokers() -> None:
+    three = cluster(3)
+
+    assert {three.leader("orders", partition).node_id for partition in range(3)} == {1, 2, 3}
+
+
+def test_a_group_belongs_to_the_leader_of_its_offsets_partition() -> None:
+    three = cluster(3)
+
+    assert three.coordinator("my-group") is three.leader(OFFSETS_TOPIC, 12)
+    assert [three.is_coordinator(broker, "my-group") for broker in three.brokers].count(True) == 1
+
+
+def test_the_controller_is_the_first_broker_that_is_up() -> None:
+    three = cluster(3)
+    three.brokers[0].is_up = False
+
+    assert three.controller.node_id == 2
+    assert [broker.node_id for broker in three.live_brokers()] == [2, 3]

@@ -1,0 +1,146 @@
+"""Whole servers, in a thread."""
+
+from __future__ import annotations
+
+import json
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from kgctl.coordinator.effects import AppendRecord
+from kgctl.errors import KgctlError, RefusedError, StorageError, UsageError
+from kgctl.server.background import EmbeddedServer
+from kgctl.server.group_configs import FILE_NAME
+from kgctl.server.status import status
+from tests.support.wire.classic_member import ClassicMember
+from tests.support.wire.raw_client import ConnectionClosed, RawClient
+
+METADATA, FIND_COORDINATOR, LIST_GROUPS, DESCRIBE_GROUPS, LIST_OFFSETS = 3, 10, 16, 15, 2
+DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS = 32, 44
+GROUP_RESOURCE = 32
+
+
+def test_a_port_that_is_taken_is_said() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(KgctlError, match=f"cannot listen on 127.0.0.1:{port}"), EmbeddedServer(port=port):
+            pass
+
+
+def test_a_folder_in_use_is_refused_and_free_again_afterwards(tmp_path: Path) -> None:
+    with EmbeddedServer(data=tmp_path / "data"), pytest.raises(RefusedError), EmbeddedServer(data=tmp_path / "data"):
+        pass
+    with EmbeddedServer(data=tmp_path / "data") as again:
+        assert again.bootstrap.startswith("127.0.0.1:")
+
+
+def test_a_bad_config_opens_nothing(tmp_path: Path) -> None:
+    with pytest.raises(UsageError), EmbeddedServer(config={"nosuch": "1"}, data=tmp_path / "data"):
+        pass
+
+    assert not (tmp_path / "data").exists()
+
+
+def test_topics_that_are_there_are_kept_and_grown(tmp_path: Path) -> None:
+    for wanted, expected in (({"a": 2}, 2), ({"a": 1}, 2), ({}, 2), ({"a": 3}, 3)):
+        with EmbeddedServer(topics=wanted, data=tmp_path) as server, RawClient(server.bootstrap) as raw:
+            (topic,) = raw.call(METADATA, 9, {"topics": [{"name": "a"}]}).topics
+
+            assert len(topic.partitions) == expected
+
+
+def test_a_log_that_cannot_be_written_ends_the_server_without_an_answer(tmp_path: Path) -> None:
+    server = EmbeddedServer(topics={"t": 1}, data=tmp_path)
+    with server, RawClient(server.bootstrap) as raw:
+        log = server.server.services.runtime.writer._log
+        log.append = _disk_is_full  # type: ignore[method-assign]
+        partition = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
+        raw.send(8, 8, {"group_id": "g", "topics": [{"name": "t", "partitions": [partition]}]})
+        with pytest.raises(ConnectionClosed):
+            raw.receive()
+
+    assert isinstance(server.server.failure, StorageError)
+
+
+def _disk_is_full(effects: Sequence[AppendRecord], now_ms: int) -> None:
+    raise StorageError("disk full")
+
+
+def test_status_tells_whom_a_rebalance_waits_for() -> None:
+    config = {"group.initial.rebalance.delay.ms": "0"}
+    with EmbeddedServer(config=config) as server, RawClient(server.bootstrap) as raw, RawClient(server.bootstrap) as other:
+        first = ClassicMember(raw, "g", ["t"])
+        first.join(3)
+        ClassicMember(other, "g", ["t"]).send_join(3)
+        raw.call(LIST_GROUPS, 4)
+
+        async def told() -> str:
+            return json.dumps(status(server.server.services, server.server.connection_count))
+
+        found = json.loads(server.run(told()))
+        (rebalance,) = found["rebalances"]
+
+    assert found["groups"] == [{"type": "classic", "state": "PreparingRebalance", "count": 1}]
+    assert (rebalance["group_id"], rebalance["waiting_for"]) == ("g", "join")
+    assert [member["member_id"] for member in rebalance["awaited"]] == [first.member_id]
+
+
+def test_group_settings_are_altered_checked_and_kept(tmp_path: Path) -> None:
+    def alter(raw: RawClient, **values: str) -> int:
+        configs = [{"name": name.replace("_", "."), "config_operation": 0, "value": value} for name, value in values.items()]
+        resources = [{"resource_type": GROUP_RESOURCE, "resource_name": "g", "configs": configs}]
+        return int(raw.call(INCREMENTAL_ALTER_CONFIGS, 1, {"resources": resources}).responses[0].error_code)
+
+    def session_timeout(raw: RawClient) -> tuple[str, int]:
+        resources = [
+            {"resource_type": GROUP_RESOURCE, "resource_name": "g", "configuration_keys": ["consumer.session.timeout.ms"]}
+        ]
+        (config,) = raw.call(DESCRIBE_CONFIGS, 4, {"resources": resources}).results[0].configs
+        return config.value, config.config_source
+
+    with EmbeddedServer(data=tmp_path) as server, RawClient(server.bootstrap) as raw:
+        assert session_timeout(raw) == ("45000", 5)
+        assert alter(raw, consumer_session_timeout_ms="50000") == 0
+        assert alter(raw, consumer_session_timeout_ms="1") == 40
+        assert alter(raw, nosuch="1") == 40
+    assert json.loads((tmp_path / FILE_NAME).read_text()) == {"g": {"consumer.session.timeout.ms": "50000"}}
+    with EmbeddedServer(data=tmp_path) as server, RawClient(server.bootstrap) as raw:
+        assert session_timeout(raw) == ("50000", 8)
+
+
+def test_several_brokers_share_groups_and_partitions_and_one_can_stop() -> None:
+    groups = [f"g{number}" for number in range(12)]
+    config = {"group.initial.rebalance.delay.ms": "0"}
+    with EmbeddedServer(topics={"t": 6}, config=config, brokers=3) as server:
+        addresses = server.bootstrap.split(",")
+        connections = [RawClient(address) for address in addresses]
+        found = {group: connections[0].call(FIND_COORDINATOR, 3, {"key": group, "key_type": 0}).node_id for group in groups}
+        for group, node_id in found.items():
+            for number, raw in enumerate(connections, start=1):
+                error = ClassicMember(raw, group, ["t"]).heartbeat()
+
+                assert error == (25 if number == node_id else 16)
+            ClassicMember(connections[node_id - 1], group, ["t"]).join(3)
+        listed = {
+            number: [group.group_id for group in raw.call(LIST_GROUPS, 4).groups]
+            for number, raw in enumerate(connections, start=1)
+        }
+
+        assert {group: number for number, ids in listed.items() for group in ids} == found
+        assert len(set(found.values())) == 3
+
+        server.run(server.server.stop_broker(2))
+        with pytest.raises(ConnectionClosed):
+            connections[1].call(LIST_GROUPS, 4)
+        metadata = connections[0].call(METADATA, 9, {"topics": [{"name": "t"}]})
+
+        assert [broker.node_id for broker in metadata.brokers] == [1, 3]
+        assert sorted({int(partition.error_code) for partition in metadata.topics[0].partitions}) == [0, 5]
+
+        server.run(server.server.start_broker(2))
+        with RawClient(addresses[1]) as again:
+            assert [group.group_id for group in again.call(LIST_GROUPS, 4).groups] == listed[2]
+        for raw in connections:
+            raw.close()
