@@ -117,6 +117,29 @@ class GroupAssignment(Mapping[str, dict[str, list[int]]]):
         return len(self._ids)
 
 
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """What an assignor declares about its answers, beyond what every assignor must; tests hold it to that.
+
+    ``even_in_total``: where all subscribe alike, members' totals differ by at most one. ``even_per_topic``: the same for each
+    topic among its subscribers. ``moves_least``: where all subscribe alike and racks play no part, no more partitions move than
+    have to. ``ignores_member_order``: the order of the members is without meaning. ``is_cooperative``: what has to be revoked
+    first is left out.
+    """
+
+    even_in_total: bool = False
+    even_per_topic: bool = False
+    moves_least: bool = False
+    ignores_member_order: bool = False
+    is_cooperative: bool = False
+
+
+def promises_of(assignor: Assignor) -> Promises:
+    """What the assignor declares in its attribute ``promises``; nothing, if it has none."""
+    found = getattr(assignor, "promises", None)
+    return found if isinstance(found, Promises) else Promises()
+
+
 @runtime_checkable
 class Assignor(Protocol):
     """An assignor: one of kgctl's, or a user's own.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from kgctl.assignors import get_assignor
+from kgctl.assignors.spec import promises_of
 from kgctl.simulate.assign_answers import Answer, answer
 from kgctl.simulate.group_document import GroupDocument
 
 MAX_ROUNDS = 20
-COOPERATIVE = frozenset({"cooperative-sticky"})
 
 
 def rounds(document: GroupDocument, name: str, *, until_settled: bool = False) -> Sequence[Answer]:
@@ -21,7 +22,7 @@ def rounds(document: GroupDocument, name: str, *, until_settled: bool = False) -
         UsageError: as `answer`.
     """
     answers = [answer(document, name)]
-    if not until_settled or name not in COOPERATIVE:
+    if not until_settled or not promises_of(get_assignor(name)).is_cooperative:
         return answers
     generation = max((document.max_generation, 0, *(member.generation or 0 for member in document.members)))
     while answers[-1].moved and len(answers) < MAX_ROUNDS:

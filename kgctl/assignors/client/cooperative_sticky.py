@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from kgctl.assignors.client.members import java_map_order
 from kgctl.assignors.client.stickiness.claims import Claim
 from kgctl.assignors.client.sticky import StickyAssignment, assign_sticky
 from kgctl.assignors.client.user_data import decode_cooperative
 from kgctl.assignors.partition_space import PartitionSpace
-from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec
+from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, Promises
 
 
 class CooperativeStickyAssignor:
     """Ownership is the subscription's; its generation, too, or else the one in the user data."""
 
     name = "cooperative-sticky"
+    promises = Promises(even_in_total=True, moves_least=True, is_cooperative=True)
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """The assignment that the leader sends: partitions that have to be revoked first are in nobody's list."""
@@ -76,4 +78,6 @@ def _changes_of_owner(group: GroupSpec, aim: StickyAssignment) -> dict[int, str]
     """
     owned = {member.member_id: frozenset(aim.space.numbers(member.owned)) for member in group.members}
     revoked = {number for name in aim for number in owned[name].difference(aim.ids(name))}
-    return {number: name for name in aim for number in revoked.intersection(aim.ids(name)) if number not in owned[name]}
+    # Of two owners, which only claims of partitions that do not exist lead to, Kafka leaves the last in map order without it.
+    in_map_order = [member.member_id for member in java_map_order(group.members)]
+    return {number: name for name in in_map_order for number in revoked.intersection(aim.ids(name)) if number not in owned[name]}

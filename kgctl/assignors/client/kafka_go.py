@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kgctl.assignors.client.members import by_member_id, subscribed_space
-from kgctl.assignors.spec import GroupAssignment, GroupSpec
+from kgctl.assignors.spec import GroupAssignment, GroupSpec, Promises
 
 Cut = Callable[[int, int, int], range]
 
@@ -14,6 +14,7 @@ class KafkaGoRange:
     """Per topic the subscriber i of n gets the partitions from i*P/n to (i+1)*P/n: the *later* members get the extra ones."""
 
     name = "kafka-go:range"
+    promises = Promises(even_per_topic=True, ignores_member_order=True)
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """Runs of partitions, per topic balanced to one; instance ids and racks do not count."""
@@ -24,6 +25,7 @@ class KafkaGoRoundRobin:
     """Per topic partition p goes to subscriber p mod n: every topic starts again with the first member."""
 
     name = "kafka-go:roundrobin"
+    promises = Promises(even_per_topic=True, ignores_member_order=True)
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """Every n-th partition, per topic balanced to one; instance ids and racks do not count."""

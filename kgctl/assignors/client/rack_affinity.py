@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from kgctl.assignors.client.members import subscribed_space
-from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, TopicSpec
+from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, Promises, TopicSpec
 
 
 class RackAffinityAssignor:
     """Members keep the order of the group; a member or partition without a rack is in the zone ""."""
 
     name = "rack-affinity"
+    promises = Promises(even_per_topic=True)
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """Per topic balanced to one partition, with as many partitions in their own zone as that allows."""

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from kgctl.assignors.client.members import have_equal_subscriptions, sorted_members, subscribed_space
 from kgctl.assignors.client.range_racks import TopicState, assign_with_racks
 from kgctl.assignors.partition_space import PartitionSpace
-from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec
+from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, Promises
 from kgctl.model.java_order import hash_map_order
 
 
@@ -21,6 +21,7 @@ class RangeAssignor:
     """Members sorted: static ones by instance id, then the others by member id. History is ignored."""
 
     name = "range"
+    promises = Promises(even_per_topic=True, ignores_member_order=True)
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """Runs of partitions, per topic balanced to one partition."""

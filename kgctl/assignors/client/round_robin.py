@@ -10,13 +10,14 @@ from collections.abc import Sequence
 
 from kgctl.assignors.client.members import have_equal_subscriptions, sorted_members, subscribed_space
 from kgctl.assignors.partition_space import PartitionSpace
-from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec
+from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, Promises
 
 
 class RoundRobinAssignor:
     """Topics by name, partitions ascending, members sorted: static ones by instance id, then the others by member id."""
 
     name = "roundrobin"
+    promises = Promises(even_in_total=True, ignores_member_order=True)
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """One partition to each member in turn. Balanced to one partition where all subscribe alike, else not always."""

@@ -15,7 +15,7 @@ from kgctl.assignors.client.stickiness.general import GeneralAssignment
 from kgctl.assignors.client.stickiness.racks import RackInfo
 from kgctl.assignors.client.user_data import decode_sticky
 from kgctl.assignors.partition_space import PartitionSpace
-from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, StickyClaim
+from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, Promises, StickyClaim
 
 ClaimOf = Callable[[PartitionSpace, MemberSpec], Claim]
 
@@ -66,6 +66,7 @@ class StickyAssignor:
     """Ownership comes from the user data alone; the subscription's own fields do not count."""
 
     name = "sticky"
+    promises = Promises(even_in_total=True, moves_least=True)
 
     def assign(self, group: GroupSpec) -> StickyAssignment:
         """Balanced to one partition where all subscribe alike, else as far as subscriptions allow."""
@@ -87,17 +88,16 @@ def assign_sticky(group: GroupSpec, claim_of: ClaimOf) -> StickyAssignment:
     racks = RackInfo(space, group, members)
     rank = {member.member_id: position for position, member in enumerate(by_member_id(members))}
     id_rank = [rank[member.member_id] for member in members]
-    order = [(position, member.member_id) for position, member in enumerate(members)]
+    positions = {member.member_id: position for position, member in enumerate(members)}
+    names = [member.member_id for member in group.members]
     if not _all_subscriptions_equal(members):
         general = GeneralAssignment(space, members, id_rank, racks, ownership)
         ids = general.build(claims)
-        return StickyAssignment(space, {name: ids[position] for position, name in order}, {}, None, ownership.max_generation)
+        return StickyAssignment(space, {name: ids[positions[name]] for name in names}, {}, None, ownership.max_generation)
     if not members:
         return StickyAssignment(space, {}, {}, {}, ownership.max_generation)
     work = ConstrainedAssignment(space, ownership, racks, id_rank)
     work.build()
-    positions = {name: position for position, name in order}
-    names = [member.member_id for member in group.members]
     return StickyAssignment(
         space,
         {name: work.kept[positions[name]] for name in names},

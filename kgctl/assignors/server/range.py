@@ -13,13 +13,14 @@ from kgctl.assignors.partition_space import java_text_key
 from kgctl.assignors.server.by_name import assign_by_name
 from kgctl.assignors.server.indexed import IndexedGroup, IndexedMember, IndexedTarget, indexed
 from kgctl.assignors.server.spec import TargetSpec, by_id
-from kgctl.assignors.spec import GroupAssignment, GroupSpec
+from kgctl.assignors.spec import GroupAssignment, GroupSpec, Promises
 
 
 class ServerRangeAssignor:
     """The assignor that brokers know as "range"."""
 
     name = "server-range"
+    promises = Promises(even_per_topic=True, ignores_member_order=True)
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """The targets of a group with topics by name."""

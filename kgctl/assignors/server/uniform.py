@@ -13,13 +13,14 @@ from kgctl.assignors.server.heterogeneous import assign_heterogeneous
 from kgctl.assignors.server.homogeneous import assign_homogeneous
 from kgctl.assignors.server.indexed import IndexedGroup, IndexedTarget, indexed
 from kgctl.assignors.server.spec import TargetSpec, by_id
-from kgctl.assignors.spec import GroupAssignment, GroupSpec
+from kgctl.assignors.spec import GroupAssignment, GroupSpec, Promises
 
 
 class UniformAssignor:
     """Homogeneous groups, in which all subscribe to the same names, have an algorithm of their own."""
 
     name = "uniform"
+    promises = Promises(even_in_total=True)
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """The targets of a group with topics by name; ``owned`` is a member's present target."""
