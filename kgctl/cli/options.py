@@ -72,7 +72,7 @@ def flag_text(name: str) -> str:
 
 GroupArguments = Annotated[
     list[str] | None,
-    typer.Argument(metavar="GROUP", help="Group ids.", show_default=False, autocompletion=complete_groups),
+    typer.Argument(metavar="GROUP", help="Group ids, one or several.", show_default=False, autocompletion=complete_groups),
 ]
 GroupOptions = Annotated[
     list[str] | None,

@@ -165,6 +165,12 @@ def test_members_of_the_consumer_protocol_have_epochs_and_targets(cli: Cli, clus
     )
 
 
+def test_assignment_that_the_broker_does_not_tell_is_unknown(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("g4", {}, [MemberDescription("m", "c", "/h")], state=GroupState.PREPARING_REBALANCE)
+    row = cli("describe group g4 --members -o json").data[0]
+    assert (row["partitions"], row["assignment"]) == (None, None)
+
+
 def test_members_of_an_empty_group_are_no_rows_and_no_error(cli: Cli) -> None:
     assert cli("describe group g1 --members") == Ran(0, "", "Group 'g1' has no active members.\n")
 

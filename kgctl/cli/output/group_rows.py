@@ -116,7 +116,7 @@ def _member_row(description: GroupDescription, member: MemberDescription) -> Row
         "group_instance_id": member.group_instance_id,
         "host": member.host,
         "client_id": member.client_id,
-        "partitions": member.partition_count,
+        "partitions": None if member.assignment is None else member.partition_count,
         "assignment": assignment_text(member.assignment),
         "member_epoch": member.member_epoch,
         "target_assignment_epoch": description.assignment_epoch,
