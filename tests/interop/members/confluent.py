@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from tests.interop.members.wire_talk import Commands, Owned, emit, settings
 
@@ -14,6 +14,15 @@ def produce(bootstrap: str, topic: str, count: int, partitions: int) -> None:
     emit("produced", left=producer.flush(10))
 
 
+def commit_what_is_read(consumer: Consumer, _partitions: list[TopicPartition]) -> None:
+    """So that the next owner begins where this one ended."""
+    try:
+        consumer.commit(asynchronous=False)
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError._NO_OFFSET:
+            emit("error", text=str(error))
+
+
 def main() -> None:
     given = settings()
     config: dict[str, str | int | bool | float | None] = {
@@ -22,15 +31,23 @@ def main() -> None:
         "client.id": given.client_id,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
-        "partition.assignment.strategy": given.assignor,
-        "session.timeout.ms": given.session_timeout_ms,
-        "heartbeat.interval.ms": 300,
         "topic.metadata.refresh.interval.ms": 1_000,
     }
+    if given.protocol == "classic":
+        config |= {
+            "partition.assignment.strategy": given.assignor,
+            "session.timeout.ms": given.session_timeout_ms,
+            "heartbeat.interval.ms": 300,
+        }
+    else:
+        config["group.protocol"] = given.protocol
     if given.instance_id:
         config["group.instance.id"] = given.instance_id
     consumer = Consumer(config)
-    consumer.subscribe([given.topic])
+    if given.commit_on_revoke:
+        consumer.subscribe([given.topic], on_revoke=commit_what_is_read)
+    else:
+        consumer.subscribe([given.topic])
     commands, owned = Commands(), Owned()
     while True:
         message = consumer.poll(0.05)

@@ -22,6 +22,8 @@ class Settings:
     assignor: str = "range"
     instance_id: str | None = None
     session_timeout_ms: int = 6_000
+    protocol: str = "classic"
+    commit_on_revoke: bool = False
 
 
 def settings() -> Settings:
