@@ -84,12 +84,15 @@ def generated() -> dict[str, str]:
     from kgctl.cli.output.formats import OutputFormat
     from kgctl.cli.registry import COMMANDS
     from tests.docs.serve_apis import serve_apis
+    from tests.docs.states import classic_responses, classic_states
 
     return {
         "commands": "".join(f"| `kgctl {spec.path}` | {spec.summary} |\n" for spec in COMMANDS),
         "exit-codes": "".join(f"| {code.value} | {code.meaning} |\n" for code in ExitCode),
         "formats": "".join(f"| `{output.value}` | {output.meaning} |\n" for output in OutputFormat),
         "serve-apis": serve_apis(),
+        "classic-states": classic_states(),
+        "classic-responses": classic_responses(),
         "reference": "".join(_help(path) for path in ["", *(spec.path for spec in COMMANDS)]),
     }
 

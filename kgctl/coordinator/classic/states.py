@@ -49,8 +49,8 @@ class Transition:
 
 TRANSITIONS = (
     Transition(EMPTY, PREPARING_REBALANCE, "first member joins"),
-    Transition(PREPARING_REBALANCE, COMPLETING_REBALANCE, "all members joined, or the time is up: generation + 1"),
-    Transition(PREPARING_REBALANCE, EMPTY, "nobody is left: generation + 1"),
+    Transition(PREPARING_REBALANCE, COMPLETING_REBALANCE, "all have joined, or the time is up (generation + 1)"),
+    Transition(PREPARING_REBALANCE, EMPTY, "nobody is left (generation + 1)"),
     Transition(COMPLETING_REBALANCE, STABLE, "the leader syncs"),
     Transition(COMPLETING_REBALANCE, PREPARING_REBALANCE, "a member joins, leaves, expires or does not sync"),
     Transition(STABLE, PREPARING_REBALANCE, "a member joins, leaves, expires or changes its protocols"),
@@ -79,7 +79,10 @@ class Responses:
 
 RESPONSES = {
     EMPTY: Responses(
-        heartbeat=ErrorCode.UNKNOWN_MEMBER_ID, sync=ErrorCode.UNKNOWN_MEMBER_ID, commit=ErrorCode.NONE, may_rebalance=True
+        heartbeat=ErrorCode.UNKNOWN_MEMBER_ID,
+        sync=ErrorCode.UNKNOWN_MEMBER_ID,
+        commit=ErrorCode.UNKNOWN_MEMBER_ID,
+        may_rebalance=True,
     ),
     PREPARING_REBALANCE: Responses(
         heartbeat=ErrorCode.REBALANCE_IN_PROGRESS,
