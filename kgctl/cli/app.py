@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import io
 import os
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
@@ -18,7 +19,7 @@ from kgctl.cli.output.as_table import printable
 from kgctl.cli.output.formats import OutputFormat, renderer
 from kgctl.cli.output.report import Report
 from kgctl.cli.session import Session
-from kgctl.cli.tree import build_tree
+from kgctl.cli.tree import build_tree, command_name
 from kgctl.errors import InvariantViolation, KgctlError, UsageError
 
 
@@ -103,12 +104,16 @@ def _unexpected(error: Exception) -> Report:
 def error_line(error: KgctlError) -> str:
     """The error for a person: its message, with the group and partition it is about where the message does not name them."""
     about = []
-    if error.group is not None and error.group not in error.message:
+    if error.group is not None and not _names(error.message, error.group):
         about.append(f"group {error.group!r}")
     partition = f"{error.topic}-{error.partition}"
-    if error.partition is not None and partition not in error.message:
+    if error.partition is not None and not _names(error.message, partition):
         about.append(partition)
     return f"{', '.join(about)}: {error.message}" if about else error.message
+
+
+def _names(message: str, name: str) -> bool:
+    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", message) is not None
 
 
 def requested_format(argv: Sequence[str]) -> OutputFormat:
@@ -131,7 +136,7 @@ def requested_format(argv: Sequence[str]) -> OutputFormat:
 def _from_typer(error: typer.TyperException, session: Session, argv: Sequence[str]) -> Report:
     """An error of the command line itself, with the way to the help."""
     if ctx := getattr(error, "ctx", None):
-        session.command = ctx.command_path.partition(" ")[2]
+        session.command = command_name(ctx)
     path = f"kgctl {session.command}".rstrip()
     message = " ".join(error.format_message().split()).rstrip(".")
     if type(error).__name__ == "NoArgsIsHelpError":

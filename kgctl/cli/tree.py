@@ -32,7 +32,13 @@ def _take_shared(ctx: Any) -> None:
     if given.get("output"):
         given["output"] = OutputFormat(given["output"])
     session.flags = session.flags.merged(given)
-    session.command = ctx.command_path.partition(" ")[2]
+    session.command = command_name(ctx)
+
+
+def command_name(ctx: Any) -> str:
+    """The command that a context belongs to, by its own name even if an alias was typed; "" for kgctl itself."""
+    path = getattr(ctx.command, "path", None)
+    return str(path or ctx.command_path.partition(" ")[2])
 
 
 def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
@@ -55,6 +61,7 @@ def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
 class KgctlCommand(TyperCommand):
     """A command that takes the shared options its spec names, besides its own."""
 
+    path = ""
     shared: tuple[str, ...] = ()
 
     def share(self, names: tuple[str, ...]) -> None:
@@ -91,7 +98,7 @@ class LazyCommand(TyperCommand):
             info.context_settings = {**HELP_SETTINGS, **(info.context_settings or {})}
         command = typer.main.get_command(app)
         assert isinstance(command, KgctlCommand)
-        command.name = self.spec.words[-1]
+        command.name, command.path = self.spec.words[-1], self.spec.path
         command.share(self.spec.shared)
         return command
 
@@ -100,7 +107,7 @@ class LazyCommand(TyperCommand):
         if self.spec.long_lived:
             gc.enable()
         if parent is not None and isinstance(parent.obj, Session):
-            parent.obj.command = f"{parent.command_path} {info_name}".partition(" ")[2]
+            parent.obj.command = self.spec.path
         return self.load().make_context(info_name, args, parent=parent, **extra)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kgctl.cli.app import error_line
 from kgctl.cli.exit_codes import EXIT_CODES, ExitCode, exit_code_of, exit_code_of_all
 from kgctl.cli.output.formats import MODULES, OutputFormat
 from kgctl.cli.registry import COMMANDS
@@ -137,6 +138,10 @@ BEFORE_THE_COMMAND = {
         "list",
         "No such command 'grups'. Did you mean 'groups', 'group'? (kgctl list --help shows how it is used)",
     ),
+    "-o json describe groups g --zzz": (
+        "describe group",
+        "No such option: --zzz (kgctl describe group --help shows how it is used)",
+    ),
     "list groups --output=json --zzz": (
         "list groups",
         "No such option: --zzz (kgctl list groups --help shows how it is used)",
@@ -172,6 +177,23 @@ def test_usage_errors_are_one_line_without_an_envelope_in_tables(cli: Cli) -> No
     assert cli("list groups --zzz") == Ran(
         2, "", "kgctl: No such option: --zzz (kgctl list groups --help shows how it is used)\n"
     )
+
+
+def test_alias_is_told_by_the_name_of_its_command(cli: Cli) -> None:
+    assert cli("describe groups g1 -o json").json["command"] == "describe group"
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("denied", "group 'g', t-1: denied"),
+        ("group 'g' denied", "t-1: group 'g' denied"),
+        ("t-1 denied for g.", "t-1 denied for g."),
+        ("t-11 denied for gg", "group 'g', t-1: t-11 denied for gg"),
+    ],
+)
+def test_error_line_names_group_and_partition_once(message: str, expected: str) -> None:
+    assert error_line(BrokerError(message, group="g", topic="t", partition=1)) == expected
 
 
 def test_unknown_format_lists_the_formats(cli: Cli) -> None:
