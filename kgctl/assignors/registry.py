@@ -15,8 +15,8 @@ from kgctl.assignors.client.round_robin import RoundRobinAssignor
 from kgctl.assignors.client.sticky import StickyAssignor
 from kgctl.assignors.server.range import ServerRangeAssignor
 from kgctl.assignors.server.uniform import UniformAssignor
-from kgctl.assignors.spec import Assignor, AssignorError, GroupSpec, MemberSpec, StickyClaim, TopicSpec
-from kgctl.errors import InvariantViolation, UsageError
+from kgctl.assignors.spec import Assignor, GroupSpec, MemberSpec, StickyClaim, TopicSpec
+from kgctl.errors import UsageError
 
 ENTRY_POINTS = "kgctl.assignors"
 
@@ -96,7 +96,7 @@ def assign_with_previous(
 
     Raises:
         UsageError: unknown assignor.
-        InvariantViolation: Kafka's assignor throws for this input.
+        AssignorError: Kafka's assignor throws for this input.
     """
     assignor = get_assignor(name)
     members = []
@@ -113,10 +113,7 @@ def assign_with_previous(
             )
         )
     group = GroupSpec({topic: TopicSpec(count) for topic, count in topics.items()}, members)
-    try:
-        assignment = assignor.assign(group)
-    except AssignorError as error:
-        raise InvariantViolation(f"{name}: {error}") from error
+    assignment = assignor.assign(group)
     return {
         member_id: {topic: sorted(partitions) for topic, partitions in assignment[member_id].items()}
         for member_id in subscriptions
