@@ -1,0 +1,179 @@
+"""A consumer's settings, under Kafka's names, with the defaults of its client (`kgctl.member.profiles`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from functools import cache
+from typing import Any
+
+from kgctl.errors import UsageError
+from kgctl.member.settings_elsewhere import SETTINGS_ELSEWHERE
+
+MAX_INT = 2**31 - 1
+SettingValue = int | bool | str | tuple[str, ...] | None
+
+
+def setting(
+    name: str, default: SettingValue, *, at_least: int | None = None, choices: tuple[str, ...] = (), kind: str = ""
+) -> Any:
+    """A dataclass field that is the setting of this name. ``kind`` where the default does not tell: "number", "text"."""
+    return field(default=default, metadata={"name": name, "at_least": at_least, "choices": choices, "kind": kind})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatDrift:
+    """How far a client's heartbeats stray from their interval, in microseconds.
+
+    Each beat comes ``constant_us`` late, plus an evenly spread number of ``-walk_us..walk_us`` that adds up over the beats (the
+    phases of members part), plus one of ``-jitter_us..jitter_us`` that does not. ``phase_locked``: the timer starts anew with
+    each generation, so that all members beat together; without it each generation begins at a random phase.
+    """
+
+    constant_us: int = 0
+    walk_us: int = 0
+    jitter_us: int = 0
+    phase_locked: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Behaviour:
+    """What differs between clients beside their settings.
+
+    ``polls_itself``: answers and callbacks are handled by a thread of the client's own as soon as they come; without it, only
+    inside poll(). ``mixes_protocols``: eager and cooperative assignors may stand in one list. ``assignor_prefix`` goes before the
+    protocol's name where the client's assignor of that name is not Kafka's.
+    """
+
+    polls_itself: bool = False
+    mixes_protocols: bool = True
+    speaks_cooperative: bool = True
+    speaks_consumer_protocol: bool = True
+    watches_partitions: bool = True
+    rebalance_timeout_is_session_timeout: bool = False
+    assignor_prefix: str = ""
+    classic_drift: HeartbeatDrift = HeartbeatDrift()
+    consumer_drift: HeartbeatDrift = HeartbeatDrift()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberConfig:
+    """One field for each setting that a member's group life depends on; ``profile`` names the client, ``behaviour`` is its.
+
+    ``rebalance_timeout_ms`` None: ``max.poll.interval.ms`` (aiokafka: the session timeout). ``close_operation``: what close() does about
+    the membership; "default" leaves unless the member is static (Java: CloseOptions.GroupMembershipOperation).
+    """
+
+    profile: str = "java"
+    behaviour: Behaviour = Behaviour()
+    group_protocol: str = setting("group.protocol", "classic", choices=("classic", "consumer"))
+    group_remote_assignor: str | None = setting("group.remote.assignor", None, kind="text")
+    group_instance_id: str | None = setting("group.instance.id", None, kind="text")
+    client_rack: str | None = setting("client.rack", None, kind="text")
+    session_timeout_ms: int = setting("session.timeout.ms", 45_000, at_least=1)
+    heartbeat_interval_ms: int = setting("heartbeat.interval.ms", 3_000, at_least=1)
+    max_poll_interval_ms: int = setting("max.poll.interval.ms", 300_000, at_least=1)
+    rebalance_timeout_ms: int | None = setting("rebalance.timeout.ms", None, at_least=1, kind="number")
+    partition_assignment_strategy: tuple[str, ...] = setting("partition.assignment.strategy", ("range", "cooperative-sticky"))
+    enable_auto_commit: bool = setting("enable.auto.commit", default=True)
+    auto_commit_interval_ms: int = setting("auto.commit.interval.ms", 5_000, at_least=0)
+    auto_offset_reset: str = setting("auto.offset.reset", "latest", choices=("earliest", "latest", "none"))
+    metadata_max_age_ms: int = setting("metadata.max.age.ms", 300_000, at_least=0)
+    retry_backoff_ms: int = setting("retry.backoff.ms", 100, at_least=0)
+    retry_backoff_max_ms: int = setting("retry.backoff.max.ms", 1_000, at_least=0)
+    request_timeout_ms: int = setting("request.timeout.ms", 30_000, at_least=1)
+    default_api_timeout_ms: int = setting("default.api.timeout.ms", 60_000, at_least=0)
+    close_operation: str = setting("group.membership.operation", "default", choices=("default", "leave", "remain"))
+
+    @property
+    def effective_rebalance_timeout_ms(self) -> int:
+        """The rebalance timeout that the member sends."""
+        if self.rebalance_timeout_ms is not None:
+            return self.rebalance_timeout_ms
+        return self.session_timeout_ms if self.behaviour.rebalance_timeout_is_session_timeout else self.max_poll_interval_ms
+
+    @classmethod
+    def from_properties(cls, properties: Mapping[str, str], profile: str = "java") -> MemberConfig:
+        """The settings of this client with these values instead of its defaults; names and texts as in a properties file.
+
+        Names may be written with underscores. Assignors may be Java classes of Kafka's own. Settings that have nothing to do with
+        groups (brokers, deserialisers, fetch sizes) are accepted and not looked at.
+
+        Raises:
+            UsageError: no such client, a setting that does not exist (with near ones), or a value that it cannot have.
+        """
+        from kgctl.member.profiles import get_profile
+
+        base, aliases = get_profile(profile)
+        values: dict[str, SettingValue] = {}
+        for given, text in properties.items():
+            name = given.strip().replace("_", ".")
+            name = aliases.get(name, name)
+            entry = settings().get(name)
+            if entry is not None:
+                values[entry.name] = parse_setting(entry, text)
+            elif name not in SETTINGS_ELSEWHERE:
+                raise UsageError(f"unknown consumer setting {given!r}{_did_you_mean(name)}")
+        return replace(base, **values)  # type: ignore[arg-type]  # each value has the type of its field
+
+
+@cache
+def settings() -> Mapping[str, Any]:
+    """Kafka's name -> the field, in the order of the class."""
+    return {entry.metadata["name"]: entry for entry in fields(MemberConfig) if entry.metadata}
+
+
+def _did_you_mean(name: str) -> str:
+    near = get_close_matches(name, [*settings(), *SETTINGS_ELSEWHERE], n=3)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def parse_setting(entry: Any, text: str) -> SettingValue:
+    """The value that ``text`` stands for, for this field made by `setting`. Raises `UsageError`."""
+    name, default = entry.metadata["name"], entry.default
+    if isinstance(default, tuple):
+        return _parse_assignors(name, text)
+    if isinstance(default, bool):
+        if text.strip().lower() not in ("true", "false"):
+            raise UsageError(f"setting {name!r} must be true or false, not {text!r}")
+        return text.strip().lower() == "true"
+    if isinstance(default, int) or entry.metadata["kind"] == "number":
+        return _parse_number(name, text, entry.metadata["at_least"])
+    return _parse_choice(name, text.strip(), entry.metadata["choices"])
+
+
+def _parse_choice(name: str, text: str, choices: tuple[str, ...]) -> str:
+    if not choices:
+        return text
+    if text.lower() not in choices:
+        raise UsageError(f"setting {name!r} must be one of {', '.join(choices)}, not {text!r}")
+    return text.lower()
+
+
+def _parse_number(name: str, text: str, at_least: int | None) -> int:
+    try:
+        value = int(text.strip())
+    except ValueError:
+        raise UsageError(f"setting {name!r} must be a whole number of milliseconds, not {text!r}") from None
+    if at_least is not None and value < at_least:
+        raise UsageError(f"setting {name!r} must be at least {at_least}, not {value}")
+    if value > MAX_INT:
+        raise UsageError(f"setting {name!r} must be at most {MAX_INT}, not {value}")
+    return value
+
+
+_JAVA_ASSIGNORS = {
+    "org.apache.kafka.clients.consumer.RangeAssignor": "range",
+    "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
+    "org.apache.kafka.clients.consumer.StickyAssignor": "sticky",
+    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
+}
+
+
+def _parse_assignors(name: str, text: str) -> tuple[str, ...]:
+    parts = [part.strip() for part in text.strip().strip("[]").split(",")]
+    assignors = tuple(_JAVA_ASSIGNORS.get(part, part) for part in parts if part)
+    if len(set(assignors)) < len(assignors):
+        raise UsageError(f"setting {name!r} names an assignor twice: {text}")
+    return assignors
