@@ -124,10 +124,10 @@ def _not_one_json_value(
     source: str, text: str, error: json.JSONDecodeError, notice: Callable[[str], None]
 ) -> Iterator[RawDocument]:
     """JSON lines without the name for it, YAML that begins like JSON, or JSON with an error in it."""
+    if source.endswith((".yaml", ".yml")) or _DOCUMENT_START.search(text):
+        return _yaml(source, text, notice)
     if error.msg == "Extra data" and "\n" in text[: error.pos + 1]:
         return _json_lines(source, text)
-    if source.endswith((".yaml", ".yml")):
-        return _yaml(source, text, notice)
     return iter([_broken(source, error.lineno, f"line {error.lineno}, column {error.colno}: {error.msg}")])
 
 
