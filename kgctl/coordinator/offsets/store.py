@@ -57,8 +57,10 @@ class PartitionTable(dict[str, TimelineHashMap[str, TimelineHashMap[int, V]]]):
     def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, V]]:
         """Everything of a group, in Kafka's order."""
         topics = self.get(group_id)
-        for topic in topics.java_order() if topics else ():
-            partitions = topics[topic] if topics else TimelineHashMap()
+        if topics is None:
+            return
+        for topic in topics.java_order():
+            partitions = topics[topic]
             for partition in partitions.java_order():
                 yield TopicPartition(topic, partition), partitions[partition]
 
@@ -133,9 +135,9 @@ class OffsetStore:
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """Commit or drop what the producer's transaction held back. A newer committed offset stays."""
-        held = self._pending.pop(producer_id, None)
-        for group_id in held or ():
-            for (topic, partition), pending in held.of_group(group_id) if held else ():
+        held = self._pending.pop(producer_id, None) or PartitionTable[StoredOffset]()
+        for group_id in held:
+            for (topic, partition), pending in held.of_group(group_id):
                 self._close(producer_id, group_id, topic, partition)
                 stored = self._stored.get_at(group_id, topic, partition)
                 if committed and (stored is None or stored.position < pending.position):
