@@ -83,7 +83,7 @@ class LiveGroupAdmin:
 
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
         """A group with members is NON_EMPTY_GROUP on each partition."""
-        unready = self._not_answering([group_id])
+        unready = self._hand_over([group_id])
         if unready:
             return Results({}, dict.fromkeys(offsets, unready[group_id]))
         return self._naming_type(group_id, self._confluent.alter_offsets(group_id, offsets))
@@ -94,7 +94,7 @@ class LiveGroupAdmin:
 
     def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
         """NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND are errors of the one group."""
-        unready = self._not_answering(group_ids)
+        unready = self._hand_over(group_ids)
         results = self._confluent.delete_groups([group for group in group_ids if group not in unready])
         return Results(results.values, {**results.errors, **unready})
 
@@ -142,11 +142,13 @@ class LiveGroupAdmin:
         errors = {key: described if error.code in _SEEMS_MISSING else error for key, error in results.errors.items()}
         return Results(results.values, errors)
 
-    def _not_answering(self, group_ids: Sequence[str]) -> dict[str, ItemError]:
-        """Groups whose coordinator is not to be had, asked before a change is handed to librdkafka.
+    def _hand_over(self, group_ids: Sequence[str]) -> dict[str, ItemError]:
+        """Before a change is handed to librdkafka: the groups whose coordinator is not to be had, with the reason.
 
-        Raises when none is: a broker that hangs is met here, where that harms nothing, and before anything is changed.
+        Raises when none is: a broker that hangs is met here, where that harms nothing, and before anything is changed. Both
+        clients together have the time of one call.
         """
         deadline = self._deadline()
         answers = ask_coordinators(self._cluster, group_ids, lambda _, groups: dict.fromkeys(groups), deadline)
+        self._confluent.share(deadline)
         return {group: explained(answer, group=group) for group, answer in answers.items() if isinstance(answer, Failure)}

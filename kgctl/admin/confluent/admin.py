@@ -22,11 +22,15 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
 from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
+from kgctl.wire.deadline import Deadline
 
 K = TypeVar("K")
 V = TypeVar("V")
 
 _ACTIVE = frozenset({ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.ILLEGAL_GENERATION})
+_NOT_YET = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
+"""A coordinator that has only just got the group: librdkafka hands the error on, partition by partition."""
+
 _TOO_LITTLE = "{what} needs kgctl's own connection, which does not cover {why}; everything else works through librdkafka"
 EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -43,11 +47,20 @@ class ConfluentGroupAdmin:
 
     def __init__(self, properties: Mapping[str, str], timeout_ms: int, *, why: str = "these settings") -> None:
         self._calls = AdminCalls(properties, timeout_ms)
-        self._timeout_ms = timeout_ms
+        self._shared: Deadline | None = None
         self._why = why
+
+    def share(self, deadline: Deadline) -> None:
+        """The next operation's time is this deadline's: part of it has been done elsewhere."""
+        self._shared = deadline
+
+    def _begin(self) -> None:
+        self._calls.begin(self._shared)
+        self._shared = None
 
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         """Consumer groups only. Filters are applied here, as librdkafka does not know all states."""
+        self._begin()
         found = self._calls.result(self._calls.client.list_consumer_groups(**_LONG))
         errors = [error for error in found.errors if isinstance(error, KafkaException)]
         if errors and not found.valid:
@@ -59,6 +72,7 @@ class ConfluentGroupAdmin:
 
     def describe_groups(self, group_ids: Sequence[str]) -> GroupResults[GroupDescription]:
         """librdkafka shows a missing group as Dead and without members, and so a share group as well."""
+        self._begin()
         if not group_ids:
             return Results()
         futures = self._calls.client.describe_consumer_groups(list(dict.fromkeys(group_ids)), **_LONG)
@@ -72,6 +86,7 @@ class ConfluentGroupAdmin:
         self, group_ids: Sequence[str], *, require_stable: bool = False
     ) -> GroupResults[Mapping[TopicPartition, OffsetAndMetadata]]:
         """One request a group, all in flight together."""
+        self._begin()
         futures: dict[str, Future[Any]] = {}
         for group in dict.fromkeys(group_ids):
             asked = [ConsumerGroupTopicPartitions(group)]
@@ -88,6 +103,7 @@ class ConfluentGroupAdmin:
 
     def list_log_offsets(self, partitions: Sequence[TopicPartition]) -> PartitionResults[LogOffsets]:
         """Both bounds of each partition, both asked at once."""
+        self._begin()
         starts = self._start_list_offsets(partitions, EARLIEST)
         ends = self._start_list_offsets(partitions, LATEST)
         first, errors = self._collect_offsets(starts)
@@ -97,23 +113,35 @@ class ConfluentGroupAdmin:
 
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         """librdkafka answers -1 where there is no such record."""
+        self._begin()
         found, errors = self._collect_offsets(self._start_list_offsets(partitions, OffsetSpec.for_timestamp(timestamp_ms)))
         return Results({key: None if offset < 0 else offset for key, offset in found.items()}, errors)
 
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions."""
+        self._begin()
         found = self._calls.blocking(lambda seconds: self._calls.client.list_topics(timeout=seconds)).topics
         names = sorted(found) if topics is None else sorted(set(topics) & set(found))
         return {name: len(found[name].partitions) for name in names if not found[name].error}
 
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
         """A group with members is NON_EMPTY_GROUP; the broker itself says UNKNOWN_MEMBER_ID, which tells nobody anything."""
+        self._begin()
         if not offsets:
             return Results()
+        results = self._alter(group_id, offsets)
+        while again := [key for key, error in results.errors.items() if error.code in _NOT_YET]:
+            if not self._calls.pause():
+                break
+            retried = self._alter(group_id, {key: offsets[key] for key in again})
+            done = {key: error for key, error in results.errors.items() if key not in again}
+            results = Results({**results.values, **retried.values}, {**done, **retried.errors})
+        return results
+
+    def _alter(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
         asked = [translate.to_commit(partition, offset) for partition, offset in offsets.items()]
         request = [ConsumerGroupTopicPartitions(group_id, asked)]
-        futures = self._calls.client.alter_consumer_group_offsets(request, **_LONG)
-        values, errors = self._collect(futures)
+        values, errors = self._collect(self._calls.client.alter_consumer_group_offsets(request, **_LONG))
         if group_id in errors:
             return Results({}, dict.fromkeys(offsets, errors[group_id]))
         return _alter_results(group_id, values[group_id].topic_partitions)
@@ -125,6 +153,7 @@ class ConfluentGroupAdmin:
 
     def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
         """NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND are errors of the one group."""
+        self._begin()
         if not group_ids:
             return Results()
         futures = self._calls.client.delete_consumer_groups(list(dict.fromkeys(group_ids)), **_LONG)

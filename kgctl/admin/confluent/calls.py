@@ -25,35 +25,55 @@ from confluent_kafka.admin import AdminClient
 from kgctl.admin.confluent.config import client_config
 from kgctl.admin.confluent.errors import connection_error
 from kgctl.errors import KgctlError, TimedOutError, UsageError
+from kgctl.wire.deadline import Deadline
 
 T = TypeVar("T")
 
 LIBRDKAFKA_TIMEOUT_S = 3600.0
 _POLL_S = 0.005
+_PAUSE_S = 0.05
 _ALL_DOWN_GRACE_S = 1.0
 _abandoned: list[AdminClient] = []
 
 
 class AdminCalls:
-    """An `AdminClient` whose calls end in time. ``timeout_ms`` covers each call of `wait` as a whole."""
+    """An `AdminClient` whose calls end in time. ``timeout_ms`` covers all that is waited for from one `begin` to the next."""
 
     def __init__(self, properties: Mapping[str, str], timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
+        self._deadline = Deadline(timeout_ms)
+        self._properties = properties
+        self._open()
+
+    def _open(self) -> None:
         self._fatal: KgctlError | None = None
         self._all_down: KafkaError | None = None
         self._last_cause: KafkaError | None = None
         try:
-            config: dict[str, Any] = {**client_config(properties), "error_cb": self._on_error}
+            config: dict[str, Any] = {**client_config(self._properties), "error_cb": self._on_error}
             self._client: AdminClient | None = AdminClient(config)
         except (KafkaException, ValueError, TypeError) as error:
             raise UsageError(f"librdkafka does not take these properties: {_reason(error)}") from None
 
     @property
     def client(self) -> AdminClient:
-        """The client, to start calls on. Raises `TimedOutError` after a call that ran out of time: begin anew."""
+        """The client, to start calls on. Raises `TimedOutError` after a call that ran out of time, until `begin`."""
         if self._client is None:
             raise TimedOutError("this connection was given up after a call that ran out of time")
         return self._client
+
+    def begin(self, deadline: Deadline | None = None) -> None:
+        """Another operation begins; its time is ``deadline``'s where part of the operation has been done elsewhere.
+
+        After one that ran out of time it has a client of its own.
+        """
+        self._deadline = deadline or Deadline(self._timeout_ms)
+        if self._client is None:
+            self._open()
+
+    def pause(self) -> bool:
+        """A moment before the same thing is asked again; False when there is no time for that."""
+        return self._deadline.wait(_PAUSE_S) and not self._deadline.is_over
 
     def wait(self, futures: Iterable[Future[T]]) -> None:
         """Until all are done. Raises `AuthError` and `UnreachableError` as soon as that is known, else `TimedOutError`."""
@@ -75,7 +95,7 @@ class AdminCalls:
         started = time.monotonic()
         while True:
             try:
-                return call(min(0.5, self._timeout_ms / 1000))
+                return call(min(0.5, self._deadline.seconds_left()))
             except KafkaException as error:
                 self.client.poll(0)
                 if error.args[0].code() not in (KafkaError._TIMED_OUT, KafkaError._TRANSPORT):
@@ -93,9 +113,9 @@ class AdminCalls:
         if self._all_down and waited_s > _ALL_DOWN_GRACE_S:
             self._abandon()
             raise connection_error(self._all_down, because=self._last_cause)
-        if waited_s * 1000 >= self._timeout_ms:
+        if self._deadline.is_over:
             self._abandon()
-            raise TimedOutError(f"the cluster did not answer within {self._timeout_ms / 1000:g} s")
+            raise self._deadline.timed_out("the cluster")
 
     def _abandon(self) -> None:
         """Keep the client alive for the rest of the process, also while the interpreter shuts down."""

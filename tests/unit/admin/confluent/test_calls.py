@@ -13,6 +13,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from kgctl.admin.confluent.calls import AdminCalls
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnreachableError, UsageError
+from kgctl.wire.deadline import Deadline
 
 NOBODY = {"bootstrap.servers": "127.0.0.1:1"}
 
@@ -58,6 +59,20 @@ def test_a_call_that_runs_out_of_time_ends_in_time_and_its_client_lives_on(calls
     assert sys.getrefcount(client) > before
     with pytest.raises(TimedOutError, match="given up"):
         calls.wait([never()])
+    calls.begin()
+    assert calls.client is not client
+
+
+def test_an_operation_may_have_less_time_left_than_a_whole_one(calls: AdminCalls) -> None:
+    calls.begin(Deadline(50))
+    with pytest.raises(TimedOutError, match=r"within 0\.05 s"):
+        calls.wait([never()])
+
+
+def test_a_pause_is_refused_when_there_is_no_time_for_it(calls: AdminCalls) -> None:
+    assert calls.pause() is True
+    calls.begin(Deadline(1))
+    assert calls.pause() is False
 
 
 @pytest.mark.parametrize(("code", "expected"), [(KafkaError._AUTHENTICATION, AuthError), (KafkaError._SSL, UnreachableError)])
