@@ -5,14 +5,14 @@ from __future__ import annotations
 import gc
 import sys
 
-# Objects that may be made before the collector looks for cycles among them (Python's own: 700, later 2,000). A command makes
-# some 50,000 while it imports and asks, nearly all of them for good: looking through them costs a command 4 % of its time.
-_COLLECT_AFTER = 50_000
-
 
 def main() -> None:
-    """Run the command line of this process and leave with its exit code."""
-    gc.set_threshold(_COLLECT_AFTER, 20, 20)
+    """Run the command line of this process and leave with its exit code.
+
+    The search for reference cycles is off from the first import on: nearly all that a command makes it keeps until it ends, and
+    looking through it costs more than half of the time that 100,000 rows take. Commands that live long turn it on again.
+    """
+    gc.disable()
     from kgctl.cli.app import run_process
 
     sys.exit(run_process(sys.argv[1:]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import re
@@ -25,7 +24,6 @@ from kgctl.errors import InvariantViolation, KgctlError, UsageError
 
 def run_process(argv: Sequence[str]) -> int:
     """Run the command line in this process's own environment; a pipe that nobody reads any more is no error."""
-    gc.disable()  # see CommandSpec
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail

@@ -132,3 +132,16 @@ def test_completion_with_an_unreachable_cluster_is_quick_and_silent() -> None:
 def test_names_that_the_terminal_cannot_show_are_escaped() -> None:
     ran = kgctl("describe", "group", "größe", "-X", "größe", PYTHONIOENCODING="ascii")
     assert (ran.returncode, ran.stderr) == (2, "kgctl: -X gr\\xf6\\xdfe: expected key=value\n")
+
+
+@pytest.mark.parametrize(("command", "searches"), [("list groups", False), ("serve", True), ("demo", True)])
+def test_only_long_lived_commands_search_for_reference_cycles(command: str, searches: bool) -> None:
+    program = (
+        "import gc, sys\n"
+        "from kgctl.__main__ import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    print(gc.isenabled(), file=sys.stderr)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *command.split(), "--help"], capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ran.stderr == f"{searches}\n"
