@@ -89,8 +89,14 @@ def _figures(answer: Answer) -> dict[str, Any]:
     }
 
 
-def summary_of(answer: Answer) -> str:
-    """One line about the whole: how even, what moved and what had to, racks."""
+def summaries_of(rounds: Sequence[Answer]) -> list[str]:
+    """A line for each round about the whole: how even, what moved and what had to, racks."""
+    if len(rounds) == 1:
+        return [_summary(rounds[0], "")]
+    return [_summary(answer, f", round {number}") for number, answer in enumerate(rounds, 1)]
+
+
+def _summary(answer: Answer, which: str) -> str:
     sizes = [change.partitions for change in answer.changes] or [0]
     even = f"{min(sizes)}" if min(sizes) == max(sizes) else f"{min(sizes)} to {max(sizes)}"
     parts = [f"{sum(sizes)} partitions on {len(answer.changes)} members, {even} each"]
@@ -100,4 +106,4 @@ def summary_of(answer: Answer) -> str:
         parts.append(f"{answer.unassigned} wait until they are revoked")
     if answer.cross_rack_share is not None:
         parts.append(f"{answer.cross_rack_share:.0%} across racks")
-    return f"{answer.id} {answer.assignor}: {'; '.join(parts)}"
+    return f"{answer.id} {answer.assignor}{which}: {'; '.join(parts)}"

@@ -1,0 +1,28 @@
+"""The manual's table of assignors has the registry's, in its order; its group file is read."""
+
+from __future__ import annotations
+
+import re
+
+import yaml
+
+from kgctl.assignors.registry import CLIENT_ASSIGNORS, SERVER_ASSIGNORS
+from kgctl.simulate.group_document import parse_document
+from tests.docs.readme import README
+
+SECTION = README.read_text(encoding="utf-8").partition("## Assignors")[2].partition("\n## ")[0]
+
+
+def test_table_has_every_assignor_of_the_registry() -> None:
+    names = [factory().name for factory in (*CLIENT_ASSIGNORS, *SERVER_ASSIGNORS)]
+
+    assert re.findall(r"^\| `([a-z:-]+)` \| [A-Zk]", SECTION, re.MULTILINE) == names
+
+
+def test_group_file_of_the_manual_is_read() -> None:
+    (text,) = re.findall(r"```yaml\n(.*?)```", SECTION, re.DOTALL)
+
+    document = parse_document(yaml.safe_load(text), 1)
+
+    assert (document.id, document.max_generation, [member.member_id for member in document.members]) == ("c17", 7, ["c1"])
+    assert document.topics["payments"].racks == (("a", "b"), ("b", "c"), ("a",))
