@@ -32,8 +32,6 @@ IDLE_S = 5.0
 _FIRST_REQUESTS = 3
 """A broker that wants a login answers ApiVersions, and closes the connection at the request after it."""
 
-_FAMILIES = {"v4": socket.AF_INET, "v6": socket.AF_INET6}
-
 
 class Request(NamedTuple):
     """One request; ``version`` is what `Connection.version` answered for the API."""
@@ -175,32 +173,3 @@ class Connection:
         except BaseException:
             self.close()
             raise
-
-
-def open_socket(address: Address, settings: WireSettings, deadline: Deadline) -> socket.socket:
-    """A TCP connection to the first of the host's addresses that takes one. Raises `UnreachableError`, `TimedOutError`."""
-    family = _FAMILIES.get(settings.address_family, socket.AF_UNSPEC)
-    try:
-        found = socket.getaddrinfo(_encoded(address.host), address.port, family, socket.SOCK_STREAM)
-    except OSError as error:
-        raise UnreachableError(f"cannot resolve {address.host}: {error.strerror or error}") from None
-    failure: OSError | None = None
-    for position, (kind, _, protocol, _, target) in enumerate(found):
-        sock = socket.socket(kind, socket.SOCK_STREAM, protocol)
-        sock.settimeout(deadline.seconds_left(str(address)) / (len(found) - position))
-        try:
-            sock.connect(target)
-        except OSError as error:
-            sock.close()
-            failure = error
-            continue
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return sock
-    if isinstance(failure, TimeoutError):
-        raise deadline.timed_out(str(address))
-    raise UnreachableError(f"cannot connect to {address}: {failure.strerror if failure else 'no address'}")
-
-
-def _encoded(host: str) -> str | bytes:
-    """Bytes where they are plain ASCII: text would load the tables of international names, some 5 ms."""
-    return host.encode() if host.isascii() else host

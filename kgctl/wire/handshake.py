@@ -9,9 +9,10 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.errors import MalformedMessage
 from kgctl.serde.messages import decode_response
 from kgctl.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, BrokerVersions
-from kgctl.wire.connection import Connection, Request, open_socket
+from kgctl.wire.connection import Connection, Request
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import Address, WireSettings
+from kgctl.wire.sockets import open_socket
 
 if TYPE_CHECKING:
     import ssl

@@ -16,13 +16,13 @@ from kgctl.wire.settings import TlsSettings
 @cache
 def tls_context(settings: TlsSettings) -> ssl.SSLContext:
     """The same one for the same settings. Raises `UsageError` naming the file that cannot be used."""
-    context = ssl.create_default_context()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
     if not (settings.verify and settings.check_hostname):
         context.check_hostname = False
     if not settings.verify:
         context.verify_mode = ssl.CERT_NONE
-    if settings.ca_location or settings.ca_pem:
-        context = _with_own_authorities(context, settings)
+    _load_authorities(context, settings)
     if settings.crl_location:
         with _blaming("ssl.crl.location", settings.crl_location):
             context.load_verify_locations(cafile=settings.crl_location)
@@ -35,11 +35,8 @@ def tls_context(settings: TlsSettings) -> ssl.SSLContext:
     return context
 
 
-def _with_own_authorities(default: ssl.SSLContext, settings: TlsSettings) -> ssl.SSLContext:
-    """Only the given authorities are trusted, not the system's as well."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.check_hostname = default.check_hostname
-    context.verify_mode = default.verify_mode
+def _load_authorities(context: ssl.SSLContext, settings: TlsSettings) -> None:
+    """The given ones alone, or the system's where none are given."""
     if settings.ca_pem:
         with _blaming("ssl.ca.pem", "the given text"):
             context.load_verify_locations(cadata=settings.ca_pem)
@@ -47,7 +44,8 @@ def _with_own_authorities(default: ssl.SSLContext, settings: TlsSettings) -> ssl
         is_folder = Path(settings.ca_location).is_dir()
         with _blaming("ssl.ca.location", settings.ca_location):
             context.load_verify_locations(**{"capath" if is_folder else "cafile": settings.ca_location})
-    return context
+    if settings.verify and not (settings.ca_pem or settings.ca_location):
+        context.load_default_certs()
 
 
 def _load_certificate(context: ssl.SSLContext, settings: TlsSettings) -> None:
