@@ -120,9 +120,8 @@ def answer_join(
     leader_id: str | None = None,
     skip_assignment: bool = False,
 ) -> None:
-    """Answer the member's parked JoinGroup with the group's generation; ``leader_id`` None: the leader there is."""
-    if member.parked_join is None:
-        return
+    """Answer the member's JoinGroup, which is parked, with the group's generation; ``leader_id`` None: the leader there is."""
+    assert member.parked_join is not None
     request_id = member.parked_join
     group.park_join(member, None)
     shard.reply(
@@ -198,9 +197,7 @@ def on_sync_timer(shard: Shard, timer: Timer) -> None:
 
 
 def remove_members_that_did_not_sync(shard: Shard, group: ClassicGroup) -> None:
-    """Take them out and start a rebalance; nothing happens when everybody has synced."""
-    if group.state not in (COMPLETING_REBALANCE, STABLE) or not group.pending_syncs:
-        return
+    """Take them out and start a rebalance."""
     for member_id in list(group.pending_syncs):
         shard.disarm(group.session_timer(member_id))
         group.remove(member_id)

@@ -29,13 +29,11 @@ def phase(group: ClassicGroup) -> str | None:
 
 
 def awaited_members(group: ClassicGroup) -> list[ClassicMember]:
-    """The members that keep the phase from ending, by id."""
-    if group.state is PREPARING_REBALANCE:
-        awaited = [member for member in group.members.values() if member.parked_join is None]
-    elif group.state is COMPLETING_REBALANCE:
+    """The members that keep the phase under way from ending, by id."""
+    if group.state is COMPLETING_REBALANCE:
         awaited = [group.members[member_id] for member_id in group.pending_syncs if member_id in group.members]
     else:
-        awaited = []
+        awaited = [member for member in group.members.values() if member.parked_join is None]
     return sorted(awaited, key=lambda member: member.member_id)
 
 

@@ -93,10 +93,6 @@ class OffsetStore:
         for partition, stored in self._stored.of_group(group_id):
             yield partition, stored.value
 
-    def has_offsets(self, group_id: str) -> bool:
-        """Whether anything is committed."""
-        return group_id in self._stored
-
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether an open transaction holds back an offset of this partition."""
         return self._open.get_at(group_id, topic, partition) is not None

@@ -103,3 +103,18 @@ def test_a_member_that_waits_for_an_answer_is_not_silent() -> None:
 
     assert sorted(harness.group().members) == sorted([leader, other])
     harness.expect_timer(harness.group().session_timer(leader), at_ms=None)
+
+
+def test_the_timer_of_an_id_that_was_replaced_does_nothing_even_without_a_group() -> None:
+    harness = CoordinatorHarness()
+    (old,) = harness.stable_group(instances=["i"], session_ms=30_000)
+    new = harness.join(instance="i", session_ms=6_000).join.member_id
+    key = harness.group().session_timer(old)
+    harness.leave(new)
+    harness.delete_groups("g")
+    assert key in harness.shard.timers
+
+    harness.sleep_ms(30_000)
+
+    assert harness.list_groups() == []
+    assert key not in harness.shard.timers

@@ -6,7 +6,10 @@ import pytest
 
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.classic.states import ALLOWED, DEAD, EMPTY, RESPONSES, STABLE, STATE, TRANSITIONS
+from kgctl.coordinator.results import JoinGroupResult, LeaveGroupResult
 from kgctl.errors import InvariantViolation
+from kgctl.model.error_codes import ErrorCode
+from tests.support.coordinator_harness import CoordinatorHarness
 
 
 def test_every_state_has_facts_and_responses() -> None:
@@ -30,3 +33,17 @@ def test_a_change_that_is_not_there_is_a_bug() -> None:
 
     with pytest.raises(InvariantViolation, match="group 'g' cannot go from Empty to Stable"):
         group.transition_to(STABLE, 1)
+
+
+def test_a_dead_group_sends_everybody_away() -> None:
+    harness = CoordinatorHarness()
+    (member,) = harness.stable_group()
+    harness.group().transition_to(DEAD, 1)
+
+    unavailable = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert harness.join(member).join == JoinGroupResult(error=unavailable, member_id=member)
+    assert harness.sync(member, 1).error is unavailable
+    assert harness.heartbeat(member, 1) is unavailable
+    assert harness.leave(member) == LeaveGroupResult(error=unavailable)
+    assert harness.commit({"t-0": 1}, member, 1) == {"t-0": unavailable}
+    assert harness.delete_groups("g") == [ErrorCode.GROUP_ID_NOT_FOUND]
