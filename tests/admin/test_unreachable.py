@@ -22,7 +22,8 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.offsets import OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
 from tests.support.kafka import KafkaBroker, KafkaCluster, commit, create_topic, unique
-from tests.support.kafka.data import wait_for_brokers
+from tests.support.kafka.data import wait_for_brokers, wait_until_coordinating
+from tests.support.kafka.fixtures import java_or_skip
 from tests.support.serve import ServeProcess
 
 SHORT_MS = 700
@@ -88,16 +89,29 @@ def frozen(server: ServeProcess) -> Iterator[None]:
         os.kill(server.process.pid, signal.SIGCONT)
 
 
+@pytest.fixture(scope="module")
+def freezing_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """Not the one that other tests use: it is frozen now and then."""
+    broker = KafkaBroker(tmp_path_factory.mktemp("kafka-freezing"))
+    try:
+        with java_or_skip():
+            broker.start()
+            wait_until_coordinating(broker.bootstrap)
+        create_topic(broker.bootstrap, "t")
+        yield broker
+    finally:
+        broker.stop()
+
+
 @pytest.mark.kafka
 @pytest.mark.parametrize("backend", ["live", "confluent"])
 @pytest.mark.parametrize("call", ["describe_groups", "list_committed_offsets", "alter_offsets", "delete_groups"])
-def test_an_answer_that_comes_too_late_does_not_end_the_process(own_kafka_broker: KafkaBroker, backend: str, call: str) -> None:
+def test_an_answer_that_comes_too_late_does_not_end_the_process(freezing_broker: KafkaBroker, backend: str, call: str) -> None:
     """librdkafka 2.16 aborts when the coordinator that it gave up on is told after all (librdkafka#4605)."""
-    create_topic(own_kafka_broker.bootstrap, "t")
     code = f"""
 import sys, time
 from tests.admin.test_unreachable import CALLS, open_admin
-admin = open_admin({backend!r}, {own_kafka_broker.bootstrap!r})
+admin = open_admin({backend!r}, {freezing_broker.bootstrap!r})
 admin.list_topics()
 print("ready", flush=True)
 sys.stdin.readline()
@@ -115,11 +129,11 @@ print("alive", flush=True)
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        with own_kafka_broker.frozen():
+        with freezing_broker.frozen():
             process.stdin.write("\n")
             process.stdin.flush()
             assert process.stdout.readline() == "TimedOutError\n"
-        own_kafka_broker.wait_for_port()
+        freezing_broker.wait_for_port()
         time.sleep(0.5)  # for the late answer
         process.stdin.write("\n")
         process.stdin.flush()
