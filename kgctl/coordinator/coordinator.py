@@ -13,7 +13,7 @@ Routing only; the rules are in the modules that the tables name. Kafka: GroupCoo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import Enum
 from typing import Any
 
@@ -143,12 +143,9 @@ class GroupCoordinator:
         group_id = getattr(request, "group_id", None)
         if group_id is not None and type(request) not in _NOT_IN_STORY:
             shard.story.note(group_id, now_ms, "request", request)
-        try:
-            HANDLERS[type(request)](shard, request)
-        except InvariantViolation:
-            raise
-        except Exception as error:
-            raise violation(shard, str(group_id), f"{type(request).__name__} failed with {error!r}") from error
+        self._run(HANDLERS[type(request)], request, group_id)
+        if group_id is not None and group_id not in shard.groups:
+            shard.story.forget(group_id)
         return shard.take_effects()
 
     def next_deadline_ms(self) -> int | None:
@@ -208,10 +205,15 @@ class GroupCoordinator:
         if self._phase is _Phase.ACTIVE:
             check_shard(self._shard)
 
-    def durable(self) -> object:
-        """Everything that would survive a reload, as a value to compare with another coordinator's."""
+    @property
+    def forgotten(self) -> tuple[str, ...]:
+        """Ids of groups of which the log says more than is in memory, until it is loaded again."""
+        return tuple(self._shard.forgotten)
+
+    def durable(self, without: Collection[str] = ()) -> object:
+        """Everything that would survive a reload, as a value to compare with another coordinator's; ``without`` these groups."""
         durable = {group_id: (group.type, group.durable()) for group_id, group in self._shard.groups.items()}
-        groups = {group_id: state for group_id, state in durable.items() if state[1] is not None}
+        groups = {key: state for key, state in durable.items() if state[1] is not None and key not in without}
         return groups, self._shard.offsets.durable()
 
     def _fire(self, now_ms: int) -> None:
@@ -219,8 +221,17 @@ class GroupCoordinator:
         if shard.timers.is_due(now_ms):
             while (timer := shard.timers.pop_due(now_ms)) is not None:
                 shard.now_ms = max(shard.now_ms, timer.deadline_ms)
-                TIMERS[timer.key.kind](shard, timer)
+                self._run(TIMERS[timer.key.kind], timer, timer.key.group_id)
         shard.now_ms = max(shard.now_ms, now_ms)
+
+    def _run(self, function: Callable[[Shard, Any], None], subject: Request | Timer, group_id: str | None) -> None:
+        """Call a handler; whatever it raises is a bug, told with the group's story. What it did before stays to be performed."""
+        try:
+            function(self._shard, subject)
+        except InvariantViolation:
+            raise
+        except Exception as error:
+            raise violation(self._shard, group_id or "", f"{subject!r} failed with {error!r}") from error
 
     def _turn_away(self, request: Request) -> None:
         """Kafka answers a heartbeat with NONE while it loads, so that no member gives its partitions up for that."""

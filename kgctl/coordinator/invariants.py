@@ -17,7 +17,7 @@ from kgctl.model.groups import GroupType
 def check_shard(shard: Shard) -> None:
     """Check every group, and that offsets have one."""
     for group_id in shard.offsets.group_ids():
-        if group_id not in shard.groups:
+        if group_id not in shard.groups and group_id not in shard.forgotten:
             raise violation(shard, group_id, "there are offsets but no group")
     for group_id, group in shard.groups.items():
         if group_id != group.group_id:

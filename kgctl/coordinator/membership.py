@@ -42,9 +42,10 @@ def _join(shard: Shard, group_id: str, request: JoinGroup) -> None:
     elif isinstance(group, ConsumerGroup) and not group.is_empty:
         hooks.join_group(shard, group, request)
     else:
-        # With a member id this is refused next, and Kafka writes no tombstones then: the group comes back when the log is
-        # loaded again.
-        if not request.member_id:
+        if request.member_id:
+            # Refused next, and then Kafka writes no tombstones: the group is gone until the log is loaded again.
+            shard.forget_group(group)
+        else:
             shard.delete_group(group)
         join_group(shard, None, request)
 

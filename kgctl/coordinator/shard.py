@@ -59,6 +59,8 @@ class Shard:
         self.last_version_with_new_topics = image.version
         self.regexes_to_resolve: dict[str, tuple[str, ...]] = {}
         """What the request under way will ask of the driver once its records are written: group id -> expressions."""
+        self.forgotten: dict[str, None] = {}
+        """Ids of groups whose records say more than what is in memory."""
         self._effects: list[Effect] = []
 
     def reply(self, request_id: int, result: Result) -> None:
@@ -114,6 +116,13 @@ class Shard:
         for key in group.timer_keys():
             self.timers.cancel(key)
         self.append_tombstones(group.tombstone_keys())
+
+    def forget_group(self, group: Group) -> None:
+        """Drop the group from memory and leave its records, as Kafka does in one odd case: when the log is loaded, it is back."""
+        for key in group.timer_keys():
+            self.timers.cancel(key)
+        del self.groups[group.group_id]
+        self.forgotten[group.group_id] = None
 
     def group_config(self, group_id: str) -> GroupConfig:
         """The settings of this group: its own where it has them, the broker's otherwise."""

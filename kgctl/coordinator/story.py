@@ -30,6 +30,10 @@ class Story:
         events = self._events.get(group_id, ())
         return tuple(f"{now_ms} ms: {what} {_text(detail)}".rstrip() for now_ms, what, detail in events)
 
+    def group_ids(self) -> list[str]:
+        """The groups that anything is known of."""
+        return list(self._events)
+
     def forget(self, group_id: str) -> None:
         """Drop the group's events; it is gone."""
         self._events.pop(group_id, None)

@@ -45,6 +45,7 @@ class World:
         self.case = case
         self.replies: dict[int, tuple[int, Reply]] = {}
         self.records: dict[tuple[int, int | None], list[Record]] = {}
+        self.appended: dict[tuple[int, int | None], list[AppendRecord]] = {}
         self.groups: dict[str, list[tuple[int, View]]] = {}
         self.offsets: dict[str, list[tuple[int, dict[str, int]]]] = {}
         given = case["given"]
@@ -71,11 +72,20 @@ class World:
     def run(self) -> None:
         """All steps, then the time until the end."""
         for step in self.case["steps"]:
-            self.driver.run_to(START_MS + step["at"], self._look)
-            self._step = step["step"]
-            self._do(step)
-            self._step = None
-        self.driver.run_to(START_MS + self._end(), self._look)
+            self.take(step)
+        self.finish()
+
+    def take(self, step: Step) -> None:
+        """Let time run to the step and do it."""
+        self._steps[step["step"]] = step
+        self.driver.run_to(START_MS + step["at"], self._look)
+        self._step = step["step"]
+        self._do(step)
+        self._step = None
+
+    def finish(self, end: int | None = None) -> None:
+        """Let time run to the end, and note what was answered."""
+        self.driver.run_to(START_MS + (self._end() if end is None else end), self._look)
         self._look()
         self._see_replies()
 
@@ -115,6 +125,16 @@ class World:
         self._names.update({topic.topic_id: name for name, topic in self._image.topics.items()})
         self._ever.update(self._image.topics)
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """The topics that exist."""
+        return frozenset(self._image.topics)
+
+    @property
+    def topic_names(self) -> Mapping[UUID, str]:
+        """The names of all topics there ever were."""
+        return self._names
+
     # What is seen.
 
     def _look(self) -> None:
@@ -133,6 +153,8 @@ class World:
 
     def _offsets(self, group_id: str) -> dict[str, int]:
         """As a fetch that requires stable offsets gives them: -1 where a transaction holds a newer one back."""
+        if group_id not in self.driver.coordinator.shard.groups:
+            return {}
         offsets = self.driver.coordinator.shard.offsets
         return {str(at): -1 if offsets.is_pending(group_id, *at) else value.offset for at, value in offsets.of_group(group_id)}
 
@@ -141,6 +163,7 @@ class World:
         for entry in appended:
             place = (self.driver.now_ms - START_MS, self._step)
             self.records.setdefault(place, []).append(record_of(entry, self._names))
+            self.appended.setdefault(place, []).append(entry)
             if not isinstance(entry.record, TransactionMarker):
                 self._remember(entry.record)
 

@@ -46,7 +46,7 @@ def new_coordinator() -> GroupCoordinator:
 
 def test_every_request_has_a_handler_and_every_timer_a_function() -> None:
     assert {request.__name__ for request in HANDLERS} == {request.__name__ for request in Request.__subclasses__()}
-    assert {TimerKind.SESSION, TimerKind.JOIN, TimerKind.SYNC, TimerKind.STUCK_REBALANCE, TimerKind.EXPIRE_OFFSETS} <= set(TIMERS)
+    assert set(TIMERS) == set(TimerKind)
 
 
 def test_an_expiry_cycle_is_the_first_deadline() -> None:
@@ -124,8 +124,26 @@ def test_a_fault_of_the_core_comes_with_the_group_s_story() -> None:
     harness.stable_group()
     harness.group().static_members["i"] = "ghost"
 
-    with pytest.raises(InvariantViolation, match=r"JoinGroup failed with KeyError[^ ]*\n(.*\n)+.*rebalance starts 0"):
+    with pytest.raises(InvariantViolation, match=r"JoinGroup\(.*failed with KeyError[^ ]*\n(.*\n)+.*rebalance starts 0"):
         harness.join(instance="i")
+
+
+def test_a_fault_in_a_timer_is_told_too() -> None:
+    harness = CoordinatorHarness()
+    harness.join(version=3)
+    harness.group().members["c-1"].protocols = ()
+
+    with pytest.raises(InvariantViolation, match=r"kind=<TimerKind\.JOIN: 'join'>.*failed with"):
+        harness.driver.coordinator.expire(3_000)
+
+
+def test_strangers_leave_no_trace() -> None:
+    harness = CoordinatorHarness()
+    for number in range(100):
+        harness.commit({"t-0": 1}, "m", 3, group=f"g{number}")
+        harness.leave("m", group=f"g{number}")
+
+    assert not harness.shard.story.group_ids()
 
 
 @pytest.mark.parametrize(
