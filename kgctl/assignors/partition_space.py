@@ -10,7 +10,9 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate, chain
+from typing import Protocol
 
 from kgctl.model.partitions import TopicPartition
 
@@ -66,6 +68,16 @@ class PartitionSpace:
             self._column_keys = keys
         return self._column_keys
 
+    @cached_property
+    def offsets_by_bytes(self) -> dict[bytes, int]:
+        """The number of each topic's first partition, by the topic's name in UTF-8."""
+        return {name.encode("utf-8", "surrogatepass"): offset for name, offset in zip(self.names, self.offsets, strict=False)}
+
+    @cached_property
+    def smallest_count(self) -> int:
+        """The number of partitions of the smallest topic."""
+        return min(self.counts, default=0)
+
     def column_key(self, number: int) -> int:
         """The sort key by number, then topic, also of a phantom."""
         if number < self.total:
@@ -102,12 +114,13 @@ class PartitionSpace:
         topic, partition = self._phantom_list[number - self.total]
         return self.offsets[topic] if partition < 0 else self.offsets[topic + 1]
 
-    def numbers(self, owned: Mapping[str, Sequence[int]] | PartitionIds) -> Sequence[int]:
+    def numbers(self, owned: Mapping[str, Sequence[int]] | NumberedPartitions) -> Sequence[int]:
         """A member's partitions as numbers, those of other topics left out."""
-        if isinstance(owned, PartitionIds):
-            if self._is_twin(owned.space):
-                return owned.ids
-            owned = owned.space.by_topic(owned.ids)
+        if not isinstance(owned, Mapping):
+            ready = owned.numbers(self)
+            if ready is not None:
+                return ready
+            owned = owned.by_topic()
         if not owned:
             return ()
         # Asked again for the same mapping, when an assignment is compared with what was there before.
@@ -131,7 +144,7 @@ class PartitionSpace:
                 found.extend([self.number(self.index[name], partition) for partition in partitions])
         return found
 
-    def _is_twin(self, other: PartitionSpace) -> bool:
+    def is_twin(self, other: PartitionSpace) -> bool:
         """Whether the other space numbers the same partitions alike; the last one that did is remembered."""
         if other is self._twin:
             return True
@@ -168,9 +181,29 @@ class PartitionSpace:
         return result
 
 
+class NumberedPartitions(Protocol):
+    """Partitions in another form than by name, which may know their numbers at once."""
+
+    def numbers(self, space: PartitionSpace) -> Sequence[int] | None:
+        """The numbers in this space, those of other topics left out; None if names are needed to find them."""
+        ...
+
+    def by_topic(self) -> Mapping[str, Sequence[int]]:
+        """The partitions by name."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionIds:
     """Partitions as numbers of a space: a range, an array or a list."""
 
     space: PartitionSpace
     ids: Sequence[int] = field(default=())
+
+    def numbers(self, space: PartitionSpace) -> Sequence[int] | None:
+        """The numbers as they are, if the other space numbers the same partitions alike."""
+        return self.ids if space.is_twin(self.space) else None
+
+    def by_topic(self) -> Mapping[str, Sequence[int]]:
+        """The partitions by name."""
+        return self.space.by_topic(self.ids)

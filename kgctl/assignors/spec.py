@@ -15,12 +15,12 @@ from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 from uuid import UUID
 
-from kgctl.assignors.partition_space import PartitionIds, PartitionSpace, partitions_by_topic
+from kgctl.assignors.partition_space import NumberedPartitions, PartitionIds, PartitionSpace, partitions_by_topic
 from kgctl.model.partitions import TopicPartition
 from kgctl.model.subscription import NO_GENERATION
 
 PartitionsByTopic = Mapping[str, Sequence[int]]
-OwnedPartitions = PartitionsByTopic | PartitionIds
+OwnedPartitions = PartitionsByTopic | NumberedPartitions
 NOTHING: PartitionsByTopic = MappingProxyType({})
 
 

@@ -39,12 +39,28 @@ class RangeAssignor:
 class _RangeAssignment(GroupAssignment):
     """Without racks Kafka lists topics in the order of a ``HashMap``."""
 
-    __slots__ = ()
+    __slots__ = ("_keys",)
+
+    def __init__(self, space: PartitionSpace, ids: Mapping[str, Sequence[int]]) -> None:
+        super().__init__(space, ids)
+        self._keys: array[int] | None = None
 
     def ordered_ids(self, member_id: str) -> Sequence[int]:
         """Topics in map order, partitions ascending."""
-        rank = {self.space.index[name]: rank for rank, name in enumerate(hash_map_order(self.space.names))}
-        return sorted(self.ids(member_id), key=lambda number: (rank[self.space.topic(number)], number))
+        if self._keys is None:
+            self._keys = self._sort_keys()
+        return sorted(self.ids(member_id), key=self._keys.__getitem__)
+
+    def _sort_keys(self) -> array[int]:
+        space = self.space
+        starts, start = {}, 0
+        for name in hash_map_order(space.names):
+            starts[name] = start
+            start += space.counts[space.index[name]]
+        keys = array("q")
+        for name, count in zip(space.names, space.counts, strict=True):
+            keys.extend(range(starts[name], starts[name] + count))
+        return keys
 
 
 def _in_group_order(group: GroupSpec, ids: Mapping[str, Sequence[int]]) -> dict[str, Sequence[int]]:

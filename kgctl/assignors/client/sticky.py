@@ -47,7 +47,9 @@ class StickyAssignment(GroupAssignment):
 
         Exact where all members subscribe alike. Else Kafka's order is that of the moves, which nothing depends on.
         """
-        kept = sorted(self._kept[member_id], key=self.space.column_key)
+        kept = self._kept[member_id]
+        has_all = not kept or max(kept) < self.space.total
+        kept = sorted(kept, key=self.space.column_keys.__getitem__ if has_all else self.space.column_key)
         return [*kept, *(number for hand in self._given.get(member_id, ()) for number in hand)]
 
 

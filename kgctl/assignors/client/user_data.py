@@ -6,10 +6,10 @@ import struct
 from collections.abc import Mapping, Sequence
 
 from kgctl.assignors.spec import StickyClaim
+from kgctl.assignors.wire_form import read_partitions
 from kgctl.model.subscription import NO_GENERATION
 
 _INT32 = struct.Struct(">i")
-_INT16 = struct.Struct(">h")
 
 
 def decode_sticky(data: bytes | None) -> StickyClaim:
@@ -20,37 +20,12 @@ def decode_sticky(data: bytes | None) -> StickyClaim:
     if not data:
         return StickyClaim()
     try:
-        owned, end = _read_partitions(data)
+        owned, end = read_partitions(data, 0)
     except (struct.error, ValueError):
         return StickyClaim(generation=NO_GENERATION)
     if end + 4 > len(data):
         return StickyClaim(owned)
     return StickyClaim(owned, _INT32.unpack_from(data, end)[0])
-
-
-def _read_partitions(data: bytes) -> tuple[dict[str, Sequence[int]], int]:
-    (count,) = _INT32.unpack_from(data, 0)
-    # Kafka checks an array's length against the bytes that are left, before it reads the elements.
-    if count < 0 or count > len(data) - 4:
-        raise ValueError(count)
-    position = 4
-    owned: dict[str, Sequence[int]] = {}
-    for _ in range(count):
-        (length,) = _INT16.unpack_from(data, position)
-        start = position + 2
-        position = start + length
-        if length < 0 or position > len(data):
-            raise ValueError(length)
-        # Bytes that are not UTF-8 become replacement characters, as in Java.
-        topic = data[start:position].decode("utf-8", "replace")
-        (size,) = _INT32.unpack_from(data, position)
-        position += 4
-        if size < 0 or size > len(data) - position:
-            raise ValueError(size)
-        partitions = struct.unpack_from(f">{size}i", data, position)
-        position += 4 * size
-        owned[topic] = (*owned[topic], *partitions) if topic in owned else partitions
-    return owned, position
 
 
 def encode_sticky(owned: Mapping[str, Sequence[int]], generation: int | None) -> bytes:

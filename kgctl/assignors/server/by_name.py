@@ -10,7 +10,7 @@ from hashlib import md5
 from uuid import UUID
 
 from kgctl.assignors.client.members import have_equal_subscriptions, java_map_order
-from kgctl.assignors.partition_space import PartitionIds, PartitionSpace
+from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.server.indexed import IndexedGroup, IndexedMember, IndexedTarget
 from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, OwnedPartitions
 from kgctl.model.java_order import copied_set_capacity, hash_map_order
@@ -34,7 +34,7 @@ def assign_by_name(assign: AssignIndexed, group: GroupSpec) -> GroupAssignment:
     members = java_map_order(group.members)
     index = dict(space.index)
     for member in members:
-        for name in () if isinstance(member.owned, PartitionIds) else member.owned:
+        for name in member.owned if isinstance(member.owned, Mapping) else ():
             index.setdefault(name, len(index))
     known: dict[tuple[str, ...], list[int]] = {}
     for member in members:
@@ -58,7 +58,7 @@ def _topic_id(group: GroupSpec, name: str) -> UUID:
 
 
 def _target(owned: OwnedPartitions, index: Mapping[str, int]) -> IndexedTarget:
-    named = owned.space.by_topic(owned.ids) if isinstance(owned, PartitionIds) else owned
+    named = owned if isinstance(owned, Mapping) else owned.by_topic()
     return {
         index[name]: partitions if len(partitions) == 1 else list(dict.fromkeys(partitions))
         for name, partitions in named.items()
