@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from uuid import NAMESPACE_URL, uuid5
 
 from kgctl.coordinator.partitioning import partition_for
+from kgctl.model.partitions import TopicPartition
 
 OFFSETS_TOPIC = "__consumer_offsets"
 OFFSETS_TOPIC_ID = uuid5(NAMESPACE_URL, "kgctl:__consumer_offsets")
@@ -51,11 +52,15 @@ class Cluster:
         start = 0 if topic == OFFSETS_TOPIC else sum(topic.encode())
         return self.brokers[(start + partition) % len(self.brokers)]
 
+    def offsets_partition(self, group_id: str) -> TopicPartition:
+        """Where the group's records go."""
+        return TopicPartition(OFFSETS_TOPIC, partition_for(group_id, self.offsets_partitions))
+
     def coordinator(self, group_id: str) -> Broker:
         """Who coordinates this group."""
         if len(self.brokers) == 1:
             return self.brokers[0]
-        return self.leader(OFFSETS_TOPIC, partition_for(group_id, self.offsets_partitions))
+        return self.leader(*self.offsets_partition(group_id))
 
     def is_coordinator(self, broker: Broker, group_id: str) -> bool:
         """Whether this broker may answer for the group."""

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from kgctl.model.partitions import TopicPartition
+from kgctl.model.records import TransactionMarker
+from kgctl.serde.record_batch import BatchHeader, build_marker
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.signals import DataSignal
+from kgctl.server.transaction_index import AbortedTransaction, TransactionIndex
 from kgctl.storage.offsets_topic import read_batches
 from kgctl.storage.protocols import RecordLog, TopicStore
 
 LEADER_EPOCH = 0
 """Nobody is ever elected here."""
+
+INDEXED_BYTES = 1 << 20
 
 OffsetAndTimestamp = tuple[int, int]
 
@@ -21,6 +26,7 @@ class PartitionData:
         self._topics = topics
         self._log = record_log
         self.signal = DataSignal()
+        self._transactions: dict[TopicPartition, TransactionIndex] = {}
 
     def bounds(self, partition: TopicPartition) -> tuple[int, int]:
         """Log start offset and log end offset."""
@@ -28,11 +34,44 @@ class PartitionData:
             return 0, self._log.end_offset(partition.partition)
         return self._topics.log_offsets(partition)
 
-    def append(self, partition: TopicPartition, batch: bytes, now_ms: int) -> int:
+    def append(self, partition: TopicPartition, batch: bytes, header: BatchHeader, now_ms: int) -> int:
         """Append one record batch; its base offset. Whoever waits for data is told."""
         base_offset = self._topics.append_batch(partition, batch, now_ms)
+        if header.is_transactional:
+            self._transactions.setdefault(partition, TransactionIndex()).wrote(header, base_offset)
         self.signal.notify(partition)
         return base_offset
+
+    def append_marker(self, partition: TopicPartition, marker: TransactionMarker, now_ms: int) -> None:
+        """End the producer's transaction in this partition; nothing happens where it has none open."""
+        index = self._transactions.get(partition)
+        if index is not None and marker.producer_id in index.open:
+            batch = build_marker(marker, 0, now_ms, leader_epoch=LEADER_EPOCH)
+            index.ended(marker, self._topics.append_batch(partition, batch, now_ms))
+            self.signal.notify(partition)
+
+    def stable_offset(self, partition: TopicPartition, end_offset: int) -> int:
+        """The end of what no open transaction can still change."""
+        index = self._transactions.get(partition)
+        return end_offset if index is None else index.stable_offset(end_offset)
+
+    def aborted_between(self, partition: TopicPartition, start: int, end: int) -> list[AbortedTransaction]:
+        """Aborted transactions with records among these offsets."""
+        index = self._transactions.get(partition)
+        return [] if index is None else index.aborted_between(start, end)
+
+    def index_transactions(self, partition: TopicPartition) -> None:
+        """Go through the log of a partition that has transactional records, as a start has to."""
+        index = self._transactions[partition] = TransactionIndex()
+        offset: int | None = self.bounds(partition)[0]
+        while offset is not None:
+            offset = index.read(self._topics.read_batches(partition, offset, INDEXED_BYTES))
+
+    def forget(self, topic: str) -> None:
+        """The topic was deleted."""
+        for partition in [partition for partition in self._transactions if partition.topic == topic]:
+            del self._transactions[partition]
+        self.signal.notify_all()
 
     def read(self, partition: TopicPartition, offset: int, max_bytes: int) -> bytes:
         """Whole batches from ``offset`` on: at least one where there is any, then as many as fit."""

@@ -25,6 +25,8 @@ from kgctl.server.producers import Producers
 from kgctl.server.registry import default_registry
 from kgctl.server.runtime import EVENT_ID, CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
 from kgctl.server.services import Services
+from kgctl.server.transaction_end import recover
+from kgctl.server.transactions import Transactions
 from kgctl.server.upkeep import Upkeep
 from kgctl.storage.folder import DataFolder, memory_folder
 from kgctl.storage.load import load_coordinator
@@ -126,6 +128,7 @@ class Server:
             Broker(FIRST_NODE_ID + index, self.options.host, self.options.port + index if self.options.port else 0)
             for index in range(self.options.brokers)
         ]
+        producers = Producers(first_id=clock())
         return Services(
             registry=default_registry(),
             config=self._broker_config,
@@ -133,7 +136,8 @@ class Server:
             catalog=Catalog(folder.topics, partitions),
             runtime=CoordinatorRuntime(core, writer, clock),
             data=PartitionData(folder.topics, folder.record_log),
-            producers=Producers(first_id=clock()),
+            producers=producers,
+            transactions=Transactions(producers, self.options.data),
             group_configs=GroupConfigs(self._coordinator_config, self.options.data),
             given_config=self.options.config,
         )
@@ -160,6 +164,7 @@ class Server:
             services.runtime.tell(UpdateGroupConfig(request_id=EVENT_ID, group_id=group_id, config=config))
         services.runtime.writer.written.append(self._tell_readers)
         services.runtime.start()
+        recover(services)
         folder.start_maintenance(services.runtime.clock)
 
     def _tell_readers(self) -> None:

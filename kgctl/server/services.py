@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from kgctl.server.producers import Producers
     from kgctl.server.registry import Registry
     from kgctl.server.runtime import CoordinatorRuntime
+    from kgctl.server.transactions import Transactions
 
 
 @dataclass(slots=True)
@@ -28,5 +29,6 @@ class Services:
     runtime: CoordinatorRuntime
     data: PartitionData
     producers: Producers
+    transactions: Transactions
     group_configs: GroupConfigs
     given_config: Mapping[str, str]

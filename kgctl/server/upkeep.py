@@ -9,6 +9,7 @@ from collections.abc import Collection
 from kgctl.server.connection import ClientConnection
 from kgctl.server.services import Services
 from kgctl.server.status import rebalances
+from kgctl.server.transaction_end import abort_overdue
 
 INTERVAL_S = 5.0
 
@@ -40,6 +41,7 @@ class Upkeep:
             await asyncio.sleep(INTERVAL_S)
             self.close_idle_connections()
             self.report_stuck_rebalances()
+            abort_overdue(self._services)
 
     def close_idle_connections(self) -> None:
         """``connections.max.idle.ms``."""

@@ -34,6 +34,7 @@ def all_specs() -> list[ApiSpec]:
         incremental_alter_configs,
         metadata,
     )
+    from kgctl.server.api.transactions import add_offsets_to_txn, add_partitions_to_txn, end_txn, txn_offset_commit
 
     modules = (
         *(api_versions, metadata, describe_cluster, create_topics, delete_topics, delete_records, create_partitions),
@@ -41,6 +42,7 @@ def all_specs() -> list[ApiSpec]:
         *(produce, fetch, list_offsets, offset_for_leader_epoch, init_producer_id),
         *(find_coordinator, join_group, sync_group, heartbeat, leave_group),
         *(offset_commit, offset_fetch, offset_delete, list_groups, describe_groups, delete_groups),
+        *(add_partitions_to_txn, add_offsets_to_txn, txn_offset_commit, end_txn),
         *(consumer_group_heartbeat, consumer_group_describe),
     )
     return [module.SPEC for module in modules]

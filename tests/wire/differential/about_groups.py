@@ -106,6 +106,8 @@ def describing(probe: Probe, version: int, name: str) -> None:
     probe.call(OFFSET_COMMIT, 8, {**commit_values(name, topic_id), "group_id": f"{name}-simple"}, note=False)
     pending = probe.call(JOIN_GROUP, 7, join_values(f"{name}-pending"), note=False)
     assert int(pending.error_code) == 79
+    values = {"groups": [f"{name}-pending"]}
+    probe.until(DESCRIBE_GROUPS, 5, values, lambda body: body.groups[0].group_state == "Empty")
     groups = [name, f"{name}-simple", f"{name}-pending", "nosuch", "", name]
     for with_operations in (False, True):
         probe.call(DESCRIBE_GROUPS, version, {"groups": groups, "include_authorized_operations": with_operations})

@@ -24,6 +24,7 @@ from tests.wire.differential.about_records import (
     producing_idempotently,
 )
 from tests.wire.differential.about_topics import clusters, creating_topics, deleting_topics, growing_topics, metadata, versions
+from tests.wire.differential.about_transactions import END_TXN, fencing, transactional_ids, transactions, wrong_transactions
 from tests.wire.differential.talk import (
     API_VERSIONS,
     CONSUMER_GROUP_DESCRIBE,
@@ -77,6 +78,10 @@ CONVERSATIONS: dict[str, tuple[int, Conversation]] = {
     "leaving": (LEAVE_GROUP, leaving),
     "describing": (DESCRIBE_GROUPS, describing),
     "deleting": (DELETE_GROUPS, deleting),
+    "transactions": (END_TXN, transactions),
+    "wrong transactions": (END_TXN, wrong_transactions),
+    "fencing": (END_TXN, fencing),
+    "transactional ids": (INIT_PRODUCER_ID, transactional_ids),
     "describing by the consumer protocol's API": (CONSUMER_GROUP_DESCRIBE, consumer_protocol_describing),
 }
 """Subject -> the API whose versions it goes through, and what is said."""

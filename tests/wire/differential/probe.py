@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.serde.messages import decode_response
+from kgctl.serde.record_batch import iterate_batches, iterate_records
 from tests.support.wire.raw_client import ConnectionClosed, RawClient
 
 IDS = {
@@ -92,6 +93,8 @@ class Probe:
     def _plain(self, value: Any, key: str = "") -> Any:
         if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {field.name: self._plain(getattr(value, field.name), field.name) for field in dataclasses.fields(value)}
+        if key == "records" and value:
+            return self._batches(value)
         if isinstance(value, tuple):
             return _in_order([self._plain(entry, key) for entry in value])
         if isinstance(value, enum.Enum):
@@ -101,6 +104,17 @@ class Probe:
         if isinstance(value, datetime):
             return "a time"
         return self._named(value, key)
+
+    def _batches(self, data: bytes) -> Any:
+        """Record batches without their checksums, and without the time of a marker, which the server sets."""
+        batches = []
+        for position, header in iterate_batches(data):
+            fields = {field.name: getattr(header, field.name) for field in dataclasses.fields(header)}
+            hidden = ("crc", "base_timestamp_ms", "max_timestamp_ms") if header.is_control else ("crc",)
+            records = [(record.offset, record.key, record.value) for record in iterate_records(data, position)]
+            named = {key: self._named(value, key) for key, value in fields.items() if key not in hidden}
+            batches.append({**named, "records": records})
+        return batches
 
     def _named(self, value: Any, key: str) -> Any:
         kind = IDS.get(key)

@@ -7,6 +7,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
+from kgctl.serde.record_batch import iterate_batches
 from kgctl.server.api.data.partition_errors import NO_EPOCH, partition_error
 from kgctl.server.api.times import milliseconds
 from kgctl.server.call import Call
@@ -103,25 +104,43 @@ def _partition(call: Call, body: Any, name: str | None, entry: Any, read: _Read)
     if not start <= entry.fetch_offset <= end:
         return read.failed(entry.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
     read.partitions.append(partition)
-    records = _records(call, partition, entry, read) if entry.fetch_offset < end else b""
+    stable = call.services.data.stable_offset(partition, end)
+    upper, aborted = end, None
+    if body.isolation_level == READ_COMMITTED:
+        upper = stable
+        aborted = _aborted(call, partition, entry.fetch_offset, upper)
+    records = _records(call, partition, entry, read, upper) if entry.fetch_offset < upper else b""
     read.size += len(records)
     return {
         "partition_index": entry.partition,
         "error_code": ErrorCode.NONE,
         "high_watermark": end,
-        "last_stable_offset": end,
+        "last_stable_offset": stable,
         "log_start_offset": start,
-        "aborted_transactions": [] if body.isolation_level == READ_COMMITTED else None,
+        "aborted_transactions": aborted,
         "records": records,
     }
 
 
-def _records(call: Call, partition: TopicPartition, entry: Any, read: _Read) -> bytes:
-    """The first batch of the whole response is sent however large it is (KIP-74)."""
+def _aborted(call: Call, partition: TopicPartition, start: int, end: int) -> list[dict[str, int]]:
+    aborted = call.services.data.aborted_between(partition, start, end)
+    return [{"producer_id": entry.producer_id, "first_offset": entry.first_offset} for entry in aborted]
+
+
+def _records(call: Call, partition: TopicPartition, entry: Any, read: _Read, upper: int) -> bytes:
+    """The first batch of the whole response is sent however large it is (KIP-74); nothing from ``upper`` on is."""
     if read.size and read.room_left <= 0:
         return b""
     records = call.services.data.read(partition, entry.fetch_offset, min(entry.partition_max_bytes, read.room_left))
+    records = _before(records, upper)
     return b"" if read.size and len(records) > read.room_left else records
+
+
+def _before(batches: bytes, upper: int) -> bytes:
+    for position, header in iterate_batches(batches):
+        if header.base_offset >= upper:
+            return batches[:position]
+    return batches
 
 
 SPEC = ApiSpec(1, "Fetch", 4, 18, handle)

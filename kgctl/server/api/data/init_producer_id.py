@@ -1,20 +1,36 @@
-"""InitProducerId: an identity for an idempotent producer."""
+"""InitProducerId: an identity for an idempotent or a transactional producer."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
+from kgctl.server.api.times import milliseconds
 from kgctl.server.call import Call
 from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.transaction_end import abort
+from kgctl.server.transactions import ProducerIdentity
+
+FENCED_SINCE = 4
 
 
 def handle(call: Call, body: Any) -> Values:
-    """A new producer id; transactional ids have no coordinator here."""
-    if body.transactional_id is not None:
-        error = ErrorCode.COORDINATOR_NOT_AVAILABLE if body.transactional_id else ErrorCode.INVALID_REQUEST
+    """A new producer id, or the next epoch of a transactional id, whose earlier producer is fenced."""
+    if body.transactional_id is None:
+        return {"error_code": ErrorCode.NONE, "producer_id": call.services.producers.new_id(), "producer_epoch": 0}
+    transactions = call.services.transactions
+    timeout_ms = milliseconds(body.transaction_timeout)
+    identity = ProducerIdentity(body.transactional_id, getattr(body, "producer_id", -1), getattr(body, "producer_epoch", -1))
+    error = transactions.init_error(identity, timeout_ms)
+    if error is ErrorCode.PRODUCER_FENCED and call.version < FENCED_SINCE:
+        error = ErrorCode.INVALID_PRODUCER_EPOCH
+    if error is not ErrorCode.NONE:
         return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
-    return {"error_code": ErrorCode.NONE, "producer_id": call.services.producers.new_id(), "producer_epoch": 0}
+    known = transactions.get(body.transactional_id)
+    if known is not None and known.is_ongoing:
+        abort(call.services, known)
+    transaction = transactions.init(body.transactional_id, timeout_ms)
+    return {"error_code": ErrorCode.NONE, "producer_id": transaction.producer_id, "producer_epoch": transaction.epoch}
 
 
 SPEC = ApiSpec(22, "InitProducerId", 0, 5, handle)

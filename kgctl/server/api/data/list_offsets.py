@@ -11,6 +11,7 @@ from kgctl.server.call import Call
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.registry import ApiSpec, Values
 
+READ_COMMITTED = 1
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 NEVER = 1_000
 SINCE_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
@@ -20,12 +21,14 @@ UNKNOWN = (-1, -1, -1)
 def handle(call: Call, body: Any) -> Values:
     """One result a partition."""
     partition_result = _old_style if call.version == 0 else _partition
+    isolation_level = getattr(body, "isolation_level", 0)
     return {
         "topics": [
             {
                 "name": topic.name,
                 "partitions": [
-                    partition_result(call, TopicPartition(topic.name, entry.partition_index), entry) for entry in topic.partitions
+                    partition_result(call, TopicPartition(topic.name, entry.partition_index), entry, isolation_level)
+                    for entry in topic.partitions
                 ],
             }
             for topic in body.topics
@@ -33,12 +36,14 @@ def handle(call: Call, body: Any) -> Values:
     }
 
 
-def _partition(call: Call, partition: TopicPartition, entry: Any) -> dict[str, Any]:
+def _partition(call: Call, partition: TopicPartition, entry: Any, isolation_level: int) -> dict[str, Any]:
     if entry.timestamp < 0 and call.version < SINCE_VERSION.get(entry.timestamp, NEVER):
         error = ErrorCode.UNSUPPORTED_VERSION
     else:
         error = partition_error(call, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
-    offset, timestamp, epoch = UNKNOWN if error is not ErrorCode.NONE else _lookup(call, partition, entry.timestamp)
+    offset, timestamp, epoch = UNKNOWN
+    if error is ErrorCode.NONE:
+        offset, timestamp, epoch = _lookup(call, partition, entry.timestamp, committed=isolation_level == READ_COMMITTED)
     return {
         "partition_index": partition.partition,
         "error_code": error,
@@ -48,12 +53,12 @@ def _partition(call: Call, partition: TopicPartition, entry: Any) -> dict[str, A
     }
 
 
-def _lookup(call: Call, partition: TopicPartition, timestamp: int) -> tuple[int, int, int]:
-    """(offset, timestamp, leader epoch)."""
+def _lookup(call: Call, partition: TopicPartition, timestamp: int, *, committed: bool) -> tuple[int, int, int]:
+    """(offset, timestamp, leader epoch); with ``committed`` the latest is where open transactions begin."""
     data = call.services.data
     start, end = data.bounds(partition)
     if timestamp == LATEST:
-        return end, -1, LEADER_EPOCH
+        return data.stable_offset(partition, end) if committed else end, -1, LEADER_EPOCH
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         return start, -1, LEADER_EPOCH
     if timestamp == MAX_TIMESTAMP:
@@ -63,7 +68,7 @@ def _lookup(call: Call, partition: TopicPartition, timestamp: int) -> tuple[int,
     return UNKNOWN if found is None else (*found, LEADER_EPOCH)
 
 
-def _old_style(call: Call, partition: TopicPartition, entry: Any) -> dict[str, Any]:
+def _old_style(call: Call, partition: TopicPartition, entry: Any, _isolation_level: int) -> dict[str, Any]:
     """Version 0 wants a list of segment starts, newest first; there are only an end and a start."""
     error = partition_error(call, partition)
     offsets: list[int] = []

@@ -13,8 +13,11 @@ from kgctl.server.call import Call
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.producers import ProducerWrite
 from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.transactions import ProducerIdentity
 
 TOPIC_IDS_SINCE = 13
+IMPLICIT_SINCE = 12
+NOT_ADDED = "Partition was not added to the transaction"
 ACKS = (-1, 0, 1)
 FORMAT = 2
 MAGIC_POSITION = 16
@@ -34,6 +37,7 @@ class _Outcome:
     base_offset: int = -1
     is_in_log: bool = False
     append_time_ms: int | None = None
+    message: str | None = None
 
 
 def _topic(call: Call, body: Any, topic: Any) -> dict[str, Any]:
@@ -55,6 +59,7 @@ def _result(call: Call, partition: TopicPartition, outcome: _Outcome) -> dict[st
         "error_code": outcome.error,
         "base_offset": outcome.base_offset,
         "log_append_time": outcome.append_time_ms,
+        "error_message": outcome.message,
         "log_start_offset": call.services.data.bounds(partition)[0] if outcome.is_in_log else -1,
     }
 
@@ -71,9 +76,29 @@ def _append(call: Call, body: Any, partition: TopicPartition, records: bytes | N
     header, error = _checked(batch, call.services.config.message_max_bytes)
     if header is None:
         return _Outcome(error)
-    if header.is_control or header.is_transactional or header.record_count == 0:
+    if header.is_transactional:
+        error = _transaction_error(call, body, partition, header)
+        if error is not ErrorCode.NONE:
+            return _Outcome(error, message=NOT_ADDED if error is ErrorCode.INVALID_TXN_STATE else None)
+    if header.is_control or header.record_count == 0:
         return _Outcome(ErrorCode.INVALID_RECORD, is_in_log=True)
     return _append_checked(call, partition, batch, header)
+
+
+def _transaction_error(call: Call, body: Any, partition: TopicPartition, header: BatchHeader) -> ErrorCode:
+    """Whether the partition belongs to the producer's transaction; from version 12 on writing to it is enough (KIP-890)."""
+    if body.transactional_id is None:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    transactions = call.services.transactions
+    identity = ProducerIdentity(body.transactional_id, header.producer_id, header.producer_epoch)
+    transaction, error = transactions.find(identity)
+    if transaction is None:
+        return ErrorCode.INVALID_PRODUCER_EPOCH if error is ErrorCode.PRODUCER_FENCED else error
+    if partition not in transaction.partitions:
+        if call.version < IMPLICIT_SINCE:
+            return ErrorCode.INVALID_TXN_STATE
+        transactions.add(transaction, [partition], call.services.runtime.clock())
+    return ErrorCode.NONE
 
 
 def _checked(batch: bytes, max_bytes: int) -> tuple[BatchHeader | None, ErrorCode]:
@@ -98,7 +123,7 @@ def _append_checked(call: Call, partition: TopicPartition, batch: bytes, header:
     services = call.services
     now_ms = services.runtime.clock()
     if header.producer_id == NO_PRODUCER_ID:
-        return _Outcome(ErrorCode.NONE, services.data.append(partition, batch, now_ms), is_in_log=True)
+        return _Outcome(ErrorCode.NONE, services.data.append(partition, batch, header, now_ms), is_in_log=True)
     write = ProducerWrite(
         partition, header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta + 1
     )
@@ -107,7 +132,7 @@ def _append_checked(call: Call, partition: TopicPartition, batch: bytes, header:
         return _Outcome(ErrorCode.NONE, check.duplicate_of, is_in_log=True, append_time_ms=header.max_timestamp_ms)
     if check.error is not ErrorCode.NONE:
         return _Outcome(check.error, is_in_log=True)
-    base_offset = services.data.append(partition, batch, now_ms)
+    base_offset = services.data.append(partition, batch, header, now_ms)
     services.producers.appended(write, base_offset)
     return _Outcome(ErrorCode.NONE, base_offset, is_in_log=True)
 

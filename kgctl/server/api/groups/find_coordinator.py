@@ -8,7 +8,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.server.call import Call
 from kgctl.server.registry import ApiSpec, Values
 
-GROUP_KEY_TYPE = 0
+GROUP_KEY_TYPE, TRANSACTION_KEY_TYPE = 0, 1
 BATCHED_SINCE = 4
 INVALID_REQUEST_MESSAGE = (
     "This most likely occurs because of a request being malformed by the client library or the message was sent to an "
@@ -27,7 +27,7 @@ def handle(call: Call, body: Any) -> Values:
 
 
 def _coordinator(call: Call, key_type: int, key: str) -> dict[str, Any]:
-    if key_type != GROUP_KEY_TYPE:
+    if key_type not in (GROUP_KEY_TYPE, TRANSACTION_KEY_TYPE):
         return _nobody(ErrorCode.INVALID_REQUEST, INVALID_REQUEST_MESSAGE)
     broker = call.services.cluster.coordinator(key)
     if not broker.is_up:

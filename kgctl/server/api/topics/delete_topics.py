@@ -33,7 +33,7 @@ def _delete(call: Call, name: str | None, topic_id: UUID | None) -> dict[str, An
         return {**result, "error_code": ErrorCode.INVALID_REQUEST, "error_message": "Cannot delete the coordinator's own log."}
     catalog.delete(topic.name)
     call.services.producers.forget(topic.name)
-    call.services.data.signal.notify_all()
+    call.services.data.forget(topic.name)
     return {**result, "error_code": ErrorCode.NONE}
 
 

@@ -1,0 +1,160 @@
+"""Transactional producers: who may write under which epoch, and what each open transaction has touched.
+
+Kafka: TransactionCoordinator, TransactionMetadata. The states are few here because markers are written at once: a transaction is
+empty, ongoing, or (only in the file, for a server that died in between) ending.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import TopicPartition
+from kgctl.server.producers import Producers
+
+FILE_NAME = "transactions.json"
+MAX_TIMEOUT_MS = 900_000
+"""``transaction.max.timeout.ms``."""
+MAX_EPOCH = 32_766
+FENCED_SINCE = 2
+"""Versions of AddPartitionsToTxn, AddOffsetsToTxn and EndTxn below this know INVALID_PRODUCER_EPOCH only."""
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One transactional id. ``ending`` is the outcome that was decided and may not have reached every partition."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    timeout_ms: int
+    partitions: set[TopicPartition] = field(default_factory=set)
+    started_ms: int | None = None
+    ending: bool | None = None
+    last_outcome: bool | None = None
+
+    @property
+    def is_ongoing(self) -> bool:
+        """Whether something was added since the last end."""
+        return self.started_ms is not None
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdentity:
+    """As each request of a transaction has it."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+
+
+class Transactions:
+    """All transactional ids, kept in one small file beside the log, if there is a folder."""
+
+    def __init__(self, producers: Producers, folder: Path | None) -> None:
+        self._producers = producers
+        self._path = None if folder is None else folder / FILE_NAME
+        self._by_id: dict[str, Transaction] = {}
+        self.touched: set[TopicPartition] = set()
+        """Every partition that ever had transactional records: what to look through at a start."""
+        if self._path is not None and self._path.exists():
+            self._load(json.loads(self._path.read_text(encoding="utf-8")))
+
+    def __iter__(self) -> Iterator[Transaction]:
+        return iter(list(self._by_id.values()))
+
+    def find(self, identity: ProducerIdentity) -> tuple[Transaction | None, ErrorCode]:
+        """The transaction of this producer, or why it has none."""
+        if not identity.transactional_id:
+            return None, ErrorCode.INVALID_REQUEST
+        transaction = self._by_id.get(identity.transactional_id)
+        if transaction is None or transaction.producer_id != identity.producer_id:
+            return None, ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        if transaction.epoch != identity.epoch:
+            return None, ErrorCode.PRODUCER_FENCED
+        return transaction, ErrorCode.NONE
+
+    def init_error(self, identity: ProducerIdentity, timeout_ms: int) -> ErrorCode:
+        """Why a producer cannot begin under this id. A producer id of -1: it has none yet."""
+        if not identity.transactional_id:
+            return ErrorCode.INVALID_REQUEST
+        if not 0 < timeout_ms <= MAX_TIMEOUT_MS:
+            return ErrorCode.INVALID_TRANSACTION_TIMEOUT
+        known = self._by_id.get(identity.transactional_id)
+        has_identity = known is not None and identity.producer_id != -1
+        if has_identity and known is not None and (known.producer_id, known.epoch) != (identity.producer_id, identity.epoch):
+            return ErrorCode.PRODUCER_FENCED
+        return ErrorCode.NONE
+
+    def init(self, transactional_id: str, timeout_ms: int) -> Transaction:
+        """The id's next producer epoch; what it had open must have been aborted before."""
+        transaction = self._by_id.get(transactional_id)
+        if transaction is None:
+            transaction = Transaction(transactional_id, self._producers.new_id(), 0, timeout_ms)
+            self._by_id[transactional_id] = transaction
+        else:
+            self._bump(transaction)
+            transaction.timeout_ms = timeout_ms
+            transaction.last_outcome = None
+        self.save()
+        return transaction
+
+    def get(self, transactional_id: str) -> Transaction | None:
+        """The transaction of this id, or None."""
+        return self._by_id.get(transactional_id)
+
+    def add(self, transaction: Transaction, partitions: Iterable[TopicPartition], now_ms: int) -> None:
+        """These partitions belong to the transaction from now on."""
+        if transaction.started_ms is None:
+            transaction.started_ms = now_ms
+        transaction.partitions.update(partitions)
+        self.touched.update(transaction.partitions)
+        self.save()
+
+    def begin_end(self, transaction: Transaction, *, committed: bool, bump: bool) -> None:
+        """The outcome is decided and kept; markers come next, with the epoch that it has now."""
+        if bump:
+            self._bump(transaction)
+        transaction.ending = committed
+        self.save()
+
+    def finish_end(self, transaction: Transaction) -> None:
+        """Every marker is written."""
+        transaction.last_outcome, transaction.ending = transaction.ending, None
+        transaction.partitions.clear()
+        transaction.started_ms = None
+        self.save()
+
+    def overdue(self, now_ms: int) -> list[Transaction]:
+        """Those that have been open for longer than their timeout."""
+        return [entry for entry in self if entry.started_ms is not None and entry.started_ms + entry.timeout_ms < now_ms]
+
+    def _bump(self, transaction: Transaction) -> None:
+        if transaction.epoch >= MAX_EPOCH:
+            transaction.producer_id, transaction.epoch = self._producers.new_id(), 0
+        else:
+            transaction.epoch += 1
+
+    def save(self) -> None:
+        """Write the file anew."""
+        if self._path is None:
+            return
+        rows = [_row(entry) for entry in self]
+        temporary = self._path.with_suffix(".tmp")
+        temporary.write_text(json.dumps({"transactions": rows, "touched": sorted(self.touched)}), encoding="utf-8")
+        temporary.replace(self._path)
+
+    def _load(self, data: dict[str, Any]) -> None:
+        for row in data["transactions"]:
+            row["partitions"] = {TopicPartition(*partition) for partition in row["partitions"]}
+            self._by_id[row["transactional_id"]] = Transaction(**row)
+        self.touched = {TopicPartition(*partition) for partition in data["touched"]}
+
+
+def _row(transaction: Transaction) -> dict[str, Any]:
+    names = Transaction.__dataclass_fields__
+    return {name: getattr(transaction, name) for name in names} | {"partitions": sorted(transaction.partitions)}

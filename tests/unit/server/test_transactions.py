@@ -1,0 +1,103 @@
+"""Transactional ids, their epochs, and what they leave in a partition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import TopicPartition
+from kgctl.model.records import TransactionMarker
+from kgctl.serde.record_batch import Record, build_batch, build_marker, parse_header, place
+from kgctl.server.producers import Producers
+from kgctl.server.transaction_index import AbortedTransaction, TransactionIndex
+from kgctl.server.transactions import MAX_EPOCH, ProducerIdentity, Transactions
+
+T0 = TopicPartition("t", 0)
+
+
+def begun(folder: Path | None = None) -> Transactions:
+    transactions = Transactions(Producers(first_id=10), folder)
+    transactions.init("tx", 1_000)
+    return transactions
+
+
+def test_an_id_gets_a_producer_id_and_then_new_epochs() -> None:
+    transactions = begun()
+    again = transactions.init("tx", 1_000)
+
+    assert (again.producer_id, again.epoch) == (10, 1)
+
+
+def test_after_the_last_epoch_comes_a_new_producer_id() -> None:
+    transactions = begun()
+    entry = transactions.get("tx")
+    assert entry is not None
+    entry.epoch = MAX_EPOCH
+    again = transactions.init("tx", 1_000)
+
+    assert (again.producer_id, again.epoch) == (11, 0)
+
+
+def test_only_the_newest_producer_is_known() -> None:
+    find = begun().find
+
+    assert find(ProducerIdentity("tx", 10, 0))[1] is ErrorCode.NONE
+    assert find(ProducerIdentity("", 10, 0))[1] is ErrorCode.INVALID_REQUEST
+    assert find(ProducerIdentity("other", 10, 0))[1] is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert find(ProducerIdentity("tx", 11, 0))[1] is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert find(ProducerIdentity("tx", 10, 1))[1] is ErrorCode.PRODUCER_FENCED
+
+
+def test_an_open_transaction_is_overdue_after_its_timeout() -> None:
+    transactions = begun()
+    entry = transactions.get("tx")
+    assert entry is not None
+    transactions.add(entry, [T0], 5_000)
+    transactions.add(entry, [TopicPartition("t", 1)], 5_900)
+
+    assert transactions.overdue(6_000) == []
+    assert transactions.overdue(6_001) == [entry]
+
+
+def test_everything_is_there_after_a_restart_and_a_decided_end_is_not_forgotten(tmp_path: Path) -> None:
+    transactions = begun(tmp_path)
+    entry = transactions.get("tx")
+    assert entry is not None
+    transactions.add(entry, [T0], 5_000)
+    transactions.begin_end(entry, committed=True, bump=True)
+    again = Transactions(Producers(first_id=90), tmp_path)
+
+    assert again.get("tx") == entry
+    assert again.touched == {T0}
+    assert entry.ending is True
+
+
+def data(first: int, count: int, producer_id: int) -> bytes:
+    records = [Record(first + number, 0, None, b"v") for number in range(count)]
+    return build_batch(records, producer_id=producer_id, producer_epoch=0, is_transactional=True)
+
+
+def test_the_index_of_a_log_is_the_same_read_at_once_or_batch_by_batch() -> None:
+    log = (
+        data(0, 2, 7)
+        + data(2, 1, 8)
+        + place(build_marker(TransactionMarker(7, 0, committed=False), 3, 0), 3, 0)
+        + place(build_marker(TransactionMarker(8, 0, committed=True), 4, 0), 4, 0)
+        + data(5, 1, 9)
+    )
+    at_once, live = TransactionIndex(), TransactionIndex()
+
+    assert at_once.read(log) == 6
+
+    for first, count, producer_id in ((0, 2, 7), (2, 1, 8)):
+        live.wrote(parse_header(data(first, count, producer_id)), first)
+    live.ended(TransactionMarker(7, 0, committed=False), 3)
+    live.ended(TransactionMarker(8, 0, committed=True), 4)
+    live.wrote(parse_header(data(5, 1, 9)), 5)
+
+    assert live == at_once
+    assert live == TransactionIndex({9: 5}, [AbortedTransaction(7, 0, 3)])
+    assert live.stable_offset(6) == 5
+    assert live.aborted_between(0, 6) == live.aborted
+    assert live.aborted_between(4, 6) == []
+    assert TransactionIndex().stable_offset(6) == 6
