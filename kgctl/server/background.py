@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -18,7 +19,7 @@ T = TypeVar("T")
 class EmbeddedServer:
     """A context manager: listening inside the block, stopped with all acknowledged writes on disk after it.
 
-    Entering raises what `Server.start` raises.
+    Entering raises what `Server.start` raises, leaving StorageError when the log could not be written.
     """
 
     def __init__(
@@ -50,7 +51,8 @@ class EmbeddedServer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        self._loop.call_soon_threadsafe(self.server.ended.set)
+        with suppress(RuntimeError):  # the loop is closed: the server ended by itself
+            self._loop.call_soon_threadsafe(self.server.ended.set)
         self._thread.join()
         if self._error is not None and error is None:
             raise self._error
@@ -76,3 +78,4 @@ class EmbeddedServer:
             await self.server.ended.wait()
         finally:
             await self.server.stop()
+        self.server.raise_failure()

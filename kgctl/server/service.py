@@ -94,6 +94,11 @@ class Server:
             connection.end()
         await self._release()
 
+    def raise_failure(self) -> None:
+        """Raise StorageError if the server ended because its log could not be written."""
+        if self.failure is not None:
+            raise StorageError(f"the log could not be written: {self.failure}") from self.failure
+
     async def stop_broker(self, node_id: int) -> None:
         """Stop one listener, as if that broker had died."""
         self._broker(node_id).is_up = False
@@ -222,8 +227,7 @@ async def serve(options: ServeOptions, on_listening: Callable[[Server], None]) -
         await server.ended.wait()
     finally:
         await server.stop()
-    if server.failure is not None:
-        raise StorageError(f"the log could not be written: {server.failure}") from server.failure
+    server.raise_failure()
 
 
 def _dump(server: Server) -> None:
