@@ -34,6 +34,7 @@ from kgctl.coordinator.offsets.commit import handle_end_transaction, handle_offs
 from kgctl.coordinator.offsets.delete import handle_offset_delete
 from kgctl.coordinator.offsets.expiry import on_expiry_timer, start_expiry_cycle
 from kgctl.coordinator.offsets.fetch import handle_offset_fetch
+from kgctl.coordinator.record_limits import fits_records
 from kgctl.coordinator.refusals import refuse
 from kgctl.coordinator.replay import apply_marker, apply_record
 from kgctl.coordinator.requests import (
@@ -139,6 +140,9 @@ class GroupCoordinator:
         self._fire(now_ms)
         if self._phase is not _Phase.ACTIVE:
             self._turn_away(request)
+            return shard.take_effects()
+        if not fits_records(request):
+            shard.reply(request.request_id, refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR))
             return shard.take_effects()
         group_id = getattr(request, "group_id", None)
         if group_id is not None and type(request) not in _NOT_IN_STORY:

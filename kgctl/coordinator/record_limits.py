@@ -1,0 +1,52 @@
+"""Requests whose names no record could hold.
+
+Strings of a record's key and of a classic group's value begin with an int16 length, so none is longer than 32,767 bytes. Requests
+of flexible versions can carry longer ones. Kafka finds out when it serialises the records, and answers UNKNOWN_SERVER_ERROR with
+nothing changed; the core applies a record as it is made, so it looks before. Kafka: GroupCoordinatorRecordSerde.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kgctl.coordinator.requests import ConsumerGroupHeartbeat, JoinGroup, OffsetCommit, Request, TxnOffsetCommit
+
+MAX_STRING_BYTES = 32_767
+_MEMBER_ID_SUFFIX_BYTES = len("-00000000-0000-0000-0000-000000000000")
+_SURELY_SHORT = (MAX_STRING_BYTES - _MEMBER_ID_SUFFIX_BYTES) // 4  # no UTF-8 character has more than four bytes
+
+
+def fits_records(request: Request) -> bool:
+    """Whether every name that ``request`` may put into a record fits; requests that write no names always do."""
+    names = _NAMES.get(type(request))
+    return names is None or all(_fits(name) for name in names(request))
+
+
+def _fits(name: str | None) -> bool:
+    return name is None or len(name) <= _SURELY_SHORT or len(name.encode()) <= MAX_STRING_BYTES
+
+
+def _names_of_join(request: JoinGroup) -> Iterable[str | None]:
+    """A new member's id is its client id or instance id with a UUID behind it, and has to fit as well."""
+    yield from (request.group_id, request.member_id, request.protocol_type)
+    yield from (protocol.name for protocol in request.protocols)
+    padding = "-" * _MEMBER_ID_SUFFIX_BYTES
+    yield from (request.client_id + padding, (request.group_instance_id or "") + padding)
+
+
+def _names_of_commit(request: OffsetCommit | TxnOffsetCommit) -> Iterable[str | None]:
+    yield request.group_id
+    yield from (partition.topic for partition in request.partitions)
+
+
+def _names_of_consumer_heartbeat(request: ConsumerGroupHeartbeat) -> Iterable[str | None]:
+    return (request.group_id, request.member_id, request.subscribed_topic_regex)
+
+
+_NAMES: dict[type[Request], Callable[[Any], Iterable[str | None]]] = {
+    JoinGroup: _names_of_join,
+    OffsetCommit: _names_of_commit,
+    TxnOffsetCommit: _names_of_commit,
+    ConsumerGroupHeartbeat: _names_of_consumer_heartbeat,
+}
