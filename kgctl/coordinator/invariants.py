@@ -91,7 +91,7 @@ def _broken_timers(shard: Shard, group: ClassicGroup) -> Iterator[str]:
     timers = shard.timers
     needed = ((group.join_timer, STATE[group.state].has_join_timer), (group.sync_timer, bool(group.pending_syncs)))
     for key, is_needed in needed:
-        if (key in timers) != is_needed and (is_needed or not group.was_consumer_group):
+        if (key in timers) != is_needed and (is_needed or group.group_id not in shard.upgraded):
             yield f"the {key.kind} timer is wrong in {group.state}"
     for member in group.members.values():
         if member.session_timer not in timers and (member.is_new or not member.is_waiting):

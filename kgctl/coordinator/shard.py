@@ -61,6 +61,8 @@ class Shard:
         """What the request under way will ask of the driver once its records are written: group id -> expressions."""
         self.forgotten: dict[str, None] = {}
         """Ids of groups whose records say more than what is in memory."""
+        self.upgraded: dict[str, None] = {}
+        """Ids of groups that changed from the classic to the consumer protocol. Kafka leaves their classic timers armed."""
         self._effects: list[Effect] = []
 
     def reply(self, request_id: int, result: Result) -> None:

@@ -1,8 +1,4 @@
-"""Groups as the cases write them.
-
-A classic group is read from the coordinator. A consumer-protocol group is read from its records: everything it consists of is
-durable, so what the log holds is what the group must be.
-"""
+"""Groups as the cases write them."""
 
 from __future__ import annotations
 
@@ -12,36 +8,25 @@ from uuid import UUID
 
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.classic.member import ClassicMember
+from kgctl.coordinator.consumer.group import ConsumerGroup
+from kgctl.coordinator.consumer.member import ConsumerMember, record_of_partitions
 from kgctl.coordinator.coordinator import GroupCoordinator
-from kgctl.model.groups import GroupType
-from kgctl.model.records import (
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMetadataKey,
-    ConsumerGroupRegularExpressionKey,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMetadataKey,
-)
 from tests.conformance.notation import assigned, from_topic_ids, subscribed
-from tests.conformance.records import MEMBER_STATES, classic_view, with_epochs
+from tests.conformance.records import classic_view, with_epochs
 
 View = dict[str, Any]
 Names = Mapping[UUID, str]
-Log = Mapping[Any, Any]
-"""The newest value of each key; tombstoned keys are not in it."""
 
 
-def group_view(coordinator: GroupCoordinator, group_id: str, log: Log, names: Names) -> View:
+def group_view(coordinator: GroupCoordinator, group_id: str, names: Names) -> View:
     """The group as it is now."""
     group = coordinator.shard.groups.get(group_id)
     if group is None:
         return {"exists": False}
     if isinstance(group, ClassicGroup):
         return _classic(group)
-    assert group.type is GroupType.CONSUMER
-    view = _consumer(group_id, log, names)
-    assert group.group_state.value == view["state"], "the group's state is not what its records say"
-    return view
+    assert isinstance(group, ConsumerGroup)
+    return _consumer(group, names)
 
 
 def _classic(group: ClassicGroup) -> View:
@@ -75,60 +60,42 @@ def _classic_member(group: ClassicGroup, member: ClassicMember) -> View:
     return view
 
 
-def _consumer(group_id: str, log: Log, names: Names) -> View:
-    metadata = log.get(ConsumerGroupMetadataKey(group_id))
-    target = log.get(ConsumerGroupTargetAssignmentMetadataKey(group_id))
-    members = sorted(key.member_id for key in log if isinstance(key, ConsumerGroupMemberMetadataKey) and key.group == group_id)
-    details = [_consumer_member(group_id, member_id, log, names) for member_id in members]
-    epoch = metadata.epoch if metadata else 1
-    assignment_epoch = target.assignment_epoch if target else 1
+def _consumer(group: ConsumerGroup, names: Names) -> View:
     view: View = {
         "exists": True,
         "type": "consumer",
-        "state": _consumer_state(details, epoch, assignment_epoch),
-        "epoch": epoch,
-        "assignment_epoch": assignment_epoch,
+        "state": group.group_state.value,
+        "epoch": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
         "protocol_type": "consumer",
-        "member_count": len(members),
-        "members": members,
-        "details": details,
+        "member_count": len(group.members),
+        "members": sorted(group.members),
+        "details": [_consumer_member(group, group.members[member_id], names) for member_id in sorted(group.members)],
     }
-    regexes = {detail["regex"]: None for detail in details if detail["regex"]}
-    if regexes:
-        view["regexes"] = {regex: _topics_of_regex(group_id, regex, log) for regex in regexes}
+    if group.regex_subscribers:
+        view["regexes"] = {regex: _topics_of_regex(group, regex) for regex in group.regex_subscribers}
     return view
 
 
-def _topics_of_regex(group_id: str, regex: str, log: Log) -> list[str] | None:
-    value = log.get(ConsumerGroupRegularExpressionKey(group_id, regex))
-    return None if value is None else list(value.topics)
+def _topics_of_regex(group: ConsumerGroup, regex: str) -> list[str] | None:
+    resolved = group.resolved_regexes.get(regex)
+    return None if resolved is None else list(resolved.topics)
 
 
-def _consumer_state(details: list[View], epoch: int, assignment_epoch: int) -> str:
-    if not details:
-        return "Empty"
-    if epoch > assignment_epoch:
-        return "Assigning"
-    reconciled = all(detail["state"] == "STABLE" and detail["epoch"] == assignment_epoch for detail in details)
-    return "Stable" if reconciled else "Reconciling"
-
-
-def _consumer_member(group_id: str, member_id: str, log: Log, names: Names) -> View:
-    member = log[ConsumerGroupMemberMetadataKey(group_id, member_id)]
-    current = log.get(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id))
-    target = log.get(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id))
+def _consumer_member(group: ConsumerGroup, member: ConsumerMember, names: Names) -> View:
+    target = tuple((topic_id, tuple(numbers)) for topic_id, numbers in group.target_of(member.member_id).items())
     return {
-        "id": member_id,
+        "id": member.member_id,
         "instance": member.instance_id,
-        "epoch": current.member_epoch if current else 0,
-        "previous_epoch": current.previous_member_epoch if current else 0,
-        "state": MEMBER_STATES[current.state if current else 0],
-        "assigned": with_epochs(current.assigned_partitions, names) if current else {},
-        "revoking": with_epochs(current.partitions_pending_revocation, names) if current else {},
-        "target": from_topic_ids(target.topic_partitions, names) if target else [],
-        "topics": list(member.subscribed_topic_names),
-        "regex": member.subscribed_topic_regex,
+        "epoch": member.member_epoch,
+        "previous_epoch": member.previous_member_epoch,
+        "state": member.state.name,
+        "assigned": with_epochs(record_of_partitions(member.assigned), names),
+        "revoking": with_epochs(record_of_partitions(member.pending_revocation), names),
+        "target": from_topic_ids(target, names),
+        "topics": sorted(member.topic_set),
+        "regex": member.subscribed_regex,
         "assignor": member.server_assignor,
         "rebalance": member.rebalance_timeout_ms,
-        "classic": classic_view(member.classic_member_metadata),
+        "classic": classic_view(member.classic),
     }

@@ -18,7 +18,6 @@ from kgctl.model.records import (
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
-    TransactionMarker,
 )
 from tests.conformance.groups import View, group_view
 from tests.conformance.notation import START_MS, assignment_bytes, image, partition, subscription_bytes
@@ -56,7 +55,6 @@ class World:
         self._image = image(self._topics, version=1)
         self._names: dict[UUID, str] = {}
         self._ever: dict[str, TopicMetadata] = {}
-        self._log: dict[Any, Any] = {}
         self._remember_names()
         self.driver = CoordinatorDriver(
             CoordinatorConfig.from_properties({name: str(value) for name, value in given.get("config", {}).items()}),
@@ -145,7 +143,7 @@ class World:
             _note(
                 self.groups.setdefault(group_id, []),
                 now_ms,
-                group_view(self.driver.coordinator, group_id, self._log, self._names),
+                group_view(self.driver.coordinator, group_id, self._names),
             )
             offsets = self._offsets(group_id)
             if offsets or group_id in self.offsets:
@@ -164,14 +162,6 @@ class World:
             place = (self.driver.now_ms - START_MS, self._step)
             self.records.setdefault(place, []).append(record_of(entry, self._names))
             self.appended.setdefault(place, []).append(entry)
-            if not isinstance(entry.record, TransactionMarker):
-                self._remember(entry.record)
-
-    def _remember(self, record: CoordinatorRecord) -> None:
-        if record.value is None:
-            self._log.pop(record.key, None)
-        else:
-            self._log[record.key] = record.value
 
     def _see_replies(self) -> None:
         for number, (at, result) in self.driver.replies.items():
@@ -190,7 +180,6 @@ class World:
             value = OffsetCommitValue(offset, commit_timestamp_ms=START_MS, topic_id=self._image.topics[topic].topic_id)
             records.append((OffsetCommitKey("g", topic, number), value))
         self.driver.load([AppendRecord(CoordinatorRecord(key, value)) for key, value in records])
-        self._log.update(records)
         loaded = self.driver.coordinator.shard.groups["g"]
         assert isinstance(loaded, ClassicGroup)
         for member in group["members"]:

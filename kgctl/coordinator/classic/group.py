@@ -53,8 +53,6 @@ class ClassicGroup(Group):
         self.supported_protocols: Counter[str] = Counter()
         self.subscribed_topics: frozenset[str] | None = None
         self.new_member_added = False
-        self.was_consumer_group = False
-        """Timers of its classic life before that may still be armed, as in Kafka."""
         self.initial_delay_ms = 0
         self.initial_remaining_ms = 0
         self.rebalance_started_ms: int | None = None

@@ -13,6 +13,7 @@ from uuid import UUID
 from kgctl.coordinator.consumer.commits import commit_error, fetch_error
 from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Partitions, Target
 from kgctl.coordinator.consumer.records import group_tombstone_keys
+from kgctl.coordinator.consumer.refusal import Refusal
 from kgctl.coordinator.consumer.states import ASSIGNING, EMPTY, RECONCILING, STABLE
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
@@ -155,9 +156,18 @@ class ConsumerGroup(Group):
         return [TimerKey(kind, self.group_id, member_id) for kind in MEMBER_TIMERS]
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
-        """The member that holds this instance id."""
+        """The member that holds this instance id.
+
+        A member that changes its instance id leaves the old one pointing to it, also when it is gone, as in Kafka: whoever claims
+        that one is refused.
+        """
         member_id = None if instance_id is None else self.static_members.get(instance_id)
-        return None if member_id is None else self.members[member_id]
+        if member_id is None:
+            return None
+        member = self.members.get(member_id)
+        if member is None:
+            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}.")
+        return member
 
     def target_of(self, member_id: str, instance_id: str | None = None) -> Target:
         """What the member should own; for a static one, what the holder of its instance id should."""

@@ -56,8 +56,8 @@ def _broken_epochs(group: ConsumerGroup) -> Iterator[str]:
 def _broken_counts(group: ConsumerGroup) -> Iterator[str]:
     """The maps kept beside the members agree with them."""
     members = list(group.members.values())
-    if group.static_members != {m.instance_id: m.member_id for m in members if m.instance_id is not None}:
-        yield "the static members are not those among the members"
+    if not {(m.instance_id, m.member_id) for m in members if m.instance_id is not None} <= set(group.static_members.items()):
+        yield "a static member is not known by its instance id"
     if group.regex_subscribers != Counter(m.regex for m in members if m.regex is not None):
         yield "the counts of regular expressions are wrong"
     if group.assignor_counts != Counter(m.server_assignor for m in members if m.server_assignor is not None):

@@ -19,6 +19,7 @@ from kgctl.coordinator.consumer.member import (
     with_metadata,
 )
 from kgctl.errors import InvariantViolation
+from kgctl.model.java_order import hash_map_order, uuid_hash
 from kgctl.model.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -85,7 +86,8 @@ def _apply_target(
     if value is None:
         group.targets.pop(key.member_id, None)
     else:
-        group.targets[key.member_id] = dict(value.topic_partitions)
+        target = dict(value.topic_partitions)
+        group.targets[key.member_id] = {topic_id: target[topic_id] for topic_id in hash_map_order(target, hash_of=uuid_hash)}
 
 
 def _apply_target_metadata(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from uuid import UUID
 
 from kgctl.coordinator.refusals import refuse
@@ -24,13 +24,14 @@ def handle_offset_fetch(shard: Shard, request: OffsetFetch) -> None:
     if error:
         shard.reply(request.request_id, refuse(request, error))
         return
-    if request.partitions is None:
-        offsets = tuple(_answer(shard, request, *found) for found in shard.offsets.of_group(request.group_id))
+    found: Iterable[tuple[TopicPartition, OffsetCommitValue | None]]
+    if group is None:
+        found = ((partition, None) for partition in request.partitions or ())
+    elif request.partitions is None:
+        found = shard.offsets.of_group(request.group_id)
     else:
-        offsets = tuple(
-            _answer(shard, request, partition, shard.offsets.get(request.group_id, *partition))
-            for partition in request.partitions
-        )
+        found = ((partition, shard.offsets.get(request.group_id, *partition)) for partition in request.partitions)
+    offsets = tuple(_answer(shard, request, partition, value) for partition, value in found)
     shard.reply(request.request_id, OffsetFetchResult(group_id=request.group_id, offsets=offsets))
 
 

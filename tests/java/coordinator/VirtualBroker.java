@@ -83,6 +83,7 @@ final class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coordina
     private final ClockListener clockListener;
     private Listener highWatermarkListener;
     private MetadataImage image = MetadataImage.EMPTY;
+    private MetadataDelta together;
     private long endOffset;
     private int epoch;
     private boolean running;
@@ -167,8 +168,17 @@ final class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coordina
         clock.now = wall;
     }
 
+    /** Several changes of topics that the coordinator sees as one. */
+    void topicsAtOnce(Runnable changes) {
+        together = new MetadataDelta.Builder().setImage(image).build();
+        changes.run();
+        MetadataDelta delta = together;
+        together = null;
+        publish(delta);
+    }
+
     void setTopic(String name, Uuid id, int partitions) {
-        MetadataDelta delta = new MetadataDelta.Builder().setImage(image).build();
+        MetadataDelta delta = together != null ? together : new MetadataDelta.Builder().setImage(image).build();
         int from = 0;
         if (id.equals(topicIds.get(name)) && image.topics().getTopic(id) != null) {
             from = image.topics().getTopic(id).partitions().size();
@@ -182,7 +192,7 @@ final class VirtualBroker implements PartitionWriter, CoordinatorLoader<Coordina
         topicIds.put(name, id);
         latestIds.put(name, id);
         topicNames.put(id, name);
-        publish(delta);
+        if (together == null) publish(delta);
     }
 
     void deleteTopic(String name) {

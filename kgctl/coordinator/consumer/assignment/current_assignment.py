@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from kgctl.coordinator.consumer.member import NOTHING, ConsumerMember, Partitions, Target
-from kgctl.coordinator.consumer.membership.refusal import Refusal
+from kgctl.coordinator.consumer.refusal import Refusal
 from kgctl.coordinator.consumer.states import MEMBER_RULES, MemberState, Step
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.java_order import (

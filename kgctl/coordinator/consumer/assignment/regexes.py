@@ -13,8 +13,8 @@ from kgctl.coordinator.consumer.assignment.metadata_hash import group_hash
 from kgctl.coordinator.consumer.assignment.subscription import METADATA_REFRESH_MS, topic_counts_resolved
 from kgctl.coordinator.consumer.change import Change
 from kgctl.coordinator.consumer.group import ConsumerGroup, add
-from kgctl.coordinator.consumer.membership.refusal import Refusal
 from kgctl.coordinator.consumer.records import group_record, regex_record, tombstone
+from kgctl.coordinator.consumer.refusal import Refusal
 from kgctl.coordinator.effects import ResolveRegexes
 from kgctl.coordinator.regex.syntax import RegexSyntaxError, parse
 from kgctl.coordinator.requests import RegexResolved

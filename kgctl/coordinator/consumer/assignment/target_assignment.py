@@ -5,6 +5,7 @@ Kafka: GroupMetadataManager#maybeUpdateTargetAssignment, TargetAssignmentBuilder
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -16,23 +17,21 @@ from kgctl.assignors.server.spec import TargetAssignor, TargetMember, TargetSpec
 from kgctl.assignors.server.uniform import UniformAssignor
 from kgctl.assignors.spec import AssignorError
 from kgctl.coordinator.consumer.assignment.subscription import Subscriptions
+from kgctl.coordinator.consumer.assignment.target_order import Share, UniformOrder, range_order
 from kgctl.coordinator.consumer.change import Change
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Target
-from kgctl.coordinator.consumer.membership.refusal import Refusal
 from kgctl.coordinator.consumer.records import target_metadata_record, target_record
+from kgctl.coordinator.consumer.refusal import Refusal
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.java_order import (
     bucket,
     copied_map_capacity,
     hash_map_order,
-    integer_hash,
     string_hash,
-    uuid_hash,
 )
 from kgctl.model.partitions import MetadataImage
-from kgctl.model.records import CoordinatorRecord
 
 ASSIGNORS: dict[str, TargetAssignor] = {"uniform": UniformAssignor(), "range": ServerRangeAssignor()}
 """By the names of ``group.consumer.assignors``."""
@@ -60,12 +59,17 @@ def update_target(shard: Shard, change: Change, subscriptions: Subscriptions) ->
         if spec.is_homogeneous and isinstance(assignor, ServerRangeAssignor):
             spec = replace(spec, members=_as_the_first(spec.members))
         assigned = assignor.assign_targets(spec)
-    except AssignorError as error:
+    except (AssignorError, IndexError) as error:
+        # An index is out of range where a leader of the classic protocol has given out partitions that do not exist. Kafka's
+        # assignor fails in the same way.
         message = f"Failed to compute a new target assignment for epoch {subscriptions.group_epoch}: {error}"
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
-    _record_changes(group, members, assigned, records)
+    changed = _changed(group, spec, members, assigned, runs=isinstance(assignor, ServerRangeAssignor))
+    for member_id, target in changed.items():
+        records.append(target_record(group.group_id, member_id, target))
     records.append(target_metadata_record(group.group_id, subscriptions.group_epoch, shard.now_ms))
-    return MemberTarget(subscriptions.group_epoch, assigned.get(new.member_id, NO_TARGET))
+    target = changed.get(new.member_id, assigned.get(new.member_id, NO_TARGET))
+    return MemberTarget(subscriptions.group_epoch, target)
 
 
 def _may_compute(shard: Shard, group: ConsumerGroup) -> bool:
@@ -167,25 +171,31 @@ def subscribed_topic_ids(group: ConsumerGroup, member: ConsumerMember, image: Me
     return [image.topics[name].topic_id for name in subscribed_names(group, member) if name in image.topics]
 
 
-def _record_changes(
-    group: ConsumerGroup,
-    members: Mapping[str, ConsumerMember],
-    assigned: Mapping[str, Target],
-    records: list[CoordinatorRecord],
-) -> None:
-    """A record for each member whose target is another one, or that had none."""
-    for member_id in members:
-        target, before = assigned.get(member_id, NO_TARGET), group.targets.get(member_id)
-        if before is None or not _same(target, before):
-            records.append(target_record(group.group_id, member_id, _in_java_order(target)))
+def _changed(
+    group: ConsumerGroup, spec: TargetSpec, members: Mapping[str, ConsumerMember], assigned: Mapping[str, Target], *, runs: bool
+) -> dict[str, Target]:
+    """The targets of the members that have another one now or had none, in the order of the members and of Java's maps."""
+    order = None if runs else UniformOrder(None if spec.is_homogeneous else _shares(spec))
+    changed: dict[str, Target] = {}
+    for member in spec.members:
+        target, recorded = assigned.get(member.member_id, NO_TARGET), group.targets.get(member.member_id)
+        if recorded is not None and _same(target, recorded):
+            continue
+        if order is None:
+            # For a homogeneous group Kafka counts the topics that exist, for others also those that do not.
+            topics = member.topic_ids if spec.is_homogeneous else subscribed_names(group, members[member.member_id])
+            changed[member.member_id] = range_order(target, len(topics))
+        else:
+            changed[member.member_id] = order(target, member.target)
+    return changed
+
+
+def _shares(spec: TargetSpec) -> dict[UUID, Share]:
+    subscribers = Counter(topic_id for member in spec.members for topic_id in member.topic_ids)
+    return {topic_id: Share.of(topic_id, spec.topics[topic_id], count) for topic_id, count in subscribers.items()}
 
 
 def _same(left: Target, right: Target) -> bool:
     if left.keys() != right.keys():
         return False
     return all(numbers is right[topic] or set(numbers) == set(right[topic]) for topic, numbers in left.items())
-
-
-def _in_java_order(target: Target) -> dict[UUID, Sequence[int]]:
-    topics = hash_map_order(target, hash_of=uuid_hash)
-    return {topic: hash_map_order(target[topic], hash_of=integer_hash) for topic in topics}

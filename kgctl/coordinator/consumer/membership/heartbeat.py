@@ -27,11 +27,11 @@ from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import LEAVE_EPOCH, NOTHING, STATIC_LEAVE_EPOCH, ConsumerMember, topic_order
 from kgctl.coordinator.consumer.membership.fencing import fence_members
 from kgctl.coordinator.consumer.membership.identity import Claim, find_or_create, known_member
-from kgctl.coordinator.consumer.membership.refusal import Refusal
 from kgctl.coordinator.consumer.membership.timers import arm_rebalance, arm_session, disarm_rebalance
 from kgctl.coordinator.consumer.membership.validation import check_request
 from kgctl.coordinator.consumer.migration.upgrade import upgrade
 from kgctl.coordinator.consumer.records import current_assignment_record, member_record, tombstone
+from kgctl.coordinator.consumer.refusal import Refusal
 from kgctl.coordinator.consumer.states import MemberState
 from kgctl.coordinator.requests import ConsumerGroupHeartbeat
 from kgctl.coordinator.results import ConsumerGroupHeartbeatResult
@@ -77,8 +77,6 @@ def _find_or_create_group(shard: Shard, request: ConsumerGroupHeartbeat, records
         if not group.is_empty:
             return upgrade(shard, group, records)
         records += [tombstone(key) for key in group.tombstone_keys()]
-        for timer in group.timer_keys():
-            shard.disarm(timer)
         return ConsumerGroup(request.group_id)
     what = "not found" if group is None else "is not a consumer group"
     raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {what}.")

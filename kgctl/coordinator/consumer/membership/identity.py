@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from kgctl.coordinator.consumer.assignment.current_assignment import OwnedPartitions
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import STATIC_LEAVE_EPOCH, ConsumerMember
-from kgctl.coordinator.consumer.membership.refusal import Refusal
 from kgctl.coordinator.consumer.records import current_assignment_record, member_record, member_tombstones, target_record
+from kgctl.coordinator.consumer.refusal import Refusal
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.records import CoordinatorRecord
 

@@ -6,7 +6,7 @@ Kafka: GroupCoordinatorService#throwIfConsumerGroupHeartbeatRequestIsInvalid.
 from __future__ import annotations
 
 from kgctl.coordinator.consumer.member import LEAVE_EPOCH, STATIC_LEAVE_EPOCH
-from kgctl.coordinator.consumer.membership.refusal import Refusal
+from kgctl.coordinator.consumer.refusal import Refusal
 from kgctl.coordinator.requests import ConsumerGroupHeartbeat
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode

@@ -18,11 +18,11 @@ from kgctl.coordinator.consumer.member import ConsumerMember, topic_order
 from kgctl.coordinator.consumer.membership.fencing import fence_members
 from kgctl.coordinator.consumer.membership.heartbeat import check_size, reconcile_member, subscribe, update_member
 from kgctl.coordinator.consumer.membership.identity import Claim, find_or_create, known_member, known_static
-from kgctl.coordinator.consumer.membership.refusal import Refusal
 from kgctl.coordinator.consumer.membership.timers import arm_join_if_absent, arm_session, arm_sync, disarm_join, disarm_sync
 from kgctl.coordinator.consumer.migration.downgrade import can_downgrade_by_replacing, downgrade_by_replacing
 from kgctl.coordinator.consumer.migration.embedded import assignment_bytes, owned_partitions, subscription_of
 from kgctl.coordinator.consumer.records import member_record
+from kgctl.coordinator.consumer.refusal import Refusal
 from kgctl.coordinator.consumer.states import CLASSIC_RESPONSES, MemberState
 from kgctl.coordinator.requests import Heartbeat, JoinGroup, LeaveGroup, MemberIdentity, SyncGroup
 from kgctl.coordinator.results import (

@@ -14,12 +14,13 @@ from kgctl.coordinator.classic.member import ClassicMember
 from kgctl.coordinator.classic.rebalance import extend_session, start_rebalance
 from kgctl.coordinator.consumer.change import Change
 from kgctl.coordinator.consumer.group import ConsumerGroup
-from kgctl.coordinator.consumer.member import ConsumerMember
+from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Target
 from kgctl.coordinator.consumer.migration.embedded import assignment_bytes
 from kgctl.coordinator.consumer.records import group_tombstone_keys
 from kgctl.coordinator.requests import JoinProtocol
 from kgctl.coordinator.shard import Shard
 from kgctl.model.groups import GroupState
+from kgctl.model.java_order import copied_set_capacity, hash_map_order, integer_hash
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey
 
 
@@ -69,16 +70,23 @@ def _classic_group(shard: Shard, group: ConsumerGroup, members: Sequence[tuple[C
     classic = ClassicGroup(group.group_id, shard.now_ms)
     classic.state = classic.previous_state = GroupState.STABLE
     classic.generation_id = group.group_epoch
-    classic.was_consumer_group = True
     for member, _ in members:
         classic.add_member(_classic_member(classic, member), CONSUMER_PROTOCOL_TYPE)
     classic.protocol_name = elect_protocol(classic)
     classic.subscribed_topics = compute_subscribed_topics(classic)
     for member, target_id in members:
         converted = classic.members[member.member_id]
-        target = group.targets.get(target_id, {})
-        converted.assignment = assignment_bytes(target, shard.image, converted.metadata(classic.protocol_name))
+        target = group.targets.get(target_id, NO_TARGET)
+        converted.assignment = assignment_bytes(_in_set_order(target), shard.image, converted.metadata(classic.protocol_name))
     return classic
+
+
+def _in_set_order(target: Target) -> Target:
+    """The partitions of each topic as the HashSet copied from the record's list iterates over them."""
+    return {
+        topic_id: hash_map_order(numbers, capacity=copied_set_capacity(len(numbers)), hash_of=integer_hash)
+        for topic_id, numbers in target.items()
+    }
 
 
 def _classic_member(classic: ClassicGroup, member: ConsumerMember) -> ClassicMember:

@@ -12,7 +12,6 @@ from kgctl.coordinator.classic.rebalance import refuse_join
 from kgctl.coordinator.consumer.assignment.metadata_hash import group_hash
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import NOTHING, ConsumerMember, Partitions, Target, topic_order
-from kgctl.coordinator.consumer.membership.refusal import Refusal
 from kgctl.coordinator.consumer.membership.timers import arm_session
 from kgctl.coordinator.consumer.migration.embedded import CustomAssignor, target_of_bytes
 from kgctl.coordinator.consumer.records import (
@@ -23,6 +22,7 @@ from kgctl.coordinator.consumer.records import (
     target_record,
     tombstone,
 )
+from kgctl.coordinator.consumer.refusal import Refusal
 from kgctl.coordinator.consumer.replay import apply_to_group
 from kgctl.coordinator.results import SyncGroupResult
 from kgctl.coordinator.shard import Shard
@@ -49,6 +49,7 @@ def upgrade(shard: Shard, classic: ClassicGroup, records: list[CoordinatorRecord
         # A member that joined since does not offer the elected protocol; Kafka fails as well.
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"A member does not support {error}.") from error
     group = _build(classic.group_id, converted)
+    shard.upgraded[group.group_id] = None
     records += converted
     for member_id in group.members.java_order():
         arm_session(shard, group.group_id, member_id, group.members[member_id].session_timeout_ms)
