@@ -52,8 +52,12 @@ def test_topics_that_are_there_are_kept_and_grown(tmp_path: Path) -> None:
 
 
 def test_a_log_that_cannot_be_written_ends_the_server_without_an_answer(tmp_path: Path) -> None:
-    server = EmbeddedServer(topics={"t": 1}, data=tmp_path)
-    with pytest.raises(StorageError, match="disk full"), server, RawClient(server.bootstrap) as raw:
+    with pytest.raises(StorageError, match="disk full"):
+        commit_on_a_full_disk(EmbeddedServer(topics={"t": 1}, data=tmp_path))
+
+
+def commit_on_a_full_disk(server: EmbeddedServer) -> None:
+    with server, RawClient(server.bootstrap) as raw:
         log = server.server.services.runtime.writer._log
         log.append = _disk_is_full  # type: ignore[method-assign]
         partition = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
