@@ -29,7 +29,7 @@ class MemberChange:
 class Answer:
     """What an assignor answers for a group. ``owned`` is what the members had before."""
 
-    id: str
+    id: str | int
     assignor: str
     group: GroupSpec
     assignment: GroupAssignment

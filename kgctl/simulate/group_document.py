@@ -43,7 +43,7 @@ class Member:
 class GroupDocument:
     """One group of a file."""
 
-    id: str
+    id: str | int
     topics: Mapping[str, TopicSpec]
     members: Sequence[Member]
     assignors: tuple[str, ...] | None = None
@@ -100,10 +100,12 @@ def parse_document(raw: Any, number: int) -> GroupDocument:
     )
 
 
-def document_id(raw: Any, number: int) -> str:
+def document_id(raw: Any, number: int) -> str | int:
     """The document's id, or its number."""
     given = raw.get("id") if isinstance(raw, Mapping) else None
-    return str(number if given is None else given)
+    if given is None:
+        return number
+    return given if isinstance(given, str) or type(given) is int else str(given)
 
 
 def _topic(name: str, raw: Any) -> TopicSpec:

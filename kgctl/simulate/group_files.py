@@ -35,7 +35,7 @@ class RawDocument:
 class ReadDocument:
     """A checked document, or the error in its place; ``id`` is there in any case."""
 
-    id: str
+    id: str | int
     document: GroupDocument | None = None
     error: KgctlError | None = None
     raw: RawDocument | None = None
@@ -66,11 +66,11 @@ def _place_of(raw: RawDocument) -> RawDocument:
     return raw if hasattr(raw.value, "lines") else RawDocument(raw.source, raw.line)
 
 
-def _located(error: KgctlError, raw: RawDocument, identity: str) -> KgctlError:
+def _located(error: KgctlError, raw: RawDocument, identity: str | int) -> KgctlError:
     line = _line_of(raw, error.place if isinstance(error, DocumentError) else ())
     where = raw.source if line is None else f"{raw.source}:{line}"
     kind = InvariantViolation if isinstance(error, InvariantViolation) else UsageError
-    found = kind(f"{where}: document {identity!r}: {error.message}", group=identity)
+    found = kind(f"{where}: document {identity!r}: {error.message}", group=str(identity))
     found.code = error.code
     return found
 

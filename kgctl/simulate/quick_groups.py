@@ -33,7 +33,7 @@ def quick_group(members: int, topics: Iterable[str]) -> GroupDocument:
     if not counts:
         raise UsageError("--members needs at least one --topic NAME:PARTITIONS")
     width = len(str(members))
-    return GroupDocument("1", counts, [Member(f"consumer-{n:0{width}}", tuple(counts)) for n in range(1, members + 1)])
+    return GroupDocument(1, counts, [Member(f"consumer-{n:0{width}}", tuple(counts)) for n in range(1, members + 1)])
 
 
 def live_group(group: GroupDescription, partition_counts: Mapping[str, int]) -> GroupDocument:

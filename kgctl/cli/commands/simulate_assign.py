@@ -90,7 +90,7 @@ def _documents(
     if files is not None:
         return read_groups(files, session.environment.stdin, session.notice)
     if members is not None:
-        return iter([ReadDocument("1", quick_group(members, topics or ()))])
+        return iter([ReadDocument(1, quick_group(members, topics or ()))])
     assert from_group is not None
     return iter([_live(session, from_group)])
 
