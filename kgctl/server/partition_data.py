@@ -6,8 +6,8 @@ from kgctl.model.partitions import TopicPartition
 from kgctl.model.records import TransactionMarker
 from kgctl.serde.record_batch import BatchHeader, build_marker
 from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.producers.index import AbortedTransaction, TransactionIndex
 from kgctl.server.signals import DataSignal
-from kgctl.server.transaction_index import AbortedTransaction, TransactionIndex
 from kgctl.storage.offsets_topic import read_batches
 from kgctl.storage.protocols import RecordLog, TopicStore
 

@@ -21,12 +21,12 @@ from kgctl.server.group_configs import GroupConfigs
 from kgctl.server.log_writer import LogWriter
 from kgctl.server.options import ServeOptions, split_config
 from kgctl.server.partition_data import PartitionData
-from kgctl.server.producers import Producers
+from kgctl.server.producers.ending import recover
+from kgctl.server.producers.sequences import Producers
+from kgctl.server.producers.transactions import Transactions
 from kgctl.server.registry import default_registry
 from kgctl.server.runtime import EVENT_ID, CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
 from kgctl.server.services import Services
-from kgctl.server.transaction_end import recover
-from kgctl.server.transactions import Transactions
 from kgctl.server.upkeep import Upkeep
 from kgctl.storage.folder import DataFolder, memory_folder
 from kgctl.storage.load import load_coordinator

@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from kgctl.server.group_configs import GroupConfigs
     from kgctl.server.options import BrokerConfig
     from kgctl.server.partition_data import PartitionData
-    from kgctl.server.producers import Producers
+    from kgctl.server.producers.sequences import Producers
+    from kgctl.server.producers.transactions import Transactions
     from kgctl.server.registry import Registry
     from kgctl.server.runtime import CoordinatorRuntime
-    from kgctl.server.transactions import Transactions
 
 
 @dataclass(slots=True)

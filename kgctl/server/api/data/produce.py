@@ -11,9 +11,9 @@ from kgctl.serde.record_batch import NO_PRODUCER_ID, BatchHeader, CorruptBatchEr
 from kgctl.server.api.data.partition_errors import partition_error
 from kgctl.server.call import Call
 from kgctl.server.cluster import OFFSETS_TOPIC
-from kgctl.server.producers import ProducerWrite
+from kgctl.server.producers.sequences import ProducerWrite
+from kgctl.server.producers.transactions import ProducerIdentity
 from kgctl.server.registry import ApiSpec, Values
-from kgctl.server.transactions import ProducerIdentity
 
 TOPIC_IDS_SINCE = 13
 IMPLICIT_SINCE = 12

@@ -8,8 +8,8 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.server.api.transactions.identity import known_to
 from kgctl.server.call import Call
+from kgctl.server.producers.transactions import ProducerIdentity
 from kgctl.server.registry import ApiSpec, Values
-from kgctl.server.transactions import ProducerIdentity
 
 BATCHED_SINCE = 4
 

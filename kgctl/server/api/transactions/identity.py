@@ -6,7 +6,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.server.call import Call
-from kgctl.server.transactions import FENCED_SINCE, ProducerIdentity, Transaction
+from kgctl.server.producers.transactions import FENCED_SINCE, ProducerIdentity, Transaction
 
 
 def transaction_of(call: Call, body: Any) -> tuple[Transaction | None, ErrorCode]:

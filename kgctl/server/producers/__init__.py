@@ -1,0 +1,1 @@
+"""Producers that are more than anonymous: idempotent ones and transactions."""
