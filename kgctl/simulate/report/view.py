@@ -1,0 +1,133 @@
+"""What a finished simulation looks like to its reports: plain values, made by the runner from the runs of all seeds.
+
+Times are integer microseconds of virtual time with 0 at the end of the warm-up, so that they read like the ``at:`` of the
+scenario file; the warm-up itself is negative. Mappings keep the order of the file. Nothing here is rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """One metric of one variant over the seeds. Infinite where it never came to an end (a time to stable).
+
+    ``worst`` is the value that an expectation would be held against: the largest, or the smallest of a metric that is better
+    when it is larger.
+    """
+
+    minimum: float
+    median: float
+    p95: float
+    maximum: float
+    per_seed: tuple[float, ...]
+    worst: float
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One stretch of a partition's time. No owner: nobody consumed it, for ``cause``; two owners: both did.
+
+    With an owner, ``cause`` says how it came to it, where that is known.
+    """
+
+    from_us: int
+    to_us: int
+    owners: tuple[str, ...] = ()
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """One partition from its creation to the end of the run: segments without holes, in the order of time."""
+
+    topic: str
+    partition: int
+    segments: tuple[Segment, ...]
+
+    @property
+    def name(self) -> str:
+        """As Kafka's tools write it: ``orders-0``."""
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something that the scenario did, to be shown above the lanes: ``crash pay/7``."""
+
+    at_us: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class LagSeries:
+    """The summed lag of one topic, in records: straight lines between ``(at_us, lag)``."""
+
+    topic: str
+    points: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """One seed of one variant, drawn: who consumed what when. From ``from_us`` to ``to_us``."""
+
+    seed: int
+    from_us: int
+    to_us: int
+    lanes: tuple[Lane, ...]
+    marks: tuple[Mark, ...] = ()
+    lag: tuple[LagSeries, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VariantOutcome:
+    """What came of one variant. ``final_assignment`` is of the first seed: {member: {topic: [partitions]}}."""
+
+    metrics: Mapping[str, Spread]
+    final_assignment: Mapping[str, Mapping[str, Sequence[int]]] = field(default_factory=dict)
+    picture: Picture | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """One line of ``expect:``, for one variant.
+
+    ``observed`` is the value of its left side where it was worst, None where the check could not be computed at all; ``note`` says more
+    (the other side of a comparison, the moment at which an ``always`` broke, the file's ``why``). ``severity`` is ``fail`` or
+    ``warn``; ``seed`` the one that ``replay``, a command line, runs again.
+    """
+
+    check: str
+    variant: str
+    passed: bool
+    observed: float | str | bool | None
+    seed: int
+    severity: str = "fail"
+    replay: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A whole ``simulate run``. Without variants the one name is ``default``."""
+
+    scenario: str
+    question: str
+    kgctl: str
+    digest: str
+    seeds: tuple[int, ...]
+    variants: Mapping[str, VariantOutcome]
+    expectations: tuple[Expectation, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def failures(self) -> tuple[Expectation, ...]:
+        """What did not hold and was not merely a warning."""
+        return tuple(each for each in self.expectations if not each.passed and each.severity == "fail")
+
+    @property
+    def warnings(self) -> tuple[Expectation, ...]:
+        """What did not hold and is only to be known."""
+        return tuple(each for each in self.expectations if not each.passed and each.severity != "fail")
