@@ -8,11 +8,12 @@ A member is a consumer without sockets, threads and a clock. The driver owns tho
   those that would not. An application that stops polling is announced with `Member.application_busy`;
 * hand every answer to `Member.on_reply`, with the ``correlation_id`` of its request. Answers may come late, twice or never: the
   member has request timeouts of its own and ignores what it no longer waits for. A broken connection is a `NetworkError`;
-* while a callback runs (from a `RunCallback` to `Member.callback_done`) the application's thread is in it: no `Member.poll`, no
-  `Member.commit`; answers and deadlines go on.
+* while a callback runs (from a `RunCallback` or `RunAssignor` to `Member.callback_done`) the application's thread is in it: no
+  `Member.poll`, no `Member.commit`; answers and deadlines go on. It may end at once, but in a call of its own.
 
-Members are made by ``kgctl.member.factory.make_member(config, identity, rng, *, position_of, request_ids)``: ``position_of`` tells
-what a commit would hold, ``request_ids`` (an iterator of integers, one for the whole run) numbers the requests.
+Members are made by ``kgctl.member.factory.make_member(config, identity, rng, *, position_of, request_ids)``. ``position_of``
+tells what a commit would hold; it is asked about partitions until their callback has run, also when they are no longer consumed
+(a commit follows `StopConsuming`). ``request_ids``, an iterator of integers for the whole run, numbers the requests.
 
 Times are integer microseconds of one clock (``*_us``). Kafka: KafkaConsumer with ConsumerCoordinator, or with the consumer's
 ConsumerMembershipManager.
@@ -115,13 +116,19 @@ class RunCallback:
 
 
 @dataclass(frozen=True, slots=True)
+class RunAssignor:
+    """The leader's assignor computes: as a callback, it ends with `Member.callback_done`. Heartbeats wait for it, too."""
+
+    protocol_name: str
+    members: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
 class StartConsuming:
-    """These partitions are read from these offsets on.
+    """These partitions are read from these offsets on: the committed ones, or those of ``auto.offset.reset``."""
 
-    An offset of None: not known (no reset policy, or offsets that could not be had).
-    """
-
-    positions: Mapping[TopicPartition, int | None]
+    positions: Mapping[TopicPartition, int]
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
@@ -181,6 +188,7 @@ Action: TypeAlias = (
     | RefreshMetadata
     | ListOffsets
     | RunCallback
+    | RunAssignor
     | StartConsuming
     | StopConsuming
     | CommitDone

@@ -43,7 +43,8 @@ class Behaviour:
 
     ``polls_itself``: answers and callbacks are handled by a thread of the client's own as soon as they come; without it, only
     inside poll(). ``mixes_protocols``: eager and cooperative assignors may stand in one list. ``assignor_prefix`` goes before the
-    protocol's name where the client's assignor of that name is not Kafka's.
+    protocol's name where the client's assignor of that name is not Kafka's. ``close_lag_us``: how much longer close() may take
+    than leaving the group (a fetch that is under way), evenly spread from 0 on.
     """
 
     polls_itself: bool = False
@@ -51,6 +52,8 @@ class Behaviour:
     speaks_cooperative: bool = True
     speaks_consumer_protocol: bool = True
     watches_partitions: bool = True
+    limits_poll_interval: bool = True
+    close_lag_us: int = 0
     rebalance_timeout_is_session_timeout: bool = False
     assignor_prefix: str = ""
     classic_drift: HeartbeatDrift = HeartbeatDrift()
@@ -61,8 +64,8 @@ class Behaviour:
 class MemberConfig:
     """One field for each setting that a member's group life depends on; ``profile`` names the client, ``behaviour`` is its.
 
-    ``rebalance_timeout_ms`` None: ``max.poll.interval.ms`` (aiokafka: the session timeout). ``close_operation``: what close() does about
-    the membership; "default" leaves unless the member is static (Java: CloseOptions.GroupMembershipOperation).
+    ``rebalance_timeout_ms`` None: ``max.poll.interval.ms`` (aiokafka: the session timeout). ``close_operation``: whether
+    close() leaves the group; "default" leaves unless the member is static (Java: CloseOptions.GroupMembershipOperation).
     """
 
     profile: str = "java"

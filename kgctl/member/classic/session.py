@@ -1,0 +1,145 @@
+"""The heartbeat thread of a classic member. Kafka: AbstractCoordinator.HeartbeatThread and Heartbeat.
+
+It runs from the answer to JoinGroup until the next JoinGroup is sent; with each start its timer starts anew, which is what makes
+all members of a group beat together. What it learns (a rebalance, being fenced) the application acts on at its next poll().
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kgctl.coordinator.requests import Heartbeat, LeaveGroup
+from kgctl.coordinator.requests import MemberIdentity as Leaver
+from kgctl.coordinator.results import HeartbeatResult
+from kgctl.member.api import NetworkError
+from kgctl.member.backoff import Backoff
+from kgctl.member.classic.membership import Generation, JoinPhase, Membership
+from kgctl.member.connection import COORDINATOR_GONE, Connection
+from kgctl.member.heartbeat_clock import HeartbeatClock
+from kgctl.member.parts import HEARTBEAT, SESSION
+from kgctl.member.runtime import Runtime
+from kgctl.model.error_codes import ErrorCode
+
+OUTSIDE = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID})
+
+
+class Session:
+    """Heartbeats, the client's own view of the session timeout, and leaving. ``fatal`` is what the next poll() will throw."""
+
+    def __init__(self, runtime: Runtime, connection: Connection, membership: Membership, on_reset: Callable[[], None]) -> None:
+        self.is_enabled = False
+        self.is_locked = False
+        self.fatal: ErrorCode | None = None
+        self.clock = HeartbeatClock(runtime.config.behaviour.classic_drift, runtime.rng)
+        self._runtime = runtime
+        self._connection = connection
+        self._membership = membership
+        self._on_reset = on_reset
+        self._backoff = Backoff(runtime.config, runtime.rng)
+
+    def enable(self) -> None:
+        """A generation has begun: the timers start."""
+        self.is_enabled = True
+        self.clock.restart(self._runtime.now_us, self._runtime.config.heartbeat_interval_ms * 1000)
+        self._runtime.deadlines.arm(HEARTBEAT, self.clock.next_us)
+        self.restart_session()
+
+    def disable(self) -> None:
+        """No heartbeats outside of a generation."""
+        self.is_enabled = False
+        self._runtime.deadlines.cancel(HEARTBEAT)
+        self._runtime.deadlines.cancel(SESSION)
+
+    def restart_session(self, from_us: int | None = None) -> None:
+        """The coordinator was heard of."""
+        if self.is_enabled:
+            from_us = self._runtime.now_us if from_us is None else from_us
+            self._runtime.deadlines.arm(SESSION, from_us + self._runtime.config.session_timeout_ms * 1000)
+
+    def lock(self) -> None:
+        """The assignor computes: it keeps the lock that the heartbeat thread wants."""
+        self.is_locked = True
+
+    def unlock(self) -> None:
+        """The assignor is done: a beat that is due leaves now."""
+        self.is_locked = False
+        if self.is_enabled and not self._runtime.deadlines.is_armed(HEARTBEAT):
+            self.beat()
+
+    def beat(self) -> None:
+        """The heartbeat is due."""
+        if not self.is_enabled or self.is_locked:
+            return
+        if not self._connection.is_known:
+            self._connection.find()
+            self._runtime.arm_in(HEARTBEAT, self._runtime.config.retry_backoff_ms * 1000)
+            return
+        self.clock.beat(self._runtime.now_us)
+        self._runtime.deadlines.arm(HEARTBEAT, self.clock.next_us)
+        sent = self._membership.generation
+        self._connection.send(
+            Heartbeat,
+            lambda result: self._on_heartbeat(sent, result),
+            group_id=self._runtime.identity.group_id,
+            generation_id=sent.generation_id,
+            member_id=sent.member_id,
+            group_instance_id=self._runtime.identity.group_instance_id,
+        )
+
+    def session_expired(self) -> None:
+        """No heartbeat was answered for the session timeout: look for another coordinator."""
+        self._connection.lose()
+        self.restart_session()
+
+    def leave(self, *, reason: str, is_closing: bool = False) -> None:
+        """Leave, if this member does so, and forget the generation. Kafka: ``AbstractCoordinator#maybeLeaveGroup``."""
+        member_id = self._membership.generation.member_id
+        can_leave = self._connection.is_known and self._membership.phase is not JoinPhase.UNJOINED and bool(member_id)
+        if can_leave and self._wants_to_leave(is_closing):
+            self._connection.send(
+                LeaveGroup,
+                lambda _: None,
+                group_id=self._runtime.identity.group_id,
+                members=(Leaver(member_id=member_id, reason=reason),),
+            )
+        self._membership.reset(reason)
+        self.disable()
+
+    def _wants_to_leave(self, is_closing: bool) -> bool:  # noqa: FBT001
+        operation = self._runtime.config.close_operation if is_closing else "default"
+        return operation == "leave" or (operation == "default" and self._runtime.identity.group_instance_id is None)
+
+    def _on_heartbeat(self, sent: Generation, result: HeartbeatResult | NetworkError) -> None:
+        if isinstance(result, NetworkError):
+            self._failed()
+        elif result.error is ErrorCode.NONE:
+            self._answered()
+        elif result.error is ErrorCode.REBALANCE_IN_PROGRESS:
+            self._answered()
+            if self._membership.phase is JoinPhase.STABLE:
+                self._membership.request_rejoin("group is already rebalancing")
+        elif result.error in COORDINATOR_GONE:
+            self._connection.lose()
+            self._failed()
+        elif result.error in OUTSIDE:
+            self._cast_out(sent, result.error)
+        else:
+            self._failed()
+
+    def _answered(self) -> None:
+        self._backoff.reset()
+        self.restart_session()
+
+    def _failed(self) -> None:
+        if self.is_enabled:
+            self._runtime.arm_in(HEARTBEAT, self._backoff.next_us())
+
+    def _cast_out(self, sent: Generation, error: ErrorCode) -> None:
+        if sent != self._membership.generation:
+            self._answered()  # about a generation that is over
+            return
+        if error is ErrorCode.FENCED_INSTANCE_ID:
+            self.fatal = error
+        self._membership.reset(f"{error.name} from Heartbeat", keeps_member_id=error is ErrorCode.ILLEGAL_GENERATION)
+        self.disable()
+        self._on_reset()

@@ -1,0 +1,168 @@
+"""Committing offsets: the application's own commits, and those that the client makes by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from kgctl.coordinator.requests import OffsetCommit, OffsetCommitPartition
+from kgctl.coordinator.results import PartitionErrors
+from kgctl.member.api import CommitDone, NetworkError
+from kgctl.member.backoff import Backoff
+from kgctl.member.connection import COORDINATOR_GONE, RETRIABLE, Connection
+from kgctl.member.runtime import Runtime
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import TopicPartition
+
+AUTO_COMMIT = "auto commit"
+RETRY_COMMIT = "retry commit"
+
+
+@dataclass(frozen=True, slots=True)
+class CommitIdentity:
+    """In whose name a commit is sent."""
+
+    member_id: str
+    generation_id: int
+
+
+WhoCommits: TypeAlias = Callable[[], CommitIdentity | ErrorCode]
+"""The member as it may commit now, or the error that the client itself answers."""
+OnRefused: TypeAlias = Callable[[ErrorCode, CommitIdentity], None]
+"""Told of an error of the coordinator, so that the membership reacts."""
+
+
+@dataclass(slots=True)
+class _Commit:
+    offsets: dict[TopicPartition, int]
+    is_automatic: bool
+    retry_until_us: int
+    done: Callable[[ErrorCode], None] | None
+    backoff: Backoff
+
+
+class Committer:
+    """Commits of one member. A stale epoch is tried again where there is a newer one."""
+
+    def __init__(self, runtime: Runtime, connection: Connection, who: WhoCommits, on_refused: OnRefused) -> None:
+        self._runtime = runtime
+        self._connection = connection
+        self._who = who
+        self._on_refused = on_refused
+        self._waiting: list[_Commit] = []
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no commit waits to be tried again (those under way are the connection's)."""
+        return not self._waiting
+
+    def restart_timer(self) -> None:
+        """The next automatic commit is an interval away."""
+        if self._runtime.config.enable_auto_commit:
+            self._runtime.arm_in(AUTO_COMMIT, self._runtime.config.auto_commit_interval_ms * 1000)
+
+    def is_due(self) -> bool:
+        """Whether the interval of automatic commits is over."""
+        config = self._runtime.config
+        return config.enable_auto_commit and not self._runtime.deadlines.is_armed(AUTO_COMMIT)
+
+    def skip_timer(self, until_us: int) -> tuple[int, int | None]:
+        """Take the automatic commits due before this as done: how many, and when the last one left."""
+        due_us = self._runtime.deadlines.at(AUTO_COMMIT)
+        interval_us = max(self._runtime.config.auto_commit_interval_ms * 1000, 1)
+        if due_us is None or due_us >= until_us:
+            return 0, None
+        count = (until_us - due_us + interval_us - 1) // interval_us
+        self._runtime.deadlines.arm(AUTO_COMMIT, due_us + count * interval_us)
+        return count, due_us + (count - 1) * interval_us
+
+    def auto_commit(self, partitions: Iterable[TopicPartition]) -> None:
+        """The periodic commit: sent, not waited for, not tried again before the next."""
+        self.restart_timer()
+        self.commit(partitions, is_automatic=True)
+
+    def commit(
+        self,
+        partitions: Iterable[TopicPartition],
+        *,
+        is_automatic: bool,
+        retry_for_us: int = 0,
+        done: Callable[[ErrorCode], None] | None = None,
+    ) -> None:
+        """Commit the positions of these. ``done`` is told how it ended; at once where there is nothing to commit."""
+        runtime = self._runtime
+        positions = ((partition, runtime.position_of(partition, runtime.now_us)) for partition in sorted(partitions))
+        offsets = {partition: position for partition, position in positions if position is not None}
+        until_us = runtime.now_us + retry_for_us
+        entry = _Commit(offsets, is_automatic, until_us, done, Backoff(runtime.config, runtime.rng))
+        if offsets:
+            self._try(entry)
+        else:
+            self._finish(entry, ErrorCode.NONE)
+
+    def retry(self) -> None:
+        """Try those again that wait."""
+        waiting, self._waiting = self._waiting, []
+        for entry in waiting:
+            self._try(entry)
+
+    def give_up(self) -> None:
+        """Try nothing again."""
+        self._waiting.clear()
+        self._runtime.deadlines.cancel(RETRY_COMMIT)
+        self._runtime.deadlines.cancel(AUTO_COMMIT)
+
+    def _try(self, entry: _Commit) -> None:
+        who = self._who()
+        if isinstance(who, ErrorCode):
+            self._finish(entry, who)
+        elif not self._connection.is_known:
+            self._connection.find()
+            self._retry_later(entry, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        else:
+            self._connection.send(
+                OffsetCommit,
+                lambda result: self._on_result(entry, who, result),
+                group_id=self._runtime.identity.group_id,
+                generation_id=who.generation_id,
+                member_id=who.member_id,
+                group_instance_id=self._runtime.identity.group_instance_id,
+                partitions=tuple(
+                    OffsetCommitPartition(topic=topic, partition=partition, offset=offset)
+                    for (topic, partition), offset in entry.offsets.items()
+                ),
+            )
+
+    def _on_result(self, entry: _Commit, who: CommitIdentity, result: PartitionErrors | NetworkError) -> None:
+        if isinstance(result, NetworkError):
+            self._retry_later(entry, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+            return
+        error = next((error for _, error in result.partitions if error is not ErrorCode.NONE), ErrorCode.NONE)
+        if error in COORDINATOR_GONE:
+            self._connection.lose()
+        if error in RETRIABLE or (error is ErrorCode.STALE_MEMBER_EPOCH and self._has_newer_epoch(who)):
+            self._retry_later(entry, error)
+        else:
+            if error is not ErrorCode.NONE:
+                self._on_refused(error, who)
+            self._finish(entry, error)
+
+    def _has_newer_epoch(self, sent: CommitIdentity) -> bool:
+        who = self._who()
+        return isinstance(who, CommitIdentity) and who.generation_id > sent.generation_id
+
+    def _retry_later(self, entry: _Commit, error: ErrorCode) -> None:
+        if self._runtime.now_us >= entry.retry_until_us:
+            self._finish(entry, error)
+            return
+        self._waiting.append(entry)
+        self._runtime.arm_in(RETRY_COMMIT, entry.backoff.next_us())
+
+    def _finish(self, entry: _Commit, error: ErrorCode) -> None:
+        if entry.offsets:
+            self._runtime.emit(CommitDone(entry.offsets, error, entry.is_automatic))
+        if entry.is_automatic and error in RETRIABLE:
+            self._runtime.arm_in(AUTO_COMMIT, self._runtime.config.retry_backoff_ms * 1000)
+        if entry.done is not None:
+            entry.done(error)

@@ -1,0 +1,169 @@
+"""The member's line to its coordinator: finding it, requests under way and their timeouts, losing it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from kgctl.coordinator.requests import Request
+from kgctl.member.api import Action, Answer, FindCoordinator, FindCoordinatorResult, NetworkError, Send
+from kgctl.member.backoff import Backoff
+from kgctl.member.runtime import Runtime
+from kgctl.model.error_codes import ErrorCode
+
+Handler: TypeAlias = Callable[[Any], None]
+"""Takes the answer: a result, or a `NetworkError` when there will be none."""
+
+LOOKUP = "lookup"
+REQUESTS = "requests"
+COORDINATOR_GONE = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR})
+RETRIABLE = COORDINATOR_GONE | {
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNSTABLE_OFFSET_COMMIT,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+}
+
+
+@dataclass(slots=True)
+class _InFlight:
+    handler: Handler
+    deadline_us: int
+    to_coordinator: bool
+    parks: bool
+
+
+class Connection:
+    """Requests of one member.
+
+    A broker reads the next request of a connection only when it has answered the one before. So while a JoinGroup or SyncGroup is
+    parked there, everything else waits behind it; a LeaveGroup, too.
+    """
+
+    def __init__(self, runtime: Runtime, request_ids: Iterator[int], on_found: Callable[[], None]) -> None:
+        self.is_known = False
+        self._runtime = runtime
+        self._ids = request_ids
+        self._on_found = on_found
+        self._in_flight: dict[int, _InFlight] = {}
+        self._held: list[Send] = []
+        self._parked: int | None = None
+        self._is_looking = False
+        self._backoff = Backoff(runtime.config, runtime.rng)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no answer is awaited."""
+        return not self._in_flight
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether no answer of the coordinator is awaited."""
+        return not any(entry.to_coordinator for entry in self._in_flight.values())
+
+    def expects(self, correlation_id: int) -> bool:
+        """Whether this request is still waited for."""
+        return correlation_id in self._in_flight
+
+    def find(self) -> None:
+        """See to it that the coordinator is, or gets, known."""
+        if self.is_known or self._is_looking or self._runtime.deadlines.is_armed(LOOKUP):
+            return
+        self._is_looking = True
+        self.ask(FindCoordinator, self._on_coordinator)
+
+    def ask(self, action: Callable[[int], Action], handler: Handler) -> int:
+        """Ask any broker."""
+        correlation_id = next(self._ids)
+        self._add(correlation_id, handler, None, to_coordinator=False, parks=False)
+        self._runtime.emit(action(correlation_id))
+        return correlation_id
+
+    def send(
+        self, request: type[Request], handler: Handler, *, timeout_ms: int | None = None, parks: bool = False, **fields: Any
+    ) -> int:
+        """Send this to the coordinator, or behind what is parked there. The coordinator is known."""
+        correlation_id = next(self._ids)
+        identity = self._runtime.identity
+        filled = request(request_id=correlation_id, client_id=identity.client_id, client_host=identity.client_host, **fields)
+        self._add(correlation_id, handler, timeout_ms, to_coordinator=True, parks=parks)
+        if self._parked is None:
+            self._put(Send(correlation_id, filled))
+        else:
+            self._held.append(Send(correlation_id, filled))
+        return correlation_id
+
+    def finish(self, correlation_id: int) -> Handler:
+        """The answer is there, or will not come: what takes it."""
+        entry = self._in_flight.pop(correlation_id)
+        self._arm_timeouts()
+        if self._parked == correlation_id:
+            self._parked = None
+            self._release()
+        return entry.handler
+
+    def answer(self, correlation_id: int, result: Answer) -> None:
+        """Hand an answer on; a broken connection loses the coordinator first."""
+        was_to_coordinator = self._in_flight[correlation_id].to_coordinator
+        handler = self.finish(correlation_id)
+        if isinstance(result, NetworkError) and was_to_coordinator:
+            self.lose()
+        handler(result)
+
+    def lose(self) -> None:
+        """The coordinator is not known any more; what was under way to it is not answered. Look for it again."""
+        if not self.is_known:
+            return
+        self.is_known = False
+        lost = [number for number, entry in self._in_flight.items() if entry.to_coordinator]
+        handlers = [(number, self._in_flight.pop(number).handler) for number in lost]
+        self._held.clear()
+        self._parked = None
+        self._arm_timeouts()
+        self.find()
+        for number, handler in handlers:
+            handler(NetworkError(number))
+
+    def expire_requests(self) -> None:
+        """Give up requests that have waited too long."""
+        now_us = self._runtime.now_us
+        for number in [number for number, entry in self._in_flight.items() if entry.deadline_us <= now_us]:
+            if number in self._in_flight:
+                self.answer(number, NetworkError(number))
+        self._arm_timeouts()
+
+    def abandon(self) -> None:
+        """Wait for nothing any more."""
+        self._in_flight.clear()
+        self._held.clear()
+        self._runtime.deadlines.cancel(REQUESTS)
+        self._runtime.deadlines.cancel(LOOKUP)
+
+    def _add(self, correlation_id: int, handler: Handler, timeout_ms: int | None, *, to_coordinator: bool, parks: bool) -> None:
+        timeout_us = (self._runtime.config.request_timeout_ms if timeout_ms is None else timeout_ms) * 1000
+        self._in_flight[correlation_id] = _InFlight(handler, self._runtime.now_us + timeout_us, to_coordinator, parks)
+        self._arm_timeouts()
+
+    def _put(self, send: Send) -> None:
+        if self._in_flight[send.correlation_id].parks:
+            self._parked = send.correlation_id
+        self._runtime.emit(send)
+
+    def _release(self) -> None:
+        while self._held and self._parked is None:
+            self._put(self._held.pop(0))
+
+    def _arm_timeouts(self) -> None:
+        if self._in_flight:
+            self._runtime.deadlines.arm(REQUESTS, min(entry.deadline_us for entry in self._in_flight.values()))
+        else:
+            self._runtime.deadlines.cancel(REQUESTS)
+
+    def _on_coordinator(self, result: FindCoordinatorResult | NetworkError) -> None:
+        self._is_looking = False
+        if isinstance(result, NetworkError) or result.error is not ErrorCode.NONE:
+            self._runtime.arm_in(LOOKUP, self._backoff.next_us())
+            return
+        self._backoff.reset()
+        self.is_known = True
+        self._on_found()

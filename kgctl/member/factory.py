@@ -1,0 +1,31 @@
+"""Making members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+
+from kgctl.member.api import Member, MemberIdentity, PositionOf, Rng
+from kgctl.member.classic.member import ClassicMember
+from kgctl.member.config import MemberConfig
+from kgctl.model.partitions import TopicPartition
+
+
+def _nothing_processed(_partition: TopicPartition, _now_us: int) -> int | None:
+    return None
+
+
+def make_member(
+    config: MemberConfig,
+    identity: MemberIdentity,
+    rng: Rng,
+    *,
+    position_of: PositionOf = _nothing_processed,
+    request_ids: Iterator[int] | None = None,
+) -> Member:
+    """A member of the protocol that ``group.protocol`` names. See `kgctl.member.api` for the driver's duties.
+
+    ``rng`` is the member's own seeded source. Without ``request_ids`` the member numbers its requests from 0.
+    """
+    ids = count() if request_ids is None else request_ids
+    return ClassicMember(config, identity, rng, position_of, ids)
