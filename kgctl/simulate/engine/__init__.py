@@ -1,0 +1,1 @@
+"""Virtual time: coordinator, network, pods and traffic in one loop of discrete events."""
