@@ -155,10 +155,15 @@ class BaseMember(MemberParts):
 
     # --- inside
 
+    def _run_background(self) -> None:
+        if self.is_started and self._end is None:
+            self.run_background()
+
     def _enter(self, now_us: int) -> None:
         self.runtime.now_us = max(self.runtime.now_us, now_us)
 
     def _leave(self) -> list[Action]:
+        self._run_background()
         while self._end is None and self.in_poll():
             if self._inbox:
                 self._read_inbox()
@@ -166,6 +171,7 @@ class BaseMember(MemberParts):
                 self.fail("NO_OFFSET_FOR_PARTITION", "auto.offset.reset=none and no committed offset")
             elif (step := self.next_step()) is not None:
                 step()
+                self._run_background()
             else:
                 break
         if self._is_departed and self._end is None and self.connection.is_clear:

@@ -8,6 +8,7 @@ from itertools import count
 from kgctl.member.api import Member, MemberIdentity, PositionOf, Rng
 from kgctl.member.classic.member import ClassicMember
 from kgctl.member.config import MemberConfig
+from kgctl.member.consumer.member import ConsumerMember
 from kgctl.model.partitions import TopicPartition
 
 
@@ -28,4 +29,5 @@ def make_member(
     ``rng`` is the member's own seeded source. Without ``request_ids`` the member numbers its requests from 0.
     """
     ids = count() if request_ids is None else request_ids
-    return ClassicMember(config, identity, rng, position_of, ids)
+    kind = ConsumerMember if config.group_protocol == "consumer" else ClassicMember
+    return kind(config, identity, rng, position_of, ids)

@@ -120,6 +120,9 @@ class MemberParts(ABC):
     def generation_id(self) -> int:
         """The generation or epoch."""
 
+    def run_background(self) -> None:  # noqa: B027  # only some protocols have such a thread
+        """What the client does by itself, after whatever has just happened."""
+
     def on_beats_skipped(self, last_us: int) -> None:  # noqa: B027  # only some protocols care
         """Beats up to this time count as sent and answered."""
 

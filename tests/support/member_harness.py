@@ -194,9 +194,11 @@ class World:
         return [pod for pod in self.pods.values() if not pod.is_dead and pod.closed_us is None]
 
     def is_stable(self) -> bool:
-        """Whether every partition is read and every member at rest."""
+        """Whether the group is stable, every partition is read and every member at rest."""
         partitions = sum(topic.partition_count for topic in self.image.topics.values())
-        return len(self.readers) == partitions and all(pod.member.is_quiet for pod in self.live if not pod.is_stalled)
+        if len(self.readers) != partitions or any(state != "Stable" for _, state in self.coordinator.statistics().groups):
+            return False
+        return all(pod.member.is_quiet for pod in self.live if not pod.is_stalled)
 
     def owners(self) -> dict[str, list[str]]:
         """What each pod reads."""

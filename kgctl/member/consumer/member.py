@@ -1,0 +1,235 @@
+"""A member that speaks the consumer protocol. Kafka: AsyncKafkaConsumer with ConsumerMembershipManager."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from uuid import UUID
+
+from kgctl.member.api import CallbackKind, MemberIdentity, MemberState, PositionOf, Rng, StopReason
+from kgctl.member.base import CLOSE_TIMEOUT_US, BaseMember
+from kgctl.member.commits import CommitIdentity
+from kgctl.member.config import MemberConfig
+from kgctl.member.consumer.heartbeats import Heartbeats
+from kgctl.member.consumer.membership import (
+    LEAVE_EPOCH,
+    NO_ASSIGNMENT,
+    OUTSIDE,
+    STATIC_LEAVE_EPOCH,
+    ConsumerMembership,
+    Phase,
+    new_member_id,
+)
+from kgctl.member.consumer.reconciliation import Reconciliation
+from kgctl.member.heartbeat_clock import HeartbeatClock
+from kgctl.member.parts import HEARTBEAT, Step
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import MetadataImage
+
+STATES: Mapping[Phase, MemberState] = {
+    Phase.UNSUBSCRIBED: MemberState.NEW,
+    Phase.JOINING: MemberState.JOINING,
+    Phase.RECONCILING: MemberState.RECONCILING,
+    Phase.ACKNOWLEDGING: MemberState.RECONCILING,
+    Phase.STABLE: MemberState.STABLE,
+    Phase.FENCED: MemberState.FENCED,
+    Phase.LEAVING: MemberState.LEAVING,
+    Phase.STALE: MemberState.FENCED,
+    Phase.FATAL: MemberState.FAILED,
+}
+
+
+class ConsumerMember(BaseMember):
+    """See `kgctl.member.api.Member`. Its background thread reads the network and beats whatever the application does."""
+
+    def __init__(
+        self, config: MemberConfig, identity: MemberIdentity, rng: Rng, position_of: PositionOf, request_ids: Iterator[int]
+    ) -> None:
+        super().__init__(config, identity, rng, position_of, request_ids)
+        self.membership = ConsumerMembership(new_member_id(rng))
+        self.heartbeats = Heartbeats(self.runtime, self.connection, self.membership, self._on_fenced, self._on_fatal)
+        self.reconciliation = Reconciliation(self)
+        self._queue: list[Step] = []
+        self._poll_limit_is_over = False
+        self._is_released = True
+        self._names: tuple[MetadataImage | None, dict[UUID, str]] = (None, {})
+
+    @property
+    def member_id(self) -> str:
+        """The id that it made itself."""
+        return self.membership.member_id
+
+    @property
+    def generation_id(self) -> int:
+        """The member epoch; -1 outside of the group."""
+        return self.membership.epoch if self.membership.epoch > 0 else -1
+
+    @property
+    def clock(self) -> HeartbeatClock:
+        """The heartbeats."""
+        return self.heartbeats.clock
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether it owns what is assigned and has said so."""
+        is_settled = self.membership.phase is Phase.STABLE and self.membership.is_reconciled
+        return is_settled and not self.reconciliation.is_under_way and not self._queue and not self._poll_limit_is_over
+
+    def live_state(self) -> MemberState:
+        """Kafka's states, in the words of both protocols."""
+        return STATES[self.membership.phase]
+
+    def topic_names(self) -> dict[UUID, str]:
+        """Topic ids of the metadata that the member has."""
+        image = self.topics.image
+        if self._names[0] is not image:
+            topics = {} if image is None else image.topics
+            self._names = image, {topic.topic_id: name for name, topic in topics.items()}
+        return self._names[1]
+
+    def queue(self, step: Step) -> None:
+        """Something for the application's thread, at its next poll()."""
+        self._queue.append(step)
+
+    def begin(self) -> None:
+        """The first poll() joins."""
+        self.membership.join()
+
+    def on_poll(self) -> None:
+        """A member that left for want of polls joins again, once what it owned is given up."""
+        self._poll_limit_is_over = False
+        if self.membership.phase is Phase.STALE and self._is_released:
+            self.membership.join()
+
+    def on_coordinator_found(self) -> None:
+        """The background thread sees for itself."""
+
+    def fetch_identity(self) -> tuple[str | None, int]:
+        """Fetching offsets takes the member's epoch."""
+        return self.membership.member_id, self.membership.epoch
+
+    def commit_identity(self) -> CommitIdentity | ErrorCode:
+        """Commits are made in the name of the epoch."""
+        if self.membership.epoch > 0:
+            return CommitIdentity(self.membership.member_id, self.membership.epoch)
+        return ErrorCode.UNKNOWN_MEMBER_ID
+
+    def on_commit_refused(self, error: ErrorCode, sent: CommitIdentity) -> None:
+        """The heartbeat finds out by itself."""
+
+    def reads_network(self) -> bool:
+        """The background thread does."""
+        return True
+
+    def run_background(self) -> None:
+        """What the client's thread does without the application."""
+        if not self.is_closing:
+            self.reconciliation.run(in_poll=False)
+            self.heartbeats.run()
+
+    def next_step(self) -> Step | None:
+        """The order of ``AsyncKafkaConsumer#poll``: reconciliation and commits, then callbacks, then positions."""
+        if self.is_closing:
+            return None
+        if self.reconciliation.needs_poll():
+            return self._reconcile
+        if self.committer.is_due():
+            return self._auto_commit
+        if self._queue:
+            return self._queue.pop(0)
+        if self.membership.phase in OUTSIDE:
+            return None
+        return self.positions.step()
+
+    def on_deadline(self, name: str) -> None:
+        """The background thread wakes for a beat, and finds the poll timer over where it is."""
+        if name == HEARTBEAT and self._poll_limit_is_over:
+            self._leave_as_stale()
+
+    def on_poll_limit(self) -> None:
+        """The background thread is asleep until its next beat: only then does it see."""
+        self._poll_limit_is_over = True
+
+    def _leave_as_stale(self) -> None:
+        """Kafka: ``transitionToSendingLeaveGroup`` and ``transitionToStale``."""
+        if self.membership.phase in OUTSIDE:
+            return
+        self.heartbeats.leave(self._leave_epoch("default"))
+        self.heartbeats.is_under_way = False
+        self.membership.current = NO_ASSIGNMENT
+        self.membership.phase = Phase.STALE
+        self._lose(StopReason.POLL_TIMEOUT, self._released_as_stale)
+
+    def _released_as_stale(self) -> None:
+        # The callback runs in the very poll() that the client waited for.
+        if self.membership.phase is Phase.STALE:
+            self.membership.join()
+
+    def _on_fenced(self) -> None:
+        """Kafka: ``transitionToFenced``: give everything up, then join again."""
+        self.membership.epoch = 0
+        self.membership.phase = Phase.FENCED
+        self._lose(StopReason.LOST, self._released_as_fenced)
+
+    def _released_as_fenced(self) -> None:
+        if self.membership.phase is Phase.FENCED:
+            self.membership.join()
+
+    def _lose(self, reason: StopReason, after: Step) -> None:
+        self.reconciliation.abort()
+        self._queue.clear()
+        self.stop(set(self.owned), reason)
+        self._is_released = not self.owned
+
+        def released() -> None:
+            self.owned.clear()
+            self.membership.current = NO_ASSIGNMENT
+            self._is_released = True
+            after()
+
+        if self.owned:
+            self.queue(lambda: self.call_back(CallbackKind.LOST, self.owned, released))
+        elif self.membership.phase is Phase.FENCED:
+            released()
+
+    def _on_fatal(self, error: ErrorCode, message: str) -> None:
+        self.membership.phase = Phase.FATAL
+        self.reconciliation.abort()
+        self._queue.clear()
+        self.stop(set(self.owned), StopReason.FAILED)
+        self.queue(lambda: self.fail(error.name, message))
+
+    def _reconcile(self) -> None:
+        self.reconciliation.run(in_poll=True)
+
+    def _auto_commit(self) -> None:
+        self.committer.auto_commit(self.positions.consumed)
+
+    def begin_close(self) -> None:
+        """Commit, callbacks, leave. Kafka: ``AsyncKafkaConsumer#close``."""
+        self.reconciliation.abort()
+        self._queue.clear()
+        consumed = set(self.positions.consumed)
+        self.stop(consumed, StopReason.CLOSED)
+        if self.config.enable_auto_commit:
+            self.committer.commit(consumed, is_automatic=True, retry_for_us=CLOSE_TIMEOUT_US, done=lambda _: self._release())
+        else:
+            self._release()
+
+    def _release(self) -> None:
+        if self.owned:
+            kind = CallbackKind.REVOKED if self.membership.epoch > 0 else CallbackKind.LOST
+            self.call_back(kind, self.owned, self._depart)
+        else:
+            self._depart()
+
+    def _depart(self) -> None:
+        self.owned.clear()
+        if self.membership.phase not in OUTSIDE:
+            self.heartbeats.leave(self._leave_epoch(self.config.close_operation))
+        self.membership.phase = Phase.UNSUBSCRIBED
+        self.await_close()
+
+    def _leave_epoch(self, operation: str) -> int:
+        """A static member says that it comes back, unless it is told to leave; a dynamic one leaves, even when told to remain."""
+        is_static = self.identity.group_instance_id is not None
+        return STATIC_LEAVE_EPOCH if is_static and operation != "leave" else LEAVE_EPOCH
