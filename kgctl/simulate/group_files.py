@@ -18,6 +18,7 @@ from kgctl.simulate.group_document import GroupDocument, document_id, parse_docu
 
 YAML_HINT_CHARACTERS = 2_000_000
 _JSON_LINES = (".jsonl", ".ndjson")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _DOCUMENT_START = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
 
@@ -108,9 +109,25 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return repeated
 
 
+def _loads(text: str) -> Any:
+    """JSON, whose escapes may not make what is no text: one half of a surrogate pair.
+
+    Raises:
+        json.JSONDecodeError: it is no JSON, or no text.
+    """
+    value = json.loads(text, object_pairs_hook=_pairs)
+    if _SURROGATE.search(text):
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            found = _SURROGATE.search(text)
+            raise json.JSONDecodeError("Unpaired surrogate", text, found.start() if found else 0) from None
+    return value
+
+
 def _json(source: str, text: str, notice: Callable[[str], None]) -> Iterator[RawDocument]:
     try:
-        value = json.loads(text, object_pairs_hook=_pairs)
+        value = _loads(text)
     except json.JSONDecodeError as error:
         return _not_one_json_value(source, text, error, notice)
     except RecursionError:
@@ -136,7 +153,7 @@ def _json_lines(source: str, text: str) -> Iterator[RawDocument]:
         if not line.strip():
             continue
         try:
-            yield RawDocument(source, number, json.loads(line, object_pairs_hook=_pairs))
+            yield RawDocument(source, number, _loads(line))
         except json.JSONDecodeError as error:
             yield _broken(source, number, f"column {error.colno}: {error.msg}")
         except RecursionError:

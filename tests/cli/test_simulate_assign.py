@@ -263,6 +263,7 @@ def test_nothing_answered_is_exit_code_2(cli: Cli, tmp_path: Path) -> None:
         ('{"max_generation": "1"}', "max_generation: must be a whole number, not '1'"),
         ('["text"]', "must be a mapping, not text"),
         ('{"topics": ', "line 1, column 12: Expecting value"),
+        ('{"members": {"\\ud800": {}}}', "line 1, column 15: Unpaired surrogate"),
         ('{"assignors": ["stiky"]}', "unknown assignor 'stiky'; did you mean sticky?"),
     ],
 )
