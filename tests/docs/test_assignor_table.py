@@ -7,7 +7,7 @@ import re
 import yaml
 
 from kgctl.assignors.registry import CLIENT_ASSIGNORS, SERVER_ASSIGNORS
-from kgctl.simulate.group_document import parse_document
+from kgctl.simulate.assign.group_document import parse_document
 from tests.docs.readme import README
 
 SECTION = README.read_text(encoding="utf-8").partition("## Assignors")[2].partition("\n## ")[0]

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 from kgctl.assignors import assignor_names, get_assignor
 from kgctl.assignors.spec import Promises, promises_of
-from kgctl.simulate.assign_answers import answer
-from kgctl.simulate.group_document import GroupDocument, parse_document
-from kgctl.simulate.rounds import MAX_ROUNDS, rounds
+from kgctl.simulate.assign.answers import answer
+from kgctl.simulate.assign.group_document import GroupDocument, parse_document
+from kgctl.simulate.assign.rounds import MAX_ROUNDS, rounds
 
 NAMES = (*assignor_names(), *filter(None, os.environ.get("KGCTL_TEST_ASSIGNORS", "").split(",")))
 every_assignor = pytest.mark.parametrize("name", NAMES)
@@ -195,7 +195,7 @@ def test_an_assignor_has_no_memory(name: str, raw: dict[str, Any]) -> None:
 _HASHED = """
 import json, sys
 from kgctl.assignors import get_assignor
-from kgctl.simulate.group_document import parse_document
+from kgctl.simulate.assign.group_document import parse_document
 raw = json.loads(sys.argv[1])
 names = sys.argv[2].split(",")
 print(json.dumps([dict(get_assignor(name).assign(parse_document(raw, 1).group(name))) for name in names]))

@@ -16,8 +16,8 @@ from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from kgctl.simulate.assign_answers import Answer
-    from kgctl.simulate.group_files import ReadDocument
+    from kgctl.simulate.assign.answers import Answer
+    from kgctl.simulate.assign.group_files import ReadDocument
 
 
 def register(app: typer.Typer) -> None:
@@ -79,8 +79,8 @@ def _without_garbage_collection() -> Iterator[None]:
 def _documents(
     session: Session, files: list[str] | None, members: int | None, topics: list[str] | None, from_group: str | None
 ) -> Iterator[ReadDocument]:
-    from kgctl.simulate.group_files import ReadDocument, read_groups
-    from kgctl.simulate.quick_groups import quick_group
+    from kgctl.simulate.assign.group_files import ReadDocument, read_groups
+    from kgctl.simulate.assign.quick_groups import quick_group
 
     ways = [way for way, given in (("FILE", files), ("--members", members), ("--from-group", from_group)) if given is not None]
     if len(ways) != 1:
@@ -97,8 +97,8 @@ def _documents(
 
 def _live(session: Session, group_id: str) -> ReadDocument:
     from kgctl.model.groups import GroupState
-    from kgctl.simulate.group_files import ReadDocument
-    from kgctl.simulate.quick_groups import live_group
+    from kgctl.simulate.assign.group_files import ReadDocument
+    from kgctl.simulate.assign.quick_groups import live_group
 
     with session.connect() as admin:
         described = admin.describe_groups([group_id])
@@ -135,8 +135,8 @@ def _report(session: Session, documents: Iterator[ReadDocument], assignors: list
 
 
 def _answers(read: ReadDocument, assignors: list[str] | None, *, rounds: bool) -> Iterator[list[Answer] | KgctlError]:
-    from kgctl.simulate.group_document import DEFAULT_ASSIGNORS
-    from kgctl.simulate.rounds import rounds as run
+    from kgctl.simulate.assign.group_document import DEFAULT_ASSIGNORS
+    from kgctl.simulate.assign.rounds import rounds as run
 
     if read.document is None:
         assert read.error is not None

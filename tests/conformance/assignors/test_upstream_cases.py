@@ -13,7 +13,7 @@ from kgctl.assignors import get_assignor
 from kgctl.assignors.client.cooperative_sticky import CooperativeStickyAssignor
 from kgctl.assignors.client.sticky import StickyAssignment
 from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, TopicSpec
-from kgctl.simulate.group_document import parse_document
+from kgctl.simulate.assign.group_document import parse_document
 
 CASES_FILE = Path(__file__).parent / "assignors.yaml"
 NAMES = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from kgctl.simulate.checks import RepeatedKeys
+from kgctl.simulate.assign.checks import RepeatedKeys
 
 
 class LinedMapping(RepeatedKeys):

@@ -14,7 +14,15 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.assignors.spec import NOTHING, GroupSpec, MemberSpec, PartitionsByTopic, StickyClaim, TopicSpec
-from kgctl.simulate.checks import DocumentError, Place, check_mapping, check_names, integer, optional_text, owned_partitions
+from kgctl.simulate.assign.checks import (
+    DocumentError,
+    Place,
+    check_mapping,
+    check_names,
+    integer,
+    optional_text,
+    owned_partitions,
+)
 
 DEFAULT_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 SERVER_ASSIGNORS = ("uniform", "server-range")

@@ -11,7 +11,7 @@ from kgctl.assignors import get_assignor
 from kgctl.assignors.client.members import have_equal_subscriptions, subscribed_space
 from kgctl.assignors.spec import AssignorError, GroupAssignment, GroupSpec, MemberSpec, PartitionsByTopic
 from kgctl.errors import InvariantViolation, UsageError
-from kgctl.simulate.group_document import GroupDocument
+from kgctl.simulate.assign.group_document import GroupDocument
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from kgctl.assignors import assignor_names
-from kgctl.simulate.assign_answers import Answer, answer
-from kgctl.simulate.group_document import parse_document
+from kgctl.simulate.assign.answers import Answer, answer
+from kgctl.simulate.assign.group_document import parse_document
 
 
 def _answer(name: str, topics: dict[str, Any], members: dict[str, Any]) -> Answer:

@@ -8,7 +8,7 @@ from kgctl.assignors import assignor_names
 from kgctl.assignors.spec import TopicSpec
 from kgctl.errors import UsageError
 from kgctl.model.groups import GroupDescription, GroupType
-from kgctl.simulate.group_document import GroupDocument, Member
+from kgctl.simulate.assign.group_document import GroupDocument, Member
 
 MAX_MEMBERS = 100_000
 MAX_PARTITIONS = 10_000_000

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from kgctl.assignors import get_assignor
 from kgctl.assignors.spec import promises_of
-from kgctl.simulate.assign_answers import Answer, answer
-from kgctl.simulate.group_document import GroupDocument
+from kgctl.simulate.assign.answers import Answer, answer
+from kgctl.simulate.assign.group_document import GroupDocument
 
 MAX_ROUNDS = 20
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kgctl.errors import InvariantViolation, KgctlError, NotFoundError, UsageError
-from kgctl.simulate.checks import DocumentError, Place, RepeatedKeys
-from kgctl.simulate.group_document import GroupDocument, document_id, parse_document
+from kgctl.simulate.assign.checks import DocumentError, Place, RepeatedKeys
+from kgctl.simulate.assign.group_document import GroupDocument, document_id, parse_document
 
 YAML_HINT_CHARACTERS = 2_000_000
 _JSON_LINES = (".jsonl", ".ndjson")
@@ -178,7 +178,7 @@ def _yaml(source: str, text: str, notice: Callable[[str], None]) -> Iterator[Raw
 def _yaml_document(source: str, text: str, first_line: int) -> Iterator[RawDocument]:
     import yaml
 
-    from kgctl.simulate.yaml_loader import load_with_lines
+    from kgctl.simulate.assign.yaml_loader import load_with_lines
 
     try:
         value, line = load_with_lines(text, first_line)
