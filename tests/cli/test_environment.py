@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import shlex
 import sys
 from pathlib import Path
 
@@ -28,7 +30,7 @@ def test_clock_counts_milliseconds_since_1970() -> None:
         ("/bin dir/kgctl", "/bin dir/kgctl", "kgctl"),
         ("/bin dir/kgctl", None, "'/bin dir/kgctl'"),
         (".venv/bin/kgctl", "/elsewhere/kgctl", ".venv/bin/kgctl"),
-        ("/x/kgctl/__main__.py", None, f"{sys.executable} -m kgctl"),
+        ("/x/kgctl/__main__.py", None, f"{shlex.quote(sys.executable)} -m kgctl"),
     ],
 )
 def test_user_is_shown_the_way_in_which_they_called(

@@ -9,8 +9,6 @@ from kgctl.coordinator.config import MAX_INT, CoordinatorConfig, setting_names
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply
 from kgctl.coordinator.requests import Request
 from kgctl.coordinator.results import Result
-from kgctl.errors import UsageError
-from kgctl.serde.coordinator_records import RecordEncodeError
 from kgctl.storage.folder import DataFolder
 from kgctl.storage.load import load_coordinator
 
@@ -46,17 +44,11 @@ class EmbeddedSession:
         return _answer(effects)
 
     def change(self, request: Request) -> Result:
-        """The answer to a request, once all that it changed is durable.
-
-        Raises `kgctl.errors.StorageError`, and `kgctl.errors.UsageError` for a name that Kafka's format has no room for.
-        """
+        """The answer to a request, once all that it changed is durable. Raises `kgctl.errors.StorageError`."""
         now_ms = self._clock_ms()
         effects = self._coordinator.handle(request, now_ms)
         self._keep(effects)
-        try:
-            self._folder.record_log.append(self._unwritten, now_ms)
-        except RecordEncodeError as error:
-            raise UsageError(f"cannot be written: {error}") from error
+        self._folder.record_log.append(self._unwritten, now_ms)
         self._unwritten.clear()
         return _answer(effects)
 
