@@ -34,7 +34,7 @@ def handle_describe_groups(shard: Shard, request: DescribeGroups) -> None:
 def _describe(shard: Shard, group_id: str | None, version: int) -> DescribedGroup:
     if group_id is None:
         return DescribedGroup(group_id="", error=ErrorCode.INVALID_GROUP_ID)
-    group = shard.groups.get(group_id)
+    group = shard.settled_group(group_id)
     if isinstance(group, ClassicGroup):
         return _describe_classic(group)
     error, message = ErrorCode.NONE, None
@@ -78,7 +78,7 @@ def handle_list_groups(shard: Shard, request: ListGroups) -> None:
             state=group.group_state.value,
             type=group.type.value,
         )
-        for group in shard.groups.java_values()
+        for group in shard.settled_groups()
         if (not states or group.group_state.value.lower() in states) and (not types or group.type.value in types)
     )
     shard.reply(request.request_id, ListGroupsResult(groups=groups))

@@ -61,6 +61,8 @@ class Shard:
         """What the request under way will ask of the driver once its records are written: group id -> expressions."""
         self.forgotten: dict[str, None] = {}
         """Ids of groups whose records say more than what is in memory."""
+        self.unsettled: dict[str, Group | None] = {}
+        """What changed in memory without a record since the last one: group id -> the group as it was before, None for none."""
         self.upgraded: dict[str, None] = {}
         """Ids of groups that changed from the classic to the consumer protocol. Kafka leaves their classic timers armed."""
         self._effects: list[Effect] = []
@@ -82,6 +84,7 @@ class Shard:
 
         ``member_id`` is not in the record; it tells the log's audit who committed.
         """
+        self.unsettled.clear()
         record = CoordinatorRecord(key, value)
         apply_record(self, record, producer_id)
         self._effects.append(AppendRecord(record, producer_id, producer_epoch, member_id))
@@ -125,6 +128,21 @@ class Shard:
             self.timers.cancel(key)
         del self.groups[group.group_id]
         self.forgotten[group.group_id] = None
+        self.unsettled[group.group_id] = group
+
+    def add_without_record(self, group: Group) -> None:
+        """Take a group in of which no record tells; it is gone with the coordinator."""
+        self.groups[group.group_id] = group
+        self.unsettled[group.group_id] = None
+
+    def settled_group(self, group_id: str) -> Group | None:
+        """The group as requests see it that read the state at the end of the log: list, describe, and fetches of any offset."""
+        return self.unsettled[group_id] if group_id in self.unsettled else self.groups.get(group_id)
+
+    def settled_groups(self) -> list[Group]:
+        """All groups as those requests see them, in Kafka's order."""
+        groups = [group for group in self.groups.java_values() if group.group_id not in self.unsettled]
+        return [*groups, *(group for group in self.unsettled.values() if group is not None)]
 
     def group_config(self, group_id: str) -> GroupConfig:
         """The settings of this group: its own where it has them, the broker's otherwise."""

@@ -64,7 +64,8 @@ def topic_partition_hash(partition: TopicPartition) -> int:
     return _signed(31 * (31 + partition.partition) + string_hash(partition.topic))
 
 
-def _power_of_two_at_least(size: int) -> int:
+def power_of_two_at_least(size: int) -> int:
+    """The table of a map that is made for this capacity; 1 for none."""
     return 1 << max(size - 1, 0).bit_length()
 
 
@@ -78,12 +79,12 @@ def grown_capacity(size: int, initial: int = _DEFAULT_CAPACITY) -> int:
 
 def copied_map_capacity(size: int) -> int:
     """The table of ``new HashMap<>(map)`` for a map of ``size`` entries."""
-    return _power_of_two_at_least(int(size / 0.75) + 1) if size else _DEFAULT_CAPACITY
+    return power_of_two_at_least(int(size / 0.75) + 1) if size else _DEFAULT_CAPACITY
 
 
 def copied_set_capacity(size: int) -> int:
     """The table of ``new HashSet<>(collection)`` for a collection of ``size`` elements."""
-    return _power_of_two_at_least(max(int(size / 0.75) + 1, _DEFAULT_CAPACITY))
+    return power_of_two_at_least(max(int(size / 0.75) + 1, _DEFAULT_CAPACITY))
 
 
 def bucket(key_hash: int, capacity: int) -> int:

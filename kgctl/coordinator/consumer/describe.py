@@ -33,7 +33,7 @@ def handle_consumer_group_describe(shard: Shard, request: ConsumerGroupDescribe)
 def _describe(shard: Shard, group_id: str | None, existing: set[UUID]) -> ConsumerGroupDescribedGroup:
     if not group_id:
         return ConsumerGroupDescribedGroup(group_id="", error=ErrorCode.INVALID_GROUP_ID)
-    group = shard.groups.get(group_id)
+    group = shard.settled_group(group_id)
     if not isinstance(group, ConsumerGroup):
         message = f"Group {group_id} not found." if group is None else f"Group {group_id} is not a consumer group."
         return ConsumerGroupDescribedGroup(group_id=group_id, error=ErrorCode.GROUP_ID_NOT_FOUND, error_message=message)

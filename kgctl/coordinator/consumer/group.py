@@ -58,6 +58,7 @@ class ConsumerGroup(Group):
 
     ``metadata_deadline_ms`` and ``metadata_deadline_epoch`` say when the topics' hash has to be looked at again, and
     ``resolution_started_ms`` that a resolution of expressions is under way: neither is durable.
+    ``has_had_classic_members``: a member that changed its protocol while it had to revoke has no limit for that, as in Kafka.
     """
 
     type = GroupType.CONSUMER
@@ -74,7 +75,7 @@ class ConsumerGroup(Group):
         self.resolved_regexes: TimelineHashMap[str, ResolvedRegex] = TimelineHashMap()
         self.partition_epochs: dict[UUID, dict[int, int]] = {}
         self.topic_counts: dict[str, TopicCount] = {}
-        self.regex_subscribers: dict[str, int] = {}
+        self.regex_subscribers: TimelineHashMap[str, int] = TimelineHashMap()
         self.assignor_counts: TimelineHashMap[str, int] = TimelineHashMap()
         self.classic_member_count = 0
         self.classic_protocols: dict[str, int] = {}
@@ -82,6 +83,7 @@ class ConsumerGroup(Group):
         self.metadata_deadline_ms = 0
         self.metadata_deadline_epoch = 0
         self.resolution_started_ms: int | None = None
+        self.has_had_classic_members = False
 
     # What any group is asked.
 
@@ -228,6 +230,7 @@ class ConsumerGroup(Group):
             self.static_members[member.instance_id] = member.member_id
         if member.classic is not None:
             self.classic_member_count += 1
+            self.has_had_classic_members = True
             for protocol in member.classic.supported_protocols:
                 add(self.classic_protocols, protocol.name, 1)
         self._own(member, member.assigned)

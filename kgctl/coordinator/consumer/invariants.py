@@ -16,7 +16,8 @@ from kgctl.errors import InvariantViolation
 
 def check_group(shard: Shard, group: ConsumerGroup) -> None:
     """Raises `InvariantViolation`, with the group's story, for the first thing that does not hold."""
-    for what in (*_broken_owners(group), *_broken_epochs(group), *_broken_counts(group), *_broken_timers(shard, group)):
+    epochs = () if group.group_id in shard.forgotten else _broken_epochs(group)
+    for what in (*_broken_owners(group), *epochs, *_broken_counts(group), *_broken_timers(shard, group)):
         story = shard.story.of(group.group_id)
         text = "".join(f"\n  {line}" for line in story)
         message = f"group {group.group_id!r} at {shard.now_ms} ms: {what}{text}"
@@ -81,5 +82,5 @@ def _broken_timers(shard: Shard, group: ConsumerGroup) -> Iterator[str]:
             yield f"member {member_id!r} has no session timer"
         revokes = member.state is MemberState.UNREVOKED_PARTITIONS and member.member_epoch != STATIC_LEAVE_EPOCH
         has_timer = TimerKey(TimerKind.CONSUMER_REBALANCE, group.group_id, member_id) in shard.timers
-        if revokes and not has_timer and not member.uses_classic_protocol:
+        if revokes and not has_timer and not group.has_had_classic_members:
             yield f"member {member_id!r} has partitions to revoke and no limit for it"

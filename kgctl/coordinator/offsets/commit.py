@@ -87,7 +87,7 @@ def _append_offsets(shard: Shard, request: OffsetCommit | TxnOffsetCommit, expir
     group_id = request.group_id or ""
     if group_id not in shard.groups:
         # Kafka makes the group before it looks at the metadata; without a record it is gone with the coordinator.
-        shard.groups[group_id] = ClassicGroup(group_id, shard.now_ms)
+        shard.add_without_record(ClassicGroup(group_id, shard.now_ms))
     shard.reply(request.request_id, PartitionErrors(partitions=tuple(results)))
 
 

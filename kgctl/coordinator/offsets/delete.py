@@ -53,16 +53,17 @@ def append_offset_tombstones(shard: Shard, group_id: str) -> None:
 
 
 def delete_offsets_of_topics(shard: Shard, topics: Iterable[TopicMetadata]) -> None:
-    """Tombstones for the offsets of deleted topics in every group; offsets of a newer topic of the same name stay.
+    """Tombstones for the offsets of deleted topics in every group, also for those that transactions still hold back.
+
+    Offsets of a newer topic of the same name stay. A partition that has both kinds gets a tombstone for each, as in Kafka.
 
     Kafka: OffsetMetadataManager#onTopicsDeleted.
     """
     ids = {topic.name: topic.topic_id for topic in topics}
-    for group_id in shard.offsets.group_ids():
-        doomed = [
-            partition
-            for partition, value in shard.offsets.of_group(group_id)
-            if partition.topic in ids and value.topic_id in (ZERO_UUID, ids[partition.topic])
-        ]
-        for topic, number in doomed:
-            shard.append(OffsetCommitKey(group_id, topic, number), None)
+    found = [(group_id, *entry) for group_id in shard.offsets.group_ids() for entry in shard.offsets.of_group(group_id)]
+    doomed = [
+        OffsetCommitKey(group_id, *partition)
+        for group_id, partition, value in (*found, *shard.offsets.pending())
+        if partition.topic in ids and value.topic_id in (ZERO_UUID, ids[partition.topic])
+    ]
+    shard.append_tombstones(doomed)

@@ -19,7 +19,7 @@ def handle_offset_fetch(shard: Shard, request: OffsetFetch) -> None:
     if request.group_id is None:
         shard.reply(request.request_id, refuse(request, ErrorCode.INVALID_GROUP_ID))
         return
-    group = shard.groups.get(request.group_id)
+    group = shard.groups.get(request.group_id) if request.require_stable else shard.settled_group(request.group_id)
     error = ErrorCode.NONE if group is None else group.offset_fetch_error(request)
     if error:
         shard.reply(request.request_id, refuse(request, error))

@@ -105,6 +105,13 @@ class OffsetStore:
         """The partitions held back, in Kafka's order."""
         return [partition for partition, _ in self._open.of_group(group_id)]
 
+    def pending(self) -> Iterator[tuple[str, TopicPartition, OffsetCommitValue]]:
+        """Everything that transactions hold back, producer by producer. Do not change the store while iterating."""
+        for held in self._pending.values():
+            for group_id in held:
+                for partition, stored in held.of_group(group_id):
+                    yield group_id, partition, stored.value
+
     def put(self, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
         """A committed offset."""
         self._position += 1

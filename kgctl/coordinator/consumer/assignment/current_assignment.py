@@ -86,14 +86,24 @@ def _trim(facts: Reconciliation) -> ConsumerMember:
     dropped = [topic_id for topic_id in member.assigned if topic_id not in facts.subscribed]
     if not dropped and not nothing_left:
         return member
-    kept = {topic_id: epochs for topic_id, epochs in member.assigned.items() if topic_id in facts.subscribed}
-    revoked = dict(member.pending_revocation)
-    for topic_id in dropped:
-        revoked[topic_id] = {**revoked.get(topic_id, {}), **member.assigned[topic_id]}
+    copied = hash_map_order(member.assigned, capacity=copied_map_capacity(len(member.assigned)), hash_of=uuid_hash)
+    kept = {topic_id: member.assigned[topic_id] for topic_id in copied if topic_id in facts.subscribed}
+    revoked = member.assigned if nothing_left else _merged(member.pending_revocation, member.assigned, dropped)
     if revoked and _still_owns(facts.owned, revoked):
         state = MemberState.UNREVOKED_PARTITIONS
-        return member.at_epoch(member.member_epoch, state=state, assigned=kept, pending_revocation=_ordered(revoked))
+        return member.at_epoch(member.member_epoch, state=state, assigned=kept, pending_revocation=revoked)
     return member.at_epoch(member.member_epoch, assigned=kept)
+
+
+def _merged(pending: Partitions, assigned: Partitions, dropped: Sequence[UUID]) -> Partitions:
+    """What was to be revoked and the topics dropped now, as a HashMap copied from the one and changed with merge."""
+    revoked = dict(pending)
+    for topic_id in dropped:
+        revoked[topic_id] = {**revoked.get(topic_id, {}), **assigned[topic_id]}
+    fresh = [topic_id for topic_id in dropped if topic_id not in pending]
+    capacity = grown_capacity(len(revoked) - 1, copied_map_capacity(len(pending)))
+    order = hash_map_order([*reversed(fresh), *pending], capacity=capacity, hash_of=uuid_hash)
+    return {topic_id: revoked[topic_id] for topic_id in order}
 
 
 def _ordered(partitions: Mapping[UUID, Mapping[int, int]]) -> Partitions:
@@ -135,19 +145,14 @@ def _split(facts: Reconciliation) -> _Split:
     split, assigned = _Split(), facts.member.assigned
     for topic_id in _topics(facts.target, assigned):
         target = facts.target.get(topic_id, ()) if topic_id in facts.subscribed else ()
-        owned = assigned.get(topic_id, _NONE_OWNED)
-        wanted = frozenset(target)
-        if owned.keys() == wanted:
-            if owned:
-                split.kept[topic_id] = owned
-            continue
-        _split_topic(facts, split, topic_id, target, wanted)
+        _split_topic(facts, split, topic_id, target)
     return split
 
 
-def _split_topic(facts: Reconciliation, split: _Split, topic_id: UUID, target: Sequence[int], wanted: frozenset[int]) -> None:
+def _split_topic(facts: Reconciliation, split: _Split, topic_id: UUID, target: Sequence[int]) -> None:
     owned = facts.member.assigned.get(topic_id, _NONE_OWNED)
     pending = facts.member.pending_revocation.get(topic_id, _NONE_OWNED)
+    wanted = frozenset(target)
     copied = hash_map_order(owned, capacity=copied_map_capacity(len(owned)), hash_of=integer_hash)
     kept = {number: owned[number] for number in copied if number in wanted}
     revoked = {number: owned[number] for number in copied if number not in wanted}

@@ -21,7 +21,7 @@ from kgctl.coordinator.requests import RegexResolved
 from kgctl.coordinator.results import Done
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.java_order import hash_map_order
+from kgctl.model.java_order import copied_map_capacity, grown_capacity, hash_map_order, power_of_two_at_least
 from kgctl.model.records import ConsumerGroupRegularExpressionKey
 
 MIN_INTERVAL_MS = 10_000
@@ -78,17 +78,29 @@ def _due(shard: Shard, change: Change, *, is_new: bool) -> tuple[str, ...]:
     last = group.resolved_regexes[order[0]] if order else None
     if last is not None and shard.now_ms <= last.timestamp_ms + MIN_INTERVAL_MS:
         return ()
-    subscribed = dict(group.regex_subscribers)
-    for member, by in ((change.old, -1), (change.new, 1)):
-        if member.regex is not None:
-            add(subscribed, member.regex, by)
+    subscribed = _subscribed(change)
     is_due = (
         is_new
         or len(subscribed) != len(order)
         or (0 if last is None else last.version) < shard.last_version_with_new_topics
         or (last is None or shard.now_ms > last.timestamp_ms + shard.config.group_consumer_regex_refresh_interval_ms)
     )
-    return tuple(subscribed) if is_due else ()
+    return subscribed if is_due else ()
+
+
+def _subscribed(change: Change) -> tuple[str, ...]:
+    """The expressions in use with this change, in the order of a HashMap copied from the group's, changed with compute."""
+    counts, names = dict(change.group.regex_subscribers), change.group.regex_subscribers.java_order()
+    capacity = copied_map_capacity(len(names))
+    for member, by in ((change.old, -1), (change.new, 1)):
+        regex = member.regex
+        if regex is not None:
+            if regex not in counts and by > 0:
+                names.insert(0, regex)
+            add(counts, regex, by)
+            if regex not in counts:
+                names.remove(regex)
+    return tuple(hash_map_order(names, capacity=capacity))
 
 
 def request_resolution(shard: Shard, group_id: str) -> None:
@@ -107,7 +119,9 @@ def handle_regex_resolved(shard: Shard, request: RegexResolved) -> None:
         shard.reply(request.request_id, Done(error=ErrorCode.GROUP_ID_NOT_FOUND))
         return
     group.resolution_started_ms = None
-    in_use = [regex for regex in hash_map_order(request.topics) if group.regex_subscribers.get(regex, 0) > 0]
+    capacity = grown_capacity(len(request.topics), power_of_two_at_least(len(request.topics)))
+    order = hash_map_order(request.topics, capacity=capacity)
+    in_use = [regex for regex in order if group.regex_subscribers.get(regex, 0) > 0]
     records = [
         regex_record(group.group_id, regex, request.topics[regex], request.metadata_version, request.started_ms)
         for regex in in_use

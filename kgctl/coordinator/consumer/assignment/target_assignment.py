@@ -28,8 +28,10 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.java_order import (
     bucket,
     copied_map_capacity,
+    copied_set_capacity,
     hash_map_order,
     string_hash,
+    uuid_hash,
 )
 from kgctl.model.partitions import MetadataImage
 
@@ -175,7 +177,7 @@ def _changed(
     group: ConsumerGroup, spec: TargetSpec, members: Mapping[str, ConsumerMember], assigned: Mapping[str, Target], *, runs: bool
 ) -> dict[str, Target]:
     """The targets of the members that have another one now or had none, in the order of the members and of Java's maps."""
-    order = None if runs else UniformOrder(None if spec.is_homogeneous else _shares(spec))
+    order = None if runs else _uniform_order(spec)
     changed: dict[str, Target] = {}
     for member in spec.members:
         target, recorded = assigned.get(member.member_id, NO_TARGET), group.targets.get(member.member_id)
@@ -186,13 +188,33 @@ def _changed(
             topics = member.topic_ids if spec.is_homogeneous else subscribed_names(group, members[member.member_id])
             changed[member.member_id] = range_order(target, len(topics))
         else:
-            changed[member.member_id] = order(target, member.target)
+            changed[member.member_id] = order(target, member.target, frozenset(member.topic_ids))
     return changed
+
+
+def _uniform_order(spec: TargetSpec) -> UniformOrder:
+    shares: dict[UUID, Share] | None = None
+    if spec.is_homogeneous:
+        first = spec.members[0].topic_ids
+        names = len(first) if spec.subscribed_names is None else spec.subscribed_names
+        topics = hash_map_order(first, capacity=copied_set_capacity(names), hash_of=uuid_hash)
+    else:
+        shares = _shares(spec)
+        topics = sorted(shares, key=shares.__getitem__)
+    return UniformOrder({topic_id: rank for rank, topic_id in enumerate(topics)}, shares, _owned_before(spec))
 
 
 def _shares(spec: TargetSpec) -> dict[UUID, Share]:
     subscribers = Counter(topic_id for member in spec.members for topic_id in member.topic_ids)
     return {topic_id: Share.of(topic_id, spec.topics[topic_id], count) for topic_id, count in subscribers.items()}
+
+
+def _owned_before(spec: TargetSpec) -> dict[UUID, set[int]]:
+    owned: dict[UUID, set[int]] = {}
+    for member in spec.members:
+        for topic_id, numbers in member.target.items():
+            owned.setdefault(topic_id, set()).update(numbers)
+    return owned
 
 
 def _same(left: Target, right: Target) -> bool:

@@ -6,22 +6,25 @@ maps are part of the order. Only records to the byte need this; who gets what do
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from kgctl.coordinator.consumer.member import Target
-from kgctl.model.java_order import copied_set_capacity, grown_capacity, hash_map_order, integer_hash, uuid_hash
+from kgctl.model.java_order import (
+    copied_set_capacity,
+    grown_capacity,
+    hash_map_order,
+    integer_hash,
+    power_of_two_at_least,
+    uuid_hash,
+)
 
 
 def capacity_for(entries: int) -> int:
     """The table of a map or set made for so many entries: ``(int) (entries / 0.75f) + 1``, then the next power of two."""
-    return _power_of_two(int(entries / 0.75) + 1)
-
-
-def _power_of_two(size: int) -> int:
-    return 1 << max(size - 1, 0).bit_length()
+    return power_of_two_at_least(int(entries / 0.75) + 1)
 
 
 def range_order(target: Target, topic_count: int) -> dict[UUID, Sequence[int]]:
@@ -54,27 +57,41 @@ class Share(NamedTuple):
 class UniformOrder:
     """As the uniform assignor collects it: a copy of the target before, changed.
 
-    ``shares`` is None for a homogeneous group, where topics come in the order of the target and sets start with the default size.
+    ``ranks``: the order in which the assignor goes through the topics. ``shares`` is None for a homogeneous group, where sets
+    start with the default size.
     """
 
-    shares: Mapping[UUID, Share] | None
+    ranks: Mapping[UUID, int]
 
-    def __call__(self, target: Target, before: Target) -> dict[UUID, Sequence[int]]:
+    shares: Mapping[UUID, Share] | None
+    owned: Mapping[UUID, Container[int]]
+    """Topic -> the partitions that were in somebody's target before: those are handed out last."""
+
+    def __call__(self, target: Target, before: Target, subscribed: Container[UUID]) -> dict[UUID, Sequence[int]]:
         """``target`` in the order of Java's maps."""
         kept = [topic for topic in hash_map_order(before, hash_of=uuid_hash) if topic in target]
-        fresh = [topic for topic in target if topic not in before]
-        if self.shares is not None:
-            fresh.sort(key=self.shares.__getitem__)
-        capacity = grown_capacity(len(before), _power_of_two(len(before)))
-        size = len(kept)
+        fresh: dict[UUID, None] = {}
+        capacity = grown_capacity(len(before), power_of_two_at_least(len(before)))
+        # A heterogeneous group loses topics that it still subscribes to only after it has got the new ones.
+        size = len(kept) if self.shares is None else sum(topic in subscribed for topic in before)
         # computeIfAbsent, once a partition, looks first whether the table is full, and puts a new topic in front of its bucket.
-        for topic in (*kept, *fresh):
-            for call in range(len(target[topic]) - len(before.get(topic, ()))):
-                if size > capacity * 3 // 4:
-                    capacity *= 2
-                size += topic not in before and call == 0
+        for topic in self._additions(target, before):
+            if size + len(fresh) > capacity * 3 // 4:
+                capacity *= 2
+            if topic not in before:
+                fresh[topic] = None
         order = hash_map_order([*reversed(fresh), *kept], capacity=capacity, hash_of=uuid_hash)
         return {topic: self._partitions(topic, target[topic], before.get(topic, ())) for topic in order}
+
+    def _additions(self, target: Target, before: Target) -> Iterator[UUID]:
+        """The topics of the partitions that are new, as they are added one by one."""
+        topics = sorted(target, key=self.ranks.__getitem__)
+        for is_second_round in (False, True):
+            for topic in topics:
+                known, owned = frozenset(before.get(topic, ())), self.owned.get(topic, ())
+                for number in target[topic]:
+                    if number not in known and (number in owned) == is_second_round:
+                        yield topic
 
     def _partitions(self, topic: UUID, numbers: Sequence[int], before: Sequence[int]) -> Sequence[int]:
         initial = 16

@@ -56,6 +56,9 @@ def disarm_sync(shard: Shard, group_id: str, member_id: str) -> None:
 
 def wake_group(shard: Shard, group: ConsumerGroup) -> None:
     """The log is loaded: all sessions start anew, with the group's timeout also for members of the classic protocol."""
+    if group.assignment_epoch > group.group_epoch:
+        # The group was dropped from memory only, and made anew: the log has records of both.
+        shard.forgotten[group.group_id] = None
     for member in group.members.java_values():
         arm_session(shard, group.group_id, member.member_id)
         if member.state is MemberState.UNREVOKED_PARTITIONS:
