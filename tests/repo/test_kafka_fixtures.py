@@ -46,14 +46,14 @@ def test_commits_survive_a_kill_and_a_new_start(own_kafka_broker: KafkaBroker) -
 def test_user_logs_in_and_sees_nothing_without_acls(
     secure_kafka_broker: SecureKafkaBroker, protocol: str, mechanism: str
 ) -> None:
-    properties = secure_kafka_broker.client_properties(protocol, mechanism, "alice")
+    properties = secure_kafka_broker.client_properties(protocol, mechanism, "eve")
     assert list(admin_client(properties["bootstrap.servers"], properties).list_topics(timeout=20).topics) == []
 
 
 def test_allowed_topic_is_listed(secure_kafka_broker: SecureKafkaBroker) -> None:
     topic = create_topic(secure_kafka_broker.bootstrap, unique("orders"))
-    secure_kafka_broker.allow("bob", ResourceType.TOPIC, topic, [AclOperation.DESCRIBE])
-    properties = secure_kafka_broker.client_properties("SASL_SSL", "SCRAM-SHA-512", "bob")
+    secure_kafka_broker.allow("carol", ResourceType.TOPIC, topic, [AclOperation.DESCRIBE])
+    properties = secure_kafka_broker.client_properties("SASL_SSL", "SCRAM-SHA-512", "carol")
     assert list(admin_client(properties["bootstrap.servers"], properties).list_topics(timeout=20).topics) == [topic]
 
 

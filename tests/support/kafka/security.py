@@ -15,7 +15,7 @@ from tests.support.kafka.data import TIMEOUT_S, admin_client
 
 LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-USERS: Mapping[str, str] = {"admin": "admin-secret", "alice": "alice-secret", "bob": "bob-secret"}
+USERS: Mapping[str, str] = {name: f"{name}-secret" for name in ("admin", "alice", "bob", "carol", "eve")}
 
 _PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
@@ -54,7 +54,7 @@ def pkcs8(certificate: trustme.LeafCert) -> bytes:
 
 
 def secure_properties(certificates: Certificates) -> dict[str, str]:
-    """The broker's side; the PLAINTEXT port is the tests' root, ``admin`` a super user, ``alice`` and ``bob`` may nothing."""
+    """The broker's side; the PLAINTEXT port is the tests' root, ``admin`` a super user; the others may nothing at first."""
     return {
         "inter.broker.listener.name": "PLAINTEXT",
         "ssl.keystore.type": "PEM",
