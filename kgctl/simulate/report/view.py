@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Observed: TypeAlias = "float | str | bool | None"
+"""What an expectation saw: a number, a state's name, whether something held, or nothing that could be computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +98,15 @@ class VariantOutcome:
 class Expectation:
     """One line of ``expect:``, for one variant.
 
-    ``observed`` is the value of its left side where it was worst, None where the check could not be computed at all; ``note`` says more
-    (the other side of a comparison, the moment at which an ``always`` broke, the file's ``why``). ``severity`` is ``fail`` or
-    ``warn``; ``seed`` the one that ``replay``, a command line, runs again.
+    ``observed`` is the value of its left side where it was worst, None where the check could not be computed at all;
+    ``note`` says more (the other side of a comparison, the moment at which an ``always`` broke, the file's ``why``).
+    ``severity`` is ``fail`` or ``warn``; ``seed`` the one that ``replay``, a command line, runs again.
     """
 
     check: str
     variant: str
     passed: bool
-    observed: float | str | bool | None
+    observed: Observed
     seed: int
     severity: str = "fail"
     replay: str = ""

@@ -1,0 +1,57 @@
+"""JUnit XML, as CI systems show it: the suite is the scenario, a case is one expectation in one variant."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree as ET
+
+from kgctl.simulate.report.looks import show
+from kgctl.simulate.report.tables import metric_of
+from kgctl.simulate.report.view import Expectation, Outcome
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit_xml(outcome: Outcome) -> str:
+    """The document, with a newline at the end. No times and no host: the same run gives the same bytes.
+
+    A failure's text has the observed value, the seed and the command that replays it; a warning that did not hold passes,
+    and says so in ``system-out``.
+    """
+    failures, cases = len(outcome.failures), len(outcome.expectations)
+    counts = {"tests": str(cases), "failures": str(failures), "errors": "0", "skipped": "0"}
+    root = ET.Element("testsuites", {"name": "kgctl simulate", **counts})
+    suite = ET.SubElement(root, "testsuite", {"name": _clean(outcome.scenario), **counts, "time": "0"})
+    _properties(suite, outcome)
+    for each in outcome.expectations:
+        _case(suite, outcome, each)
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _properties(suite: ET.Element, outcome: Outcome) -> None:
+    holder = ET.SubElement(suite, "properties")
+    seeds = ",".join(str(seed) for seed in outcome.seeds)
+    values = {"question": outcome.question, "kgctl": outcome.kgctl, "digest": outcome.digest, "seeds": seeds}
+    for name, value in values.items():
+        ET.SubElement(holder, "property", {"name": name, "value": _clean(value)})
+
+
+def _case(suite: ET.Element, outcome: Outcome, each: Expectation) -> None:
+    classname = f"{outcome.scenario}.{each.variant}"
+    case = ET.SubElement(suite, "testcase", {"classname": _clean(classname), "name": _clean(each.check), "time": "0"})
+    if each.passed:
+        return
+    observed = f"observed {show(metric_of(each.check), each.observed)}"
+    lines = [f"{each.check} does not hold in variant {each.variant}", f"{observed} with seed {each.seed}"]
+    lines += [each.note] * bool(each.note) + [f"replay: {each.replay}"] * bool(each.replay)
+    text = _clean("\n".join(lines))
+    if each.severity == "fail":
+        ET.SubElement(case, "failure", {"message": _clean(f"{each.check}: {observed}"), "type": "expectation"}).text = text
+    else:
+        ET.SubElement(case, "system-out").text = f"warning: {text}"
+
+
+def _clean(text: str) -> str:
+    """Without the letters that XML cannot hold."""
+    return _NOT_XML.sub("\ufffd", text)
