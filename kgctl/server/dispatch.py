@@ -58,7 +58,7 @@ class Dispatcher:
         if answer is None:
             return None
         if isinstance(answer, Awaitable):
-            return _encoded_later(header, answer)
+            return _encoded_later(call, header, answer)
         return encode_response(header.api_key, header.api_version, header.correlation_id, answer)
 
     def _unserved(self, spec: ApiSpec, header: RequestHeader, session: ClientSession) -> bytes:
@@ -71,8 +71,11 @@ class Dispatcher:
         return encode_response(spec.key, 0, header.correlation_id, {**values, "error_code": ErrorCode.UNSUPPORTED_VERSION})
 
 
-async def _encoded_later(header: RequestHeader, answer: Awaitable[Values | None]) -> bytes | None:
+async def _encoded_later(call: Call, header: RequestHeader, answer: Awaitable[Values | None]) -> bytes | None:
     values = await answer
     if values is None:
         return None
+    log.debug(
+        "request %d of API %d answered to %s (%s)", header.correlation_id, call.api_key, call.session.client_host, call.client_id
+    )
     return encode_response(header.api_key, header.api_version, header.correlation_id, values)

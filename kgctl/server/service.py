@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
@@ -196,7 +197,8 @@ class Server:
         try:
             listener = await asyncio.get_running_loop().create_server(connection, broker.host, broker.port, backlog=1024)
         except OSError as error:
-            raise KgctlError(f"cannot listen on {broker.host}:{broker.port}: {error.strerror or error}") from error
+            reason = os.strerror(error.errno) if error.errno else str(error)
+            raise KgctlError(f"cannot listen on {broker.host}:{broker.port}: {reason}") from error
         broker.port = listener.sockets[0].getsockname()[1]
         self._listeners[broker.node_id] = listener
 

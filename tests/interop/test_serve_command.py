@@ -1,0 +1,110 @@
+"""``kgctl serve`` as a process: what it prints, what it refuses, how it ends."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.serve import ServeFactory
+from tests.support.wire.classic_member import ClassicMember
+from tests.support.wire.raw_client import RawClient
+
+pytestmark = pytest.mark.interop
+
+LIST_GROUPS = 16
+
+
+def refused(*arguments: str) -> tuple[int, str]:
+    """Exit code and stderr of a serve that does not start; stdout must stay empty."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kgctl", "serve", *arguments], capture_output=True, text=True, timeout=30, check=False
+    )
+
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+def test_it_says_where_it_listens_and_nothing_else(kgctl_serve: ServeFactory) -> None:
+    server = kgctl_serve()
+
+    assert re.fullmatch(r"127\.0\.0\.1:[1-9]\d+", server.bootstrap)
+    assert server.terminate() == (0, "")
+
+
+def test_brokers_are_told_with_commas(kgctl_serve: ServeFactory) -> None:
+    server = kgctl_serve(brokers=3)
+
+    assert len(set(server.bootstrap.split(","))) == 3
+    assert server.terminate() == (0, "")
+
+
+def test_the_same_address_again_after_a_restart(kgctl_serve: ServeFactory) -> None:
+    server = kgctl_serve()
+    server.terminate()
+
+    assert kgctl_serve(listen=server.bootstrap).bootstrap == server.bootstrap
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--listen", "0.0.0.0:0"], "other machines can reach 0.0.0.0"),
+        (["--listen", "example.org:9092"], "other machines can reach example.org"),
+        (["--listen", "9092"], "'9092' is not HOST:PORT"),
+        (["--listen", "127.0.0.1:70000"], "'127.0.0.1:70000' is not HOST:PORT"),
+        (["--topic", "orders"], "'orders' is not NAME:PARTITIONS"),
+        (["--topic", "orders:0"], "'orders:0' is not NAME:PARTITIONS"),
+        (["--topic", "a b:1"], "'a b' cannot be the name of a topic"),
+        (["--config", "num.partitions"], "'num.partitions' is not KEY=VALUE"),
+        (["--config", "num.partition=1"], "did you mean num.partitions or offsets.topic.num.partitions?"),
+        (["--config", "group.max.size=many"], "'group.max.size' must be a whole number"),
+        (["--brokers", "0"], "--brokers"),
+    ],
+)
+def test_a_bad_argument_is_one_line_and_exit_2(arguments: list[str], message: str) -> None:
+    code, errors = refused(*arguments)
+
+    assert (code, errors.count("\n")) == (2, 1)
+    assert message in errors
+
+
+def test_a_port_in_use_is_one_line_and_exit_1() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        code, errors = refused("--listen", address)
+
+    assert (code, errors) == (1, f"kgctl: cannot listen on {address}: Address already in use\n")
+
+
+def test_a_folder_in_use_is_one_line_and_exit_5(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    kgctl_serve(data=tmp_path)
+    code, errors = refused("--listen", "127.0.0.1:0", "--data", str(tmp_path))
+
+    assert (code, errors.count("\n")) == (5, 1)
+    assert str(tmp_path) in errors
+
+
+def test_sigusr1_tells_how_it_is_doing(kgctl_serve: ServeFactory) -> None:
+    server = kgctl_serve()
+    with RawClient(server.bootstrap) as raw:
+        ClassicMember(raw, "g", ["t"]).join(3)
+        server.process.send_signal(signal.SIGUSR1)
+        raw.call(LIST_GROUPS, 4)
+        assert server.process.stderr is not None
+        told = json.loads(server.process.stderr.readline())
+
+    assert told == {
+        "connections": 1,
+        "groups": [{"type": "classic", "state": "Stable", "count": 1}],
+        "members": told["members"],
+        "offsets": 0,
+        "rebalances": [],
+    }
+    assert told["members"]["classic"] == 1
