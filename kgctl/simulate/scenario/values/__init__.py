@@ -1,0 +1,1 @@
+"""What single values of a scenario mean: durations, rates, shares, distributions, members chosen."""
