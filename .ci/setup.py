@@ -2,6 +2,7 @@
 
     python3 .ci/setup.py          what kgctl needs
     python3 .ci/setup.py dev      what its tests and checks need too
+    python3 .ci/setup.py html     what `simulate run --html` needs too
     python3 .ci/setup.py spark    what the pipeline needs too
 
 A second run finds everything done and asks no network. Standard library only; on a Python too old for kgctl it still says so.
@@ -18,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "kgctl-setup.json"
-LOCKS = {"": "requirements.txt", "dev": "requirements-dev.txt", "spark": "requirements-spark.txt"}
+LOCKS = {"": "requirements.txt", "dev": "requirements-dev.txt", "html": "requirements-html.txt", "spark": "requirements-spark.txt"}
 PIP = ["-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
 
 
@@ -28,7 +29,7 @@ def main(extras):
         fail("kgctl needs Python 3.11 or later, this is {}.{}: name a later one".format(*sys.version_info[:2]))
     unknown = [extra for extra in extras if extra not in LOCKS]
     if unknown:
-        fail("no such extra: {} (there are: dev, spark)".format(", ".join(unknown)))
+        fail("no such extra: {} (there are: dev, html, spark)".format(", ".join(unknown)))
     done = installed()
     missing = [extra for extra in extras or [""] if done.get(extra) != key(extra)]
     if missing:

@@ -22,6 +22,7 @@ HEAVY = (
     "sqlite3",
     "crc32c",
     "scramp",
+    "vl_convert",
 )
 
 LIST_HEAVY = f"""

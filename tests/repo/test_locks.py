@@ -15,6 +15,7 @@ from tests.repo.project import ROOT, pyproject
 LOCKS = {
     "requirements.txt": (),
     "requirements-dev.txt": ("dev", "zookeeper"),
+    "requirements-html.txt": ("html",),
     "requirements-spark.txt": ("spark",),
 }
 PIN = re.compile(r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^ ;\\]+)")

@@ -39,7 +39,7 @@ def test_scripts_parse(script: str) -> None:
 
 def test_set_up_refuses_an_unknown_extra() -> None:
     done = set_up(ROOT / ".ci" / "setup.py", "nonsense")
-    assert (done.returncode, done.stderr) == (1, "setup: no such extra: nonsense (there are: dev, spark)\n")
+    assert (done.returncode, done.stderr) == (1, "setup: no such extra: nonsense (there are: dev, html, spark)\n")
 
 
 def test_set_up_without_ensurepip_says_what_to_install(tmp_path: Path) -> None:
