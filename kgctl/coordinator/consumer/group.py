@@ -5,7 +5,7 @@ Only replay (`kgctl.coordinator.consumer.replay`) changes what is durable here. 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
@@ -58,6 +58,7 @@ class ConsumerGroup(Group):
 
     ``metadata_deadline_ms`` and ``metadata_deadline_epoch`` say when the topics' hash has to be looked at again, and
     ``resolution_started_ms`` that a resolution of expressions is under way: neither is durable.
+    ``is_homogeneous`` is as of the last change of a member: an expression that is resolved or dropped later does not change it.
     ``has_had_classic_members``: a member that changed its protocol while it had to revoke has no limit for that, as in Kafka.
     """
 
@@ -84,6 +85,7 @@ class ConsumerGroup(Group):
         self.metadata_deadline_epoch = 0
         self.resolution_started_ms: int | None = None
         self.has_had_classic_members = False
+        self.is_homogeneous = True
 
     # What any group is asked.
 
@@ -202,12 +204,14 @@ class ConsumerGroup(Group):
             self._discount(old)
         self.members[member.member_id] = member
         self._count(member)
+        self.is_homogeneous = have_same_topics(self.regex_subscribers, self.topic_counts, len(self.members))
 
     def remove_member(self, member_id: str) -> None:
         """Take a member out; nothing if there is none."""
         old = self.members.pop(member_id, None)
         if old is not None:
             self._discount(old)
+            self.is_homogeneous = have_same_topics(self.regex_subscribers, self.topic_counts, len(self.members))
 
     def set_resolved_regex(self, regex: str, resolved: ResolvedRegex | None) -> None:
         """Remember what an expression stands for; None: forget it."""
@@ -291,3 +295,12 @@ def add(counts: dict[K, int], key: K, by: int) -> None:
         counts[key] = count
     else:
         counts.pop(key, None)
+
+
+def have_same_topics(regexes: Mapping[str, int], counts: Mapping[str, TopicCount], member_count: int) -> bool:
+    """Whether every member subscribes to every topic: all by name, or all by one and the same expression."""
+    if not regexes:
+        return all(count.by_name == member_count for count in counts.values())
+    if next(iter(regexes.values())) != member_count:
+        return False
+    return all(count.by_regex == 1 and count.by_name == 0 for count in counts.values())

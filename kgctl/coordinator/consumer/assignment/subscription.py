@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from kgctl.coordinator.consumer.assignment.metadata_hash import group_hash
 from kgctl.coordinator.consumer.change import Change
-from kgctl.coordinator.consumer.group import ConsumerGroup, TopicCount, add
+from kgctl.coordinator.consumer.group import ConsumerGroup, TopicCount, add, have_same_topics
 from kgctl.coordinator.consumer.member import ConsumerMember
 from kgctl.coordinator.consumer.records import group_record, tombstone
 from kgctl.coordinator.shard import Shard
@@ -30,8 +30,7 @@ class Subscriptions:
 
 def current_subscriptions(group: ConsumerGroup) -> Subscriptions:
     """As they are, when a request changes nothing."""
-    homogeneous = is_homogeneous(group.regex_subscribers, group.topic_counts, len(group.members))
-    return Subscriptions(group.group_epoch, homogeneous)
+    return Subscriptions(group.group_epoch, group.is_homogeneous)
 
 
 def update_subscriptions(shard: Shard, change: Change, *, bump: bool) -> Subscriptions:
@@ -50,16 +49,7 @@ def update_subscriptions(shard: Shard, change: Change, *, bump: bool) -> Subscri
         change.records.append(tombstone(ConsumerGroupPartitionMetadataKey(group.group_id)))
     is_known = new.member_id in group.members or new.instance_id in group.static_members
     size = len(group.members) if is_known else len(group.members) + 1
-    return Subscriptions(group_epoch, is_homogeneous(regexes, counts, size))
-
-
-def is_homogeneous(regexes: Mapping[str, int], counts: Mapping[str, TopicCount], member_count: int) -> bool:
-    """Whether every member subscribes to every topic: all by name, or all by one and the same expression."""
-    if not regexes:
-        return all(count.by_name == member_count for count in counts.values())
-    if next(iter(regexes.values())) != member_count:
-        return False
-    return all(count.by_regex == 1 and count.by_name == 0 for count in counts.values())
+    return Subscriptions(group_epoch, have_same_topics(regexes, counts, size))
 
 
 def topic_counts_with(group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember) -> Mapping[str, TopicCount]:
