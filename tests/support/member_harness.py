@@ -191,7 +191,7 @@ class World:
     @property
     def live(self) -> list[Pod]:
         """Pods that run."""
-        return [pod for pod in self.pods.values() if not pod.is_dead and pod.closed_us is None]
+        return [pod for pod in self.pods.values() if not pod.is_dead and pod.failure is None and pod.closed_us is None]
 
     def is_stable(self) -> bool:
         """Whether the group is stable, every partition is read and every member at rest."""
