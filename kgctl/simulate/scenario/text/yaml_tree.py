@@ -57,19 +57,28 @@ def read_yaml(text: str, file: str) -> Tree:
     """
     if len(text) > MAX_BYTES:
         raise _fault(file, None, f"the file has {len(text):,} characters; a scenario has at most {MAX_BYTES:,}")
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+    kind = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        node = loader.get_single_node()
+        _check_depth(text, kind, file)
+        node = yaml.compose(text, kind)
     except yaml.YAMLError as error:
         raise _syntax_error(error, file) from None
-    except RecursionError:
-        raise _fault(file, None, f"nested deeper than {MAX_DEPTH} levels") from None
-    finally:
-        loader.dispose()
     if node is None:
         raise _fault(file, None, "the file is empty; `kgctl simulate init` writes a first scenario")
     reader = _Reader(file)
     return Tree(file, reader.value(node, (), 0), reader.places)
+
+
+def _check_depth(text: str, kind: Any, file: str) -> None:
+    """Before anything follows the nesting by recursion: the C loader does, without a limit of its own."""
+    depth = 0
+    for event in yaml.parse(text, kind):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise _fault(file, event.start_mark, f"nested deeper than {MAX_DEPTH} levels")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
 
 
 def _syntax_error(error: yaml.YAMLError, file: str) -> ScenarioError:
@@ -102,6 +111,8 @@ class _Reader:
         if depth > MAX_DEPTH:
             raise _fault(self.file, node.start_mark, f"nested deeper than {MAX_DEPTH} levels")
         self.places.setdefault(path, _place(self.file, node.start_mark))
+        if not isinstance(node, yaml.ScalarNode) and node.tag not in (f"{_PREFIX}map", f"{_PREFIX}seq"):
+            raise _fault(self.file, node.start_mark, f"the tag {node.tag} is not known here")
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path, depth)
         if isinstance(node, yaml.SequenceNode):

@@ -1,0 +1,183 @@
+"""Expectations of a file: what each asks, of which variants, over which seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kgctl.simulate.scenario.expressions.names import Names
+from kgctl.simulate.scenario.expressions.nodes import Metric, Node, metrics_of, variants_of
+from kgctl.simulate.scenario.expressions.parser import parse_check, parse_expression
+from kgctl.simulate.scenario.expressions.tokens import ExpressionError
+from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean
+from kgctl.simulate.scenario.text.yaml_tree import Tree
+from kgctl.simulate.scenario.values.durations import parse_duration
+from kgctl.simulate.scenario.values.rates import parse_share
+
+
+class CheckKind(StrEnum):
+    """CHECK: of the finished run. ALWAYS: after every event. EVENTUALLY: at some moment. STEADY: a metric that has settled."""
+
+    CHECK = "check"
+    ALWAYS = "always"
+    EVENTUALLY = "eventually"
+    STEADY = "steady"
+
+
+OVER_SEEDS = ("worst", "p99", "p95", "p90", "p75", "p50", "median", "mean", "best")
+SEVERITIES = ("fail", "warn")
+_KEYS: Mapping[CheckKind, tuple[str, ...]] = {
+    CheckKind.CHECK: ("at", "when"),
+    CheckKind.ALWAYS: ("when",),
+    CheckKind.EVENTUALLY: ("after", "within", "when"),
+    CheckKind.STEADY: ("within", "last", "when"),
+}
+_FOR_ALL = ("variants", "why", "severity")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One entry of ``expect:``. ``text`` is its expression as the file has it.
+
+    ``variants`` None: each that the expression does not name itself. ``at``: which of the seeds decides. ``after``: an event's
+    name, "last", "previous" or a time; ``within_us`` None: until the end; ``within_ppm`` and ``last_us`` are of STEADY.
+    """
+
+    text: str
+    node: Node
+    kind: CheckKind = CheckKind.CHECK
+    at: str = "worst"
+    when: Node | None = None
+    variants: tuple[str, ...] | None = None
+    why: str = ""
+    severity: str = "fail"
+    after: str | int = 0
+    within_us: int | None = None
+    within_ppm: int = 50_000
+    last_us: int = 300_000_000
+
+    @property
+    def shown(self) -> str:
+        """The expectation as a report names it."""
+        return self.text if self.kind is CheckKind.CHECK else f"{self.kind}: {self.text}"
+
+    @property
+    def named_variants(self) -> tuple[str, ...]:
+        """The variants whose metrics the expression names."""
+        return variants_of(self.node)
+
+    @property
+    def is_about_one_more(self) -> bool:
+        """Whether some metric is that of the variant looked at, so that the check is made for each."""
+        return any(metric.variant is None for metric in metrics_of(self.node)) or not self.named_variants
+
+
+class CheckReader:
+    """Reads ``expect:``; what is wrong is added to ``problems``."""
+
+    def __init__(self, tree: Tree, names: Names, problems: list[Problem], event_names: tuple[str, ...] = ()) -> None:
+        self._tree, self._names, self._problems = tree, names, problems
+        self._event_names = event_names
+
+    def read(self) -> tuple[Check, ...]:
+        """All expectations that can be read."""
+        raw = self._tree.data.get("expect") or []
+        found = [self.one(entry, ("expect", index)) for index, entry in enumerate(raw)]
+        return tuple(check for check in found if check is not None)
+
+    def one(self, raw: Any, path: Path) -> Check | None:
+        """The expectation at this path."""
+        if isinstance(raw, str):
+            return self._check(CheckKind.CHECK, {"check": raw}, path, path)
+        if not isinstance(raw, dict):
+            self._wrong(path, "an expectation is a text such as `max_gap < 15s`, or a mapping with one")
+            return None
+        kinds = [kind for kind in CheckKind if kind in raw]
+        if len(kinds) != 1:
+            self._wrong(path, f"an expectation has exactly one of {', '.join(CheckKind)}")
+            return None
+        return self._check(kinds[0], raw, path, (*path, str(kinds[0])))
+
+    def _check(self, kind: CheckKind, raw: Mapping[str, Any], path: Path, text_path: Path) -> Check | None:
+        before = len(self._problems)
+        known = (kind, *_KEYS[kind], *_FOR_ALL)
+        for key in raw:
+            if key not in known:
+                self._wrong((*path, key), f"unknown key of {kind!s}{did_you_mean(key, known, list_up_to=12)}")
+        text, node = self._expression(raw[kind], text_path, logical=kind is not CheckKind.STEADY)
+        options = self._options(kind, raw, path)
+        if node is None or len(self._problems) > before:
+            return None
+        self._check_variants(kind, node, text_path)
+        return Check(text=text, node=node, kind=kind, **options)
+
+    def _expression(self, raw: Any, path: Path, *, logical: bool) -> tuple[str, Node | None]:
+        if isinstance(raw, bool | int | float) or not isinstance(raw, str):
+            self._wrong(path, f"an expression is a text such as `max_gap < 15s`, not {raw!r}")
+            return "", None
+        text = " ".join(raw.split())
+        try:
+            return text, (parse_check if logical else parse_expression)(text, self._names)
+        except ExpressionError as error:
+            self._wrong(path, f"{error}, at letter {error.at + 1} of `{text}`")
+            return text, None
+
+    def _options(self, kind: CheckKind, raw: Mapping[str, Any], path: Path) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        if "when" in raw:
+            found["when"] = self._expression(raw["when"], (*path, "when"), logical=True)[1]
+        if "why" in raw:
+            found["why"] = str(raw["why"])
+        for key, choices in (("at", OVER_SEEDS), ("severity", SEVERITIES)):
+            if key in raw:
+                found[key] = raw[key]
+                if raw[key] not in choices:
+                    self._wrong((*path, key), f"must be one of {', '.join(choices)}, not {raw[key]!r}")
+        if "variants" in raw:
+            found["variants"] = self._variants(raw["variants"], (*path, "variants"))
+        if "after" in raw:
+            found["after"] = self._after(raw["after"], (*path, "after"))
+        if "within" in raw:
+            name, parse = ("within_ppm", parse_share) if kind is CheckKind.STEADY else ("within_us", parse_duration)
+            found[name] = self._parsed(parse, raw["within"], (*path, "within"))
+        if "last" in raw:
+            found["last_us"] = self._parsed(parse_duration, raw["last"], (*path, "last"))
+        return found
+
+    def _variants(self, raw: Any, path: Path) -> tuple[str, ...]:
+        if not isinstance(raw, list) or not raw:
+            self._wrong(path, f"must be a list of variants, not {raw!r}")
+            return ()
+        for index, name in enumerate(raw):
+            if name not in self._names.variants:
+                hint = did_you_mean(str(name), self._names.variants, list_up_to=12)
+                self._wrong((*path, index), f"there is no variant {name!r}{hint}")
+        return tuple(map(str, raw))
+
+    def _after(self, raw: Any, path: Path) -> str | int:
+        if isinstance(raw, str) and raw in ("last", *self._event_names):
+            return raw
+        try:
+            return parse_duration(raw)
+        except ValueError:
+            known = ("last", *self._event_names)
+            self._wrong(path, f"must be a time or the name of an event, not {raw!r}{did_you_mean(str(raw), known)}")
+            return 0
+
+    def _parsed(self, parse: Any, raw: Any, path: Path) -> int:
+        try:
+            return int(parse(raw))
+        except ValueError as error:
+            self._wrong(path, str(error))
+            return 0
+
+    def _check_variants(self, kind: CheckKind, node: Node, path: Path) -> None:
+        if kind is not CheckKind.CHECK and len({metric.variant for metric in metrics_of(node)}) > 1:
+            self._wrong(path, f"{kind!s} looks at one variant while it runs; it cannot compare two")
+        if kind is CheckKind.STEADY and not isinstance(node, Metric):
+            self._wrong(path, "steady takes a metric")
+
+    def _wrong(self, path: Path, message: str) -> None:
+        self._problems.append(Problem(self._tree.place(path), path, message))

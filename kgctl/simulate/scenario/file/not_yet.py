@@ -1,0 +1,34 @@
+"""Parts of the language that are known but not supported yet: they get a clear answer instead of an unknown key's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kgctl.simulate.scenario.text.places import Path, Problem
+from kgctl.simulate.scenario.text.yaml_tree import Tree
+
+_KEYS: dict[Path, str] = {
+    ("autoscale",): "write `scale` events instead",
+    ("sweep",): "write a variant for each value instead",
+    ("groups",): "one scenario has one `group`",
+    ("report",): "`-o json` has every metric of every seed",
+    ("group", "from"): "`kgctl simulate init --from-group` writes a scenario from a group",
+}
+_EVENTS = {"broker_down": "", "coordinator_move": "", "create_topic": "", "delete_topic": ""}
+
+
+def known_to_come(event: dict[str, object], kinds: object) -> str | None:
+    """The kind of an event that will come, where an event is of such a kind."""
+    assert hasattr(kinds, "__contains__")
+    return next((name for name in event if name in _EVENTS and name not in kinds), None)
+
+
+def split_off(tree: Tree) -> Iterator[Problem]:
+    """A problem for each such key; the keys are taken out of the tree, which is the caller's own copy."""
+    for path, advice in _KEYS.items():
+        parent = tree.data
+        for step in path[:-1]:
+            parent = parent.get(step) if isinstance(parent, dict) else None
+        if isinstance(parent, dict) and path[-1] in parent:
+            del parent[path[-1]]
+            yield Problem(tree.place(path), path, f"not supported yet; {advice}", rule="not-supported")

@@ -1,0 +1,191 @@
+"""What a scenario file consists of, as pydantic models: the one description that validates files and makes the JSON Schema.
+
+Events and expectations are read elsewhere: which keys they have depends on their kind.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
+
+from kgctl.simulate.scenario.distributions import ZERO
+from kgctl.simulate.scenario.file import types
+from kgctl.simulate.scenario.file.traffic import Keys, RateSteps, parse_keys, parse_rates
+from kgctl.simulate.scenario.model import MemberSet, Network
+
+
+class Section(BaseModel):
+    """A mapping of the file: no keys but its own, no types but the right ones."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
+
+
+class Between(Section):
+    """The two kinds of ways that a message takes."""
+
+    client: types.Varying | None = Field(default=None, description="Between a pod and a broker.")
+    broker: types.Varying | None = Field(default=None, description="Between two brokers.")
+
+
+class NetworkSection(Section):
+    """How long messages take, and how many are lost."""
+
+    latency: types.Varying = Field(default=Network().client, description="One way.")
+    loss: types.ShareOf = Field(default=0, description="Lost messages are sent again, as TCP does.")
+    between: Between = Between()
+
+
+def short_network(raw: Any) -> Any:
+    """``network: 1ms``."""
+    return raw if isinstance(raw, dict) else {"latency": raw}
+
+
+class ClusterSection(Section):
+    """The brokers."""
+
+    brokers: int = Field(default=3, ge=1, le=1_000)
+    racks: list[str] = Field(default_factory=list)
+    network: Annotated[NetworkSection, BeforeValidator(short_network, json_schema_input_type=NetworkSection | str)] = (
+        NetworkSection()
+    )
+    config: types.Config = Field(default_factory=dict, description="Broker settings: group.initial.rebalance.delay.ms, ...")
+
+
+def placement(raw: Any) -> dict[int, tuple[int, ...]]:
+    """``spread``, or partition -> brokers."""
+    if raw == "spread":
+        return {}
+    if isinstance(raw, dict) and all(key.isdigit() and _broker_list(value) for key, value in raw.items()):
+        return {int(key): tuple(value) for key, value in raw.items()}
+    raise ValueError(f"must be spread, or {{partition: [brokers]}}, not {raw!r}")
+
+
+def _broker_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(broker) is int and broker >= 0 for broker in value)
+
+
+class TopicSection(Section):
+    """A topic."""
+
+    partitions: int = Field(default=12, ge=1, le=1_000_000)
+    replicas: int = Field(default=3, ge=1, le=100)
+    placement: Annotated[
+        dict[int, tuple[int, ...]], PlainValidator(placement), WithJsonSchema({"type": ["string", "object"]})
+    ] = Field(default_factory=dict)
+
+
+def short_topic(raw: Any) -> Any:
+    """``orders: 12`` is short for its partitions."""
+    return {"partitions": raw} if isinstance(raw, int) and not isinstance(raw, bool) else raw
+
+
+class GroupSection(Section):
+    """The group; ``config`` holds for all members."""
+
+    id: str = Field(default="group", min_length=1)
+    config: types.Config = Field(default_factory=dict, description="Consumer settings of all members.")
+
+
+class CallbacksSection(Section):
+    """How long the application's rebalance callbacks take."""
+
+    revoked: types.Varying = ZERO
+    assigned: types.Varying = ZERO
+    lost: types.Varying = ZERO
+
+
+_MEMBER = MemberSet(name="")
+
+
+class MembersSection(Section):
+    """Pods that are all alike, called after the set: ``app-0``, ``app-1``."""
+
+    count: int = Field(default=1, ge=0, le=100_000)
+    start: types.Start = Field(
+        default=ZERO, description="When the first start falls, from the beginning of the warm-up; or never."
+    )
+    boot: types.Varying = Field(default=_MEMBER.boot, description="From the start of the process to subscribe().")
+    subscribe: types.Subscription = Field(default=((), None), description="Topics, or a regular expression; default: all topics.")
+    instance_id: str | None = Field(default=None, description="Static membership; $name is the pod's name.")
+    rack: str | None = Field(default=None, description="A rack of the cluster, or spread.")
+    client: str = Field(default="java", description="The client family.")
+    config: types.Config = Field(default_factory=dict, description="Consumer settings, over those of the group.")
+    poll: types.Varying = Field(default=_MEMBER.poll, description="Between two poll() calls.")
+    rate: types.Rate | None = Field(default=None, description="Records that a member can process; default: as fast as they come.")
+    commit: types.CommitText | None = Field(default=None, description="auto, after-batch, before-batch or every 5s.")
+    on_stop: types.OnStop = Field(default=True, description="leave: a clean stop calls close(); none: the process just ends.")
+    callbacks: CallbacksSection = CallbacksSection()
+    heartbeat_drift: types.Drift | None = Field(default=None, description="How late each beat is, at most; random: never locked.")
+
+
+class AssignTimeSection(Section):
+    """How long a leader's assignor computes."""
+
+    base: types.Nanoseconds = 5_000_000
+    per_partition: types.Nanoseconds = 2_000
+    per_member: types.Nanoseconds = 10_000
+
+
+class TrafficSection(Section):
+    """Records written to a topic."""
+
+    rate: Annotated[RateSteps, PlainValidator(parse_rates), WithJsonSchema({"type": ["string", "number", "object"]})] = Field(
+        description="Of the whole topic: 20000/s, or {0s: 6000/s, 10m: 24000/s}."
+    )
+    keys: Annotated[Keys, PlainValidator(parse_keys), WithJsonSchema({"type": ["string", "array"]})] = Field(
+        Keys(), description="How records spread over partitions: even, zipf(1.1), weights([3, 1, 1])."
+    )
+
+
+def short_traffic(raw: Any) -> Any:
+    """``orders: 20000/s``, or steps alone."""
+    if isinstance(raw, dict) and not raw.keys() & {"rate", "keys"} and raw and all(key[:1].isdigit() for key in raw):
+        return {"rate": raw}
+    return raw if isinstance(raw, dict) else {"rate": raw}
+
+
+class NemesisSection(Section):
+    """Faults that the seed chooses, then calm."""
+
+    rate: types.Interval = Field(description="How often: 1 per 5m.")
+    of: list[str] = Field(default_factory=lambda: ["crash", "stall", "network"], min_length=1)
+    until: types.Duration = Field(default=30 * 60 * 1_000_000, description="When the calm begins.")
+
+
+class OutputSection(Section):
+    """Files that a run writes beside its result, as the flags of the command do."""
+
+    gantt: str | None = None
+    html: str | None = None
+    junit: str | None = None
+    events: str | None = None
+    metrics: str | None = None
+
+
+Topics = dict[str, Annotated[TopicSection, BeforeValidator(short_topic, json_schema_input_type=TopicSection | int)]]
+TrafficByTopic = dict[
+    str, Annotated[TrafficSection, BeforeValidator(short_traffic, json_schema_input_type=TrafficSection | str | float)]
+]
+
+
+class ScenarioSections(Section):
+    """A whole file, merged; what ``events`` and ``expect`` hold is checked by kind."""
+
+    kgctl: Literal[1] = Field(description="Version of the language.")
+    name: str = Field(min_length=1, max_length=200, description="Also the name of the test suite.")
+    question: str = Field(default="", description="One sentence that a person asks; shown above the result.")
+    seed: int = Field(default=1, ge=0, le=2**62)
+    runs: int = Field(default=1, ge=1, le=100_000, description="How many seeds: seed, seed + 1, ...")
+    warmup: types.Duration = Field(default=0, description="Not measured; its end is the time 0s of events.")
+    duration: types.RunLength = Field(default=None, description="Measured time; auto: last event + time to stable + 60s.")
+    cluster: ClusterSection = ClusterSection()
+    topics: Topics = Field(default_factory=dict)
+    group: GroupSection = GroupSection()
+    members: dict[str, MembersSection] = Field(default_factory=dict)
+    assign_time: AssignTimeSection = AssignTimeSection()
+    traffic: TrafficByTopic = Field(default_factory=dict)
+    events: list[Any] = Field(default_factory=list)
+    nemesis: NemesisSection | None = None
+    expect: list[Any] = Field(default_factory=list)
+    output: OutputSection = OutputSection()

@@ -1,0 +1,78 @@
+"""Kafka's settings in a scenario: times with units become Kafka's plain numbers, and each is checked where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kgctl.errors import UsageError
+from kgctl.simulate.scenario.text.places import Path, Problem
+from kgctl.simulate.scenario.text.yaml_tree import Tree
+from kgctl.simulate.scenario.values.durations import UNITS_US, parse_duration
+
+_UNITS = ((".ms", "ms"), (".minutes", "m"))
+
+
+def plain_settings(config: Mapping[str, str]) -> dict[str, str]:
+    """The settings with times as whole numbers of the unit that the setting's name has; what is no duration is left as it is."""
+    return {name: _plain(name, value) for name, value in config.items()}
+
+
+def _plain(name: str, value: str) -> str:
+    for ending, unit in _UNITS:
+        if name.endswith((ending, ending.replace(".", "_"))) and not value.lstrip("-").isdigit():
+            try:
+                return str(parse_duration(value) // (UNITS_US[unit]))
+            except ValueError:
+                return value
+    return value
+
+
+def check_settings(
+    config: Mapping[str, str], read: Callable[[Mapping[str, str]], object], path: Path, tree: Tree, problems: list[Problem]
+) -> None:
+    """Hand the settings to ``read`` one by one, then together; each complaint is a problem at its setting's place."""
+    found = False
+    for name, value in plain_settings(config).items():
+        try:
+            read({name: value})
+        except UsageError as error:
+            if _alone_too_much(error):
+                continue
+            found = True
+            problems.append(Problem(tree.place((*path, name)), (*path, name), error.message))
+    if not found:
+        try:
+            read(plain_settings(config))
+        except UsageError as error:
+            problems.append(Problem(tree.place(path), path, error.message))
+
+
+def _alone_too_much(error: UsageError) -> bool:
+    """Whether it is about two settings at once: the other may be given, too."""
+    return "must not be below" in error.message
+
+
+def read_broker_settings(config: Mapping[str, str]) -> object:
+    """The brokers' settings: the coordinator's own ones are looked at. Raises `UsageError`."""
+    from kgctl.coordinator.config import CoordinatorConfig
+
+    return CoordinatorConfig.from_properties({name: value for name, value in config.items() if name not in OTHER_BROKER_SETTINGS})
+
+
+def read_client_settings(client: str) -> Callable[[Mapping[str, str]], object]:
+    """How a client of this family reads its settings."""
+    from kgctl.member.config import MemberConfig
+
+    return lambda config: MemberConfig.from_properties(config, client)
+
+
+OTHER_BROKER_SETTINGS = frozenset({"message.max.bytes", "default.replication.factor", "num.partitions"})
+"""Settings of brokers that a scenario may have though the coordinator does not."""
+
+
+def setting_names() -> tuple[str, ...]:
+    """Every setting that an expression may name: consumers' and the coordinator's."""
+    from kgctl.coordinator.config import setting_names as broker_names
+    from kgctl.member.config import settings
+
+    return (*settings(), *broker_names())

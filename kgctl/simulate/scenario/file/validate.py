@@ -1,0 +1,112 @@
+"""Holds values against a pydantic model; what is wrong comes back in plain words, with its place."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean
+from kgctl.simulate.scenario.text.yaml_tree import Tree
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validate(model: type[Model], tree: Tree, problems: list[Problem]) -> Model | None:
+    """The model of the tree's values; None, with the reasons added to ``problems``, where it is none."""
+    if not isinstance(tree.data, dict):
+        problems.append(Problem(tree.place(()), (), "a scenario is a mapping: name, topics, members and so on"))
+        return None
+    try:
+        return model.model_validate(tree.data)
+    except ValidationError as error:
+        for one in error.errors(include_url=False):
+            path = _real_path(tree.data, one["loc"])
+            message = _words(one, _keys_of(model, path[:-1]))
+            problems.append(Problem(tree.place(path), path, message))
+        return None
+
+
+def _real_path(data: Any, loc: tuple[str | int, ...]) -> Path:
+    """pydantic's location without what stands for no key of the file."""
+    path: list[str | int] = []
+    for step in loc:
+        if _has(data, step):
+            data = data[step]
+        elif step != loc[-1] or not isinstance(data, dict):
+            continue
+        path.append(step)
+    return tuple(path)
+
+
+def _has(data: Any, step: str | int) -> bool:
+    if isinstance(data, list):
+        return isinstance(step, int) and step < len(data)
+    return isinstance(data, dict) and step in data
+
+
+def _words(error: Any, known: list[str]) -> str:
+    kind, value, context = error["type"], error["input"], error.get("ctx") or {}
+    if kind == "extra_forbidden":
+        name = str(error["loc"][-1])
+        return f"unknown key{did_you_mean(name, known, list_up_to=30)}"
+    if kind == "value_error":
+        return str(context["error"])
+    form = _FORMS.get(kind)
+    if form is None:
+        return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {_shown(value)}"
+    return form.format(value=_shown(value), **{name: context[name] for name in context if name != "error"})
+
+
+_FORMS: Mapping[str, str] = {
+    "missing": "this key is missing",
+    "int_type": "must be a whole number, not {value}",
+    "int_from_float": "must be a whole number, not {value}",
+    "string_type": "must be text, not {value}; write it in quotes",
+    "string_too_short": "must not be empty",
+    "string_too_long": "has more than {max_length} letters",
+    "bool_type": "must be true or false, not {value}",
+    "dict_type": "must be a mapping, not {value}",
+    "model_type": "must be a mapping, not {value}",
+    "list_type": "must be a list, not {value}",
+    "too_short": "must not be empty",
+    "literal_error": "must be {expected}, not {value}",
+    "greater_than_equal": "must be at least {ge}, not {value}",
+    "less_than_equal": "must be at most {le}, not {value}",
+}
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    if value is None:
+        return "nothing"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _keys_of(model: type[BaseModel], path: Path) -> list[str]:
+    """The keys that the mapping at this path may have."""
+    found: Any = model
+    for step in path:
+        found = _model_in(found)
+        if isinstance(found, type) and issubclass(found, BaseModel):
+            field = found.model_fields.get(str(step))
+            found = None if field is None else field.annotation
+        elif get_origin(found) in (dict, list):
+            found = get_args(found)[-1]
+    found = _model_in(found)
+    return list(found.model_fields) if isinstance(found, type) and issubclass(found, BaseModel) else []
+
+
+def _model_in(annotation: Any) -> Any:
+    """The model or container among what an annotation allows."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) in (Union, UnionType):
+        return next((_model_in(part) for part in get_args(annotation) if part is not type(None)), None)
+    return annotation

@@ -1,0 +1,178 @@
+"""From a file to what can be run: the variants as scenarios, the expectations, the seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from kgctl.errors import UsageError
+from kgctl.simulate.scenario.checks import Check, CheckReader
+from kgctl.simulate.scenario.conditions import compiled
+from kgctl.simulate.scenario.expressions.names import Names
+from kgctl.simulate.scenario.file.not_yet import split_off
+from kgctl.simulate.scenario.known import event_kinds, metric_names
+from kgctl.simulate.scenario.model import Scenario
+from kgctl.simulate.scenario.text.patch import merge_patch, patched
+from kgctl.simulate.scenario.text.paths import split_path, with_setting
+from kgctl.simulate.scenario.text.places import Path, Problem, ScenarioError, did_you_mean
+from kgctl.simulate.scenario.text.yaml_tree import Tree
+
+if TYPE_CHECKING:
+    from kgctl.simulate.scenario.file.sections import ScenarioSections
+
+DEFAULT = "default"
+"""The name of the one variant of a file without variants."""
+
+OF_THE_WHOLE_FILE = ("kgctl", "name", "question", "seed", "runs", "expect", "variants", "extends", "output")
+"""Keys that a variant cannot change."""
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One variant, merged. ``settings``: the values of Kafka's settings that expressions may name, times in seconds."""
+
+    name: str
+    scenario: Scenario
+    tree: Tree
+    settings: Mapping[str, float | str]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedFile:
+    """A whole file. ``variant_names`` has also those that were not asked for; ``variants`` are the ones to run."""
+
+    source: str
+    name: str
+    question: str
+    seed: int
+    runs: int
+    variant_names: tuple[str, ...]
+    variants: tuple[Variant, ...]
+    checks: tuple[Check, ...]
+    output: Mapping[str, str] = field(default_factory=dict)
+
+
+def load(
+    tree: Tree, *, settings: Sequence[str] = (), variants: Sequence[str] = (), checks: Sequence[str] | None = None
+) -> LoadedFile:
+    """The file, merged and checked. ``settings``: ``PATH=VALUE``, over everything; ``variants``: only these; ``checks``: instead
+    of the file's expectations.
+
+    Raises:
+        ScenarioError: the file is wrong. UsageError: a setting or a variant that is not there.
+    """
+    problems: list[Problem] = []
+    base = _with_settings(tree, settings)
+    if not isinstance(base.data, dict):
+        raise tree.error((), "a scenario is a mapping: name, topics, members and so on")
+    patches = _patches(base, problems)
+    names = tuple(patches) or (DEFAULT,)
+    _check_asked(variants, names)
+    merged = [(name, _merged(base, patches, name, settings, problems)) for name in names if not variants or name in variants]
+    built = [(name, *_built(name, one, names if patches else (), problems)) for name, one in merged]
+    found = _checks(base, checks, names if patches else (), built, problems)
+    if problems:
+        raise ScenarioError(_unique(problems))
+    sections = built[0][1]
+    assert sections is not None
+    return LoadedFile(
+        source=tree.file,
+        name=sections.name,
+        question=sections.question,
+        seed=sections.seed,
+        runs=sections.runs,
+        variant_names=names,
+        variants=tuple(variant for _, _, variant in built if variant is not None),
+        checks=found,
+        output={key: value for key, value in sections.output.model_dump().items() if value is not None},
+    )
+
+
+def _with_settings(tree: Tree, settings: Sequence[str]) -> Tree:
+    for assignment in settings:
+        tree = with_setting(tree, assignment)
+    return tree
+
+
+def _patches(base: Tree, problems: list[Problem]) -> Mapping[str, Any]:
+    raw = base.data.get("variants")
+    if raw is None:
+        return {}
+    if not isinstance(raw, dict) or not raw:
+        problems.append(Problem(base.place(("variants",)), ("variants",), "must be a mapping of names to patches"))
+        return {}
+    for name, patch in raw.items():
+        path: Path = ("variants", name)
+        if not name.replace("-", "").replace("_", "").isalnum() or not (name[0].isalpha() or name[0] == "_"):
+            problems.append(Problem(base.place(path), path, "a variant is named with letters, digits, - and _, a letter first"))
+        if patch is not None and not isinstance(patch, dict):
+            problems.append(Problem(base.place(path), path, f"a patch is a mapping, not {patch!r}"))
+        fixed = [(*path, key) for key in (patch if isinstance(patch, dict) else ()) if key in OF_THE_WHOLE_FILE]
+        problems.extend(Problem(base.place(way), way, "stands for the whole file, not in a variant") for way in fixed)
+    return raw
+
+
+def _check_asked(asked: Sequence[str], names: tuple[str, ...]) -> None:
+    for name in asked:
+        if name not in names:
+            raise UsageError(f"there is no variant {name!r}{did_you_mean(name, names, list_up_to=20)}")
+
+
+def _merged(base: Tree, patches: Mapping[str, Any], name: str, settings: Sequence[str], problems: list[Problem]) -> Tree:
+    tree = Tree(base.file, merge_patch({}, {key: value for key, value in base.data.items() if key != "variants"}), base.places)
+    if isinstance(patches.get(name), dict):
+        tree = patched(tree, base, ("variants", name))
+        tree = _with_settings(tree, [each for each in settings if split_path(each.partition("=")[0].strip())[0] != "variants"])
+        tree.data = merge_patch({}, tree.data)
+    problems.extend(split_off(tree))
+    return tree
+
+
+def _built(
+    name: str, tree: Tree, variants: tuple[str, ...], problems: list[Problem]
+) -> tuple[ScenarioSections | None, Variant | None]:
+    from kgctl.simulate.scenario.file.build import Builder
+    from kgctl.simulate.scenario.file.sections import ScenarioSections
+    from kgctl.simulate.scenario.file.settings import setting_names
+    from kgctl.simulate.scenario.file.validate import validate
+    from kgctl.simulate.scenario.setting_values import setting_values
+
+    sections = validate(ScenarioSections, tree, problems)
+    if sections is None:
+        return None, None
+    names = Names(metric_names(), setting_names(), variants)
+    scenario = Builder(tree, sections, problems).scenario(event_kinds(), lambda text: compiled(text, names))
+    return sections, Variant(name, scenario, tree, setting_values(scenario) if not problems else {})
+
+
+def _checks(
+    base: Tree,
+    given: Sequence[str] | None,
+    variants: tuple[str, ...],
+    built: Sequence[tuple[str, ScenarioSections | None, Variant | None]],
+    problems: list[Problem],
+) -> tuple[Check, ...]:
+    from kgctl.simulate.scenario.file.settings import setting_names
+
+    names = Names(metric_names(), setting_names(), variants)
+    events = tuple(dict.fromkeys(event.name for _, _, one in built if one for event in one.scenario.events if event.name))
+    if given is None:
+        return CheckReader(base, names, problems, events).read()
+    tree = Tree("--check", {"expect": [_check_argument(text) for text in given]})
+    return CheckReader(tree, names, problems, events).read()
+
+
+def _check_argument(text: str) -> Any:
+    """An expectation on the command line: an expression, or a flow mapping such as ``{always: owners(partition) <= 1}``."""
+    from kgctl.simulate.scenario.text.yaml_tree import read_yaml
+
+    return read_yaml(text, "--check").data if text.lstrip().startswith("{") else text
+
+
+def _unique(problems: Sequence[Problem]) -> list[Problem]:
+    """Each once: what several variants share is wrong in each of them. In the order of the file."""
+    once = dict.fromkeys(problems)
+    return sorted(
+        once, key=lambda problem: (problem.place.line == 0, problem.place.file, problem.place.line, problem.place.column)
+    )

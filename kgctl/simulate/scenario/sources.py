@@ -1,0 +1,92 @@
+"""Where scenario files come from: the file system, stdin, and those that kgctl brings along."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+from typing import TextIO
+
+from kgctl.errors import NotFoundError, UsageError
+from kgctl.simulate.scenario.text.patch import patched
+from kgctl.simulate.scenario.text.places import did_you_mean
+from kgctl.simulate.scenario.text.yaml_tree import MAX_BYTES, Tree, read_yaml
+
+BUILTIN = "builtin:"
+_DEEPEST = 8
+
+
+def builtin_names() -> tuple[str, ...]:
+    """The built-in scenarios, in the order of the alphabet."""
+    folder = resources.files("kgctl.simulate") / "builtin"
+    return tuple(sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml")))
+
+
+def builtin_text(name: str) -> str:
+    """The file of a built-in scenario.
+
+    Raises:
+        NotFoundError: there is none of this name.
+    """
+    if name not in builtin_names():
+        near = did_you_mean(name, builtin_names()) or "; `kgctl simulate list` shows those that there are"
+        raise NotFoundError(f"there is no built-in scenario {name!r}{near}")
+    return (resources.files("kgctl.simulate") / "builtin" / f"{name}.yaml").read_text(encoding="utf-8")
+
+
+def read_source(name: str, stdin: TextIO | None = None) -> Tree:
+    """A scenario as a tree, with what it extends merged in. ``name``: a file, ``-``, ``builtin:NAME``, or a built-in's bare name.
+
+    Raises:
+        NotFoundError: there is nothing of that name. ScenarioError: it cannot be read. UsageError: it is no text.
+    """
+    return _with_bases(_read(name, stdin), name, Path(name).parent, (name,))
+
+
+def _with_bases(tree: Tree, name: str, folder: Path, seen: tuple[str, ...]) -> Tree:
+    if not isinstance(tree.data, dict) or "extends" not in tree.data:
+        return tree
+    base_name = tree.data["extends"]
+    if not isinstance(base_name, str) or not base_name:
+        raise tree.error(("extends",), f"must be builtin:NAME or a file, not {base_name!r}")
+    real = base_name if base_name.startswith(BUILTIN) else str(folder / base_name)
+    if real in seen:
+        raise tree.error(("extends",), f"{name} extends itself: {' -> '.join((*seen, real))}")
+    if len(seen) >= _DEEPEST:
+        raise tree.error(("extends",), f"more than {_DEEPEST} files that extend one another")
+    try:
+        base = _read(real, None)
+    except NotFoundError as error:
+        raise tree.error(("extends",), error.message) from None
+    base = _with_bases(base, real, Path(real).parent, (*seen, real))
+    merged = patched(base, tree)
+    merged.file = tree.file
+    merged.places[()] = tree.place(())
+    merged.data.pop("extends", None)
+    return merged
+
+
+def _read(name: str, stdin: TextIO | None) -> Tree:
+    if name == "-" and stdin is not None:
+        return read_yaml(stdin.read(MAX_BYTES + 1), "stdin")
+    if name.startswith(BUILTIN):
+        return read_yaml(builtin_text(name.removeprefix(BUILTIN)), name)
+    path = Path(name)
+    if not path.exists() and stdin is not None and "/" not in name and name.removesuffix(".yaml") in builtin_names():
+        return read_yaml(builtin_text(name.removesuffix(".yaml")), f"{BUILTIN}{name.removesuffix('.yaml')}")
+    return read_yaml(_text_of(path), str(path))
+
+
+def _text_of(path: Path) -> str:
+    try:
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder")
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+        return content.decode("utf-8-sig")
+    except FileNotFoundError:
+        hint = did_you_mean(path.name, builtin_names()) if "/" not in str(path) else ""
+        raise NotFoundError(f"there is no file {str(path)!r}{hint and f', nor a built-in scenario{hint}'}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{path} is not UTF-8 text (byte {error.start})") from None
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
