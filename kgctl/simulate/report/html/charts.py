@@ -1,0 +1,151 @@
+"""The charts as Vega-Lite has them: what the scenario did, the lanes of partitions, the lag; one time axis for all three.
+
+Data and sizes are filled in by ``page.js`` under the names ``events``, ``segments`` and ``lag``, for the variant that is chosen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+DARK, ALARM, INK = "#1d2430", "#e5484d", "#5b6472"
+_CLOCK = (
+    "(datum.value < 0 ? '-' : '') + (abs(datum.value) >= 3600 ? floor(abs(datum.value) / 3600) + 'h ' : '')"
+    " + (abs(datum.value) >= 60 && floor(abs(datum.value) / 60) % 60 ? floor(abs(datum.value) / 60) % 60 + 'm ' : '')"
+    " + (abs(datum.value) % 60 || abs(datum.value) < 60 ? round(1000 * (abs(datum.value) % 60)) / 1000 + 's' : '')"
+)
+
+
+def chart() -> dict[str, Any]:
+    """The whole figure. Dragging and the wheel move all three charts in time; a double click goes back."""
+    return {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "vconcat": [_events(), _lanes(), _lag()],
+        "spacing": 6,
+        "params": [
+            {
+                "name": "zoom",
+                "select": {"type": "interval", "encodings": ["x"]},
+                "bind": "scales",
+                "views": ["events", "lanes", "lag"],
+            }
+        ],
+        "resolve": {"scale": {"color": "independent"}},
+        "config": _config(),
+    }
+
+
+def _events() -> dict[str, Any]:
+    return {
+        "name": "events",
+        "height": 16,
+        "data": {"name": "events"},
+        "mark": {
+            "type": "point",
+            "shape": "triangle-down",
+            "filled": True,
+            "size": 70,
+            "color": ALARM,
+            "opacity": 0.9,
+            "clip": True,
+        },
+        "encoding": {
+            "x": _time(axis=False),
+            "tooltip": [_text("text", "event"), _text("at", "at")],
+            "description": {"field": "label"},
+        },
+    }
+
+
+def _lanes() -> dict[str, Any]:
+    """Owners first; gaps over them with an outline, so that one of a thousandth of the width is still seen."""
+    return {
+        "data": {"name": "segments"},
+        "encoding": {
+            "x": {**_time(axis=False), "field": "from"},
+            "x2": {"field": "to"},
+            "y": {
+                "field": "lane",
+                "type": "ordinal",
+                "sort": None,
+                "scale": {"paddingInner": 0.12},
+                "axis": {"title": None, "labelOverlap": True, "ticks": False, "domain": False, "labelLimit": 220},
+            },
+            "tooltip": [
+                _text("partition", "partition"),
+                _text("owner", "owner"),
+                _text("cause", "cause"),
+                _text("begin", "from"),
+                _text("end", "to"),
+                _text("length", "for"),
+            ],
+            "description": {"field": "label"},
+        },
+        "layer": [
+            {
+                "name": "lanes",
+                "transform": [{"filter": "datum.kind === 'owned'"}],
+                "mark": {"type": "rect", "clip": True},
+                "encoding": {"color": {"field": "color", "type": "nominal", "scale": None}},
+            },
+            _gaps("nobody", DARK),
+            _gaps("two", ALARM),
+        ],
+    }
+
+
+def _gaps(kind: str, color: str) -> dict[str, Any]:
+    return {
+        "transform": [{"filter": f"datum.kind === '{kind}'"}],
+        "mark": {"type": "rect", "clip": True, "color": color, "stroke": color, "strokeWidth": 0.7},
+    }
+
+
+def _lag() -> dict[str, Any]:
+    return {
+        "name": "lag",
+        "height": 130,
+        "data": {"name": "lag"},
+        "mark": {"type": "area", "interpolate": "linear", "line": True, "fillOpacity": 0.18, "clip": True, "tooltip": False},
+        "encoding": {
+            "x": _time(axis=True),
+            "y": {
+                "field": "lag",
+                "type": "quantitative",
+                "stack": None,
+                "title": "lag (records)",
+                "axis": {"tickCount": 4, "format": ",~r"},
+            },
+            "color": {
+                "field": "topic",
+                "type": "nominal",
+                "scale": {"scheme": "tableau10"},
+                "legend": {"orient": "top", "title": None, "symbolType": "stroke", "offset": 2},
+            },
+        },
+    }
+
+
+def _time(*, axis: bool) -> dict[str, Any]:
+    drawn = {"labelExpr": _CLOCK, "labelFlush": True, "grid": True, "tickCount": 12}
+    hidden = {"labels": False, "ticks": False, "domain": False, "grid": False}
+    title = "virtual time, 0 = end of the warm-up" if axis else None
+    return {"field": "at_s", "type": "quantitative", "title": title, "axis": drawn if axis else hidden, "scale": {"nice": False}}
+
+
+def _text(field: str, title: str) -> dict[str, str]:
+    return {"field": field, "title": title, "type": "nominal"}
+
+
+def _config() -> dict[str, Any]:
+    axis = {
+        "labelColor": INK,
+        "titleColor": INK,
+        "titleFontWeight": "normal",
+        "labelFontSize": 11,
+        "titleFontSize": 11,
+        "gridColor": "#e7eaee",
+        "tickColor": "#c8ced6",
+        "domainColor": "#c8ced6",
+    }
+    font = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
+    return {"font": font, "axis": axis, "view": {"stroke": "#e1e5ea"}, "background": "transparent", "legend": {"labelColor": INK}}

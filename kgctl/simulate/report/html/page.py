@@ -1,0 +1,116 @@
+"""The page: its frame with the tables, the data, and the scripts, put together as one text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib import resources
+from string import Template
+from typing import Any
+
+from kgctl.simulate.report.html.charts import chart
+from kgctl.simulate.report.html.data import page_data
+from kgctl.simulate.report.html.library import library_script
+from kgctl.simulate.report.tables import confidence_note, metric_rows, seeds_note, verdicts
+from kgctl.simulate.report.view import Outcome
+
+_FIGURE = Template("""\
+<section>
+<fieldset aria-label="variant">$choices</fieldset>
+<div id="figure" role="img" aria-label="who consumed which partition when, and the lag"></div>
+<div id="legend"></div>
+<p class="note">One lane for each partition of <span id="drawn"></span>.
+Drag to move, turn the wheel to zoom, double-click to go back.</p>
+</section>
+""")
+
+
+def html_page(outcome: Outcome) -> str:
+    """The whole file. Raises `kgctl.errors.UsageError` where the extra ``html`` is not installed.
+
+    Nothing in it is fetched from anywhere: its content security policy forbids the browser to. The same outcome, kgctl and
+    library give the same bytes.
+    """
+    data = page_data(outcome)
+    drawn = bool(data["variants"])
+    return Template(_file("page.html")).substitute(
+        css=_file("page.css"),
+        scenario=escape(outcome.scenario),
+        question=escape(outcome.question),
+        kgctl=escape(outcome.kgctl),
+        seeds=escape(_seeds(outcome.seeds)),
+        digest=escape(outcome.digest),
+        badge=_badge(outcome),
+        metrics=_metrics(outcome),
+        verdicts=_verdicts(outcome),
+        figure=_FIGURE.substitute(choices=_choices(data["variants"])) if drawn else "",
+        scripts=_scripts(data) if drawn else "",
+    )
+
+
+def _file(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"{seeds[0]}..{seeds[-1]}" if len(seeds) > 1 and seeds[-1] - seeds[0] == len(seeds) - 1 else ", ".join(map(str, seeds))
+
+
+def _badge(outcome: Outcome) -> str:
+    word, text = ("fail", f"{len(outcome.failures)} FAILED") if outcome.failures else ("pass", "PASS")
+    return f'<span class="badge {word}">{text}</span>' if outcome.expectations else ""
+
+
+def _metrics(outcome: Outcome) -> str:
+    names = ["" if name == "default" else name for name in outcome.variants]
+    head = _tag("th", [("", ""), *[("figure", name) for name in names], ("", "")])
+    rows = [
+        _tag("td", [("", row.label), *[("figure", cell) for cell in row.cells], ("hint", row.hint)])
+        for row in metric_rows(outcome)
+    ]
+    if not rows:
+        return ""
+    return f"<section><h2>Variants, {escape(seeds_note(outcome))}</h2><table>{_rows([head, *rows])}</table></section>\n"
+
+
+def _verdicts(outcome: Outcome) -> str:
+    rows = [
+        f'<td><span class="badge {each.word.lower()}">{each.word}</span></td>'
+        f'<td><code>{escape(each.check)}</code></td><td class="hint">{escape(each.detail)}</td>'
+        for each in verdicts(outcome)
+    ]
+    notes = "".join(f'<p class="note">{escape(text)}</p>' for text in (confidence_note(outcome), *outcome.notes) if text)
+    replays = dict.fromkeys(each.replay for each in outcome.failures if each.replay)
+    commands = "".join(f"<pre><code>{escape(text)}</code></pre>" for text in replays)
+    if not rows:
+        return notes
+    return f"<section><h2>Expectations</h2><table>{_rows(rows)}</table>{notes}{commands}</section>\n"
+
+
+def _rows(rows: Iterable[str]) -> str:
+    return "".join(f"<tr>{row}</tr>" for row in rows)
+
+
+def _tag(tag: str, cells: Iterable[tuple[str, str]]) -> str:
+    return "".join(f'<{tag} class="{css}">{escape(text)}</{tag}>' for css, text in cells)
+
+
+def _choices(names: Iterable[str]) -> str:
+    return "".join(
+        f'<label><input type="radio" name="variant" value="{escape(name)}"{" checked" * (not i)}>{escape(name)}</label>'
+        for i, name in enumerate(names)
+    )
+
+
+def _scripts(data: dict[str, Any]) -> str:
+    return (
+        f'<script type="application/json" id="data">{_json(data)}</script>\n'
+        f'<script type="application/json" id="chart">{_json(chart())}</script>\n'
+        f"<script>{library_script()}</script>\n<script>\n{_file('page.js')}</script>\n"
+    )
+
+
+def _json(value: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
