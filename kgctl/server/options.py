@@ -18,12 +18,14 @@ class ServeOptions:
 
     ``port`` 0 picks a free one. ``data`` None keeps everything in memory. ``topics`` maps names to partition counts; topics
     that are there already are left alone (more partitions than they have are added). ``config`` has Kafka's broker configs by
-    name. ``brokers`` is how many brokers the cluster seems to have, each on a port of its own (``port``, ``port + 1``, ...).
+    name. ``import_log`` has segment files of a ``__consumer_offsets`` to begin with. ``brokers`` is how many brokers the cluster
+    seems to have, each on a port of its own (``port``, ``port + 1``, ...).
     """
 
     host: str = "127.0.0.1"
     port: int = 9092
     data: Path | None = None
+    import_log: Path | None = None
     topics: Mapping[str, int] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
     brokers: int = 1

@@ -31,6 +31,7 @@ from kgctl.server.services import Services
 from kgctl.server.upkeep import Upkeep
 from kgctl.storage.folder import DataFolder, memory_folder
 from kgctl.storage.load import load_coordinator
+from kgctl.storage.segments import import_segments
 
 FIRST_NODE_ID = 1
 
@@ -66,10 +67,13 @@ class Server:
     async def start(self) -> None:
         """Open the data, load the coordinator, make the topics, listen.
 
-        Raises StorageError or RefusedError (the data folder), UsageError (a topic), KgctlError (the address).
+        Raises StorageError or RefusedError (the data folder, the log to import), NotFoundError (no such log), UsageError (a
+        topic, the log's partition count), KgctlError (the address).
         """
         folder = self._folder = self._open()
         try:
+            if self.options.import_log is not None:
+                import_segments(self.options.import_log, folder.record_log)
             self.services = self._wire(folder)
             self._make_topics()
             self._start_coordinator(folder)

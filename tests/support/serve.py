@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -27,8 +27,9 @@ class ServeProcess:
         data: Path | None = None,
         listen: str = "127.0.0.1:0",
         brokers: int = 1,
+        options: Sequence[str] = (),
     ) -> None:
-        command = [sys.executable, "-m", "kgctl", "serve", "--listen", listen, "--brokers", str(brokers)]
+        command = [sys.executable, "-m", "kgctl", "serve", "--listen", listen, "--brokers", str(brokers), *options]
         for name, partitions in (topics or {}).items():
             command += ["--topic", f"{name}:{partitions}"]
         for key, value in {**FAST_GROUPS, **(config or {})}.items():
@@ -76,8 +77,9 @@ class ServeFactory:
         data: Path | None = None,
         listen: str = "127.0.0.1:0",
         brokers: int = 1,
+        options: Sequence[str] = (),
     ) -> ServeProcess:
-        return self._stack.enter_context(ServeProcess(topics, config, data, listen, brokers))
+        return self._stack.enter_context(ServeProcess(topics, config, data, listen, brokers, options))
 
 
 @pytest.fixture

@@ -27,6 +27,13 @@ def serve(
     data: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep everything in this folder; in memory without it.")
     ] = None,
+    import_log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Begin with a log that Apache Kafka wrote: a copied __consumer_offsets-* folder, or a folder of them.",
+        ),
+    ] = None,
     topic: Annotated[
         list[str] | None, typer.Option(metavar="NAME:PARTITIONS", help="A topic to have; repeatable.", show_default=False)
     ] = None,
@@ -55,6 +62,7 @@ def serve(
         host=host,
         port=port,
         data=data,
+        import_log=import_log,
         topics=dict(parse_topic(text) for text in topic or ()),
         config=dict(parse_config(text) for text in config or ()),
         brokers=brokers,

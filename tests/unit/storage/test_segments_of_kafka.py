@@ -22,6 +22,8 @@ from tests.support.kafka import KafkaBroker, commit, create_topic, produce
 from tests.support.kafka.consumers import consumer, joined
 from tests.support.kafka.data import wait_until_coordinating
 from tests.support.kafka.fixtures import java_or_skip
+from tests.support.kafka.kgctl import run_kgctl
+from tests.support.serve import ServeFactory
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -130,6 +132,16 @@ def test_the_loaded_coordinator_has_kafkas_groups_offsets_and_open_transactions(
         after = [folder.record_log.end_offset(partition) for partition in range(PARTITIONS)]
 
         assert sum(after) > sum(before)
+
+
+def test_a_server_begins_with_the_log_and_only_once(copied_log: Path, tmp_path: Path, kgctl_serve: ServeFactory) -> None:
+    data, config = tmp_path / "data", {"offsets.topic.num.partitions": str(PARTITIONS)}
+    with kgctl_serve({"t": 3}, config, data, options=["--import-log", str(copied_log)]) as server:
+        listed = run_kgctl(server.bootstrap, "list", "groups").data
+    assert {row["group"]: (row["type"], row["state"]) for row in listed} == GROUPS
+
+    with pytest.raises(AssertionError, match="of this data folder has records already; import into a new folder"):
+        kgctl_serve({}, config, data, options=["--import-log", str(copied_log)])
 
 
 def topic_id_of(folder: DataFolder) -> UUID:
