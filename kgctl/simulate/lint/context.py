@@ -1,0 +1,70 @@
+"""What a rule looks at: one variant, with the settings of its members as their clients read them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from kgctl.coordinator.config import CoordinatorConfig
+from kgctl.member.config import MemberConfig
+from kgctl.simulate.scenario.file.settings import OTHER_BROKER_SETTINGS
+from kgctl.simulate.scenario.load import Variant
+from kgctl.simulate.scenario.model import MemberSet, Scenario
+from kgctl.simulate.scenario.text.places import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something doubtful at a path of the variant."""
+
+    path: Path
+    message: str
+
+
+@dataclass(frozen=True)
+class Context:
+    """One variant."""
+
+    variant: Variant
+
+    @property
+    def scenario(self) -> Scenario:
+        """What would be run."""
+        return self.variant.scenario
+
+    @cached_property
+    def broker(self) -> CoordinatorConfig:
+        """The coordinator's settings."""
+        config = self.scenario.cluster.config
+        return CoordinatorConfig.from_properties({name: config[name] for name in config if name not in OTHER_BROKER_SETTINGS})
+
+    @cached_property
+    def configs(self) -> dict[str, MemberConfig]:
+        """Each set's settings as its client reads them."""
+        return {each.name: MemberConfig.from_properties(each.config, each.client) for each in self.scenario.members}
+
+    def sets(self) -> Iterator[tuple[MemberSet, MemberConfig]]:
+        """The sets of members with their settings."""
+        for each in self.scenario.members:
+            yield each, self.configs[each.name]
+
+    def path_of_setting(self, members: str, name: str) -> Path:
+        """Where a setting of these members stands: with the set, with the group, or nowhere (then: the set)."""
+        for path in (("members", members, "config", name), ("group", "config", name)):
+            if self.sets_at(path):
+                return path
+        return ("members", members)
+
+    def sets_at(self, path: Path) -> bool:
+        """Whether the file says something at this path."""
+        node = self.variant.tree.data
+        for step in path:
+            if not isinstance(node, dict) or step not in node:
+                return False
+            node = node[step]
+        return True
+
+    def started_at_once(self) -> int:
+        """How many members there are without further events."""
+        return sum(each.count for each in self.scenario.members if each.start is not None)

@@ -1,0 +1,33 @@
+"""Rules about traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kgctl.simulate.lint.context import Context, Finding
+
+_UHZ = 1_000_000
+
+
+def more_traffic_than_the_members_can_take(context: Context) -> Iterator[Finding]:
+    """Lag that never ends."""
+    scenario = context.scenario
+    rates = [members.rate_uhz for members in scenario.members if members.start is not None and members.count]
+    if not rates or None in rates:
+        return
+    capacity = sum((members.rate_uhz or 0) * members.count for members in scenario.members if members.start is not None)
+    last = sum(traffic.steps[-1][1] for traffic in scenario.traffic if traffic.steps)
+    if last > capacity:
+        yield Finding(
+            ("traffic",), f"{last // _UHZ}/s are written in the end and {capacity // _UHZ}/s can be processed: the lag has no end"
+        )
+
+
+def rates_without_traffic(context: Context) -> Iterator[Finding]:
+    """Members that process nothing: lag and duplicates are all 0."""
+    scenario = context.scenario
+    writes = scenario.traffic or any(event.kind in ("set_traffic", "create_topic") for event in scenario.events)
+    for members in scenario.members:
+        if members.rate_uhz is not None and not writes:
+            yield Finding(("members", members.name, "rate"), "there is no traffic to process: lag and duplicates stay 0")
+            return

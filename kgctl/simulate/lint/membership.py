@@ -1,0 +1,110 @@
+"""Rules about who is in the group, and with which protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kgctl.member.validation import COOPERATIVE_ASSIGNORS, refusal
+from kgctl.simulate.lint.context import Context, Finding
+from kgctl.simulate.scenario.selectors import Choice
+
+
+def ids_not_unique(context: Context) -> Iterator[Finding]:
+    """Two pods with one instance id fence each other."""
+    seen: dict[str, str] = {}
+    for members, _ in context.sets():
+        if members.instance_id is None:
+            continue
+        for index in range(members.count):
+            pod = f"{members.name}-{index}"
+            instance_id = members.instance_id.replace("$name", pod)
+            if instance_id in seen:
+                yield Finding(
+                    ("members", members.name, "instance_id"),
+                    f"the instance id {instance_id!r} is that of {seen[instance_id]!r} and of {pod!r}: they fence each other; "
+                    "$name makes it each pod's own",
+                )
+                break
+            seen[instance_id] = pod
+
+
+def mixed_assignor_lists(context: Context) -> Iterator[Finding]:
+    """No assignor that all members have, or lists that put the group into another protocol than each member believes."""
+    classic = [(members, config) for members, config in context.sets() if config.group_protocol == "classic" and members.count]
+    if not classic:
+        return
+    first, first_config = classic[0]
+    common = list(first_config.partition_assignment_strategy)
+    for members, config in classic[1:]:
+        strategy = config.partition_assignment_strategy
+        left = [name for name in common if name in strategy]
+        path = context.path_of_setting(members.name, "partition.assignment.strategy")
+        if not left:
+            yield Finding(path, f"{members.name!r} has no assignor in common with {first.name!r}: INCONSISTENT_GROUP_PROTOCOL")
+            return
+        if strategy != first_config.partition_assignment_strategy:
+            yield Finding(path, f"{members.name!r} and {first.name!r} have different lists of assignors: a vote decides")
+        common = left
+
+
+def client_refuses(context: Context) -> Iterator[Finding]:
+    """Settings with which the client does not start."""
+    for members, config in context.sets():
+        if (why := refusal(config)) is not None:
+            yield Finding(("members", members.name), f"a {config.profile} client does not start: {why}")
+
+
+def settings_without_effect(context: Context) -> Iterator[Finding]:
+    """Settings of the classic protocol in a group of the consumer protocol."""
+    dead = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
+    for members, config in context.sets():
+        if config.group_protocol != "consumer":
+            continue
+        for name in dead:
+            path: tuple[str | int, ...] = ("members", members.name, "config", name)
+            if context.sets_at(path):
+                yield Finding(path, f"{name} has no effect with group.protocol=consumer; the brokers set it (group.consumer.*)")
+
+
+def more_members_than_partitions(context: Context) -> Iterator[Finding]:
+    """Members that get nothing and still take part in every rebalance."""
+    partitions = sum(topic.partitions for topic in context.scenario.topics)
+    members = context.started_at_once()
+    if members > partitions:
+        yield Finding(("members",), f"{members} members for {partitions} partitions: {members - partitions} of them are idle")
+
+
+def mixes_eager_and_cooperative(context: Context) -> Iterator[Finding]:
+    """A list of both is for the middle of a migration: as long as an eager assignor is in it, rebalances are eager."""
+    for members, config in context.sets():
+        strategy = config.partition_assignment_strategy
+        path = context.path_of_setting(members.name, "partition.assignment.strategy")
+        cooperative = [name for name in strategy if name in COOPERATIVE_ASSIGNORS]
+        given = path[-1] == "partition.assignment.strategy"
+        if given and config.group_protocol == "classic" and cooperative and len(cooperative) < len(strategy):
+            yield Finding(path, f"{', '.join(strategy)}: with an eager assignor in the list, every rebalance is eager")
+
+
+def selects_nobody(context: Context) -> Iterator[Finding]:
+    """An event for pods that there are not."""
+    counts = {members.name: members.count for members in context.scenario.members}
+    scaled = {event.target for event in context.scenario.events if event.kind == "scale"}
+    for index, event in enumerate(context.scenario.events):
+        selector = event.selector
+        if selector is None or selector.member_set is None or selector.member_set in scaled:
+            continue
+        count = counts.get(selector.member_set, 0)
+        if selector.choice is Choice.RANGE and selector.last >= count:
+            yield Finding(
+                ("events", index, event.kind), f"{selector.text!r}: {selector.member_set!r} has {count} pods, 0 to {count - 1}"
+            )
+
+
+def racks_without_racks(context: Context) -> Iterator[Finding]:
+    """Members in racks of a cluster that has none."""
+    racks = context.scenario.cluster.racks
+    for members, _ in context.sets():
+        if members.rack is not None and members.rack != "spread" and members.rack not in racks:
+            yield Finding(("members", members.name, "rack"), f"the cluster has no rack {members.rack!r}")
+        elif members.rack == "spread" and not racks:
+            yield Finding(("members", members.name, "rack"), "the cluster has no racks to spread over (cluster.racks)")

@@ -1,0 +1,49 @@
+"""The linter's rules by name, and how they are applied. A new rule is a function and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from kgctl.simulate.lint import load, membership, timeouts
+from kgctl.simulate.lint.context import Context, Finding
+from kgctl.simulate.scenario.load import LoadedFile
+from kgctl.simulate.scenario.text.places import Problem
+
+RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
+    "session-below-boot": timeouts.session_below_boot,
+    "heartbeat-above-third": timeouts.heartbeat_above_third,
+    "session-out-of-bounds": timeouts.session_outside_of_the_brokers_bounds,
+    "poll-beyond-limit": timeouts.poll_beyond_its_limit,
+    "no-warmup": timeouts.no_warmup,
+    "event-after-end": timeouts.event_after_the_end,
+    "ids-not-unique": membership.ids_not_unique,
+    "mixed-assignors": membership.mixed_assignor_lists,
+    "mixed-protocols": membership.mixes_eager_and_cooperative,
+    "client-refuses": membership.client_refuses,
+    "setting-without-effect": membership.settings_without_effect,
+    "idle-members": membership.more_members_than_partitions,
+    "selects-nobody": membership.selects_nobody,
+    "no-such-rack": membership.racks_without_racks,
+    "overload": load.more_traffic_than_the_members_can_take,
+    "no-traffic": load.rates_without_traffic,
+}
+
+
+def lint(loaded: LoadedFile) -> list[Problem]:
+    """What is doubtful in a file, in its order; the same doubt about several variants once, with their names."""
+    found: dict[Problem, list[str]] = {}
+    for variant in loaded.variants:
+        context = Context(variant)
+        for rule, function in RULES.items():
+            for finding in function(context):
+                place = variant.tree.place(finding.path)
+                found.setdefault(Problem(place, finding.path, finding.message, "warning", rule), []).append(variant.name)
+    problems = [_named(problem, variants, loaded) for problem, variants in found.items()]
+    return sorted(problems, key=lambda problem: (problem.place.file, problem.place.line, problem.place.column))
+
+
+def _named(problem: Problem, variants: list[str], loaded: LoadedFile) -> Problem:
+    if len(variants) == len(loaded.variants):
+        return problem
+    message = f"{problem.message} (variant {', '.join(variants)})"
+    return Problem(problem.place, problem.path, message, problem.severity, problem.rule)
