@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -43,6 +43,7 @@ class DataFolder:
         lock: FolderLock | None = None,
         settings: Settings | None = None,
         compaction: Callable[[], Compacting] | None = None,
+        bulk: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.record_log = record_log
         self.commit_log = commit_log
@@ -54,6 +55,7 @@ class DataFolder:
         self._compaction = compaction or (lambda: record_log)
         self._maintenance: Maintenance | None = None
         self._on_close = ExitStack()
+        self._bulk = bulk
 
     @classmethod
     def open(cls, path: Path, *, create: bool, offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> DataFolder:
@@ -70,10 +72,18 @@ class DataFolder:
 
         ``clock_ms`` tells the wall clock.
         """
+        self.settings.freeze(None)
         if self._maintenance is None:
             touch = self._lock.touch if self._lock else lambda: None
             self._maintenance = Maintenance(self._compaction, touch, clock_ms, interval_s)
             self._maintenance.start()
+
+    def bulk(self) -> AbstractContextManager[None]:
+        """For many changes at once: what is written inside is flushed at the end, all of it or nothing.
+
+        After an error the folder is good for nothing but `close`.
+        """
+        return self._bulk()
 
     def callback_on_close(self, callback: Callable[[], object]) -> None:
         """Run this at `close`, last given first."""
@@ -111,6 +121,16 @@ class Settings:
         """Keep the broker configs that the folder is served with."""
         self._write("broker_properties", json.dumps(dict(sorted(properties.items()))))
 
+    def frozen_ms(self) -> int | None:
+        """The moment at which the folder's time stands still, as a simulation left it; None: it runs on."""
+        found = self._read("frozen_ms")
+        return int(found) if found else None
+
+    def freeze(self, now_ms: int | None) -> None:
+        """Let the folder's time stand still at this moment until it is served; None: let it run."""
+        if self.frozen_ms() != now_ms:
+            self._write("frozen_ms", "" if now_ms is None else str(now_ms))
+
 
 def memory_folder(offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> DataFolder:
     """The same shape, gone when the process ends."""
@@ -135,6 +155,7 @@ def open_folder(path: Path, *, create: bool, offsets_partitions: int = DEFAULT_O
             lock=lock,
             settings=Settings(files.read_setting, files.write_setting),
             compaction=files.compaction,
+            bulk=files.bulk,
         )
         folder.callback_on_close(opened.pop_all().close)
         folder.callback_on_close(files.close)

@@ -71,12 +71,19 @@ class MemoryTopicStore:
             self._add_logs(grown)
             return grown
 
-    def append_batch(self, partition: TopicPartition, batch: bytes, now_ms: int) -> int:  # noqa: ARG002 - CreateTime
+    def append_batch(
+        self,
+        partition: TopicPartition,
+        batch: bytes,
+        now_ms: int,  # noqa: ARG002 - CreateTime
+        *,
+        at: int | None = None,
+    ) -> int:
         """Append one batch."""
         header = checked_batch(batch)
         with self._lock:
             log = self._log(partition)
-            base = log.end
+            base = max(log.end, at or 0)
             log.bases.append(base)
             log.batches.append(place(batch, base, LEADER_EPOCH))
             log.end = base + header.last_offset_delta + 1

@@ -163,9 +163,10 @@ class TopicStore(Protocol):
         """More partitions; `kgctl.errors.UsageError` for fewer than there are."""
         ...
 
-    def append_batch(self, partition: TopicPartition, batch: bytes, now_ms: int) -> int:
+    def append_batch(self, partition: TopicPartition, batch: bytes, now_ms: int, *, at: int | None = None) -> int:
         """Append one whole record batch of format 2 and answer its base offset.
 
+        That is the log's end, or ``at``, if that lies behind: then the records between are gone, as after compaction.
         Raises `kgctl.serde.record_batch.CorruptBatchError`. Base offset and leader epoch are overwritten, the rest stays as
         it came.
         """

@@ -21,15 +21,16 @@ class EmbeddedSession:
     So members whose session has ended since are gone, as they would be had the server stayed up, and a group whose consumers died
     with the server can be reset. What that changes is written only together with the first change that the user asks for: looking
     at a folder leaves it as it is. Offsets that are older than their retention stay until a server runs: nobody expects a
-    reset of one group to delete those of another.
+    reset of one group to delete those of another. In a folder whose time stands still, as a simulation leaves it, nothing passes.
     """
 
     def __init__(self, folder: DataFolder, clock_ms: Callable[[], int]) -> None:
         self._folder = folder
-        self._clock_ms = clock_ms
+        frozen_ms = folder.settings.frozen_ms()
+        self._clock_ms = clock_ms = clock_ms if frozen_ms is None else lambda: frozen_ms
         config = _config(folder)
         now_ms = clock_ms()
-        served_until_ms = min(now_ms, folder.last_alive_ms or 0)
+        served_until_ms = min(now_ms, (folder.last_alive_ms or 0) if frozen_ms is None else frozen_ms)
         # No session is longer than the longest allowed: from further back, the clock would run for nothing.
         start_ms = max(served_until_ms, now_ms - config.group_max_session_timeout_ms)
         never = replace(config, offsets_retention_check_interval_ms=MAX_INT)

@@ -64,9 +64,12 @@ class Database:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Everything inside is committed and flushed when the block ends, or nothing is."""
+        """Everything inside is committed and flushed when the block ends, or nothing is. Inside another: when that one ends."""
         with self.lock, self.write_lock, self._translated():
             connection = self._connected()
+            if connection.in_transaction:
+                yield connection
+                return
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kgctl.storage.compaction import Compactor
@@ -36,6 +37,12 @@ class OpenFiles:
         """Keep a named text."""
         with self._coordinator.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (f"setting.{name}", value))
+
+    @contextmanager
+    def bulk(self) -> Iterator[None]:
+        """One transaction of each database around everything inside."""
+        with self._coordinator.transaction(), self._topics.transaction():
+            yield
 
     def close(self) -> None:
         """Close both."""

@@ -77,12 +77,19 @@ class SqliteTopicStore:
             topic.ends += added
             return topic.metadata
 
-    def append_batch(self, partition: TopicPartition, batch: bytes, now_ms: int) -> int:  # noqa: ARG002 - CreateTime
+    def append_batch(
+        self,
+        partition: TopicPartition,
+        batch: bytes,
+        now_ms: int,  # noqa: ARG002 - CreateTime
+        *,
+        at: int | None = None,
+    ) -> int:
         """Append one batch."""
         header = checked_batch(batch)
         with self._database.lock:
             topic = self._partition(partition)
-            base = topic.ends[partition.partition]
+            base = max(topic.ends[partition.partition], at or 0)
             end = base + header.last_offset_delta + 1
             row = (topic.id, partition.partition, base, end - 1, header.max_timestamp_ms, place(batch, base, LEADER_EPOCH))
             with self._database.transaction() as connection:

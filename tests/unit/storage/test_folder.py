@@ -235,3 +235,37 @@ def test_commits_are_flushed_and_topics_are_not(tmp_path: Path) -> None:
         modes = [(found.value("PRAGMA journal_mode"), found.value("PRAGMA synchronous")) for found in databases]
 
     assert modes == [("wal", 2), ("wal", 1)]
+
+
+def test_what_is_written_in_bulk_is_there_together(tmp_path: Path) -> None:
+    with DataFolder.open(tmp_path, create=True) as folder, folder.bulk():
+        folder.topics.create_topic("t", 1, UUID(int=7))
+        folder.record_log.append([commit("g", 0, 5, member="m")], 1_000)
+        folder.record_log.append([commit("g", 0, 6, member="m")], 2_000)
+    with DataFolder.open(tmp_path, create=False) as folder:
+        assert list(folder.commit_log.read()) == [entry("g", 0, 5, 1_000, member="m"), entry("g", 0, 6, 2_000, member="m")]
+        assert list(folder.topics.topics()) == ["t"]
+
+
+def test_nothing_of_a_bulk_that_failed_is_there(tmp_path: Path) -> None:
+    def fail() -> None:
+        with DataFolder.open(tmp_path, create=True) as folder, folder.bulk():
+            folder.record_log.append([commit("g", 0, 5)], 1_000)
+            folder.topics.create_topic("t", 1, UUID(int=7))
+            folder.topics.create_topic("t", 1, UUID(int=8))
+
+    with pytest.raises(RefusedError):
+        fail()
+    with DataFolder.open(tmp_path, create=False) as folder:
+        assert (list(folder.record_log.read()), dict(folder.topics.topics())) == ([], {})
+
+
+def test_time_stands_still_until_the_folder_is_served(tmp_path: Path) -> None:
+    with DataFolder.open(tmp_path, create=True) as folder:
+        assert folder.settings.frozen_ms() is None
+        folder.settings.freeze(5_000)
+    with DataFolder.open(tmp_path, create=False) as folder:
+        assert folder.settings.frozen_ms() == 5_000
+        folder.start_maintenance(lambda: 0)
+    with DataFolder.open(tmp_path, create=False) as folder:
+        assert folder.settings.frozen_ms() is None

@@ -174,3 +174,13 @@ def test_the_log_start_moves_forwards_only(topics: TopicStore) -> None:
 
     assert (topics.log_offsets(T0), topics.read_batches(T0, 6, 10), topics.offset_for_timestamp(T0, 0)) == ((6, 6), b"", None)
     assert topics.append_batch(T0, batch(3), 0) == 6
+
+
+def test_batch_behind_the_logs_end_leaves_a_gap_as_compaction_does(topics: TopicStore) -> None:
+    topics.append_batch(T0, batch(5), 0, at=41)
+    topics.append_batch(T0, batch(6), 0, at=7)
+
+    assert topics.log_offsets(T0) == (0, 43)
+    assert offsets_of(topics.read_batches(T0, 0, 1_000)) == [41, 42]
+    assert offsets_of(topics.read_batches(T0, 42, 1_000)) == [42]
+    assert topics.offset_for_timestamp(T0, 6) == (42, 6)
