@@ -22,10 +22,11 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class TopicLayout:
-    """A topic's partitions and who leads each; -1 where nobody does. ``error_code`` is Kafka's, 0 for none."""
+    """A topic's partitions, who leads each (-1: nobody) and who has it. ``error_code`` is Kafka's, 0 for none."""
 
     error_code: int
     leaders: Mapping[int, int]
+    replicas: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,11 @@ class Cluster:
 
 
 def _topic_layout(topic: Any) -> TopicLayout:
-    return TopicLayout(int(topic.error_code), {each.partition_index: each.leader_id for each in topic.partitions})
+    return TopicLayout(
+        int(topic.error_code),
+        {each.partition_index: each.leader_id for each in topic.partitions},
+        {each.partition_index: tuple(each.replica_nodes) for each in topic.partitions},
+    )
 
 
 def _no_bootstrap_server(failures: list[UnreachableError]) -> UnreachableError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from kgctl.admin.protocol.orphaned_groups import OFFSETS_TOPIC, orphaned_groups
 from kgctl.admin.results import GroupResults, ItemError, Results
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
@@ -26,16 +27,18 @@ def list_groups(
 ) -> GroupResults[GroupListing]:
     """All groups, sorted by id. A broker that does not answer is in ``unreachable``; raises its error when none answers.
 
+    So are brokers that are gone and took the only copy of their groups with them (`orphaned_groups`).
+
     `kgctl.errors.UnsupportedError` when a filter is asked for that an old broker does not have.
     """
-    nodes = cluster.layout([], deadline).nodes
+    layout = cluster.layout([OFFSETS_TOPIC], deadline)
     filters = {"states_filter": [state.value for state in states], "types_filter": [kind.value for kind in types]}
 
     def ask(connection: Connection, node: Node) -> list[GroupListing]:
         _check_filters(connection, states, types)
         return [_listing(group, node) for group in _ask_until_loaded(connection, filters, deadline)]
 
-    answers = cluster.on_each({node: node for node in nodes.values()}, ask, deadline)
+    answers = cluster.on_each({node: node for node in layout.nodes.values()}, ask, deadline)
     failed = {node: answer for node, answer in answers.items() if isinstance(answer, KgctlError)}
     if failed and len(failed) == len(answers):
         raise next(iter(failed.values()))
@@ -43,7 +46,7 @@ def list_groups(
     return Results(
         {listing.group_id: listing for listing in sorted(listings, key=lambda listing: listing.group_id)},
         {},
-        {f"{node} (id {node.node_id})": _broker_error(error) for node, error in failed.items()},
+        {**{f"{node} (id {node.node_id})": _broker_error(error) for node, error in failed.items()}, **orphaned_groups(layout)},
     )
 
 

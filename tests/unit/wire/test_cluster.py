@@ -102,13 +102,16 @@ def test_a_connection_that_the_broker_gave_up_in_a_pause_is_made_again(monkeypat
 
 def test_layout_tells_brokers_partitions_and_leaders() -> None:
     with FakeBroker() as broker:
-        broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1, 1: -1}, "gone": {}})
+        answer = metadata([broker], {"t": {0: 1, 1: -1}, "gone": {}})
+        answer["topics"][0]["partitions"][1]["replica_nodes"] = [7, 8]
+        broker.handlers[METADATA] = lambda _: answer
         cluster = cluster_of(broker.port)
         layout = cluster.layout(["t", "gone"], soon())
         cluster.close()
 
         node = Node(1, "127.0.0.1", broker.port)
-        assert layout == ClusterLayout({1: node}, {"t": TopicLayout(0, {0: 1, 1: -1}), "gone": TopicLayout(3, {})})
+        topic = TopicLayout(0, {0: 1, 1: -1}, {0: (), 1: (7, 8)})
+        assert layout == ClusterLayout({1: node}, {"t": topic, "gone": TopicLayout(3, {})})
         (asked,) = broker.asked(METADATA)
         assert ([topic.name for topic in asked.topics], asked.allow_auto_topic_creation) == (["t", "gone"], False)
 
