@@ -57,7 +57,7 @@ def get_assignor(name: str) -> Assignor:
         return _make(name, lambda: _load(module, attribute))
     near = get_close_matches(name, assignor_names(), 1)
     hint = f"; did you mean {near[0]}?" if near else ""
-    raise UsageError(f"unknown assignor {name!r}{hint} Known: {', '.join(assignor_names())}".replace("?;", "?"))
+    raise UsageError(f"unknown assignor {name!r}{hint} (known: {', '.join(assignor_names())})")
 
 
 def _installed() -> dict[str, Callable[[], object]]:

@@ -311,7 +311,7 @@ def test_where_kafkas_assignor_throws_the_error_says_so(cli: Cli) -> None:
         ("--members 0 --topic t:1", "--members: between 1 and 100000, not 0"),
         ("--members 1 --topic t", "--topic: 't' is not NAME:PARTITIONS"),
         ("--members 1 --topic t:1 --topic t:2", "--topic: 't' stands twice"),
-        ("--members 1 --topic t:1 --assignor nosuch", "unknown assignor 'nosuch' Known: range, roundrobin, sticky"),
+        ("--members 1 --topic t:1 --assignor nosuch", "unknown assignor 'nosuch' (known: range, roundrobin, sticky"),
         ("-", "there is no document to answer"),
     ],
 )

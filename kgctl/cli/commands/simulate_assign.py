@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgctl.cli.output.assign_rows import COLUMNS, DATA_FORMATS, data_of, rows_of, summaries_of
+from kgctl.cli.output.assign_rows import COLUMNS, DATA_FORMATS, ROUND_COLUMNS, data_of, rows_of, summaries_of
 from kgctl.cli.output.formats import OutputFormat
 from kgctl.cli.output.report import Report
 from kgctl.cli.session import Session, session_of
@@ -131,7 +131,9 @@ def _report(session: Session, documents: Iterator[ReadDocument], assignors: list
     rows = [row for rounds_of_one in answers for row in rows_of(rounds_of_one)]
     is_table = session.flags.output in (None, OutputFormat.TABLE, OutputFormat.WIDE)
     notices = [line for rounds_of_one in answers for line in summaries_of(rounds_of_one)] if is_table else ()
-    return Report(COLUMNS, rows, errors, notices, ("id", "assignor", "member"), something_done=bool(answers))
+    return Report(
+        ROUND_COLUMNS if rounds else COLUMNS, rows, errors, notices, ("id", "assignor", "member"), something_done=bool(answers)
+    )
 
 
 def _answers(read: ReadDocument, assignors: list[str] | None, *, rounds: bool) -> Iterator[list[Answer] | KgctlError]:

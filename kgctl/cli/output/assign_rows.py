@@ -27,6 +27,9 @@ COLUMNS = (
     Column("assignment", wide=True),
 )
 
+ROUND_COLUMNS = tuple(Column("round") if column.key == "round" else column for column in COLUMNS)
+"""Where each round is shown, the table says which is which."""
+
 
 def rows_of(rounds: Sequence[Answer]) -> list[Row]:
     """One row a member, in the order of the group; round after round."""

@@ -40,7 +40,7 @@ def test_each_call_gives_a_new_assignor() -> None:
     assert get_assignor("sticky") is not get_assignor("sticky")
 
 
-@pytest.mark.parametrize(("name", "hint"), [("stiky", "did you mean sticky?"), ("", "Known: range, roundrobin"), (":x", "Known")])
+@pytest.mark.parametrize(("name", "hint"), [("stiky", "did you mean sticky?"), ("", "known: range, roundrobin"), (":x", "known")])
 def test_unknown_name_lists_the_known_ones(name: str, hint: str) -> None:
     with pytest.raises(UsageError, match="unknown assignor") as raised:
         get_assignor(name)
