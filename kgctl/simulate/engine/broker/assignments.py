@@ -1,0 +1,143 @@
+"""Whom the coordinator has assigned each partition to, from the records that it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from kgctl.member.validation import is_cooperative
+from kgctl.model.partitions import TopicPartition
+from kgctl.model.records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    CoordinatorRecord,
+    GroupMetadataKey,
+    GroupMetadataValue,
+)
+from kgctl.serde.consumer_protocol import decode_assignment
+from kgctl.simulate.engine.recorder.causes import NOBODY
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.broker.view import GroupView
+    from kgctl.simulate.engine.world import World
+
+_CACHED = 100_000
+
+
+class Assignments:
+    """``withheld``: partitions that a cooperative round has taken from their owner and given to nobody yet."""
+
+    def __init__(self, world: World, view: GroupView) -> None:
+        self._world = world
+        self._view = view
+        self.withheld: dict[int, None] = {}
+        self.is_changed = False
+        self.is_cooperative = False
+        self.largest: GroupMetadataValue | None = None
+        self._largest_bytes = 0
+        self._of_member: dict[str, tuple[int, ...]] = {}
+        self._bytes: dict[str, bytes] = {}
+        self._decoded: dict[bytes, tuple[int, ...]] = {}
+
+    def of_member(self, member_id: str) -> tuple[int, ...]:
+        """The numbers of the partitions that this member is assigned."""
+        return self._of_member.get(member_id, ())
+
+    def on_record(self, record: CoordinatorRecord) -> None:
+        """A record of the group was written."""
+        if isinstance(record.key, GroupMetadataKey):
+            if isinstance(record.value, GroupMetadataValue):
+                self._on_generation(record.value)
+        elif isinstance(record.key, ConsumerGroupCurrentMemberAssignmentKey):
+            value = record.value
+            if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+                numbers = self._numbers_of({topic.topic_id: topic.partitions for topic in value.assigned_partitions})
+                self._set({record.key.member_id: numbers}, ())
+            else:
+                self._set({}, (record.key.member_id,))
+
+    # --- classic
+
+    def _on_generation(self, value: GroupMetadataValue) -> None:
+        self.is_cooperative = value.protocol is not None and is_cooperative((value.protocol,))
+        changed: dict[str, tuple[int, ...]] = {}
+        known = self._bytes
+        assignments = {member.member_id: member.assignment for member in value.members}
+        for member_id, assignment in assignments.items():
+            if known.get(member_id) != assignment:
+                changed[member_id] = self._decode(assignment)
+        gone = tuple(member_id for member_id in self._of_member if member_id not in assignments)
+        self._bytes = assignments
+        self._set(changed, gone)
+        self._measure(value)
+
+    def _decode(self, assignment: bytes) -> tuple[int, ...]:
+        numbers = self._decoded.get(assignment)
+        if numbers is None:
+            if len(self._decoded) > _CACHED:
+                self._decoded.clear()
+            partitions = decode_assignment(assignment).partitions if assignment else ()
+            numbers = tuple(self._world.partitions.numbers_of(partitions))
+            self._decoded[assignment] = numbers
+        return numbers
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """These are gone, and bytes with their names stand for others from now on."""
+        gone = set(numbers)
+        self._decoded.clear()
+        self._bytes = {}
+        for number in gone:
+            self.withheld.pop(number, None)
+        for member_id, held in self._of_member.items():
+            self._of_member[member_id] = tuple(number for number in held if number not in gone)
+
+    def _measure(self, value: GroupMetadataValue) -> None:
+        size = sum([len(member.subscription) + len(member.assignment) for member in value.members])
+        if size > self._largest_bytes:
+            self._largest_bytes, self.largest = size, value
+
+    # --- both protocols
+
+    def _numbers_of(self, topics: Mapping[UUID, Sequence[int]]) -> tuple[int, ...]:
+        names = self._world.topic_names
+        numbers = self._world.partitions.numbers
+        found = []
+        for topic_id, partitions in topics.items():
+            name = names.get(topic_id)
+            if name is not None:
+                found += [
+                    number for partition in partitions if (number := numbers.get(TopicPartition(name, partition))) is not None
+                ]
+        return tuple(found)
+
+    def _set(self, changed: Mapping[str, tuple[int, ...]], gone: Iterable[str]) -> None:
+        lanes = self._world.lanes
+        pods = {member_id: self._pod(member_id) for member_id in changed}
+        freed: dict[int, None] = {}
+        for member_id in gone:
+            freed.update(dict.fromkeys(self._of_member.pop(member_id, ())))
+        for member_id, numbers in changed.items():
+            freed.update(dict.fromkeys(self._of_member.get(member_id, ())))
+            for number in numbers:
+                freed.pop(number, None)
+        lanes.assign(NOBODY, freed)
+        if freed and self._view.state != "Empty":
+            self.withheld.update(freed)
+        for member_id, numbers in changed.items():
+            self._take_from_others(member_id, numbers, changed)
+            self._of_member[member_id] = numbers
+            self._world.check.assigned(pods[member_id], numbers, is_cooperative=self.is_cooperative)
+            lanes.assign(pods[member_id], numbers)
+            for number in numbers:
+                self.withheld.pop(number, None)
+        self.is_changed = True
+        self._world.changed()
+
+    def _take_from_others(self, member_id: str, numbers: tuple[int, ...], changed: Mapping[str, tuple[int, ...]]) -> None:
+        """Only looked at by the check: one partition assigned to two members of one generation."""
+        self._world.check.single_owner(member_id, numbers, self._of_member, changed)
+
+    def _pod(self, member_id: str) -> int:
+        process = self._view.process_of(member_id)
+        return NOBODY if process is None else process.pod.number

@@ -1,0 +1,179 @@
+"""The coordinator's driver: requests arrive over the network, effects are done, deadlines are kept.
+
+An answer that waits for a record leaves a round trip between brokers later, which is what the replication takes.
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from typing import TYPE_CHECKING
+
+from kgctl.coordinator.config import CoordinatorConfig
+from kgctl.coordinator.coordinator import GroupCoordinator
+from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
+from kgctl.coordinator.regex.resolve import resolve_regexes
+from kgctl.coordinator.requests import (
+    ConsumerGroupHeartbeat,
+    JoinGroup,
+    LeaveGroup,
+    OffsetCommit,
+    OffsetCommitPartition,
+    Request,
+    TopicsChanged,
+)
+from kgctl.member.api import Answer, Send
+from kgctl.model.partitions import MetadataImage
+from kgctl.simulate.engine.broker.view import GroupView
+from kgctl.simulate.engine.randomness import draw_uuid
+from kgctl.simulate.engine.recorder.history import Counted
+from kgctl.simulate.engine.trace import Replied, Requested
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.pods.pod import Pod
+    from kgctl.simulate.engine.pods.process import Process
+    from kgctl.simulate.engine.world import World
+
+EPOCH_MS = 1_767_225_600_000
+"""The coordinator's clock at the beginning of a run: 2026-01-01 00:00 UTC. Records have to have some time."""
+REGEX_US = 1_000
+_UP, _DOWN = 0, 1
+_QUIET_APIS = frozenset({"Heartbeat", "ConsumerGroupHeartbeat"})
+
+
+class Broker:
+    """The coordinator and its surroundings."""
+
+    def __init__(self, world: World, config: CoordinatorConfig) -> None:
+        self._world = world
+        self._loop = world.loop
+        self._ids = world.randomness.stream("member ids")
+        self.core = GroupCoordinator(config, self._new_member_id, world.image, EPOCH_MS)
+        self.view = GroupView(world)
+        self.is_settled = False
+        self._routes: dict[int, tuple[Process, str]] = {}
+        self._armed_us = -1
+        cluster = world.scenario.cluster
+        self._replication_us = 2 * cluster.network.broker.mean_us if cluster.brokers > 1 else 0
+
+    def clock_ms(self, at_us: int) -> int:
+        """The coordinator's time."""
+        return EPOCH_MS + at_us // 1000
+
+    def session_timeout_ms(self, member_id: str, configured_ms: int) -> int:
+        """The session timeout that counts for this member."""
+        return self.view.session_timeout_ms(member_id, configured_ms)
+
+    # --- requests
+
+    def send(self, process: Process, action: Send) -> None:
+        """A request leaves the process."""
+        arrival_us = process.pod.link.arrival_us(self._loop.now_us, _UP)
+        if arrival_us is not None:
+            self._loop.at(arrival_us, self._receive, (process, action.request))
+
+    def _receive(self, message: tuple[Process, Request]) -> None:
+        process, request = message
+        api = type(request).__name__
+        world = self._world
+        self._routes[request.request_id] = (process, api)
+        world.history.requests.append(Counted(self._loop.now_us, 1, process.pod.number, api))
+        if api not in _QUIET_APIS:
+            world.log(Requested(world.log_time, process.pod.name, api))
+        self.view.on_request(process, request)
+        effects = self.core.handle(request, self.clock_ms(self._loop.now_us))
+        why = "left" if isinstance(request, LeaveGroup) else "replaced"
+        looks = isinstance(request, LeaveGroup) or (isinstance(request, JoinGroup) and request.group_instance_id is not None)
+        self._after(effects, api, process.pod, why if looks or isinstance(request, ConsumerGroupHeartbeat) else "")
+
+    def tell(self, request: Request) -> None:
+        """An event of the surroundings: a new image, resolved expressions."""
+        self._after(self.core.handle(request, self.clock_ms(self._loop.now_us)), type(request).__name__, None, "")
+
+    def change_topics(self, image: MetadataImage) -> None:
+        """The cluster's topics have changed."""
+        self.tell(TopicsChanged(request_id=next(self._world.request_ids), image=image))
+
+    def commit_unseen(self, process: Process, offsets: dict[int, int]) -> None:
+        """A commit that was answered in a quiet time, entered now."""
+        member, names = process.member, self._world.partitions.names
+        if member is None:
+            return
+        partitions = tuple(
+            OffsetCommitPartition(topic=names[number].topic, partition=names[number].partition, offset=offset)
+            for number, offset in offsets.items()
+        )
+        request = OffsetCommit(
+            request_id=next(self._world.request_ids),
+            group_id=self._world.scenario.group_id,
+            generation_id=member.generation_id,
+            member_id=member.member_id,
+            group_instance_id=process.pod.instance_id,
+            partitions=partitions,
+        )
+        self._after(self.core.handle(request, self.clock_ms(self._loop.now_us)), "OffsetCommit", None, "")
+
+    # --- deadlines
+
+    def arm_deadline(self) -> None:
+        """See to it that the coordinator is called at its next deadline."""
+        deadline_ms = self.core.next_deadline_ms()
+        if deadline_ms is None:
+            return
+        deadline_us = max((deadline_ms - EPOCH_MS) * 1000, self._loop.now_us)
+        if self._armed_us < self._loop.now_us or deadline_us < self._armed_us:
+            self._armed_us = deadline_us
+            self._loop.at(deadline_us, self._expire, deadline_us)
+
+    def _expire(self, armed_us: int) -> None:
+        if armed_us != self._armed_us:
+            return
+        self._armed_us = -1
+        now_ms = self.clock_ms(self._loop.now_us)
+        if self.core.shard.timers.is_due(now_ms):
+            self._after(self.core.expire(now_ms), "timer", None, "expired")
+        else:
+            self.arm_deadline()
+
+    # --- effects
+
+    def _after(self, effects: list[Effect], trigger: str, pod: Pod | None, why_removed: str) -> None:
+        is_durable = True
+        records = False
+        for effect in effects:
+            if isinstance(effect, Reply):
+                self._reply(effect, 0 if is_durable else self._replication_us)
+            elif isinstance(effect, AppendRecord):
+                is_durable = False
+                records = self.view.on_record(effect) or records
+            else:
+                self._resolve(effect)
+        self.view.look(trigger, pod, why_removed, has_records=records)
+        self.arm_deadline()
+
+    def _reply(self, reply: Reply, wait_us: int) -> None:
+        route = self._routes.pop(reply.request_id, None)
+        if route is None:
+            return
+        process, api = route
+        arrival_us = process.pod.link.arrival_us(self._loop.now_us + wait_us, _DOWN)
+        if arrival_us is not None:
+            self._loop.at(arrival_us, self._deliver, (process, api, reply.request_id, reply.result))
+
+    def _deliver(self, message: tuple[Process, str, int, Answer]) -> None:
+        process, api, request_id, result = message
+        world = self._world
+        error = self.view.error_of(result)
+        if error or api not in _QUIET_APIS:
+            world.log(Replied(world.log_time, process.pod.name, api, error.name if error else "NONE"))
+        if error:
+            world.note_error(process, api, error)
+        process.on_reply((request_id, result))
+
+    def _resolve(self, effect: ResolveRegexes) -> None:
+        request = resolve_regexes(effect, self._world.image.topics, next(self._world.request_ids))
+        self._loop.at(self._loop.now_us + REGEX_US, self.tell, request)
+
+    def _new_member_id(self, prefix: str) -> str:
+        """In the forms that Kafka gives them."""
+        value = draw_uuid(self._ids)
+        return self.view.on_new_id(f"{prefix}-{value}" if prefix else urlsafe_b64encode(value.bytes).decode().rstrip("="))

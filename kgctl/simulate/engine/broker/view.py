@@ -1,0 +1,171 @@
+"""The group as the coordinator has it: its state, who is in it, whom each partition is assigned to; from its records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from kgctl.coordinator.classic.group import ClassicGroup
+from kgctl.coordinator.consumer.group import ConsumerGroup
+from kgctl.coordinator.effects import AppendRecord
+from kgctl.coordinator.requests import ConsumerGroupHeartbeat, JoinGroup, Request
+from kgctl.coordinator.results import PartitionErrors
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupState
+from kgctl.model.partitions import TopicPartition
+from kgctl.model.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
+from kgctl.simulate.engine.broker.assignments import Assignments
+from kgctl.simulate.engine.recorder.causes import Cause
+from kgctl.simulate.engine.recorder.history import Counted, GroupPoint
+from kgctl.simulate.engine.trace import GroupChanged, Removed
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.pods.pod import Pod
+    from kgctl.simulate.engine.pods.process import Process
+    from kgctl.simulate.engine.world import World
+
+NO_GROUP = "Dead"
+_SETTLED = frozenset({GroupState.STABLE.value})
+
+
+class GroupView:
+    """Kept up to date after each call of the coordinator."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.state = NO_GROUP
+        self.generation = 0
+        self.leader: Pod | None = None
+        self.assignments = Assignments(world, self)
+        self._processes: dict[str, Process] = {}
+        self._members: dict[str, None] = {}
+        self._asking: Process | None = None
+        self._size = 0
+
+    # --- who is who
+
+    def on_request(self, process: Process, request: Request) -> None:
+        """A request has come from this process."""
+        self._asking = process
+        if isinstance(request, (JoinGroup, ConsumerGroupHeartbeat)) and request.member_id:
+            self._processes[request.member_id] = process
+
+    def on_new_id(self, member_id: str) -> str:
+        """The process whose request is being answered gets this id."""
+        if self._asking is not None:
+            self._processes[member_id] = self._asking
+        return member_id
+
+    def process_of(self, member_id: str) -> Process | None:
+        """The process that has this member id, or had it."""
+        return self._processes.get(member_id)
+
+    def members(self) -> tuple[str, ...]:
+        """The ids of the members, as of the last look."""
+        return tuple(self._members)
+
+    def session_timeout_ms(self, member_id: str, configured_ms: int) -> int:
+        """What the coordinator takes as this member's session timeout."""
+        shard = self._world.broker.core.shard
+        group = shard.groups.get(self._world.scenario.group_id)
+        if isinstance(group, ConsumerGroup):
+            member = group.members.get(member_id)
+            if member is None or member.classic is None:
+                return shard.group_config(group.group_id).consumer_session_timeout_ms
+        return configured_ms
+
+    @staticmethod
+    def error_of(result: Any) -> ErrorCode:
+        """The error of an answer, `ErrorCode.NONE` if there is none."""
+        if isinstance(result, PartitionErrors):
+            return next((error for _, error in result.partitions if error), ErrorCode.NONE)
+        error = getattr(result, "error", ErrorCode.NONE)
+        assert isinstance(error, ErrorCode)
+        return error
+
+    # --- what changes
+
+    def on_record(self, effect: AppendRecord) -> bool:
+        """A record was written. True: it is one of the group's, not an offset."""
+        world = self._world
+        record = effect.record
+        if not isinstance(record, CoordinatorRecord):
+            return False
+        world.keep_record(effect)
+        key = record.key
+        if isinstance(key, OffsetCommitKey):
+            if isinstance(record.value, OffsetCommitValue):
+                world.ownership.committed(TopicPartition(key.topic, key.partition), record.value.offset)
+            return False
+        self.assignments.on_record(record)
+        return True
+
+    def look(self, trigger: str, pod: Pod | None, why_removed: str, *, has_records: bool) -> None:
+        """See what the call has changed."""
+        world = self._world
+        group = world.broker.core.shard.groups.get(world.scenario.group_id)
+        if isinstance(group, ClassicGroup):
+            state, generation, size = group.state.value, group.generation_id, len(group.members)
+            leader = group.leader_id
+        elif isinstance(group, ConsumerGroup):
+            if not has_records and trigger != "timer":
+                return
+            state, generation, size, leader = group.group_state.value, group.group_epoch, len(group.members), None
+        else:
+            state, generation, size, leader = NO_GROUP, self.generation, 0, None
+        if why_removed or trigger == "timer" or size != self._size or generation != self.generation:
+            self._compare_members({} if group is None else group.members, why_removed or "expired")  # type: ignore[attr-defined]
+        if state != self.state or generation != self.generation or size != self._size:
+            self.leader = self._pod_of(leader or "")
+            self._changed(GroupPoint(world.loop.now_us, state, generation, size, -1), f"{trigger} {pod or ''}".rstrip())
+
+    def _changed(self, point: GroupPoint, trigger: str) -> None:
+        world = self._world
+        world.check.generation(self.generation, point.generation)
+        is_settled = point.state in _SETTLED
+        if point.generation > self.generation or (self.state in _SETTLED and not is_settled):
+            world.history.triggers.append((point.at_us, trigger))
+        self.state, self.generation, self._size = point.state, point.generation, point.members
+        name, number = ("", -1) if self.leader is None else (self.leader.name, self.leader.number)
+        world.history.group.append(point._replace(leader=number))
+        world.log(GroupChanged(world.log_time, point.state, point.generation, point.members, name))
+        world.broker.is_settled = is_settled
+        if not is_settled:
+            world.quiet.thaw_all()
+        elif self.assignments.is_changed:
+            self.assignments.is_changed = False
+            world.check.stable(self)
+        world.changed()
+
+    def _compare_members(self, members: Any, why: str) -> None:
+        present = dict.fromkeys(members)
+        gone = [member_id for member_id in self._members if member_id not in present]
+        for member_id in present:
+            process = self._processes.get(member_id)
+            if process is not None and member_id not in self._members:
+                self._world.history.pods[process.pod.number].in_group.set(self._world.loop.now_us, is_so=True)
+        self._members = present
+        pods = {process.pod for member_id in present if (process := self._processes.get(member_id)) is not None} if gone else ()
+        for member_id in gone:
+            self._removed(member_id, "replaced" if self._pod_of(member_id) in pods else why)
+
+    def _pod_of(self, member_id: str) -> Pod | None:
+        process = self._processes.get(member_id)
+        return None if process is None else process.pod
+
+    def _removed(self, member_id: str, why: str) -> None:
+        world = self._world
+        now_us = world.loop.now_us
+        process = self._processes.pop(member_id, None)
+        if process is None:
+            return
+        world.log(Removed(world.log_time, process.pod.name, member_id, why))
+        if why == "replaced":
+            return
+        world.history.pods[process.pod.number].in_group.set(now_us, is_so=False)
+        if process.gone_us >= 0:
+            if why == "expired":
+                world.history.detections.append(Counted(now_us, now_us - process.gone_us, process.pod.number))
+            lost = [number for number in process.lost if world.lanes.gap_cause(number) in (Cause.DETECTION, Cause.STATIC_WAIT)]
+            world.lanes.recause(lost, Cause.HANDOVER, now_us)
+        elif why == "expired":
+            world.history.kicked.append(Counted(now_us, 1, process.pod.number))

@@ -1,0 +1,61 @@
+"""The other brokers: where the coordinator is, which topics there are, where partitions begin and end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kgctl.member.api import Answer, FindCoordinatorResult, ListOffsets, ListOffsetsResult
+from kgctl.simulate.engine.recorder.history import Counted
+from kgctl.simulate.engine.traffic.arrivals import UNIT_PR
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.pods.process import Process
+    from kgctl.simulate.engine.world import World
+
+
+class Cluster:
+    """Answers what any broker can answer."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def find_coordinator(self, process: Process, correlation_id: int) -> None:
+        """FindCoordinator."""
+        self._ask(process, "FindCoordinator", (correlation_id, None))
+
+    def metadata(self, process: Process, correlation_id: int) -> None:
+        """Metadata."""
+        self._ask(process, "Metadata", (correlation_id, None))
+
+    def list_offsets(self, process: Process, action: ListOffsets) -> None:
+        """ListOffsets."""
+        self._ask(process, "ListOffsets", (action.correlation_id, action))
+
+    def _ask(self, process: Process, api: str, question: tuple[int, ListOffsets | None]) -> None:
+        world = self._world
+        arrival_us = process.pod.link.arrival_us(world.loop.now_us, 0)
+        if arrival_us is not None:
+            world.loop.at(arrival_us, self._answer, (process, api, question))
+
+    def _answer(self, message: tuple[Process, str, tuple[int, ListOffsets | None]]) -> None:
+        process, api, (correlation_id, question) = message
+        world = self._world
+        world.history.requests.append(Counted(world.loop.now_us, 1, process.pod.number, api))
+        arrival_us = process.pod.link.arrival_us(world.loop.now_us, 1)
+        if arrival_us is None:
+            return
+        if api == "Metadata":
+            world.loop.at(arrival_us, process.on_metadata, world.image)
+            return
+        result: Answer = FindCoordinatorResult() if question is None else self._offsets(question)
+        world.loop.at(arrival_us, process.on_reply, (correlation_id, result))
+
+    def _offsets(self, question: ListOffsets) -> ListOffsetsResult:
+        world = self._world
+        offsets = {}
+        for partition in question.partitions:
+            number = world.partitions.numbers.get(partition)
+            if number is not None:
+                total = world.ledger.arrivals.total_pr(number, world.loop.now_us) // UNIT_PR
+                offsets[partition] = total if question.strategy == "latest" else 0
+        return ListOffsetsResult(offsets)

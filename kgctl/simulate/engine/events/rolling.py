@@ -1,0 +1,83 @@
+"""One pod, or a few, after the other: what a deployment does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kgctl.simulate.engine.events.countdown import Countdown
+from kgctl.simulate.engine.events.kind import EventRun, Field, FieldType, Share
+from kgctl.simulate.engine.events.pods import bring_back, in_a_while, pods_of
+from kgctl.simulate.engine.pods.pod import Pod
+
+LOOK_AGAIN_US = 100_000
+WAIT_FOR_STABLE_AT_MOST_US = 600_000_000
+
+FIELDS = (
+    Field(name="batch", type=FieldType.COUNT_OR_SHARE, help="how many pods at the same time, or which share of them", default=1),
+    Field(
+        name="wait",
+        type=FieldType.CHOICE,
+        help="what the next batch waits for: ready (the pods have subscribed), stable (the group is, with every partition "
+        "consumed; 10 minutes at most), none",
+        default="ready",
+        choices=("ready", "stable", "none"),
+    ),
+    Field(name="settle", type=FieldType.DURATION, help="how long after that the next batch begins", default=0),
+    Field(name="down", type=FieldType.DURATION, help="how long a pod is down before its process starts again", default=0),
+    Field(name="abort_if", type=FieldType.CONDITION, help="looked at before each batch: if it holds, the rest is left as it is"),
+)
+
+
+class Rolling:
+    """A rollout under way."""
+
+    def __init__(self, run: EventRun, settings: Mapping[str, str]) -> None:
+        self._run = run
+        self._settings = settings
+        self._pods = pods_of(run)
+        batch = run["batch"]
+        self._size = max(batch.of(len(self._pods)) if isinstance(batch, Share) else batch, 1)
+
+    def next_batch(self, _: object = None) -> None:
+        """Stop the next pods and start them again; or the end."""
+        condition = self._run["abort_if"]
+        if self._pods and condition is not None and condition.holds(self._run.world.metrics):
+            self._run.world.log_event(self._run.event, "is aborted")
+            self._pods = []
+        batch, self._pods = self._pods[: self._size], self._pods[self._size :]
+        if not batch:
+            self._run.over()
+            return
+        wait = self._run["wait"]
+        countdown = Countdown(len(batch), self._wait_for_stable if wait == "stable" else self._settle)
+        for pod in batch:
+            self._replace(pod, countdown, waits=wait != "none")
+
+    def _replace(self, pod: Pod, countdown: Countdown, *, waits: bool) -> None:
+        def down() -> None:
+            pod.configure(self._settings)
+            bring_back(self._run, pod, self._run["down"], countdown.one if waits else _nothing)
+            if not waits:
+                countdown.one()
+
+        if pod.process is None:
+            down()
+        else:
+            pod.process.stop(down)
+
+    def _wait_for_stable(self) -> None:
+        self._look(self._run.world.loop.now_us + WAIT_FOR_STABLE_AT_MOST_US)
+
+    def _look(self, give_up_us: int) -> None:
+        world = self._run.world
+        if world.history.calm.since_us is not None or world.loop.now_us >= give_up_us:
+            self._settle()
+        else:
+            in_a_while(self._run, LOOK_AGAIN_US, lambda _: self._look(give_up_us))
+
+    def _settle(self) -> None:
+        in_a_while(self._run, self._run["settle"], self.next_batch)
+
+
+def _nothing() -> None:
+    """Nobody waits."""

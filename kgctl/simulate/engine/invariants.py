@@ -1,0 +1,104 @@
+"""What must hold after every event of a run. If it does not: a bug in kgctl, or in an assignor under test.
+
+I1 one assigned owner a partition and generation. I2 generations and epochs only grow. I3 committed offsets only grow. I4
+assigned only to subscribed members. I5 a stable group has all partitions of a topic assigned. I6 cooperative: no partition is
+given away in the round in which it is taken. I7 consumer protocol: no partition is handed out before its owner gave it up or is
+out. I8 the causes add up to the unavailable time, and I9 what is written is processed or waits: looked at when the run is over.
+
+Each check looks only at what has changed. The coordinator's own rules (`GroupCoordinator.check`) are looked at when it settles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NoReturn
+
+from kgctl.errors import InvariantViolation
+from kgctl.simulate.engine.recorder.causes import NOBODY
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.broker.view import GroupView
+    from kgctl.simulate.engine.world import World
+
+
+class Invariants:
+    """Raises `InvariantViolation`, with the group's recent story."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._topic_sizes: dict[str, dict[int, None]] = {}
+        self._holder: dict[int, str] = {}
+
+    def topic_has(self, topic: str, partitions: int) -> None:
+        """The topic has this many partitions from now on."""
+        self._topic_sizes.setdefault(topic, {})[partitions] = None
+
+    def generation(self, before: int, after: int) -> None:
+        """I2."""
+        if after < before:
+            self._broken("I2", f"the generation went from {before} to {after}")
+
+    def committed(self, number: int, before: int, after: int) -> None:
+        """I3."""
+        if after < before:
+            name = self._world.partitions.names[number]
+            self._broken("I3", f"the committed offset of {name} went from {before} back to {after}")
+
+    def single_owner(
+        self,
+        member_id: str,
+        numbers: tuple[int, ...],
+        assigned: Mapping[str, tuple[int, ...]],
+        changed: Mapping[str, tuple[int, ...]],
+    ) -> None:
+        """I1: whoever was assigned one of these is out, or has got another assignment without it."""
+        world = self._world
+        for number in numbers:
+            holder = self._holder.get(number)
+            if holder is not None and holder != member_id and number in changed.get(holder, assigned.get(holder, ())):
+                self._broken("I1", f"{world.partitions.names[number]} is assigned to {holder} and to {member_id}")
+            self._holder[number] = member_id
+
+    def assigned(self, pod: int, numbers: tuple[int, ...], *, is_cooperative: bool) -> None:
+        """I4, I6 and I7."""
+        world = self._world
+        if pod == NOBODY or not numbers:
+            return
+        topics = world.topics_of(pod)
+        hands_over = is_cooperative or world.uses_consumer_protocol
+        owner, assigned, names = world.lanes.owner, world.lanes.assigned, world.partitions.names
+        for number in numbers:
+            if names[number].topic not in topics:
+                self._broken("I4", f"{names[number]} is assigned to {world.pods[pod]}, which does not subscribe to it")
+            holder = owner[number]
+            if hands_over and holder not in (NOBODY, pod) and assigned[number] != pod and world.is_member(holder):
+                rule = "I7" if world.uses_consumer_protocol else "I6"
+                self._broken(rule, f"{names[number]} is given to {world.pods[pod]} while {world.pods[holder]} consumes it")
+
+    def stable(self, view: GroupView) -> None:
+        """I5, and the coordinator's own invariants."""
+        world = self._world
+        if not world.uses_consumer_protocol:
+            self._check_complete(view)
+        world.broker.core.check()
+
+    def _check_complete(self, view: GroupView) -> None:
+        world = self._world
+        counts: dict[str, int] = {}
+        for member_id in view.members():
+            for number in view.assignments.of_member(member_id):
+                topic = world.partitions.names[number].topic
+                counts[topic] = counts.get(topic, 0) + 1
+        for number in view.assignments.withheld:
+            topic = world.partitions.names[number].topic
+            counts[topic] = counts.get(topic, 0) + 1
+        for topic, count in counts.items():
+            if count not in self._topic_sizes[topic]:
+                self._broken("I5", f"a stable group has {count} partitions of {topic} assigned")
+
+    def _broken(self, rule: str, what: str) -> NoReturn:
+        world = self._world
+        group_id = world.scenario.group_id
+        story = tuple(world.broker.core.shard.story.of(group_id))
+        at_us = world.loop.now_us - world.scenario.warmup_us
+        raise InvariantViolation(f"{rule} broke at {at_us / 1_000_000:.6f} s: {what}", group=group_id, story=story)

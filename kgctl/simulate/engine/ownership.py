@@ -1,0 +1,193 @@
+"""Who consumes what: every start and stop goes through here, into the lanes, the ledger of records and the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from kgctl.member.api import CommitDone, StopReason
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import TopicPartition
+from kgctl.simulate.engine.recorder.causes import Cause
+from kgctl.simulate.engine.recorder.history import Counted
+from kgctl.simulate.engine.trace import Committed, Disowned, Owned
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.pods.process import Process
+    from kgctl.simulate.engine.world import World
+
+FENCED_COMMITS = frozenset(
+    {
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.STALE_MEMBER_EPOCH,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+    }
+)
+
+
+class Ownership:
+    """Starts and stops of consuming, and the commits between them."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._partitions = world.partitions
+        self._lanes = world.lanes
+        self._ledger = world.ledger
+
+    # --- what members do
+
+    def start(self, process: Process, positions: Mapping[TopicPartition, int]) -> None:
+        """The process reads these partitions from these offsets on."""
+        now_us = self._world.loop.now_us
+        table = self._partitions.numbers
+        numbers = [table[partition] for partition in positions if partition in table]
+        process.flow.advance(now_us)
+        if self._world.has_traffic:
+            for partition, offset in positions.items():
+                number = table.get(partition)
+                if number is not None:
+                    self._begin(process, number, offset, now_us)
+        for number in numbers:
+            process.consuming[number] = None
+        self._note_discoveries(numbers, now_us)
+        self._lanes.own(process.pod.number, numbers, now_us)
+        self._world.history.applied_us.append(now_us)
+        self._world.log(Owned(self._world.log_time, process.pod.name, self._names(numbers)))
+        self._world.changed()
+
+    def stop(self, process: Process, partitions: Iterable[TopicPartition], reason: StopReason) -> None:
+        """The member says that the process reads these no longer."""
+        numbers = self._partitions.numbers_of(partitions)
+        self.end(process, numbers, self._cause(process, reason))
+
+    def end(self, process: Process, numbers: list[int], cause: Cause) -> None:
+        """The process reads these no longer."""
+        if not numbers:
+            return
+        world = self._world
+        now_us = world.loop.now_us
+        process.flow.advance(now_us)
+        if world.has_traffic:
+            for number in numbers:
+                self._finish(process, number, now_us)
+        for number in numbers:
+            process.consuming.pop(number, None)
+        if world.running == 0:
+            cause = Cause.BOOT
+        if cause is not Cause.REBALANCE:
+            process.lost = tuple(numbers)
+        self._lanes.disown(process.pod.number, numbers, cause, now_us)
+        world.log(Disowned(world.log_time, process.pod.name, self._names(numbers), cause.label))
+        world.changed()
+
+    def taken_over(self, process: Process, partitions: Iterable[TopicPartition]) -> None:
+        """The member has got these: what is left is its callback and the offsets."""
+        now_us = self._world.loop.now_us
+        numbers = self._partitions.numbers_of(partitions)
+        self._lanes.recause([number for number in numbers if number not in process.consuming], Cause.FETCH, now_us)
+        self._world.history.applied_us.append(now_us)
+        self._world.changed()
+
+    # --- what happens to processes
+
+    def crashed(self, process: Process, cause: Cause) -> None:
+        """The process is gone with everything that it read."""
+        self.materialise(process)
+        self.end(process, list(process.consuming), cause)
+
+    def suspend(self, process: Process) -> None:
+        """The process does not go on: nobody consumes what it owns."""
+        now_us = self._world.loop.now_us
+        self._lanes.disown(process.pod.number, list(process.consuming), Cause.STALL, now_us)
+        self._world.changed()
+
+    def resume(self, process: Process) -> None:
+        """It goes on, and knows of nothing."""
+        now_us = self._world.loop.now_us
+        self._lanes.own(process.pod.number, list(process.consuming), now_us)
+        self._world.changed()
+
+    # --- records
+
+    def position_of(self, process: Process, partition: TopicPartition, now_us: int) -> int | None:
+        """What a commit would hold; without traffic only the first commit says something."""
+        number = self._partitions.numbers.get(partition)
+        if number is None:
+            return None
+        if not self._world.has_traffic:
+            return None if self._ledger.committed[number] >= 0 else 0
+        process.flow.advance(now_us)
+        return self._ledger.position(number, now_us)
+
+    def committed(self, partition: TopicPartition, offset: int) -> None:
+        """The coordinator has stored an offset."""
+        number = self._partitions.numbers.get(partition)
+        if number is not None:
+            self._world.check.committed(number, self._ledger.committed[number], offset)
+            self._ledger.commit(number, offset, self._world.loop.now_us)
+
+    def commit_answered(self, process: Process, action: CommitDone) -> None:
+        """A commit has ended."""
+        world = self._world
+        if action.error is ErrorCode.NONE:
+            process.last_commit_us = max(process.last_commit_us, world.loop.now_us - 2 * process.pod.link.mean_us)
+        elif action.error in FENCED_COMMITS:
+            world.history.fenced_commits.append(Counted(world.loop.now_us, 1, process.pod.number, action.error.name))
+        error = action.error.name
+        world.log(Committed(world.log_time, process.pod.name, len(action.offsets), sum(action.offsets.values()), error))
+
+    def materialise(self, process: Process) -> None:
+        """Commits that were taken as done become the coordinator's: the process cannot do better any more."""
+        if self._world.has_traffic and process.last_commit_us >= 0 and process.consuming and process.member is not None:
+            process.flow.advance(self._world.loop.now_us)
+            offsets = {number: self._position_at(number, process.last_commit_us) for number in process.consuming}
+            newer = {number: offset for number, offset in offsets.items() if offset > self._ledger.committed[number]}
+            if newer:
+                self._world.broker.commit_unseen(process, newer)
+
+    def _position_at(self, number: int, at_us: int) -> int:
+        """A position of the recent past. Of one with a backlog: as if it had been read at the arrivals' rate since."""
+        now_us = self._world.loop.now_us
+        arrivals = self._ledger.arrivals
+        written_pr = arrivals.total_pr(number, now_us) - arrivals.total_pr(number, at_us)
+        return max(self._ledger.position_pr(number, now_us) - written_pr, 0) // 1_000_000_000_000
+
+    def _begin(self, process: Process, number: int, offset: int, now_us: int) -> None:
+        world, ledger = self._world, self._ledger
+        is_first = not ledger.has_position[number]
+        repeated, skipped = ledger.start(number, offset, now_us)
+        process.flow.partitions[number] = None
+        topic, pod = ledger.topic[number], process.pod.number
+        if repeated:
+            world.history.duplicates.append(Counted(now_us, repeated, pod, topic))
+        if skipped and not (is_first and not self._partitions.created_us[number]):
+            world.history.lost.append(Counted(now_us, skipped, pod, topic))
+
+    def _finish(self, process: Process, number: int, now_us: int) -> None:
+        process.flow.partitions.pop(number, None)
+        if self._lanes.owner[number] == process.pod.number:
+            self._ledger.stop(number, now_us)
+
+    # --- small things
+
+    def _cause(self, process: Process, reason: StopReason) -> Cause:
+        if reason is StopReason.POLL_TIMEOUT:
+            return Cause.STALL
+        if reason is StopReason.CLOSED:
+            return process.end_cause
+        if reason is StopReason.REVOKED and process.hands_over:
+            return Cause.HANDOVER
+        return Cause.REBALANCE
+
+    def _note_discoveries(self, numbers: Iterable[int], now_us: int) -> None:
+        for number in numbers:
+            created_us = self._partitions.created_us[number]
+            if created_us and self._lanes.last_owner[number] < 0:
+                topic = self._partitions.names[number].topic
+                self._world.history.discoveries.append(Counted(now_us, now_us - created_us, -1, topic))
+
+    def _names(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        names = self._partitions.names
+        return tuple([str(names[number]) for number in numbers])

@@ -1,0 +1,1 @@
+"""Pods: processes that boot, run a consumer, stop, crash, freeze, and are started again."""

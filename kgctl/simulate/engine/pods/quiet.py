@@ -1,0 +1,98 @@
+"""Times in which nothing happens cost nothing.
+
+A member that sits in a settled group only has chores: heartbeats that are answered without an error, metadata refreshes that
+bring nothing new, commits. Such a process is frozen: no task of it is in the loop, and the coordinator's timer of its session is
+put off for ever. As soon as something happens, to the group or to the process, it is thawed: the member takes its chores as done,
+and the session's timer is set to what the last heartbeat has made of it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kgctl.coordinator.timers import TimerKey, TimerKind
+from kgctl.member.api import Skipped
+from kgctl.simulate.scenario.model import CommitMode
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.pods.process import Process
+    from kgctl.simulate.engine.world import World
+
+_NEVER_MS = 1 << 60
+
+
+class Quiet:
+    """Who is frozen, in the order of freezing."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._frozen: dict[Process, tuple[TimerKey, int]] = {}
+
+    def freeze(self, process: Process) -> None:
+        """Freeze a process whose member is quiet, unless its heartbeats could be more than chores."""
+        world = self._world
+        member = process.member
+        if (
+            member is None
+            or not world.broker.is_settled
+            or process.image_version != world.image.version
+            or not process.pod.link.is_clean
+            or process.stop_wanted
+            or process.is_suspended
+            or process.stalled_until_us > world.loop.now_us
+        ):
+            return
+        timers = world.broker.core.shard.timers
+        for kind in (TimerKind.SESSION, TimerKind.CONSUMER_SESSION):
+            key = TimerKey(kind, world.scenario.group_id, member.member_id)
+            deadline_ms = timers.deadline_ms(key)
+            if deadline_ms is not None:
+                timers.arm(key, _NEVER_MS)
+                self._frozen[process] = (key, deadline_ms)
+                process.is_frozen = True
+                return
+
+    def thaw(self, process: Process) -> Skipped:
+        """Bring the process and its session to the present."""
+        world = self._world
+        key, deadline_ms = self._frozen.pop(process)
+        process.is_frozen = False
+        assert process.member is not None
+        skipped = process.member.skip_quiet(world.loop.now_us)
+        if skipped.last_heartbeat_us is not None:
+            arrived_ms = world.broker.clock_ms(skipped.last_heartbeat_us + process.pod.link.mean_us)
+            deadline_ms = arrived_ms + world.broker.session_timeout_ms(key.member_id, process.config.session_timeout_ms)
+        timers = world.broker.core.shard.timers
+        if key in timers:
+            timers.arm(key, max(deadline_ms, world.broker.clock_ms(world.loop.now_us)))
+            world.broker.arm_deadline()
+        self._count(process, skipped)
+        return skipped
+
+    def thaw_all(self) -> None:
+        """Something happens to the whole group."""
+        for process in list(self._frozen):
+            process.thaw()
+
+    def _count(self, process: Process, skipped: Skipped) -> None:
+        counted = self._world.history.skipped_requests
+        api = "Heartbeat" if process.config.group_protocol == "classic" else "ConsumerGroupHeartbeat"
+        for name, number in (
+            (api, skipped.heartbeats),
+            ("OffsetCommit", skipped.commits),
+            ("Metadata", skipped.metadata_refreshes),
+        ):
+            if number:
+                counted[name] = counted.get(name, 0) + number
+        commit_us = self._committed_us(process, skipped)
+        if commit_us is not None and commit_us > process.last_commit_us:
+            process.last_commit_us = commit_us
+
+    def _committed_us(self, process: Process, skipped: Skipped) -> int | None:
+        """When the last commit of the quiet time left: the client's own, or the application's."""
+        commit, now_us = process.pod.members.commit, self._world.loop.now_us
+        if commit.mode is CommitMode.AUTO:
+            return skipped.last_commit_us
+        if commit.mode is CommitMode.EVERY:
+            return now_us - (now_us - max(process.last_commit_us, 0)) % max(commit.interval_us, 1)
+        return process.polls.previous_us(now_us)

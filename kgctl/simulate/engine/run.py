@@ -1,0 +1,132 @@
+"""One run of a scenario: the same scenario and seed give the same result, to the byte, in any process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from kgctl.simulate.engine.nemesis import unleash
+from kgctl.simulate.engine.result import RunResult
+from kgctl.simulate.engine.schedule import Schedule
+from kgctl.simulate.engine.trace import Observer
+from kgctl.simulate.engine.world import World
+from kgctl.simulate.scenario.model import MINUTE_US, Scenario
+
+AFTER_STABLE_US = MINUTE_US
+ASK_EVERY = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    """Where a run that does not end by itself is stopped. ``tail_us``: how long after its last event it may take to get stable.
+
+    ``is_over``: asked now and then; once it is true, the run ends with what it knows (a person's patience has a clock).
+    """
+
+    tasks: int = 100_000_000
+    virtual_us: int = 400 * 24 * 60 * MINUTE_US
+    tail_us: int = 60 * MINUTE_US
+    is_over: Callable[[], bool] | None = None
+
+
+NO_LIMITS = RunLimits()
+
+
+def run(
+    scenario: Scenario,
+    seed: int,
+    *,
+    observers: Sequence[Observer] = (),
+    limits: RunLimits = NO_LIMITS,
+    keeps_records: bool = False,
+) -> RunResult:
+    """Run one variant, merged already, with one seed.
+
+    ``observers`` see the log as it grows and each moment in which something changed. ``keeps_records``: the result has the
+    coordinator's records. A run that reaches a limit is stopped, and says so in `RunResult.stopped`.
+
+    Raises:
+        UsageError: the scenario contradicts itself (settings, names). InvariantViolation: a bug, with the group's story.
+    """
+    world = World(scenario, seed, observers, keeps_records=keeps_records)
+    schedule = Schedule(world)
+    _start(world)
+    schedule.begin()
+    if scenario.nemesis is not None:
+        unleash(world, scenario.nemesis)
+    stopped = _Clockwork(world, schedule, limits, tuple(observers)).run()
+    world.settle_accounts()
+    return RunResult(world, seed, stopped)
+
+
+def _start(world: World) -> None:
+    for topic in world.scenario.traffic:
+        for at_us, rate_uhz in _steps(world, topic.steps):
+            world.loop.at(at_us, lambda step: world.topics.set_rate(*step), (topic.topic, rate_uhz))
+    for pod in world.pods:
+        start = pod.members.start
+        if start is not None:
+            pod.want(is_wanted=True)
+            rng = world.randomness.stream("start", pod.name)
+            world.loop.at(start.sample(rng), lambda pod: pod.boot(), pod)
+
+
+def _steps(world: World, steps: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Times from the run's begin on; the first rate holds from there."""
+    warmup_us = world.scenario.warmup_us
+    return [(0 if not position else warmup_us + at_us, rate_uhz) for position, (at_us, rate_uhz) in enumerate(steps)]
+
+
+class _Clockwork:
+    """Lets the loop run until the scenario is over."""
+
+    def __init__(self, world: World, schedule: Schedule, limits: RunLimits, observers: tuple[Observer, ...]) -> None:
+        self._world = world
+        self._schedule = schedule
+        self._limits = limits
+        self._observers = observers
+
+    def run(self) -> str:
+        """Until the end. "" or the limit that stopped it."""
+        world, loop, limits = self._world, self._world.loop, self._limits
+        scenario = world.scenario
+        end_us = None if scenario.duration_us is None else scenario.warmup_us + scenario.duration_us
+        while True:
+            limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
+            next_us = loop.next_us
+            if next_us is None or next_us > limit_us:
+                return self._stop(limit_us, end_us)
+            if loop.executed >= limits.tasks:
+                return f"{limits.tasks} events"
+            if limits.is_over is not None and not loop.executed % ASK_EVERY and limits.is_over():
+                return "the time limit"
+            loop.run_one()
+            if world.has_changed and loop.next_us != loop.now_us:
+                self._show()
+
+    def _end_us(self) -> int:
+        """Without a duration: 60 s of calm after the last event, at most the tail."""
+        schedule, world = self._schedule, self._world
+        if schedule.open:
+            return self._limits.virtual_us
+        over_us = max(schedule.last_over_us, world.faults_until_us)
+        calm_us = world.history.calm.since_us
+        if calm_us is None:
+            return over_us + self._limits.tail_us
+        return max(over_us, calm_us) + AFTER_STABLE_US
+
+    def _stop(self, limit_us: int, end_us: int | None) -> str:
+        self._world.loop.now_us = max(limit_us, self._world.loop.now_us)
+        self._world.changed()
+        self._show()
+        if end_us is not None and limit_us == end_us:
+            return ""
+        if limit_us == self._limits.virtual_us:
+            return f"{limit_us // 1_000_000} s of virtual time"
+        return "" if self._world.history.calm.since_us is not None else "not stable after its last event"
+
+    def _show(self) -> None:
+        world = self._world
+        world.has_changed = False
+        for observer in self._observers:
+            observer.on_step(world.log_time, world.metrics)

@@ -1,0 +1,87 @@
+"""5.1: how much of the time partitions are consumed, and why not."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+from kgctl.simulate.engine.recorder.causes import Cause
+from kgctl.simulate.metrics.filters import Filters
+from kgctl.simulate.metrics.measured import Gap, Measured, percentile, seconds
+
+
+def unavailable(run: Measured, filters: Filters) -> float:
+    """Sum over the partitions of the time in which nobody consumes them; of one cause, where one is named."""
+    gaps = run.gaps(filters)
+    cause = filters.cause or filters.word
+    if cause is None:
+        return seconds(sum(gap.length_us for gap in gaps))
+    return seconds(sum(length for gap in gaps for found, length in gap.causes if found.label == cause))
+
+
+def availability(run: Measured, filters: Filters) -> float | None:
+    """1 - unavailable / the time in which the partitions exist."""
+    window = run.window(filters)
+    existing = [run.existence(number, window) for number in run.partitions(filters)]
+    total_us = sum(max(last - first, 0) for first, last in existing)
+    return 1 - unavailable(run, filters) / seconds(total_us) if total_us else None
+
+
+def max_gap(run: Measured, filters: Filters) -> float:
+    """The longest time without a consumer of any partition."""
+    return seconds(max((gap.length_us for gap in run.gaps(filters)), default=0))
+
+
+def gap_percentile(percent: float) -> object:
+    """The metric that is this percentile of all gaps' lengths."""
+
+    def gap(run: Measured, filters: Filters) -> float:
+        return seconds(percentile([gap.length_us for gap in run.gaps(filters)], percent))
+
+    return gap
+
+
+def gaps(run: Measured, filters: Filters) -> float:
+    """How many gaps there are."""
+    return len(run.gaps(filters))
+
+
+def collateral(run: Measured, filters: Filters) -> float:
+    """Unavailable time of partitions whose consumer before and after is the same and lived through it."""
+    return seconds(sum(gap.length_us for gap in run.gaps(filters) if _is_collateral(run, gap)))
+
+
+def _is_collateral(run: Measured, gap: Gap) -> bool:
+    if gap.before < 0 or gap.before != gap.after or gap.causes[0][0] is Cause.STALL:
+        return False
+    running = run.history.pods[gap.before].running.until(run.end_us + 1)
+    return any(first <= gap.from_us and gap.to_us <= last for first, last in running)
+
+
+def stop_the_world(run: Measured, filters: Filters) -> float:
+    """The time in which there are members and no partition is consumed (or at most what the share leaves)."""
+    window = run.window(filters)
+    share = 1.0 if filters.share is None else filters.share
+    changes: dict[int, list[int]] = {}
+
+    def change(kind: int, first: int, last: int) -> None:
+        changes.setdefault(first, [0, 0, 0])[kind] += 1
+        changes.setdefault(last, [0, 0, 0])[kind] -= 1
+
+    for gap in run.gaps(filters):
+        change(0, gap.from_us, gap.to_us)
+    for number in run.partitions(filters):
+        first, last = run.existence(number, window)
+        if first < last:
+            change(1, first, last)
+    for pod in run.history.pods:
+        for first, last in run.clip(pod.running.until(window[1]), window):
+            change(2, first, last)
+    times = sorted(changes)
+    dark, existing, members = (list(accumulate(changes[at_us][kind] for at_us in times)) for kind in range(3))
+    return seconds(
+        sum(
+            times[position + 1] - times[position]
+            for position in range(len(times) - 1)
+            if members[position] and existing[position] and dark[position] >= share * existing[position]
+        )
+    )

@@ -1,0 +1,112 @@
+"""5.3: which partitions change their consumer, and how many had to."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from kgctl.simulate.engine.recorder.causes import NOBODY
+from kgctl.simulate.metrics.filters import NO_FILTERS, Filters
+from kgctl.simulate.metrics.measured import Measured
+
+PING_PONG_US = 600_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A moment in which all was in its place: who had what, and who was there."""
+
+    at_us: int
+    owners: dict[int, int]
+    members: tuple[int, ...]
+
+
+def _owners(run: Measured, number: int, window: tuple[int, int]) -> list[tuple[int, int, int]]:
+    """(from, to, pod) of a partition, gaps skipped, neighbours of one pod joined."""
+    found: list[tuple[int, int, int]] = []
+    for first, last, value in run.segments(number, window):
+        if value < 0:
+            continue
+        if found and found[-1][2] == value:
+            found[-1] = (found[-1][0], last, value)
+        else:
+            found.append((first, last, value))
+    return found
+
+
+def moves(run: Measured, filters: Filters) -> float:
+    """Changes of consumer, gaps skipped."""
+    window = run.window(filters)
+    return sum(max(len(_owners(run, number, window)) - 1, 0) for number in run.partitions(filters))
+
+
+def ping_pong(run: Measured, filters: Filters) -> float:
+    """Partitions that come back to a pod which they left less than 10 minutes before."""
+    window = run.window(filters)
+    number_found = 0
+    for number in run.partitions(filters):
+        left: dict[int, int] = {}
+        for first, last, pod in _owners(run, number, window):
+            number_found += pod in left and first - left[pod] < PING_PONG_US
+            left[pod] = last
+    return number_found
+
+
+def _snapshots(run: Measured, filters: Filters) -> list[Snapshot]:
+    """The group in each of its calm times of the window."""
+    window = run.window(filters)
+    calm = run.clip(run.history.calm.until(run.end_us), window)
+    times = [first for first, _ in calm]
+    owners: list[dict[int, int]] = [{} for _ in times]
+    for number in run.partitions(filters):
+        segments = run.segments(number, (times[0], window[1] + 1)) if times else []
+        position = 0
+        for index, at_us in enumerate(times):
+            while position < len(segments) and segments[position][1] <= at_us:
+                position += 1
+            if position < len(segments) and segments[position][0] <= at_us and segments[position][2] >= 0:
+                owners[index][number] = segments[position][2]
+    return [Snapshot(at_us, owners[index], tuple(run.members_at(at_us, NO_FILTERS))) for index, at_us in enumerate(times)]
+
+
+def moves_min(run: Measured, filters: Filters) -> float:
+    """The fewest moves with which any assignor could have gone from each balanced state to the next."""
+    snapshots = _snapshots(run, filters)
+    return sum(_fewest(run, before, after) for before, after in itertools.pairwise(snapshots))
+
+
+def _fewest(run: Measured, before: Snapshot, after: Snapshot) -> int:
+    """Partitions of members that are gone, and what those that stay have above their quota.
+
+    Quotas are for members with the same subscriptions; with different ones only the first part counts: still a lower bound.
+    """
+    there = frozenset(after.members)
+    still = {number: owner for number, owner in before.owners.items() if number in after.owners}
+    orphans = sum(owner not in there for owner in still.values())
+    if not there or len({run.world.topics_of(pod) for pod in after.members}) > 1:
+        return orphans
+    counts = dict.fromkeys(after.members, 0)
+    for owner in still.values():
+        if owner in counts:
+            counts[owner] += 1
+    floor, ceilings = divmod(len(after.owners), len(counts))
+    ordered = sorted(counts.values(), reverse=True)
+    return orphans + sum(max(count - floor - (position < ceilings), 0) for position, count in enumerate(ordered))
+
+
+def excess_moves(run: Measured, filters: Filters) -> float:
+    """Moves above the lower bound."""
+    return moves(run, filters) - moves_min(run, filters)
+
+
+def stickiness(run: Measured, filters: Filters) -> float | None:
+    """Of the partitions of members that live on, the share that stays with its owner from one balanced state to the next."""
+    snapshots = _snapshots(run, filters)
+    kept = possible = 0
+    for before, after in itertools.pairwise(snapshots):
+        there = frozenset(after.members)
+        for number, owner in before.owners.items():
+            if owner in there and after.owners.get(number, NOBODY) != NOBODY:
+                possible += 1
+                kept += after.owners[number] == owner
+    return kept / possible if possible else None

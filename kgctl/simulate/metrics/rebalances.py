@@ -1,0 +1,146 @@
+"""5.2: rebalances, how long they take, and who falls out of the group."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+
+from kgctl.simulate.metrics.filters import Filters
+from kgctl.simulate.metrics.measured import Measured, percentile, seconds
+
+STUCK_US = 60_000_000
+_CAUSES = {"JoinGroup": "join", "LeaveGroup": "leave", "timer": "timeout", "SyncGroup": "sync", "TopicsChanged": "topics"}
+
+
+def _logical(run: Measured) -> list[tuple[int, int]]:
+    """Times in which the group is not settled, joined where less than two round trips lie between."""
+    near_us = 4 * run.world.scenario.cluster.network.client.mean_us
+    found: list[tuple[int, int]] = []
+    for first, last in run.history.unsettled.until(run.end_us):
+        if found and first - found[-1][1] < near_us:
+            found[-1] = (found[-1][0], last)
+        else:
+            found.append((first, last))
+    return found
+
+
+def _within(run: Measured, filters: Filters) -> list[tuple[int, int]]:
+    """The rebalances that begin within the window, of a cause, where one is named."""
+    window = run.window(filters)
+    found = [(first, last) for first, last in _logical(run) if window[0] <= first <= window[1]]
+    cause = filters.cause
+    return found if cause is None else [entry for entry in found if _cause(run, entry[0]) == cause]
+
+
+def _cause(run: Measured, at_us: int) -> str:
+    for when, trigger in run.history.triggers:
+        if when == at_us:
+            api = trigger.partition(" ")[0]
+            return _CAUSES.get(api, api)
+    return ""
+
+
+def generations(run: Measured, filters: Filters) -> float:
+    """How often the generation (the group epoch) grew."""
+    first, last = run.window(filters)
+    points = run.history.group
+    return sum(
+        max(point.generation - (points[position - 1].generation if position else 0), 0)
+        for position, point in enumerate(points)
+        if first <= point.at_us <= last
+    )
+
+
+def rebalances(run: Measured, filters: Filters) -> float:
+    """Logical rebalances: what belongs together counts once."""
+    return len(_within(run, filters))
+
+
+def rebalance_time(run: Measured, filters: Filters) -> float:
+    """From the trigger to the last member's taking its assignment over: the longest, or another statistic."""
+    applied = run.history.applied_us
+    starts = [first for first, _ in _logical(run)]
+    lengths = []
+    for first, last in _within(run, filters):
+        following = bisect_right(starts, first)
+        limit_us = starts[following] if following < len(starts) else run.end_us + 1
+        position = bisect_left(applied, limit_us) - 1
+        lengths.append(max(last, applied[position] if position >= 0 else last) - first)
+    if filters.statistic == "mean":
+        return seconds(sum(lengths) // len(lengths)) if lengths else 0.0
+    return seconds(percentile(lengths, 100 if filters.percentile is None else filters.percentile))
+
+
+def rounds(run: Measured, filters: Filters) -> float | None:
+    """Generations a logical rebalance, in the mean."""
+    number = len(_within(run, filters))
+    return generations(run, filters) / number if number else None
+
+
+def aborted(run: Measured, filters: Filters) -> float:
+    """Generations that another one overtook before the group was stable in them."""
+    first, last = run.window(filters)
+    number, generation, is_open = 0, 0, False
+    for point in run.history.group:
+        if point.generation > generation:
+            number += is_open and first <= point.at_us <= last
+            generation, is_open = point.generation, True
+        if point.state in ("Stable", "Empty"):
+            is_open = False
+    return number
+
+
+def time_to_stable(run: Measured, filters: Filters) -> float | None:
+    """Until the group is settled with every partition where it belongs, and stays so for two heartbeats; never: infinite."""
+    since_us = run.event_us(filters)
+    if since_us is None:
+        return None
+    quiet_us = run.world.quiet_us
+    for first, last in run.history.calm.until(run.end_us):
+        start = max(first, since_us)
+        is_open = last == run.end_us and run.history.calm.since_us is not None
+        if last - start >= quiet_us or (is_open and last >= start):
+            return seconds(start - since_us)
+    return float("inf")
+
+
+def kicked(run: Measured, filters: Filters) -> float:
+    """Members that a timer took out while their process lived."""
+    return run.total(run.history.kicked, filters)
+
+
+def fenced(run: Measured, filters: Filters) -> float:
+    """Answers that told a member that another has its place."""
+    return run.total(run.history.fenced, filters)
+
+
+def stuck_members(run: Measured, filters: Filters) -> float:
+    """Pods whose consumer ran for more than 60 s at a stretch without being in the group."""
+    return sum(_is_stuck(run, pod, run.window(filters)) for pod in run.pods(filters))
+
+
+def _is_stuck(run: Measured, pod: int, window: tuple[int, int]) -> bool:
+    history = run.history.pods[pod]
+    inside = history.in_group.until(window[1])
+    for first, last in run.clip(history.running.until(window[1]), window):
+        free = first
+        for start, stop in [*(entry for entry in inside if entry[1] > first), (last, last)]:
+            if min(start, last) - free > STUCK_US:
+                return True
+            free = max(free, stop)
+    return False
+
+
+def detection_time(run: Measured, filters: Filters) -> float | None:
+    """From the end of a process to its member's being taken out: the longest. None: there was none."""
+    found = run.select(run.history.detections, filters)
+    return seconds(max(entry.amount for entry in found)) if found else None
+
+
+def discovery_delay(run: Measured, filters: Filters) -> float | None:
+    """From the creation of a partition to its first consumer: the longest. Infinite: one has had none yet."""
+    table = run.world.partitions
+    created = [number for number in run.partitions(filters) if table.created_us[number] > 0 and table.deleted_us[number] is None]
+    if any(run.lanes.last_owner[number] < 0 for number in created):
+        return float("inf")
+    found = run.select(run.history.discoveries, filters)
+    return seconds(max(entry.amount for entry in found)) if found else None
