@@ -64,7 +64,10 @@ class Shard:
         self.unsettled: dict[str, Group | None] = {}
         """What changed in memory without a record since the last one: group id -> the group as it was before, None for none."""
         self.upgraded: dict[str, None] = {}
-        """Ids of groups that changed from the classic to the consumer protocol. Kafka leaves their classic timers armed."""
+        """Ids of groups that changed from the classic to the consumer protocol, or that failed to when nobody was left waiting.
+
+        As in Kafka their classic timers stay armed, and a member that was spared because it waited has none.
+        """
         self._effects: list[Effect] = []
 
     def reply(self, request_id: int, result: Result) -> None:

@@ -41,9 +41,9 @@ def _unordered(value: object) -> object:
 KNOWN_DIFFERENCES = (
     KnownDifference(
         "order of topics in an assignment",
-        "Kafka writes the topics of a target (record 7), and what follows from it (record 8), in the order of a hash map that its "
-        "uniform assignor changes in place, partition by partition. Where partitions move between members, the size of that map's "
-        "table, and so the order, depends on every single move. The same partitions in another order mean the same to every reader.",
+        "Kafka writes the topics of a target (record 7), and what follows from it (record 8), in the order of a hash map that its"
+        " uniform assignor changes in place, partition by partition. Where partitions move between members, the size of the map's"
+        " table, and so the order, depends on every single move. The same partitions in another order mean the same to readers.",
         _same_partitions,
     ),
 )

@@ -76,7 +76,8 @@ def _take_over(group: ConsumerGroup, claim: Claim, holder: ConsumerMember, recor
     """A restarted client takes over its instance id; from another member of the consumer protocol only once that has left."""
     both_consumer = claim.member_epoch is not None and not holder.uses_classic_protocol
     if both_consumer and holder.member_epoch != STATIC_LEAVE_EPOCH:
-        message = f"Instance id {claim.instance_id} is owned by member {holder.member_id}."
+        newcomer = f"Static member {claim.member_id} with instance id {claim.instance_id}"
+        message = f"{newcomer} cannot join the group because the instance id is owned by {holder.member_id} member."
         raise Refusal(ErrorCode.UNRELEASED_INSTANCE_ID, message)
     member = replace(holder, member_id=claim.member_id, member_epoch=0, previous_member_epoch=0)
     group_id = group.group_id

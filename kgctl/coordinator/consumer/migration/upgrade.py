@@ -39,6 +39,7 @@ def upgrade(shard: Shard, classic: ClassicGroup, records: list[CoordinatorRecord
     Whoever waits is told to join again, also when the group then turns out not to be convertible: `Refusal`.
     """
     _check_policy(shard, classic)
+    shard.upgraded[classic.group_id] = None
     _answer_waiting(shard, classic)
     records += [tombstone(key) for key in classic.tombstone_keys()]
     try:
@@ -49,7 +50,6 @@ def upgrade(shard: Shard, classic: ClassicGroup, records: list[CoordinatorRecord
         # A member that joined since does not offer the elected protocol; Kafka fails as well.
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"A member does not support {error}.") from error
     group = _build(classic.group_id, converted)
-    shard.upgraded[group.group_id] = None
     records += converted
     for member_id in group.members.java_order():
         arm_session(shard, group.group_id, member_id, group.members[member_id].session_timeout_ms)
