@@ -67,7 +67,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class LagSeries:
-    """The summed lag of one topic, in records: straight lines between ``(at_us, lag)``."""
+    """Records of one topic that were written and not yet read: straight lines between ``(at_us, records)``."""
 
     topic: str
     points: tuple[tuple[int, float], ...]

@@ -89,13 +89,15 @@ def _process_marks(result: RunResult) -> list[Mark]:
 
 
 def _lag(result: RunResult) -> list[LagSeries]:
-    """What was written and not yet read, for each topic that ever had any: without the teeth that periodic commits give the lag."""
+    """What was written and not yet read, by topic: the lag without the teeth that periodic commits give it."""
     measured = result.metrics.measured
     found = []
     for topic, series in result.world.ledger.backlog.items():
         points = _thinned(series.points(measured.start_us, measured.end_us))
         if any(amount for _, amount in points):
-            found.append(LagSeries(topic, tuple((at_us - measured.start_us, amount / UNIT_PR) for at_us, amount in points)))
+            found.append(
+                LagSeries(topic, tuple((at_us - measured.start_us, max(amount, 0) / UNIT_PR) for at_us, amount in points))
+            )
     return found
 
 

@@ -112,7 +112,7 @@ def _lag() -> dict[str, Any]:
                 "field": "lag",
                 "type": "quantitative",
                 "stack": None,
-                "title": "lag (records)",
+                "title": "records to read",
                 "axis": {"tickCount": 4, "format": ",~r"},
             },
             "color": {

@@ -18,7 +18,7 @@ from kgctl.simulate.report.view import Outcome
 _FIGURE = Template("""\
 <section>
 <fieldset aria-label="variant">$choices</fieldset>
-<div id="figure" role="img" aria-label="who consumed which partition when, and the lag"></div>
+<div id="figure" role="img" aria-label="who consumed which partition when, and how many records waited"></div>
 <div id="legend"></div>
 <p class="note">One lane for each partition of <span id="drawn"></span>.
 Drag to move, turn the wheel to zoom, double-click to go back.</p>

@@ -80,7 +80,7 @@ def test_picture_without_traffic_has_its_time_axis_under_the_lanes(tmp_path: Pat
 
     drawn = dom.partition('<div id="figure"')[2].partition("<script")[0]
     assert "virtual time, 0 = end of the warm-up" in drawn
-    assert "lag (records)" not in drawn
+    assert "records to read" not in drawn
 
 
 def _two_pictures() -> Outcome:
