@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kgctl.coordinator.consumer.group import ConsumerGroup
+from kgctl.coordinator.consumer.states import GROUP_TRANSITIONS, MEMBER_TRANSITIONS
 from kgctl.coordinator.requests import ConsumerGroupDescribe, ConsumerGroupHeartbeat, OffsetCommit, OffsetCommitPartition
 from kgctl.coordinator.results import ConsumerGroupDescribeResult, ConsumerGroupHeartbeatResult, PartitionErrors
 from kgctl.model.error_codes import ErrorCode
@@ -23,6 +24,7 @@ from tests.support.coordinator_harness import CoordinatorHarness
 Partition = tuple[UUID, int]
 TOPICS = ["t", "u", "v"]
 REBALANCE_MS = 20_000
+CHANGES = {(change.source, change.target) for change in (*GROUP_TRANSITIONS, *MEMBER_TRANSITIONS)}
 LOST = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.FENCED_INSTANCE_ID)
 
 
@@ -57,6 +59,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         self.number = 0
         self.epochs = (0, 0)
         self.offsets: dict[str, int] = {}
+        self.states: dict[str, object] = {}
 
     @initialize(
         config=st.sampled_from(
@@ -73,6 +76,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def start(self, config: dict[str, str], size: int) -> None:
         """Some brokers assign at once, some limit groups; some clients are there already."""
         self.harness = CoordinatorHarness(config, topics=self.sizes)
+        self.harness.driver.on_records = lambda _: self.states_change_as_the_tables_say()
         for _ in range(size):
             self.come(Client(self.new_id(), ("t", "u")))
 
@@ -286,6 +290,17 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         assert (self.harness.driver.coordinator.durable(), len(self.harness.log)) == before
 
     # What must hold.
+
+    def states_change_as_the_tables_say(self) -> None:
+        """The group's and each member's, seen after every call that wrote something."""
+        group = self.group
+        now: dict[str, object] = {} if group is None else {name: member.state for name, member in group.members.items()}
+        if group is not None:
+            now["the group"] = group.group_state
+        for name, state in now.items():
+            before = self.states.get(name, state)
+            assert before == state or (before, state) in CHANGES, name
+        self.states = now
 
     @invariant()
     def no_partition_is_in_two_hands(self) -> None:

@@ -14,7 +14,7 @@ from kgctl.coordinator.consumer.commits import commit_error, fetch_error
 from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Partitions, Target
 from kgctl.coordinator.consumer.records import group_tombstone_keys
 from kgctl.coordinator.consumer.refusal import Refusal
-from kgctl.coordinator.consumer.states import ASSIGNING, EMPTY, RECONCILING, STABLE
+from kgctl.coordinator.consumer.states import GROUP_STATES
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
 from kgctl.coordinator.timers import TimerKey, TimerKind
@@ -92,13 +92,12 @@ class ConsumerGroup(Group):
     @property
     def group_state(self) -> GroupState:
         """The first row of `GROUP_STATES` that holds."""
-        if not self.members:
-            return EMPTY
-        if self.group_epoch > self.assignment_epoch:
-            return ASSIGNING
-        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
-            return STABLE
-        return RECONCILING
+        return next(row.state for row in GROUP_STATES if row.holds(self))
+
+    @property
+    def is_reconciled(self) -> bool:
+        """Whether every member owns what its target gives it."""
+        return all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values())
 
     @property
     def is_empty(self) -> bool:

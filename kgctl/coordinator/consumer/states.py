@@ -8,8 +8,10 @@ Kafka: ConsumerGroup.ConsumerGroupState, MemberState.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Protocol
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
@@ -18,7 +20,6 @@ EMPTY = GroupState.EMPTY
 ASSIGNING = GroupState.ASSIGNING
 RECONCILING = GroupState.RECONCILING
 STABLE = GroupState.STABLE
-DEAD = GroupState.DEAD
 
 
 class MemberState(IntEnum):
@@ -38,20 +39,56 @@ class MemberState(IntEnum):
 _MEMBER_STATE_VALUES = frozenset(MemberState)
 
 
+class Group(Protocol):
+    """What a group's state is computed from."""
+
+    group_epoch: int
+    assignment_epoch: int
+
+    @property
+    def member_count(self) -> int:
+        """How many members it has."""
+
+    @property
+    def is_reconciled(self) -> bool:
+        """Whether every member is STABLE at the assignment epoch."""
+
+
 @dataclass(frozen=True, slots=True)
 class GroupStateFacts:
-    """What a group state stands for, and the condition under which a group is in it."""
+    """What a group state stands for, and when a group is in it."""
 
     state: GroupState
     meaning: str
     when: str
+    holds: Callable[[Group], bool]
 
 
 GROUP_STATES = (
-    GroupStateFacts(EMPTY, "no members; offsets may be left", "it has no members"),
-    GroupStateFacts(ASSIGNING, "a new target assignment has to be computed", "group epoch above assignment epoch"),
-    GroupStateFacts(RECONCILING, "members are on the way to their targets", "a member is not STABLE at the assignment epoch"),
-    GroupStateFacts(STABLE, "every member owns its target", "otherwise"),
+    GroupStateFacts(
+        EMPTY,
+        "no members; offsets may be left",
+        "there are no members",
+        lambda group: not group.member_count,
+    ),
+    GroupStateFacts(
+        ASSIGNING,
+        "a new target assignment has to be computed, on somebody's next heartbeat",
+        "the group epoch is above the assignment epoch",
+        lambda group: group.group_epoch > group.assignment_epoch,
+    ),
+    GroupStateFacts(
+        STABLE,
+        "every member owns its target",
+        "every member is STABLE at the assignment epoch",
+        lambda group: group.is_reconciled,
+    ),
+    GroupStateFacts(
+        RECONCILING,
+        "members are on the way to their targets",
+        "otherwise",
+        lambda _: True,
+    ),
 )
 """The first that holds is the state. A group that does not exist is described as Dead."""
 
@@ -66,18 +103,18 @@ class Transition:
 
 
 GROUP_TRANSITIONS = (
-    Transition(EMPTY, ASSIGNING, "a member joins: group epoch + 1"),
-    Transition(EMPTY, STABLE, "a member joins and gets its target at once"),
-    Transition(ASSIGNING, RECONCILING, "a target assignment is computed: assignment epoch = group epoch"),
-    Transition(ASSIGNING, STABLE, "the target is what everybody owns"),
-    Transition(RECONCILING, STABLE, "the last member has revoked and got what it should"),
-    Transition(RECONCILING, ASSIGNING, "subscriptions, topics or members change: group epoch + 1"),
-    Transition(STABLE, ASSIGNING, "subscriptions, topics or members change: group epoch + 1"),
+    Transition(EMPTY, ASSIGNING, "a member joins, within the assignment interval"),
+    Transition(EMPTY, STABLE, "a member joins and gets its target"),
+    Transition(EMPTY, RECONCILING, "a member joins, others' targets have changed as well"),
+    Transition(ASSIGNING, RECONCILING, "a heartbeat computes the target (assignment epoch = group epoch)"),
+    Transition(ASSIGNING, STABLE, "the new target is what everybody owns"),
+    Transition(RECONCILING, STABLE, "the last member has given up and got what it should"),
+    Transition(RECONCILING, ASSIGNING, "subscriptions, topics or members change (group epoch + 1)"),
+    Transition(STABLE, ASSIGNING, "subscriptions, topics or members change (group epoch + 1)"),
     Transition(STABLE, RECONCILING, "a change whose target is computed at once"),
     Transition(ASSIGNING, EMPTY, "the last member leaves or is fenced"),
     Transition(RECONCILING, EMPTY, "the last member leaves or is fenced"),
     Transition(STABLE, EMPTY, "the last member leaves or is fenced"),
-    Transition(EMPTY, DEAD, "the group is deleted, or its last offset expires"),
 )
 
 
