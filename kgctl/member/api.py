@@ -289,7 +289,10 @@ class Member(Protocol):
 
     @property
     def needs_poll(self) -> bool:
-        """Whether a `poll` would do something now; until it is called nothing more happens on the application's side."""
+        """Whether a `poll` would do something now; until it is called nothing more happens on the application's side.
+
+        Always after `application_busy`: that poll may not be left out.
+        """
         ...
 
     @property

@@ -16,14 +16,13 @@ from kgctl.member.api import (
 )
 from kgctl.member.commits import AUTO_COMMIT, RETRY_COMMIT
 from kgctl.member.connection import LOOKUP, REQUESTS
-from kgctl.member.parts import MemberParts, Step
+from kgctl.member.parts import POLL_LIMIT, MemberParts, Step
 from kgctl.member.positions import POSITIONS
 from kgctl.member.runtime import draw
 from kgctl.member.topics import METADATA
 from kgctl.member.validation import refusal
 from kgctl.model.partitions import MetadataImage, TopicPartition
 
-POLL_LIMIT = "poll limit"
 CLOSE = "close"
 CLOSE_TIMEOUT_US = 30_000_000
 

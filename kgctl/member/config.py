@@ -42,7 +42,8 @@ class Behaviour:
     """What differs between clients beside their settings.
 
     ``polls_itself``: answers and callbacks are handled by a thread of the client's own as soon as they come; without it, only
-    inside poll(). ``mixes_protocols``: eager and cooperative assignors may stand in one list. ``assignor_prefix`` goes before the
+    inside poll(). ``mixes_protocols``: eager and cooperative assignors may stand in one list. ``watches_partitions``: the leader
+    rebalances when a topic grows. ``limits_poll_interval``: ``max.poll.interval.ms`` counts. ``assignor_prefix`` goes before the
     protocol's name where the client's assignor of that name is not Kafka's. ``close_lag_us``: how much longer close() may take
     than leaving the group (a fetch that is under way), evenly spread from 0 on.
     """

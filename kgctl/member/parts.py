@@ -19,6 +19,7 @@ from kgctl.model.partitions import TopicPartition
 
 HEARTBEAT = "heartbeat"
 SESSION = "session"
+POLL_LIMIT = "poll limit"
 CHORES = frozenset({HEARTBEAT, SESSION, METADATA, AUTO_COMMIT})
 
 Step = Callable[[], None]
@@ -74,7 +75,7 @@ class MemberParts(ABC):
 
     @abstractmethod
     def next_step(self) -> Step | None:
-        """What the application's thread does next."""
+        """What the application's thread does next. Asking changes nothing."""
 
     @abstractmethod
     def reads_network(self) -> bool:
@@ -119,6 +120,10 @@ class MemberParts(ABC):
     @abstractmethod
     def generation_id(self) -> int:
         """The generation or epoch."""
+
+    def awaits_poll(self) -> bool:
+        """Whether the member did something for want of polls that the next one mends."""
+        return False
 
     def run_background(self) -> None:  # noqa: B027  # only some protocols have such a thread
         """What the client does by itself, after whatever has just happened."""
@@ -167,7 +172,9 @@ class MemberParts(ABC):
         """Whether a poll would do something now."""
         if self._end is not None or self.is_closing or self.in_callback:
             return False
-        return not self.is_started or bool(self._inbox) or (not self.in_poll() and self.next_step() is not None)
+        if not self.is_started or self._inbox or self.runtime.deadlines.is_armed(POLL_LIMIT) or self.awaits_poll():
+            return True
+        return not self.in_poll() and self.next_step() is not None
 
     @property
     def is_quiet(self) -> bool:

@@ -43,6 +43,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             speaks_cooperative=False,
             speaks_consumer_protocol=False,
             watches_partitions=False,
+            limits_poll_interval=False,
             assignor_prefix="kafka-go:",
             classic_drift=_PUNCTUAL,
         ),
@@ -55,7 +56,7 @@ PROFILES: Mapping[str, MemberConfig] = {
     "franz-go": replace(
         _JAVA,
         profile="franz-go",
-        behaviour=Behaviour(polls_itself=True, classic_drift=_PUNCTUAL, consumer_drift=_PUNCTUAL),
+        behaviour=Behaviour(polls_itself=True, limits_poll_interval=False, classic_drift=_PUNCTUAL, consumer_drift=_PUNCTUAL),
         partition_assignment_strategy=("cooperative-sticky",),
         rebalance_timeout_ms=60_000,
         auto_offset_reset="earliest",
@@ -69,7 +70,13 @@ PROFILES: Mapping[str, MemberConfig] = {
     "aiokafka": replace(
         _JAVA,
         profile="aiokafka",
-        behaviour=Behaviour(polls_itself=True, speaks_cooperative=False, speaks_consumer_protocol=False, classic_drift=_PUNCTUAL),
+        behaviour=Behaviour(
+            polls_itself=True,
+            speaks_cooperative=False,
+            speaks_consumer_protocol=False,
+            rebalance_timeout_is_session_timeout=True,
+            classic_drift=_PUNCTUAL,
+        ),
         partition_assignment_strategy=("roundrobin",),
         session_timeout_ms=10_000,
         request_timeout_ms=40_000,
@@ -91,5 +98,5 @@ def get_profile(name: str) -> tuple[MemberConfig, Mapping[str, str]]:
     if name not in PROFILES:
         near = get_close_matches(name, PROFILES, n=1)
         hint = f"; did you mean {near[0]}?" if near else ""
-        raise UsageError(f"unknown client {name!r}{hint} Known: {', '.join(PROFILES)}".replace("?;", "?"))
+        raise UsageError(f"unknown client {name!r}{hint} (known: {', '.join(PROFILES)})")
     return PROFILES[name], _ALIASES.get(name, {})

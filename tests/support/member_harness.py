@@ -51,7 +51,7 @@ def seconds(value: float) -> int:
     return round(value * SECOND)
 
 
-@dataclass
+@dataclass(repr=False)
 class Pod:
     """One process: its member, how it polls, and what has happened to it."""
 
@@ -68,6 +68,9 @@ class Pod:
     closed_us: int | None = None
     failure: str | None = None
     requests: list[tuple[int, Request]] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return self.name
 
     def times(self, kind: type) -> list[int]:
         """When it sent requests of this kind."""
@@ -89,7 +92,9 @@ class World:
         config: Mapping[str, str] | None = None,
         seed: int = 1,
         latency_us: int = 1_000,
+        polls_only_when_needed: bool = False,
     ) -> None:
+        self.polls_only_when_needed = polls_only_when_needed
         self.now_us = 0
         self.rng = Random(seed)
         self.latency_us = latency_us
@@ -221,6 +226,8 @@ class World:
     # --- the loop's inside
 
     def _boot(self, pod: Pod) -> None:
+        if pod.is_dead or pod.closed_us is not None:
+            return
         self._perform(pod, pod.member.start(self.now_us))
         self._poll(pod)
 
@@ -228,7 +235,7 @@ class World:
         if pod.is_dead or pod.is_stalled or pod.failure or pod.closed_us is not None:
             return
         blocks_us = 0 if pod.member.consumed_partitions else pod.poll_blocks_us
-        if not pod.member.in_callback:
+        if not pod.member.in_callback and (pod.member.needs_poll or not self.polls_only_when_needed):
             pod.last_poll_us = self.now_us
             self._perform(pod, pod.member.poll(self.now_us, self.now_us + blocks_us))
         lowest, highest = pod.poll_gap_us
@@ -342,9 +349,8 @@ class World:
         for partition in partitions:
             reader = self.readers.get(partition)
             # A member that has been cast out and has not heard of it yet is a zombie: it may read on.
-            assert reader is None or reader == pod.name or self._is_zombie(self.pods[reader]), (
-                f"{partition}: {reader} and {pod.name}"
-            )
+            is_free = reader is None or reader == pod.name or self._is_zombie(self.pods[reader])
+            assert is_free, f"{partition} is read by {reader} and {pod.name}\n{self.describe()}"
             self.readers[partition] = pod.name
             stopped_us = self._stopped.pop(partition, None)
             if stopped_us is not None:

@@ -21,7 +21,7 @@ from kgctl.member.parts import Step
 from kgctl.member.topics import Snapshot
 from kgctl.member.validation import is_cooperative
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import MetadataImage, TopicPartition
 from kgctl.model.subscription import ConsumerSubscription
 from kgctl.serde.consumer_protocol import decode_assignment
 
@@ -60,6 +60,7 @@ class Rebalance:
         self._joined_topics: tuple[str, ...] | None = None
         self._group_topics: tuple[str, ...] = ()
         self._assigned_from: Snapshot | None = None
+        self._compared_image: MetadataImage | None = None
         self._commit = _Commit.NOT_SENT
         self._is_joining = False
         self._elected: JoinGroupResult | None = None
@@ -75,11 +76,21 @@ class Rebalance:
         member = self._member
         membership = member.membership
         if not membership.rejoin_needed and not self._is_joining:
-            if self._assigned_from is not None and member.topics.snapshot(self._group_topics) != self._assigned_from:
+            if self._has_changed_metadata():
                 membership.request_rejoin("cached metadata has changed")
             elif self._joined_topics is not None and self._joined_topics != member.topics.subscription:
                 membership.request_rejoin("subscription has changed")
         return membership.rejoin_needed or self._is_joining
+
+    def _has_changed_metadata(self) -> bool:
+        """Whether the leader knows the group's topics to be others than those it assigned from."""
+        topics = self._member.topics
+        if self._assigned_from is None or topics.image is self._compared_image:
+            return False
+        if not self._member.config.behaviour.watches_partitions:
+            return False
+        self._compared_image = topics.image
+        return topics.snapshot(self._group_topics) != self._assigned_from
 
     def step(self) -> Step | None:
         """What the application's thread does about it next."""
@@ -204,6 +215,7 @@ class Rebalance:
         spec = group_spec(elected.members, image)
         self._group_topics = tuple(dict.fromkeys(topic for entry in spec.members for topic in entry.topics))
         self._assigned_from = member.topics.snapshot(self._group_topics)
+        self._compared_image = image
         if elected.skip_assignment:
             self._sync(())
             return

@@ -100,6 +100,10 @@ class ConsumerMember(BaseMember):
         if self.membership.phase is Phase.STALE and self._is_released:
             self.membership.join()
 
+    def awaits_poll(self) -> bool:
+        """Only a poll ends being stale."""
+        return self._poll_limit_is_over or self.membership.phase is Phase.STALE
+
     def on_coordinator_found(self) -> None:
         """The background thread sees for itself."""
 
@@ -135,7 +139,7 @@ class ConsumerMember(BaseMember):
         if self.committer.is_due():
             return self._auto_commit
         if self._queue:
-            return self._queue.pop(0)
+            return self._run_queued
         if self.membership.phase in OUTSIDE:
             return None
         return self.positions.step()
@@ -197,6 +201,9 @@ class ConsumerMember(BaseMember):
         self._queue.clear()
         self.stop(set(self.owned), StopReason.FAILED)
         self.queue(lambda: self.fail(error.name, message))
+
+    def _run_queued(self) -> None:
+        self._queue.pop(0)()
 
     def _reconcile(self) -> None:
         self.reconciliation.run(in_poll=True)

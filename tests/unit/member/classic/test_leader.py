@@ -1,0 +1,67 @@
+"""The leader's work, and what members say when they join."""
+
+from __future__ import annotations
+
+from kgctl.assignors.client.user_data import decode_cooperative, encode_sticky
+from kgctl.coordinator.requests import JoinProtocol
+from kgctl.coordinator.results import JoinGroupMember
+from kgctl.member.classic.leader import LeaderAssignor, group_spec
+from kgctl.member.classic.subscription import Remembered, join_protocols
+from kgctl.model.partitions import TopicPartition
+from kgctl.model.subscription import ConsumerSubscription
+from kgctl.serde.consumer_protocol import decode_assignment, decode_subscription
+from tests.support.coordinator_harness import image_of
+
+OWNED = (TopicPartition("a", 0), TopicPartition("a", 2))
+
+
+def protocols(*strategy: str, remembered: Remembered | None = None) -> dict[str, JoinProtocol]:
+    subscription = ConsumerSubscription(("a",), None, OWNED, 4, "rack-1")
+    return {protocol.name: protocol for protocol in join_protocols(strategy, subscription, remembered)}
+
+
+def test_subscription_says_what_is_owned_and_since_which_generation() -> None:
+    found = decode_subscription(protocols("range")["range"].metadata)
+
+    assert found == ConsumerSubscription(("a",), None, OWNED, 4, "rack-1")
+
+
+def test_sticky_assignors_send_what_they_remember() -> None:
+    sent = protocols("range", "sticky", "cooperative-sticky", remembered=Remembered(OWNED, 3))
+
+    assert list(sent) == ["range", "sticky", "cooperative-sticky"]
+    assert decode_subscription(sent["sticky"].metadata).user_data == encode_sticky({"a": (0, 2)}, 3)
+    assert decode_cooperative(decode_subscription(sent["cooperative-sticky"].metadata).user_data) == 3
+    assert decode_subscription(protocols("sticky")["sticky"].metadata).user_data is None
+
+
+def members(*names: str, protocol: str = "range") -> list[JoinGroupMember]:
+    metadata = join_protocols((protocol,), ConsumerSubscription(("a",)), None)[0].metadata
+    return [JoinGroupMember(member_id=name, metadata=metadata) for name in names]
+
+
+def test_every_member_gets_its_assignment_as_bytes() -> None:
+    spec = group_spec(members("m1", "m2"), image_of({"a": 3, "other": 9}))
+    assignments = LeaderAssignor("").assign("range", spec)
+
+    assert [(name, [str(partition) for partition in decode_assignment(data).partitions]) for name, data in assignments] == [
+        ("m1", ["a-0", "a-1"]),
+        ("m2", ["a-2"]),
+    ]
+    assert list(spec.topics) == ["a"]
+
+
+def test_assignor_of_the_clients_own_is_preferred() -> None:
+    spec = group_spec(members("m1", "m2", "m3", "m4"), image_of({"a": 6}))
+    kafka, kafka_go = (
+        [len(decode_assignment(data).partitions) for _, data in LeaderAssignor(prefix).assign("range", spec)]
+        for prefix in ("", "kafka-go:")
+    )
+
+    assert kafka == [2, 2, 1, 1]
+    assert sum(kafka_go) == 6
+    assert kafka_go != kafka
+
+
+def test_topic_that_does_not_exist_is_left_out() -> None:
+    assert group_spec(members("m1"), image_of({})).topics == {}
