@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from pathlib import Path
 
 import typer
 from typer._completion_classes import completion_init
@@ -24,6 +25,8 @@ from kgctl.errors import InvariantViolation, KgctlError, UsageError
 
 def run_process(argv: Sequence[str]) -> int:
     """Run the command line in this process's own environment; a pipe that nobody reads any more is no error."""
+    if not _open_streams():
+        return ExitCode.FAILED
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a name that the terminal cannot show is no reason to fail
@@ -39,9 +42,26 @@ def run_process(argv: Sequence[str]) -> int:
         if isinstance(leaving.__context__, BrokenPipeError):
             return _reader_has_gone()
         raise
+    except OSError as error:
+        return _cannot_write(error)
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     return code
+
+
+def _open_streams() -> bool:
+    """Whether there is a stdout. A closed stdin has nothing in it and a closed stderr takes all, as the null device does.
+
+    Without them the numbers 0 to 2 would go to the next file or socket that is opened.
+    """
+    has_stdout = sys.stdout is not None
+    if sys.stdin is None:
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115 - stays open until the process ends
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if not has_stdout:
+        sys.stderr.write("kgctl: stdout is closed: there is nowhere to write the result\n")
+    return has_stdout
 
 
 def _reader_has_gone() -> int:
@@ -50,14 +70,24 @@ def _reader_has_gone() -> int:
     return ExitCode.OK
 
 
+def _cannot_write(error: OSError) -> int:
+    """A full disk under the result; Python would complain again when it flushes stdout at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError):
+        sys.stderr.write(f"kgctl: cannot write the result: {error.strerror or error}\n")
+    return ExitCode.FAILED
+
+
 def run(argv: Sequence[str], environment: Environment) -> int:
     """Run one command line and return its exit code. Never raises what a user can cause.
 
     Raises:
         BrokenPipeError: nobody reads stdout.
+        OSError: stdout cannot be written.
     """
     session = Session(environment)
     try:
+        _check_text(argv)
         with redirect_stdout(environment.stdout), redirect_stderr(environment.stderr):
             result = build_tree().main(args=list(argv), prog_name="kgctl", standalone_mode=False, obj=session)
     except KgctlError as error:
@@ -79,9 +109,17 @@ def run(argv: Sequence[str], environment: Environment) -> int:
     return result if isinstance(result, int) else ExitCode.OK
 
 
+def _check_text(argv: Sequence[str]) -> None:
+    """Bytes that are no UTF-8 reach Python as half surrogates, which no name on a cluster can have."""
+    for word in argv:
+        if re.search("[\ud800-\udfff]", word):
+            shown = os.fsencode(word).decode("utf-8", "backslashreplace")
+            raise UsageError(f"the argument '{shown}' is not UTF-8 text")
+
+
 def _finish(report: Report, session: Session, argv: Sequence[str]) -> int:
     output = session.flags.output or requested_format(argv)
-    if not report.errors or report.rows or output.speaks_of_errors:
+    if not report.errors or report.rows or report.text or output.speaks_of_errors:
         session.environment.stdout.write(renderer(output)(report, session.command, session.environment))
         session.environment.stdout.flush()
     for error in report.errors:

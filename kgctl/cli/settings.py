@@ -37,7 +37,7 @@ class Flags:
 
     def merged(self, later: Mapping[str, Any]) -> Self:
         """These, overridden by what was given later (nearer to the end of the line); properties add up."""
-        given = {key: value for key, value in later.items() if value}
+        given = {key: value for key, value in later.items() if value not in (None, (), [])}
         if "properties" in given:
             given["properties"] = (*self.properties, *given["properties"])
         return replace(self, **given)
@@ -54,38 +54,53 @@ class Flags:
 
     def given(self) -> tuple[str, ...]:
         """The names of the options that were given."""
-        return tuple(field.name for field in fields(self) if getattr(self, field.name))
+        return tuple(field.name for field in fields(self) if getattr(self, field.name) not in (None, ()))
 
 
 def connection_settings(flags: Flags, environment: Environment) -> ConnectionSettings:
     """What to connect to.
 
     An address given by flag or variable stands alone: the current context, its credentials too, is then left out, unless a
-    context is named by the same means.
+    context is named by the same means. An address among the properties given by flag is one by flag: `-X`'s as good as
+    ``--bootstrap-server``, that of a file behind every flag that names a cluster.
 
     Raises:
         UsageError: no cluster, two of them, an unknown context, an unreadable file or value.
     """
-    context = _context(flags, environment)
-    return _build(context, flags.command_config, flags.properties, flags.timeout)
+    by_file, by_x = _properties_by_flag(flags)
+    context = _context(flags, environment, by_file, by_x)
+    return _build(context, {**by_file, **by_x}, flags.timeout)
 
 
 def context_settings(context: ClusterContext) -> ConnectionSettings:
     """What a context alone amounts to."""
-    return _build(context, None, (), None)
+    return _build(context, {}, None)
 
 
-def _context(flags: Flags, environment: Environment) -> ClusterContext:
-    if flags.bootstrap_server and flags.embedded:
-        raise UsageError("--bootstrap-server and --embedded exclude each other")
+def _context(flags: Flags, environment: Environment, by_file: Mapping[str, str], by_x: Mapping[str, str]) -> ClusterContext:
+    _check_one_address(flags, by_x)
     by_flag = (flags.bootstrap_server, flags.embedded, flags.context)
+    if not any(by_flag) and _has_address({**by_file, **by_x}):
+        return ClusterContext("")
     bootstrap, embedded, name = by_flag if any(by_flag) else _from_variables(environment)
     if not (bootstrap or embedded or name):
         name = load_config_file(environment.config_file).current_context
     context = load_config_file(environment.config_file).context(name) if name else ClusterContext("")
-    if bootstrap or embedded:
+    if bootstrap or embedded or _has_address(by_x):
         return replace(context, bootstrap_server=bootstrap, embedded=embedded)
     return context
+
+
+def _check_one_address(flags: Flags, by_x: Mapping[str, str]) -> None:
+    named = [flag for flag, value in (("--bootstrap-server", flags.bootstrap_server), ("--embedded", flags.embedded)) if value]
+    if _has_address(by_x):
+        named.append("-X bootstrap.servers")
+    if len(named) > 1:
+        raise UsageError(f"{named[0]} and {named[1]} exclude each other")
+
+
+def _has_address(properties: Mapping[str, str]) -> bool:
+    return "bootstrap.servers" in properties or "metadata.broker.list" in properties
 
 
 def _from_variables(environment: Environment) -> tuple[str | None, str | None, str | None]:
@@ -93,13 +108,11 @@ def _from_variables(environment: Environment) -> tuple[str | None, str | None, s
     return variables.get("KGCTL_BOOTSTRAP_SERVER") or None, None, variables.get("KGCTL_CONTEXT") or None
 
 
-def _build(
-    context: ClusterContext, command_config: str | None, given: tuple[str, ...], timeout: str | None
-) -> ConnectionSettings:
+def _build(context: ClusterContext, by_flag: Mapping[str, str], timeout: str | None) -> ConnectionSettings:
     from kgctl.admin.connect import ConnectionSettings
 
-    properties = _properties(context, command_config, given)
-    if not (context.bootstrap_server or context.embedded or "bootstrap.servers" in properties):
+    properties = {**_properties_of(context), **by_flag}
+    if not (context.bootstrap_server or context.embedded or _has_address(properties)):
         raise UsageError(f"context {context.name!r} names no cluster" if context.name else NO_CLUSTER)
     timeout_text = timeout or context.timeout
     return ConnectionSettings(
@@ -110,17 +123,24 @@ def _build(
     )
 
 
-def _properties(context: ClusterContext, command_config: str | None, given: tuple[str, ...]) -> Mapping[str, str]:
-    if not (context.command_config or context.properties or command_config or given):
+def _properties_of(context: ClusterContext) -> Mapping[str, str]:
+    """What the context sets: its file, and over it its own properties."""
+    if not (context.command_config or context.properties):
         return {}
     from kgctl.admin.properties import load_command_config, parse_x
 
-    files = [path for path in (context.command_config, command_config) if path]
-    loaded = [load_command_config(Path(path).expanduser()) for path in files]
-    base = loaded[0] if context.command_config else {}
-    flag_file = loaded[-1] if command_config else {}
-    own = parse_x([f"{key}={value}" for key, value in context.properties.items()])
-    return {**base, **own, **flag_file, **parse_x(list(given))}
+    base = load_command_config(Path(context.command_config).expanduser()) if context.command_config else {}
+    return {**base, **parse_x([f"{key}={value}" for key, value in context.properties.items()])}
+
+
+def _properties_by_flag(flags: Flags) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """What ``--command-config`` sets, and what ``-X`` sets."""
+    if not (flags.command_config or flags.properties):
+        return {}, {}
+    from kgctl.admin.properties import load_command_config, parse_x
+
+    by_file = load_command_config(Path(flags.command_config).expanduser()) if flags.command_config else {}
+    return by_file, parse_x(list(flags.properties))
 
 
 def parse_timeout_ms(text: str) -> int:

@@ -72,9 +72,12 @@ class KgctlCommand(TyperCommand):
     def invoke(self, ctx: Any) -> Any:
         """Run it, with the shared options merged into the session."""
         _take_shared(ctx)
-        for name in session_of(ctx).flags.given():
+        flags = session_of(ctx).flags
+        for name in flags.given():
             if name not in self.shared:
                 raise UsageError(f"kgctl {session_of(ctx).command} takes no {flag_text(name)}")
+            if getattr(flags, name) == "":  # as good as left out would mean another cluster: the environment's, the context's
+                raise UsageError(f"{flag_text(name)} is empty (an unset variable?): leave it out, or give it a value")
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:

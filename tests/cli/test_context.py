@@ -200,3 +200,36 @@ def test_config_file_that_cannot_be_read(cli: Cli, config: Path) -> None:
 def test_empty_config_file_has_no_contexts(cli: Cli, config: Path) -> None:
     config.write_text("# nothing yet\n")
     assert cli("context list").code == 0
+
+
+@pytest.mark.parametrize("flag", ["--bootstrap-server", "--context", "--embedded", "--command-config", "--timeout"])
+@pytest.mark.parametrize("front", [True, False])
+def test_cluster_flag_with_an_empty_value_never_means_another_cluster(cli: Cli, flag: str, *, front: bool) -> None:
+    ran = cli.run([flag, "", "list", "groups", "-o", "json"] if front else ["list", "groups", "-o", "json", flag, ""])
+    assert (ran.code, ran.json["command"]) == (2, "list groups")
+    assert ran.err == f"kgctl: {flag} is empty (an unset variable?): leave it out, or give it a value\n"
+    assert cli.settings == []
+
+
+def test_address_in_a_property_given_by_flag_goes_before_environment_and_context(cli: Cli, config: Path) -> None:
+    (cli.folder / "other.properties").write_text("bootstrap.servers=other:9092\n", encoding="utf-8")
+    for flag in ("-X bootstrap.servers=other:9092", f"--command-config {cli.folder}/other.properties"):
+        assert cli(f"list groups {flag}").code == 0
+        assert cli(f"list groups {flag}", variables={"KGCTL_BOOTSTRAP_SERVER": "e:1"}).code == 0
+    named = [(settings.bootstrap, settings.properties, settings.timeout_ms) for settings in cli.settings]
+    assert named == [(None, {"bootstrap.servers": "other:9092"}, 15_000)] * 4
+
+
+def test_named_context_goes_before_the_address_in_a_file_but_not_before_x(cli: Cli, config: Path) -> None:
+    (cli.folder / "other.properties").write_text("bootstrap.servers=other:9092\n", encoding="utf-8")
+    assert cli(f"list groups --context staging --command-config {cli.folder}/other.properties").code == 0
+    assert cli("list groups --context staging -X bootstrap.servers=x:9092").code == 0
+    assert [settings.bootstrap for settings in cli.settings] == ["s1:9092,s2:9092", None]
+    assert [settings.timeout_ms for settings in cli.settings] == [2_000, 2_000]
+
+
+@pytest.mark.parametrize("flag", ["--bootstrap-server a:1", "--embedded data"])
+def test_two_addresses_by_flag_are_refused(cli: Cli, flag: str) -> None:
+    ran = cli(f"list groups {flag} -X bootstrap.servers=b:1")
+    assert (ran.code, ran.err) == (2, f"kgctl: {flag.split(maxsplit=1)[0]} and -X bootstrap.servers exclude each other\n")
+    assert cli.settings == []

@@ -145,3 +145,40 @@ def test_only_long_lived_commands_search_for_reference_cycles(command: str, sear
         [sys.executable, "-c", program, *command.split(), "--help"], capture_output=True, text=True, check=False, timeout=60
     )
     assert ran.stderr == f"{searches}\n"
+
+
+@pytest.mark.parametrize(
+    ("redirection", "said"),
+    [
+        (">&-", "kgctl: stdout is closed: there is nowhere to write the result\n"),
+        ("> /dev/full", "kgctl: cannot write the result: No space left on device\n"),
+    ],
+)
+@pytest.mark.parametrize("line", ["context list -o csv", "describe group '' -o json", "--help"])
+def test_stdout_that_takes_nothing_fails_in_one_line(line: str, redirection: str, said: str) -> None:
+    ran = shell(f'"{sys.executable}" -m kgctl {line} {redirection}')
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert said in ran.stderr.replace("kgctl: [Errno 28]", "kgctl: cannot write the result:")  # where typer wrote it
+    assert "Traceback" not in ran.stderr
+
+
+def test_closed_stdin_is_a_no() -> None:
+    ran = shell(f'"{sys.executable}" -m kgctl delete-groups g --bootstrap-server 127.0.0.1:1 <&-')
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert "not confirmed; nothing was changed (no answer on stdin" in ran.stderr
+
+
+def test_closed_stderr_leaves_the_exit_code_alone() -> None:
+    ran = shell(f'"{sys.executable}" -m kgctl context list --nope 2>&-')
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "")
+
+
+def test_argument_that_is_no_text_is_a_usage_error() -> None:
+    ran = kgctl("describe", "group", "p\udcffy", "--bootstrap-server", "127.0.0.1:1")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "kgctl: the argument 'p\\xffy' is not UTF-8 text\n")
+
+
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of sh, which can close what Python always opens."""
+    environment = {**os.environ, "KGCTL_CONFIG": os.devnull}
+    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=environment, check=False, timeout=60)
