@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 
@@ -60,7 +61,9 @@ def get_assignor(name: str) -> Assignor:
     raise UsageError(f"unknown assignor {name!r}{hint} (known: {', '.join(assignor_names())})")
 
 
+@cache
 def _installed() -> dict[str, Callable[[], object]]:
+    """What is installed does not change while a program runs; looking it up reads files."""
     return {point.name: point.load for point in entry_points(group=ENTRY_POINTS)}
 
 
