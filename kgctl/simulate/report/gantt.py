@@ -13,6 +13,8 @@ from kgctl.simulate.report.looks import duration
 from kgctl.simulate.report.view import Lane, Picture, Segment
 
 NOBODY, TWO_OWNERS = "·", "!"
+LEGEND = "letter = owner, capital = briefly nobody, · = nobody, ! = two owners"
+"""To be shown once, under all pictures."""
 _NARROWEST = 20
 _ROUND_SECONDS = (1, 2, 5, 10, 15, 20, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200, 14400, 28800, 43200, 86400)
 
@@ -28,13 +30,15 @@ def gantt_lines(picture: Picture, width: int = 100, max_lanes: int = 24, *, titl
         return []
     label_width = max(len("events"), *(len(lane.name) for lane in lanes))
     columns = max(width - label_width - 2, _NARROWEST)
-    letters = _letters(lanes)
+    letters = _letters(picture.lanes)
     lines = [f"{title}, seed {picture.seed}" if title else f"seed {picture.seed}"]
     lines.append(f"{'':<{label_width}}  {_axis(picture, columns)}")
     if picture.marks:
         lines.append(f"{'events':<{label_width}}  {_mark_row(picture, columns)}".rstrip())
     lines += [f"{lane.name:<{label_width}}  {_cells(lane, picture, columns, letters)}".rstrip() for lane in lanes]
-    return lines + _legend(picture, lanes, letters, width)
+    left_out = len(picture.lanes) - len(lanes)
+    lines += [f"({left_out} more partitions, with shorter gaps)"] if left_out else []
+    return [*lines, *_owners(lanes, letters, width)]
 
 
 def _worst_lanes(picture: Picture, max_lanes: int) -> list[Lane]:
@@ -131,13 +135,12 @@ def _mark_row(picture: Picture, columns: int) -> str:
     return "".join(cells)
 
 
-def _legend(picture: Picture, lanes: Sequence[Lane], letters: dict[str, str], width: int) -> list[str]:
-    left_out = len(picture.lanes) - len(lanes)
-    lines = [f"({left_out} more partitions, with shorter gaps)"] if left_out else []
-    lines.append("letter = owner, capital = briefly nobody, · = nobody, ! = two owners")
-    owners = [f"{letter} {owner}" for owner, letter in letters.items()]
+def _owners(lanes: Sequence[Lane], letters: dict[str, str], width: int) -> list[str]:
+    """Which letter is whom, of those that are seen."""
+    seen = {owner for lane in lanes for each in lane.segments for owner in each.owners}
+    owners = [f"{letter} {owner}" for owner, letter in letters.items() if owner in seen]
     text = "  ".join(owners)
     if len(text) > width:
         kept = [owner for i, owner in enumerate(owners) if len("  ".join(owners[: i + 1])) <= width - 10]
-        text = "  ".join([*kept, "..." if len(owners) <= 26 else "... (letters repeat)"])
-    return [*lines, text] if owners else lines
+        text = "  ".join([*kept, "..." if len(letters) <= 26 else "... (letters repeat)"])
+    return [text] if owners else []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 from kgctl.errors import StorageError, UsageError
@@ -11,6 +13,7 @@ from kgctl.simulate.outputs import require_new_folder, write_records, write_stat
 from kgctl.simulate.report.html.library import require_library
 from kgctl.simulate.report.view import Outcome
 from kgctl.simulate.runs.recording import final_state, write_events
+from kgctl.simulate.runs.result_json import result_of
 from kgctl.simulate.scenario.load import LoadedFile
 
 
@@ -18,14 +21,15 @@ from kgctl.simulate.scenario.load import LoadedFile
 class OutputFiles:
     """Where to write what; None: nowhere.
 
-    ``events``, ``records`` and ``state`` are of the first seed; the last two are folders, of the one variant that is run.
-    ``appended``: files that are added to, not replaced (a CI system's summary of a whole job).
+    ``events``: of every run. ``metrics``: the data of ``-o json``. ``records`` and ``state`` are folders, of the first seed of
+    the one variant that is run. ``appended``: files that are added to, not replaced (a CI system's summary of a whole job).
     """
 
     html: Path | None = None
     junit: Path | None = None
     markdown: Path | None = None
     events: Path | None = None
+    metrics: Path | None = None
     records: Path | None = None
     state: Path | None = None
     appended: tuple[Path, ...] = ()
@@ -39,7 +43,7 @@ class OutputFiles:
         """Before anything is run: raise `kgctl.errors.UsageError` for what could not be written afterwards."""
         if self.html is not None:
             require_library()
-        for path in filter(None, (self.html, self.junit, self.markdown, self.events)):
+        for path in filter(None, (self.html, self.junit, self.markdown, self.events, self.metrics)):
             if path.is_dir():
                 raise UsageError(f"{path} is a folder; name a file")
             if not path.absolute().parent.is_dir():
@@ -53,7 +57,12 @@ class OutputFiles:
 
     def write(self, loaded: LoadedFile, outcome: Outcome) -> list[str]:
         """Write them all; the paths that were written, in order. Raises `kgctl.errors.StorageError`."""
-        makers: Mapping[str, Callable[[Outcome], str]] = {"html": _html, "junit": _junit, "markdown": _markdown}
+        makers: Mapping[str, Callable[[Outcome], str]] = {
+            "html": _html,
+            "junit": _junit,
+            "markdown": _markdown,
+            "metrics": _metrics,
+        }
         written = []
         for name, make in makers.items():
             path = getattr(self, name)
@@ -61,16 +70,16 @@ class OutputFiles:
                 self._write_text(path, make(outcome))
                 written.append(str(path))
         if outcome.seeds:
-            written += self._write_runs(loaded, outcome.seeds[0])
+            written += self._write_runs(loaded, outcome.seeds)
         return written
 
-    def _write_runs(self, loaded: LoadedFile, seed: int) -> list[str]:
+    def _write_runs(self, loaded: LoadedFile, seeds: Sequence[int]) -> list[str]:
         written = []
         if self.events is not None:
-            _write_events(self.events, loaded, seed)
+            _write_events(self.events, loaded, seeds)
             written.append(str(self.events))
         if self._folders():
-            state = final_state(loaded.variants[0], seed)
+            state = final_state(loaded.variants[0], seeds[0])
             written += [str(folder) for folder in self._folders().values()]
             if self.records is not None:
                 write_records(self.records, state)
@@ -90,10 +99,10 @@ class OutputFiles:
             raise StorageError(f"{path}: {error.strerror}") from error
 
 
-def _write_events(path: Path, loaded: LoadedFile, seed: int) -> None:
+def _write_events(path: Path, loaded: LoadedFile, seeds: Sequence[int]) -> None:
     try:
         with path.open("w", encoding="utf-8", newline="\n") as file:
-            for variant in loaded.variants:
+            for seed, variant in product(seeds, loaded.variants):
                 write_events(loaded.name, variant, seed, file.write)
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror}") from error
@@ -115,3 +124,7 @@ def _markdown(outcome: Outcome) -> str:
     from kgctl.simulate.report.markdown import markdown_text
 
     return markdown_text(outcome)
+
+
+def _metrics(outcome: Outcome) -> str:
+    return json.dumps(result_of(outcome), indent=2) + "\n"

@@ -14,7 +14,6 @@ def test_lanes_show_owners_gaps_and_double_owners() -> None:
         "events              v",
         "orders-0  aaaaaaaaaaa··bbbbbbbbbbbb·aaaaaaaaaaaaaa",
         "orders-1  bbbbbbbbbbb··bbbbbbbbbbb!bbbbbbbbbbbbbbb",
-        "letter = owner, capital = briefly nobody, · = nobody, ! = two owners",
         "a app-0  b app-1",
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -32,9 +33,9 @@ def loaded(text: str = SCENARIO) -> LoadedFile:
 
 
 def test_every_file_that_was_asked_for_is_written(tmp_path: Path) -> None:
-    names = ("html", "junit", "markdown", "events", "records", "state")
-    html, junit, markdown, events, records, state = (tmp_path / name for name in names)
-    files = OutputFiles(html=html, junit=junit, markdown=markdown, events=events, records=records, state=state)
+    names = ("html", "junit", "markdown", "metrics", "events", "records", "state")
+    html, junit, markdown, metrics, events, records, state = (tmp_path / name for name in names)
+    files = OutputFiles(html=html, junit=junit, markdown=markdown, metrics=metrics, events=events, records=records, state=state)
 
     files.check(loaded())
     written = files.write(loaded(), failing())
@@ -43,6 +44,7 @@ def test_every_file_that_was_asked_for_is_written(tmp_path: Path) -> None:
     assert html.read_text().startswith("<!DOCTYPE html>")
     assert junit.read_text().startswith('<?xml version="1.0"')
     assert markdown.read_text().startswith("### ❌ tiny")
+    assert json.loads(metrics.read_text())["scenario"] == "tiny"
     assert events.read_text().startswith('{"kind":"run","scenario":"tiny","variant":"default","seed":1}\n{"at_us":')
     with DataFolder.open(records, create=False) as folder:
         assert next(iter(folder.record_log.read())).timestamp_ms >= 1_767_225_600_000
@@ -50,12 +52,16 @@ def test_every_file_that_was_asked_for_is_written(tmp_path: Path) -> None:
         assert len(admin.describe_groups(["app"]).values["app"].members) == 2
 
 
-def test_event_log_has_the_first_seed_of_each_variant(tmp_path: Path) -> None:
+def test_event_log_has_every_run(tmp_path: Path) -> None:
     OutputFiles(events=tmp_path / "events").write(loaded(TWO), failing())
 
     runs = [line for line in (tmp_path / "events").read_text().splitlines() if '"kind":"run"' in line]
 
-    assert runs == [f'{{"kind":"run","scenario":"tiny","variant":"{name}","seed":1}}' for name in ("eager", "other")]
+    assert runs == [
+        f'{{"kind":"run","scenario":"tiny","variant":"{name}","seed":{seed}}}'
+        for seed in (1, 2, 3)
+        for name in ("eager", "other")
+    ]
 
 
 def test_summary_of_a_job_is_added_to(tmp_path: Path) -> None:
