@@ -27,6 +27,11 @@ class Broker:
     port: int
     is_up: bool = True
 
+    @property
+    def address(self) -> str:
+        """``HOST:PORT`` as clients take it: IPv6 in brackets."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
 
 class Cluster:
     """Who leads what."""

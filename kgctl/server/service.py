@@ -57,7 +57,7 @@ class Server:
     @property
     def bootstrap(self) -> str:
         """``HOST:PORT`` of each broker that listens, with commas."""
-        return ",".join(f"{broker.host}:{broker.port}" for broker in self.services.cluster.live_brokers())
+        return ",".join(broker.address for broker in self.services.cluster.live_brokers())
 
     @property
     def connection_count(self) -> int:

@@ -38,6 +38,21 @@ def test_it_says_where_it_listens_and_nothing_else(kgctl_serve: ServeFactory) ->
     assert server.terminate() == (0, "")
 
 
+def test_an_ipv6_address_is_told_as_clients_take_it(kgctl_serve: ServeFactory) -> None:
+    server = kgctl_serve(listen="[::1]:0")
+
+    assert re.fullmatch(r"\[::1\]:[1-9]\d+", server.bootstrap)
+    ran = subprocess.run(
+        [sys.executable, "-m", "kgctl", "list", "groups", "--bootstrap-server", server.bootstrap, "-o", "json"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "The cluster has no groups.\n")
+    assert server.terminate() == (0, "")
+
+
 def test_brokers_are_told_with_commas(kgctl_serve: ServeFactory) -> None:
     server = kgctl_serve(brokers=3)
 
@@ -60,7 +75,13 @@ def test_the_same_address_again_after_a_restart(kgctl_serve: ServeFactory) -> No
         (["--listen", "9092"], "'9092' is not HOST:PORT"),
         (["--listen", "127.0.0.1:70000"], "'127.0.0.1:70000' is not HOST:PORT"),
         (["--topic", "orders"], "'orders' is not NAME:PARTITIONS"),
-        (["--topic", "orders:0"], "'orders:0' is not NAME:PARTITIONS"),
+        (["--topic", "orders:0"], "--topic: 'orders:0': a topic has 1 to 100000 partitions"),
+        (["--topic", "orders:100001"], "--topic: 'orders:100001': a topic has 1 to 100000 partitions"),
+        (["--topic", "orders:x"], "'orders:x' is not NAME:PARTITIONS"),
+        (["--topic", "orders:1", "--topic", "users:1", "--topic", "orders:2"], "--topic: 'orders' is given twice"),
+        (["--config", "group.max.size=1", "--config", "group.max.size=2"], "--config: 'group.max.size' is given twice"),
+        (["--data", ""], "--data is empty (an unset variable?): leave it out, or give it a value"),
+        (["--import-log", ""], "--import-log is empty (an unset variable?): leave it out, or give it a value"),
         (["--topic", "a b:1"], "'a b' cannot be the name of a topic"),
         (["--config", "num.partitions"], "'num.partitions' is not KEY=VALUE"),
         (["--config", "num.partition=1"], "did you mean num.partitions or offsets.topic.num.partitions?"),

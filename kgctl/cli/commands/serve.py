@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from kgctl.errors import UsageError
 
+Value = TypeVar("Value")
+
 DEFAULT_LISTEN = "127.0.0.1:9092"
+MAX_PARTITIONS = 100_000
 
 
 def register(app: typer.Typer) -> None:
@@ -24,11 +27,9 @@ def serve(
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="Allow an address that other machines reach. There is no access control.")
     ] = False,
-    data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Keep everything in this folder; in memory without it.")
-    ] = None,
+    data: Annotated[str | None, typer.Option(metavar="DIR", help="Keep everything in this folder; in memory without it.")] = None,
     import_log: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             metavar="PATH",
             help="Begin with a log that Apache Kafka wrote: a copied __consumer_offsets-* folder, or a folder of them.",
@@ -61,10 +62,10 @@ def serve(
     options = ServeOptions(
         host=host,
         port=port,
-        data=data,
-        import_log=import_log,
-        topics=dict(parse_topic(text) for text in topic or ()),
-        config=dict(parse_config(text) for text in config or ()),
+        data=parse_path("--data", data),
+        import_log=parse_path("--import-log", import_log),
+        topics=_each_once("--topic", [parse_topic(text) for text in topic or ()]),
+        config=_each_once("--config", [parse_config(text) for text in config or ()]),
         brokers=brokers,
         verbose=verbose,
     )
@@ -102,8 +103,10 @@ def parse_topic(text: str) -> tuple[str, int]:
     from kgctl.server.catalog import is_legal_name
 
     name, colon, count = text.rpartition(":")
-    if not colon or not count.isascii() or not count.isdigit() or not 1 <= int(count) <= 100_000:
+    if not colon or not count.isascii() or not count.isdigit():
         raise UsageError(f"--topic: {text!r} is not NAME:PARTITIONS")
+    if not 1 <= int(count[:9]) <= MAX_PARTITIONS:
+        raise UsageError(f"--topic: {text!r}: a topic has 1 to {MAX_PARTITIONS} partitions")
     if not is_legal_name(name):
         raise UsageError(f"--topic: {name!r} cannot be the name of a topic")
     return name, int(count)
@@ -115,6 +118,23 @@ def parse_config(text: str) -> tuple[str, str]:
     if not equals or not key:
         raise UsageError(f"--config: {text!r} is not KEY=VALUE")
     return key.strip(), value.strip()
+
+
+def parse_path(flag: str, text: str | None) -> Path | None:
+    """A path, if one is given. Raises UsageError for an empty one, which would be the current folder."""
+    if text == "":
+        raise UsageError(f"{flag} is empty (an unset variable?): leave it out, or give it a value")
+    return None if text is None else Path(text)
+
+
+def _each_once(flag: str, pairs: list[tuple[str, Value]]) -> dict[str, Value]:
+    """These by name. Raises UsageError for a name that is given twice: one of the two would be lost."""
+    found: dict[str, Value] = {}
+    for name, value in pairs:
+        if name in found:
+            raise UsageError(f"{flag}: {name!r} is given twice")
+        found[name] = value
+    return found
 
 
 def log_to_stderr(*, verbose: bool) -> None:
