@@ -348,7 +348,10 @@ class World:
     def _start(self, pod: Pod, partitions: tuple[TopicPartition, ...]) -> None:
         for partition in partitions:
             reader = self.readers.get(partition)
-            # A member that has been cast out and has not heard of it yet is a zombie: it may read on.
+            # A member that has been cast out and has not heard of it yet is a zombie: it may read on, and even begin to, since
+            # classic members fetch offsets without saying who they are.
+            if reader is not None and self._is_zombie(pod):
+                continue
             is_free = reader is None or reader == pod.name or self._is_zombie(self.pods[reader])
             assert is_free, f"{partition} is read by {reader} and {pod.name}\n{self.describe()}"
             self.readers[partition] = pod.name
