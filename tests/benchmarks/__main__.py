@@ -2,6 +2,7 @@
 
     python -m tests.benchmarks                        everything, against Apache Kafka and kgctl serve
     python -m tests.benchmarks start-up describe-group --cluster serve
+    python -m tests.benchmarks heartbeats coordinator rates: over the wire, both servers in turns; and in process
     python -m tests.benchmarks --small --runs 1       only shows that it works
 
 It writes nothing outside of a folder that is gone afterwards. Trust the minimum first: other work on the machine only adds.
@@ -11,35 +12,56 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from tests.benchmarks import describe_group, list_groups, start_up
 from tests.benchmarks.clusters import CLUSTERS, scratch
 from tests.benchmarks.measure import BenchmarkError, Measurement, measure
+from tests.benchmarks.rates import heartbeats, in_process
+from tests.benchmarks.rates.rate import Scale
 from tests.benchmarks.subject import Size, Subject
 from tests.support.maven import MavenUnavailable
 
 SUBJECTS = {module.SUBJECT.name: module.SUBJECT for module in (start_up, describe_group, list_groups)}
+RATES = {module.RATES.name: module.RATES for module in (heartbeats, in_process)}
+MOST_RUNS_OF_A_RATE = 5
 
 
 def main(arguments: Sequence[str]) -> int:
     """Runs the subjects that were asked for; 1 where one could not be measured."""
     options = parse(arguments)
-    failed = False
-    for subject in [SUBJECTS[name] for name in options.subject or SUBJECTS]:
-        for cluster in [None] if subject.size is None else options.cluster or list(CLUSTERS):
-            try:
-                run(subject, cluster, options)
-            except (BenchmarkError, MavenUnavailable) as error:
-                print(f"not measured: {error}\n", file=sys.stderr)
-                failed = True
-    return int(failed)
+    missed = sum(not attempt(job) for job in jobs(options))
+    return int(missed > 0)
+
+
+def jobs(options: argparse.Namespace) -> Iterator[Callable[[], None]]:
+    """What was asked for: each subject on each cluster, each table of rates once."""
+    clusters = options.cluster or list(CLUSTERS)
+    for name in options.subject or [*SUBJECTS, *RATES]:
+        if name in RATES:
+            scale = Scale(options.small, min(options.runs, MOST_RUNS_OF_A_RATE))
+            yield partial(RATES[name].show, clusters, scale)
+            continue
+        subject = SUBJECTS[name]
+        for cluster in [None] if subject.size is None else clusters:
+            yield partial(run, subject, cluster, options)
+
+
+def attempt(job: Callable[[], None]) -> bool:
+    """Whether it could be measured; the reason why not is printed."""
+    try:
+        job()
+    except (BenchmarkError, MavenUnavailable) as error:
+        print(f"not measured: {error}\n", file=sys.stderr)
+        return False
+    return True
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="Measures kgctl beside its peers.")
-    parser.add_argument("subject", nargs="*", choices=[*SUBJECTS, []], help="all, if none is named")
+    parser.add_argument("subject", nargs="*", choices=[*SUBJECTS, *RATES, []], help="all, if none is named")
     parser.add_argument("--cluster", action="append", choices=list(CLUSTERS), help="repeatable; both, if none is named")
     parser.add_argument("--runs", type=int, default=15, help="runs of each command (15)")
     parser.add_argument(

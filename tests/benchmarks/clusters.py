@@ -51,7 +51,9 @@ def kgctl_serve(folder: Path) -> Iterator[Cluster]:
     """``kgctl serve`` with its log in memory."""
     folder.mkdir(parents=True, exist_ok=True)
     output = folder / "serve.log"
-    process = start_process([*KGCTL, "serve", "--listen", "127.0.0.1:0"], output)
+    process = start_process(
+        [*KGCTL, "serve", "--listen", "127.0.0.1:0", "--config", "group.initial.rebalance.delay.ms=0"], output
+    )
     try:
         yield Cluster("kgctl serve", _address(process, output), with_java=False)
     finally:

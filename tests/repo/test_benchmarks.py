@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks.__main__ import SUBJECTS, main
+from tests.benchmarks.__main__ import RATES, SUBJECTS, main
 from tests.support.kafka.fixtures import java_or_skip
 from tests.support.kafka.install import kafka_class_path
 
@@ -16,6 +16,13 @@ def test_start_up_prints_its_table(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert printed.startswith("kgctl --help, whole process: target 0.120 s ")
     assert "kafka-python's CLI --help" in printed
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("name", list(RATES))
+def test_rates_are_measured_against_kgctl_serve(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, *SMALLEST, "--cluster", "serve"]) == 0, capsys.readouterr().err
+    assert capsys.readouterr().out.startswith(RATES[name].title)
 
 
 @pytest.mark.interop

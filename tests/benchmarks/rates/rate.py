@@ -1,0 +1,46 @@
+"""What is measured as a rate: so much a second, of something that runs already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large and how long: ``small`` only shows that it works, ``runs`` are taken in turns, each of ``seconds``."""
+
+    small: bool
+    runs: int
+
+    @property
+    def seconds(self) -> float:
+        """The length of one run."""
+        return 0.05 if self.small else 1.0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the table; the numbers as they are shown."""
+
+    name: str
+    numbers: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Rates:
+    """A table; ``measure`` gets the names of the clusters that are wanted and returns the rows."""
+
+    name: str
+    title: str
+    columns: Sequence[str]
+    measure: Callable[[Sequence[str], Scale], Sequence[Row]]
+
+    def show(self, clusters: Sequence[str], scale: Scale) -> None:
+        """Measure and print."""
+        rows = self.measure(clusters, scale)
+        print(self.title)
+        print(f"  {'':<48}" + "".join(f"{column:>16}" for column in self.columns))
+        for row in rows:
+            print(f"  {row.name:<48}" + "".join(f"{number:>16}" for number in row.numbers))
+        print(flush=True)
