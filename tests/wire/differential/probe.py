@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-import enum
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from kgctl.serde.messages import decode_response
-from kgctl.serde.record_batch import iterate_batches, iterate_records
 from tests.support.wire.raw_client import ConnectionClosed, RawClient
+from tests.wire.differential.plain import Plain
 
 IDS = {
     "member_id": "member",
@@ -26,9 +23,6 @@ IDS = {
 }
 """Fields whose values differ from server to server: each value becomes a name and a number, in the order of appearance."""
 
-ORDER_KEYS = ("name", "topic", "topic_id", "group_id", "partition_index", "partition", "index")
-"""What a list of topics, partitions or groups is sorted by."""
-
 UNSET = ("", None, -1, UUID(int=0))
 
 
@@ -39,6 +33,7 @@ class Probe:
         self._bootstrap = bootstrap
         self._raw: RawClient | None = None
         self._names: dict[tuple[str, Any], str] = {}
+        self._plain = Plain(self._named)
         self.answers: list[Any] = []
 
     def call(self, api_key: int, version: int, values: Mapping[str, Any] | None = None, *, note: bool = True) -> Any:
@@ -51,7 +46,7 @@ class Probe:
             self._closed((api_key, version, dict(values or {})))
             return None
         if note:
-            self.answers.append(((api_key, version, _short(values)), self._plain(body)))
+            self.answers.append(((api_key, version, _short(values)), self._plain.of(body)))
         return body
 
     def until(self, api_key: int, version: int, values: Mapping[str, Any], is_there: Callable[[Any], bool]) -> Any:
@@ -74,7 +69,7 @@ class Probe:
         except (ConnectionClosed, ConnectionResetError):
             self._closed(payload.hex())
             return
-        self.answers.append((payload.hex(), self._plain(body)))
+        self.answers.append((payload.hex(), self._plain.of(body)))
 
     def close(self) -> None:
         if self._raw is not None:
@@ -90,44 +85,11 @@ class Probe:
             self._raw = RawClient(self._bootstrap, timeout_s=20, client_id="probe")
         return self._raw
 
-    def _plain(self, value: Any, key: str = "") -> Any:
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {field.name: self._plain(getattr(value, field.name), field.name) for field in dataclasses.fields(value)}
-        if key == "records" and value:
-            return self._batches(value)
-        if isinstance(value, tuple):
-            return _in_order([self._plain(entry, key) for entry in value])
-        if isinstance(value, enum.Enum):
-            return value.name
-        if isinstance(value, timedelta):
-            return value.total_seconds()
-        if isinstance(value, datetime):
-            return "a time"
-        return self._named(value, key)
-
-    def _batches(self, data: bytes) -> Any:
-        """Record batches without their checksums, and without the time of a marker, which the server sets."""
-        batches = []
-        for position, header in iterate_batches(data):
-            fields = {field.name: getattr(header, field.name) for field in dataclasses.fields(header)}
-            hidden = ("crc", "base_timestamp_ms", "max_timestamp_ms") if header.is_control else ("crc",)
-            records = [(record.offset, record.key, record.value) for record in iterate_records(data, position)]
-            named = {key: self._named(value, key) for key, value in fields.items() if key not in hidden}
-            batches.append({**named, "records": records})
-        return batches
-
     def _named(self, value: Any, key: str) -> Any:
         kind = IDS.get(key)
         if kind is None or value in UNSET:
             return value
         return self._names.setdefault((kind, value), f"{kind} {sum(1 for other in self._names if other[0] == kind) + 1}")
-
-
-def _in_order(entries: list[Any]) -> list[Any]:
-    """Topics, partitions and groups by name and number: Kafka answers many of them in the order of a hash map."""
-    if all(isinstance(entry, dict) for entry in entries):
-        return sorted(entries, key=lambda entry: tuple(str(entry.get(key, "")) for key in ORDER_KEYS))
-    return entries
 
 
 def _short(values: Any) -> str:

@@ -1,0 +1,96 @@
+"""Plays a script to two servers, step by step, and says where they part.
+
+Most answers come at once. Whether a JoinGroup or SyncGroup is answered or parked cannot be seen in a moment, so kgctl's server
+leads: what it has answered when it has come to rest is what Apache Kafka must answer, and no more. A difference counts when it is
+there each of `TRIES` times: a machine that was busy for a moment is none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from tests.wire.differential.differences import differences
+from tests.wire.generated.side import Side
+from tests.wire.generated.steps import Step
+
+PARKED_S = 0.03
+PATIENCE_S = 1.5
+TRIES = 3
+CONVERSATION = "generated"
+PARKABLE = ("join", "sync")
+_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Server:
+    """Where it listens, and the ids of its topics."""
+
+    bootstrap: str
+    topic_ids: Mapping[str, UUID]
+
+
+def compare(kafka: Server, kgctl: Server, script: list[Step], tries: int = TRIES) -> list[str]:
+    """What differs, one line for each field; empty where the two say the same."""
+    found: list[str] = []
+    for _ in range(tries):
+        found = _play(kafka, kgctl, script)
+        if not found:
+            break
+    return found
+
+
+def _play(kafka: Server, kgctl: Server, script: list[Step]) -> list[str]:
+    group = f"generated-{os.getpid()}-{next(_numbers)}"
+    theirs, ours = (Side(server.bootstrap, server.topic_ids, group) for server in (kafka, kgctl))
+    try:
+        for index, step in enumerate(script):
+            found = _step(theirs, ours, index, step)
+            if found:
+                return [f"step {index} {step}", *found]
+    finally:
+        theirs.close()
+        ours.close()
+    return []
+
+
+def _step(theirs: Side, ours: Side, index: int, step: Step) -> list[str]:
+    ours.ask(index, step)
+    theirs.ask(index, step)
+    _rest(ours, index, step)
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        ours.collect()
+        theirs.collect()
+        found = _answers(theirs, ours, set(theirs.answers) & set(ours.answers))
+        if found:
+            return found  # an answer does not change any more
+        found = _answers(theirs, ours, set(theirs.answers) | set(ours.answers))
+        found = found or differences(CONVERSATION, theirs.look(), ours.look())
+        if not found or time.monotonic() > deadline:
+            return found
+        time.sleep(0.005)
+
+
+def _rest(ours: Side, index: int, step: Step) -> None:
+    """Wait until the step is answered, or parked as far as one can see."""
+    deadline = time.monotonic() + (PARKED_S if step["api"] in PARKABLE else PATIENCE_S)
+    while index not in ours.answers and time.monotonic() < deadline:
+        ours.collect(0.01)
+
+
+def _answers(theirs: Side, ours: Side, indexes: set[int]) -> list[str]:
+    expected, found = (
+        {f"answer {index}": side.answers.get(index, "not answered") for index in sorted(indexes)} for side in (theirs, ours)
+    )
+    return differences(CONVERSATION, expected, found)
+
+
+def signature(found: list[str]) -> str:
+    """What is the same in one difference found twice: the API, the fields and the texts, without names and numbers."""
+    return re.sub(r"\d+", "N", "\n".join(re.sub(r"^step.*('api': '[^']*').*", r"\1", line) for line in found))

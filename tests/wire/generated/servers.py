@@ -1,0 +1,48 @@
+"""The two servers of the comparison, with nothing in their configuration that depends on time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kgctl.server.background import EmbeddedServer
+from tests.support.kafka import KafkaBroker
+from tests.support.kafka.data import wait_until_coordinating
+from tests.wire.differential.probe import Probe
+from tests.wire.differential.talk import create_topic
+from tests.wire.generated.compare import Server
+from tests.wire.generated.steps import TOPICS
+
+CONFIG = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "100",
+    "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.assignors": "range,uniform",
+    "group.consumer.session.timeout.ms": "60000",
+    "offsets.topic.num.partitions": "1",
+}
+
+
+@contextmanager
+def both_servers(folder: Path) -> Iterator[tuple[Server, Server]]:
+    """Apache Kafka and kgctl's server, with the same topics.
+
+    Raises:
+        MavenUnavailable: Apache Kafka cannot be had on this machine.
+    """
+    broker = KafkaBroker(folder, overrides=CONFIG)
+    try:
+        broker.start()
+        wait_until_coordinating(broker.bootstrap)
+        with EmbeddedServer(config=CONFIG) as embedded:
+            yield _with_topics(broker.bootstrap), _with_topics(embedded.bootstrap)
+    finally:
+        broker.stop()
+
+
+def _with_topics(bootstrap: str) -> Server:
+    probe = Probe(bootstrap)
+    topic_ids = {name: create_topic(probe, name, partitions) for name, partitions in TOPICS.items()}
+    probe.close()
+    return Server(bootstrap, topic_ids)

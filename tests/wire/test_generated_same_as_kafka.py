@@ -1,0 +1,40 @@
+"""Generated requests, good and bad, said to kgctl's server and to Apache Kafka; the deep run is `tests.wire.generated.search`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.kafka.fixtures import java_or_skip
+from tests.wire.generated.compare import Server, compare
+from tests.wire.generated.search import GOLDEN, run
+from tests.wire.generated.servers import both_servers
+
+pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+
+DEEP = os.environ.get("KGCTL_HYPOTHESIS") == "exhaustive"
+SCRIPTS, BUDGET_S = (3_000, 780.0) if DEEP else (80, 30.0)
+FEWEST = 20
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, Server]]:
+    with java_or_skip(), both_servers(tmp_path_factory.mktemp("generated")) as both:
+        yield both
+
+
+def test_generated_scripts_get_kafkas_answers(servers: tuple[Server, Server]) -> None:
+    tally = run(*servers, SCRIPTS, start=1, budget_s=BUDGET_S)
+
+    assert not tally.differing, "\n\n".join(tally.differing)
+    assert tally.scripts >= FEWEST
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in GOLDEN.glob("*.jsonl")))
+def test_a_script_that_once_differed_gets_kafkas_answers(name: str, servers: tuple[Server, Server]) -> None:
+    script = [json.loads(line) for line in (GOLDEN / name).read_text(encoding="utf-8").splitlines()]
+
+    assert compare(*servers, script) == []
