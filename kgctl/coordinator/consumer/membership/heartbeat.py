@@ -78,8 +78,8 @@ def _find_or_create_group(shard: Shard, request: ConsumerGroupHeartbeat, records
             return upgrade(shard, group, records)
         records += [tombstone(key) for key in group.tombstone_keys()]
         return ConsumerGroup(request.group_id)
-    what = "not found" if group is None else "is not a consumer group"
-    raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {what}.")
+    found = f"Group {request.group_id} is not a consumer group." if group else f"Consumer group {request.group_id} not found."
+    raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, found)
 
 
 def check_size(shard: Shard, group: ConsumerGroup, member_id: str) -> None:
@@ -182,7 +182,8 @@ def _leave(shard: Shard, request: ConsumerGroupHeartbeat) -> ConsumerGroupHeartb
     """Epoch -1, or -2 for a static member that will be back: its partitions stay with it until its session ends."""
     group = shard.groups.get(request.group_id)
     if not isinstance(group, ConsumerGroup):
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {request.group_id} not found.")
+        what = "not found" if group is None else "is not a consumer group"
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {what}.")
     member = known_member(group, request.member_id, request.instance_id)
     if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
         record = current_assignment_record(group.group_id, _away(member))

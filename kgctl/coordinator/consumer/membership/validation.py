@@ -31,7 +31,8 @@ def check_request(shard: Shard, request: ConsumerGroupHeartbeat) -> None:
         _require("MemberEpoch is invalid.", epoch > STATIC_LEAVE_EPOCH)
     assignors = shard.config.group_consumer_assignors
     if request.server_assignor is not None and request.server_assignor not in assignors:
-        message = f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}."
+        supported = ", ".join(sorted(assignors, reverse=True))  # as Kafka's hash map has them: uniform, range
+        message = f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {supported}."
         raise Refusal(ErrorCode.UNSUPPORTED_ASSIGNOR, message)
 
 
