@@ -117,7 +117,7 @@ class Ownership:
         if number is None:
             return None
         if not self._world.has_traffic:
-            return None if self._ledger.committed[number] >= 0 else 0
+            return None if self._ledger.stored[number] >= 0 else 0
         process.flow.advance(now_us)
         return self._ledger.position(number, now_us)
 
@@ -125,8 +125,8 @@ class Ownership:
         """The coordinator has stored an offset."""
         number = self._partitions.numbers.get(partition)
         if number is not None:
-            self._world.check.committed(number, self._ledger.committed[number], offset)
-            self._ledger.commit(number, offset, self._world.loop.now_us)
+            self._world.check.committed(number, self._ledger.stored[number], offset)
+            self._ledger.store(number, offset, self._world.loop.now_us)
 
     def commit_answered(self, process: Process, action: CommitDone) -> None:
         """A commit has ended."""
@@ -143,9 +143,17 @@ class Ownership:
         if self._world.has_traffic and process.last_commit_us >= 0 and process.consuming and process.member is not None:
             process.flow.advance(self._world.loop.now_us)
             offsets = {number: self._position_at(number, process.last_commit_us) for number in process.consuming}
-            newer = {number: offset for number, offset in offsets.items() if offset > self._ledger.committed[number]}
+            newer = {number: offset for number, offset in offsets.items() if offset > self._ledger.stored[number]}
             if newer:
                 self._world.broker.commit_unseen(process, newer)
+
+    def committed_quietly(self, process: Process, from_us: int, at_us: int) -> None:
+        """The process's last commit of a quiet time left at this moment."""
+        process.last_commit_us = at_us
+        if self._world.has_traffic and process.consuming:
+            process.flow.advance(self._world.loop.now_us)
+            offsets = {number: self._position_at(number, at_us) for number in process.consuming}
+            self._ledger.commit_quietly(offsets, from_us, at_us)
 
     def _position_at(self, number: int, at_us: int) -> int:
         """A position of the recent past. Of one with a backlog: as if it had been read at the arrivals' rate since."""

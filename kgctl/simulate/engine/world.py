@@ -32,7 +32,8 @@ from kgctl.simulate.metrics.registry import MetricView
 from kgctl.simulate.scenario.model import Event, MemberSet, Scenario
 
 FENCED = frozenset({ErrorCode.FENCED_INSTANCE_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNRELEASED_INSTANCE_ID})
-_REBALANCING = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED})
+_REBALANCING = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.STALE_MEMBER_EPOCH})
+"""What members are told in every rebalance, and get over."""
 _SETTLED_STATES = ("Stable", "Dead")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kgctl.coordinator.classic.group import ClassicGroup
@@ -40,19 +41,23 @@ class GroupView:
         self._members: dict[str, None] = {}
         self._asking: Process | None = None
         self._size = 0
+        self._newest = ""
 
     # --- who is who
 
     def on_request(self, process: Process, request: Request) -> None:
         """A request has come from this process."""
         self._asking = process
-        if isinstance(request, (JoinGroup, ConsumerGroupHeartbeat)) and request.member_id:
-            self._processes[request.member_id] = process
+        if isinstance(request, (JoinGroup, ConsumerGroupHeartbeat)):
+            self._newest = request.member_id
+            if request.member_id:
+                self._processes[request.member_id] = process
 
     def on_new_id(self, member_id: str) -> str:
         """The process whose request is being answered gets this id."""
         if self._asking is not None:
             self._processes[member_id] = self._asking
+            self._newest = member_id
         return member_id
 
     def process_of(self, member_id: str) -> Process | None:
@@ -112,8 +117,11 @@ class GroupView:
             state, generation, size, leader = group.group_state.value, group.group_epoch, len(group.members), None
         else:
             state, generation, size, leader = NO_GROUP, self.generation, 0, None
-        if why_removed or trigger == "timer" or size != self._size or generation != self.generation:
-            self._compare_members({} if group is None else group.members, why_removed or "expired")  # type: ignore[attr-defined]
+        members: Mapping[str, object] = {} if group is None else group.members  # type: ignore[attr-defined]
+        if size == self._size + 1 and self._newest in members and self._newest not in self._members:
+            self._came(self._newest)
+        elif why_removed or trigger == "timer" or size != self._size or generation != self.generation:
+            self._compare_members(members, why_removed or "expired")
         if state != self.state or generation != self.generation or size != self._size:
             self.leader = self._pod_of(leader or "")
             self._changed(GroupPoint(world.loop.now_us, state, generation, size, -1), f"{trigger} {pod or ''}".rstrip())
@@ -136,17 +144,31 @@ class GroupView:
             world.check.stable(self)
         world.changed()
 
-    def _compare_members(self, members: Any, why: str) -> None:
-        present = dict.fromkeys(members)
-        gone = [member_id for member_id in self._members if member_id not in present]
-        for member_id in present:
-            process = self._processes.get(member_id)
-            if process is not None and member_id not in self._members:
-                self._world.history.pods[process.pod.number].in_group.set(self._world.loop.now_us, is_so=True)
-        self._members = present
-        pods = {process.pod for member_id in present if (process := self._processes.get(member_id)) is not None} if gone else ()
+    def _compare_members(self, members: Mapping[str, object], why: str) -> None:
+        """Who is gone; who has come. Joins only add, at the end."""
+        before = self._members
+        now_us = self._world.loop.now_us
+        gone = [member_id for member_id in before if member_id not in members]
         for member_id in gone:
-            self._removed(member_id, "replaced" if self._pod_of(member_id) in pods else why)
+            del before[member_id]
+        if len(before) < len(members):
+            for member_id in [member_id for member_id in members if member_id not in before]:
+                before[member_id] = None
+                pod = self._pod_of(member_id)
+                if pod is not None:
+                    self._world.history.pods[pod.number].in_group.set(now_us, is_so=True)
+        if gone:
+            there = {pod.number for member_id in before if (pod := self._pod_of(member_id)) is not None}
+            for member_id in gone:
+                pod = self._pod_of(member_id)
+                self._removed(member_id, "replaced" if pod is not None and pod.number in there else why)
+
+    def _came(self, member_id: str) -> None:
+        """The member whose request was just answered may be a new one."""
+        self._members[member_id] = None
+        pod = self._pod_of(member_id)
+        if pod is not None:
+            self._world.history.pods[pod.number].in_group.set(self._world.loop.now_us, is_so=True)
 
     def _pod_of(self, member_id: str) -> Pod | None:
         process = self._processes.get(member_id)

@@ -26,7 +26,7 @@ class Quiet:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._frozen: dict[Process, tuple[TimerKey, int]] = {}
+        self._frozen: dict[Process, tuple[TimerKey, int, int]] = {}
 
     def freeze(self, process: Process) -> None:
         """Freeze a process whose member is quiet, unless its heartbeats could be more than chores."""
@@ -48,14 +48,14 @@ class Quiet:
             deadline_ms = timers.deadline_ms(key)
             if deadline_ms is not None:
                 timers.arm(key, _NEVER_MS)
-                self._frozen[process] = (key, deadline_ms)
+                self._frozen[process] = (key, deadline_ms, world.loop.now_us)
                 process.is_frozen = True
                 return
 
     def thaw(self, process: Process) -> Skipped:
         """Bring the process and its session to the present."""
         world = self._world
-        key, deadline_ms = self._frozen.pop(process)
+        key, deadline_ms, since_us = self._frozen.pop(process)
         process.is_frozen = False
         assert process.member is not None
         skipped = process.member.skip_quiet(world.loop.now_us)
@@ -67,6 +67,9 @@ class Quiet:
             timers.arm(key, max(deadline_ms, world.broker.clock_ms(world.loop.now_us)))
             world.broker.arm_deadline()
         self._count(process, skipped)
+        commit_us = self._committed_us(process, skipped)
+        if commit_us is not None and commit_us > max(process.last_commit_us, since_us):
+            world.ownership.committed_quietly(process, since_us, commit_us)
         return skipped
 
     def thaw_all(self) -> None:
@@ -84,9 +87,6 @@ class Quiet:
         ):
             if number:
                 counted[name] = counted.get(name, 0) + number
-        commit_us = self._committed_us(process, skipped)
-        if commit_us is not None and commit_us > process.last_commit_us:
-            process.last_commit_us = commit_us
 
     def _committed_us(self, process: Process, skipped: Skipped) -> int | None:
         """When the last commit of the quiet time left: the client's own, or the application's."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kgctl.simulate.engine.traffic.arrivals import UNIT_PR, Arrivals
 from kgctl.simulate.engine.traffic.series import LinearSeries
@@ -13,7 +13,8 @@ NEVER = -1
 class Ledger:
     """Positions by number of partition. A partition that is caught up reads at the rate of its arrivals: it costs nothing.
 
-    ``processed_pr`` counts what readers have read, repetitions included; ``backlog`` and ``lag`` are sums for each topic.
+    ``committed`` is what has been committed, ``stored`` what of it the coordinator was told: commits of quiet times are not sent
+    one by one. ``backlog`` and ``lag`` are sums for each topic.
     ``waits`` has (amount, shortest, longest time in microseconds between being written and being read) of what had to wait.
     """
 
@@ -23,6 +24,7 @@ class Ledger:
         self.is_caught_up: list[bool] = []
         self.has_position: list[bool] = []
         self.committed: list[int] = []
+        self.stored: list[int] = []
         self.backlog: dict[str, LinearSeries] = {}
         self.lag: dict[str, LinearSeries] = {}
         self.waits: list[tuple[int, int, int]] = []
@@ -39,6 +41,7 @@ class Ledger:
             self.is_caught_up.append(False)
             self.has_position.append(False)
             self.committed.append(NEVER)
+            self.stored.append(NEVER)
             self._position_pr.append(0)
             self._at_us.append(now_us)
 
@@ -123,13 +126,24 @@ class Ledger:
             self.arrivals.set_rate(number, rate_uhz, now_us)
             self.lag[self.topic[number]].bend(now_us, change)
 
-    def commit(self, number: int, offset: int, at_us: int) -> int:
-        """The committed offset is this one from now on: by how much it moved."""
+    def store(self, number: int, offset: int, at_us: int) -> None:
+        """The coordinator has stored this offset."""
+        self.stored[number] = offset
         moved = offset - max(self.committed[number], 0)
         self.committed[number] = offset
         if moved:
             self.lag[self.topic[number]].step(at_us, -moved * UNIT_PR)
-        return moved
+
+    def commit_quietly(self, offsets: Mapping[int, int], from_us: int, to_us: int) -> None:
+        """Commits of a quiet time have led to these offsets: evenly, as far as the sums are concerned."""
+        moved: dict[str, int] = {}
+        for number, offset in offsets.items():
+            before = max(self.committed[number], 0)
+            if offset > before:
+                self.committed[number] = offset
+                moved[self.topic[number]] = moved.get(self.topic[number], 0) + offset - before
+        for topic, records in moved.items():
+            self.lag[topic].ramp(from_us, to_us, -records * UNIT_PR)
 
     def _add_waits(self, number: int, from_pr: int, to_pr: int, from_us: int, to_us: int) -> None:
         """Records between two positions are read evenly between two times; each waited since it was written."""

@@ -20,6 +20,17 @@ class LinearSeries:
         """It grows by so much more from here on."""
         self._change(at_us)[1] += rate_uhz
 
+    def ramp(self, from_us: int, to_us: int, amount_pr: int) -> None:
+        """It grows by this evenly, from one time to another."""
+        length_us = to_us - from_us
+        if length_us <= 0:
+            self.step(to_us, amount_pr)
+            return
+        rate_uhz = amount_pr // length_us
+        self.bend(from_us, rate_uhz)
+        self.bend(to_us, -rate_uhz)
+        self.step(to_us, amount_pr - rate_uhz * length_us)
+
     def piece(self, from_us: int, to_us: int, start_pr: int, rate_uhz: int) -> None:
         """Something that is there between two times: ``start_pr``, growing by a rate."""
         first, last = self._change(from_us), self._change(to_us)
