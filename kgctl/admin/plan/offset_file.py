@@ -30,9 +30,10 @@ BACKUP_COLUMNS = ("group", "topic", "partition", "offset", "leader_epoch", "meta
 _OFFSET_COLUMNS = ("new_offset", "offset", "current_offset")
 _MAX_OFFSET = 2**63 - 1
 _MAX_PARTITION = 2**31 - 1
+_DECODER = json.JSONDecoder()
 
 _Row = tuple[int, Mapping[str, Any]]
-"""Line number (JSON: number of the row), and the fields by name."""
+"""The line it is in (of a JSON row: where it begins), and the fields by name."""
 
 
 def parse_offset_file(text: str, name: str, group_ids: Sequence[str]) -> FromFile:
@@ -114,14 +115,19 @@ class _Reader:
             document = json.loads(text)
         except json.JSONDecodeError as error:
             raise self._wrong(error.lineno, f"not readable as JSON: {error.msg}") from None
+        except RecursionError:
+            raise self._wrong(1, "not readable as JSON: nested too deeply") from None
         rows = document.get("data") if isinstance(document, dict) else document
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise self._wrong(1, "expected a list of rows, or kgctl's own output with the rows under data")
-        for number, row in enumerate(rows, start=1):
-            self._check_columns(number, list(row))
-            yield number, {key: "" if value is None else value for key, value in row.items()}
+        for line, row in zip(_row_lines(text, len(rows)), rows, strict=True):
+            self._check_columns(line, list(row))
+            yield line, {key: "" if value is None else value for key, value in row.items()}
 
     def _check_columns(self, line: int, names: Sequence[str]) -> None:
+        for name in names:
+            if names.count(name) > 1:
+                raise self._wrong(line, f"column {name!r} is there twice")
         missing = [name for name in ("topic", "partition") if name not in names]
         if not any(name in names for name in _OFFSET_COLUMNS):
             missing.append("offset (or new_offset)")
@@ -168,3 +174,38 @@ class _Reader:
 
     def _wrong(self, line: int, problem: str) -> UsageError:
         return UsageError(f"{self._name}, line {line}: {problem}")
+
+
+def _row_lines(text: str, count: int) -> Iterator[int]:
+    """The line in which each row of a JSON document begins, which the decoder does not tell.
+
+    ``text`` is readable: a list of ``count`` objects, or an object with that list under ``data``.
+    """
+    position = _start_of_rows(text) + 1
+    line = text.count("\n", 0, position) + 1
+    for _ in range(count):
+        begin = text.index("{", position)
+        line += text.count("\n", position, begin)
+        yield line
+        _, position = _DECODER.raw_decode(text, begin)
+        line += text.count("\n", begin, position)
+
+
+def _start_of_rows(text: str) -> int:
+    """Where the list of rows begins. The last ``data`` counts, as in the decoder."""
+    position = _next_mark(text, 0)
+    if text[position] == "[":
+        return position
+    start = 0
+    while text[position] != "}":
+        key, position = _DECODER.raw_decode(text, text.index('"', position))
+        begin = _next_mark(text, text.index(":", position) + 1)
+        _, position = _DECODER.raw_decode(text, begin)
+        position = _next_mark(text, position)
+        start = begin if key == "data" else start
+    return start
+
+
+def _next_mark(text: str, position: int) -> int:
+    """The first character from here on that is no space."""
+    return len(text) - len(text[position:].lstrip())

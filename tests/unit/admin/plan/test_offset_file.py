@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kgctl.admin.plan.offset_file import parse_offset_file, write_backup
 from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset
+from kgctl.errors import UsageError
 from kgctl.model.offsets import OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
 
@@ -71,3 +73,39 @@ def test_backup_is_read_back_exactly(drawn: dict[tuple[str, str, int], OffsetAnd
     found = parse_offset_file(write_backup(rows), "f", [])
     read = {(group, partition): planned for group, rows in found.groups.items() for partition, planned in rows.items()}
     assert read == {(group, partition): PlannedOffset(commit) for group, partition, commit in rows}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            '[\n{"topic":"t","partition":0,"offset":1},\n{"topic":"t",\n"partition":1,"offset":"x"}]',
+            "f, line 3: the offset 'x' is",
+        ),
+        ('{"data": [\n\n{"topic":"t","partition":0}]}', "f, line 3: no column offset (or new_offset)"),
+        ('\n\n[{"topic":"t","partition":0,"offset":-1}]', "f, line 3: the offset -1 is"),
+        (
+            '{"errors": ["\\"data\\": ["],\n"data":\n[{"topic":"","partition":0,"offset":1}] ,\n"data2":{}}',
+            "f, line 3: group and topic must",
+        ),
+        ('{\n"x":1, "data": [{"topic":"t","partition":0,"offset":1, "data": [1]},\n{}]}', "f, line 3: no column topic"),
+    ],
+)
+def test_json_error_names_the_line_where_its_row_begins(text: str, message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_offset_file(text, "f", ["g"])
+    assert caught.value.message.startswith(message)
+
+
+def test_json_nested_without_end_is_a_usage_error() -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_offset_file("[" * 100_000, "f", ["g"])
+    assert caught.value.message == "f, line 1: not readable as JSON: nested too deeply"
+
+
+@pytest.mark.parametrize("header", ["topic,topic,partition,offset", "topic,partition,partition,offset"])
+def test_column_that_is_there_twice_is_refused(header: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_offset_file(f"{header}\nt,0,0,1\n", "f", ["g"])
+    assert "line 1: column" in caught.value.message
+    assert caught.value.message.endswith("is there twice")
