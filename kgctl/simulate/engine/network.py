@@ -45,6 +45,11 @@ class Link:
         return self._loss_ppm == 0 and self._partitioned_until == 0
 
     @property
+    def is_partitioned(self) -> bool:
+        """Whether a fault keeps everything from coming through."""
+        return self._partitioned_until > 0
+
+    @property
     def mean_us(self) -> int:
         """The mean latency of one direction."""
         return self._latency.mean_us

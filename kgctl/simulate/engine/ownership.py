@@ -35,6 +35,7 @@ class Ownership:
         self._partitions = world.partitions
         self._lanes = world.lanes
         self._ledger = world.ledger
+        self._readers: dict[int, Process] = {}
 
     # --- what members do
 
@@ -79,6 +80,8 @@ class Ownership:
         if cause is not Cause.REBALANCE:
             process.lost = tuple(numbers)
         self._lanes.disown(process.pod.number, numbers, cause, now_us)
+        if world.has_traffic and self._lanes.had_doubles:
+            self._hand_back(numbers)
         world.log(Disowned(world.log_time, process.pod.name, self._names(numbers), cause.label))
         world.changed()
 
@@ -97,16 +100,16 @@ class Ownership:
         self.materialise(process)
         self.end(process, list(process.consuming), cause)
 
-    def suspend(self, process: Process) -> None:
-        """The process does not go on: nobody consumes what it owns."""
+    def suspend(self, process: Process, cause: Cause) -> None:
+        """The process cannot read at present: nobody consumes what it owns."""
         now_us = self._world.loop.now_us
-        self._lanes.disown(process.pod.number, list(process.consuming), Cause.STALL, now_us)
+        self._lanes.disown(process.pod.number, list(process.consuming), cause, now_us)
         self._world.changed()
 
     def resume(self, process: Process) -> None:
         """It goes on, and knows of nothing."""
         now_us = self._world.loop.now_us
-        self._lanes.own(process.pod.number, list(process.consuming), now_us)
+        self._lanes.own_again(process.pod.number, list(process.consuming), now_us)
         self._world.changed()
 
     # --- records
@@ -165,7 +168,14 @@ class Ownership:
     def _begin(self, process: Process, number: int, offset: int, now_us: int) -> None:
         world, ledger = self._world, self._ledger
         is_first = not ledger.has_position[number]
+        if number in self._readers:
+            self._readers[number].flow.advance(now_us)
+            ledger.stop(number, now_us)
         repeated, skipped = ledger.start(number, offset, now_us)
+        before = self._readers.get(number)
+        if before is not None and before is not process:
+            before.flow.partitions.pop(number, None)
+        self._readers[number] = process
         process.flow.partitions[number] = None
         topic, pod = ledger.topic[number], process.pod.number
         if repeated:
@@ -175,8 +185,19 @@ class Ownership:
 
     def _finish(self, process: Process, number: int, now_us: int) -> None:
         process.flow.partitions.pop(number, None)
-        if self._lanes.owner[number] == process.pod.number:
+        if self._readers.get(number) is process:
+            del self._readers[number]
             self._ledger.stop(number, now_us)
+
+    def _hand_back(self, numbers: Iterable[int]) -> None:
+        """An older consumer is the only one again: it reads on."""
+        for number in numbers:
+            owner = self._lanes.owner[number]
+            process = self._world.pods[owner].process if owner >= 0 else None
+            if process is not None and number not in self._readers and number in process.consuming:
+                process.flow.advance(self._world.loop.now_us)
+                self._readers[number] = process
+                process.flow.partitions[number] = None
 
     # --- small things
 

@@ -81,9 +81,7 @@ class Broker:
             world.log(Requested(world.log_time, process.pod.name, api))
         self.view.on_request(process, request)
         effects = self.core.handle(request, self.clock_ms(self._loop.now_us))
-        why = "left" if isinstance(request, LeaveGroup) else "replaced"
-        looks = isinstance(request, LeaveGroup) or (isinstance(request, JoinGroup) and request.group_instance_id is not None)
-        self._after(effects, api, process.pod, why if looks or isinstance(request, ConsumerGroupHeartbeat) else "")
+        self._after(effects, api, process.pod, _why_removed(request))
 
     def tell(self, request: Request) -> None:
         """An event of the surroundings: a new image, resolved expressions."""
@@ -177,3 +175,12 @@ class Broker:
         """In the forms that Kafka gives them."""
         value = draw_uuid(self._ids)
         return self.view.on_new_id(f"{prefix}-{value}" if prefix else urlsafe_b64encode(value.bytes).decode().rstrip("="))
+
+
+def _why_removed(request: Request) -> str:
+    """Why a member is gone when this request was answered; "": it cannot be."""
+    if isinstance(request, LeaveGroup):
+        return "left"
+    if isinstance(request, ConsumerGroupHeartbeat):
+        return "left" if request.member_epoch < 0 else "replaced"
+    return "replaced" if isinstance(request, JoinGroup) and request.group_instance_id is not None else ""

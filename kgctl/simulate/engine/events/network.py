@@ -18,6 +18,8 @@ def _begin(run: EventRun) -> None:
             pod.process.thaw()
             run.world.ownership.materialise(pod.process)
         pod.link.add(fault)
+        if fault.is_partition and pod.process is not None:
+            pod.process.cut_off()
     if duration_us is None:
         run.over()
     else:
@@ -27,6 +29,8 @@ def _begin(run: EventRun) -> None:
 def _end(run: EventRun, pods: list[Pod], fault: LinkFault) -> None:
     for pod in pods:
         pod.link.remove(fault)
+        if pod.process is not None and not pod.link.is_partitioned:
+            pod.process.connect_again()
     run.over()
 
 

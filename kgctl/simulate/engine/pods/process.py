@@ -47,6 +47,7 @@ class Process:
         self.consuming: dict[int, None] = {}
         self.is_frozen = False
         self.is_suspended = False
+        self.is_cut_off = False
         self.image_version = -1
         self.stalled_until_us = -1
         self.callback_over = False
@@ -302,7 +303,8 @@ class Process:
         self.is_suspended = True
         self.set_reading_rate()
         self.world.log(PodChanged(self.world.log_time, self.pod.name, "pause"))
-        self.world.ownership.suspend(self)
+        if not self.is_cut_off:
+            self.world.ownership.suspend(self, Cause.STALL)
 
     def resume(self, _: object = None) -> None:
         """It goes on: everything that came meanwhile happens now."""
@@ -311,10 +313,29 @@ class Process:
         self.is_suspended = False
         self.set_reading_rate()
         self.world.log(PodChanged(self.world.log_time, self.pod.name, "resume"))
-        self.world.ownership.resume(self)
+        if not self.is_cut_off:
+            self.world.ownership.resume(self)
         held, self._held = self._held, []
         for task, argument in held:
             task(argument)
+
+    def cut_off(self) -> None:
+        """Nothing comes through to the brokers: the process runs, and reads nothing."""
+        if self.is_cut_off or self.phase is Phase.GONE:
+            return
+        self.is_cut_off = True
+        self.set_reading_rate()
+        if not self.is_suspended:
+            self.world.ownership.suspend(self, Cause.DETECTION)
+
+    def connect_again(self) -> None:
+        """The network is there again."""
+        if not self.is_cut_off or self.phase is Phase.GONE:
+            return
+        self.is_cut_off = False
+        self.set_reading_rate()
+        if not self.is_suspended:
+            self.world.ownership.resume(self)
 
     def slow(self) -> None:
         """How long processing takes has changed."""
@@ -329,7 +350,7 @@ class Process:
         now_us = self.loop.now_us
         self.flow.advance(now_us)
         rate_uhz = self.pod.members.rate_uhz
-        if self.is_suspended or now_us < self.stalled_until_us:
+        if self.is_suspended or self.is_cut_off or now_us < self.stalled_until_us:
             self.flow.rate_uhz = 0
         elif rate_uhz is None:
             self.flow.rate_uhz = None

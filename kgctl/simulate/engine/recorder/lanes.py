@@ -31,6 +31,11 @@ class Lanes:
         self._older: dict[int, list[tuple[int, int]]] = {}
 
     @property
+    def had_doubles(self) -> bool:
+        """Whether a partition has ever had two consumers."""
+        return bool(self._older) or bool(self.double_owned)
+
+    @property
     def has_doubles(self) -> bool:
         """Whether a partition has two consumers now."""
         return bool(self._older)
@@ -84,6 +89,13 @@ class Lanes:
             lane = changes[number]
             lane.append(now_us)
             lane.append(pod)
+
+    def own_again(self, pod: int, numbers: Iterable[int], now_us: int) -> None:
+        """The pod goes on consuming these; those that have another owner by now have two."""
+        taken = [number for number in numbers if self.owner[number] not in (NOBODY, pod)]
+        for number in taken:
+            self._older.setdefault(number, []).append((pod, now_us))
+        self.own(pod, [number for number in numbers if self.owner[number] == NOBODY], now_us)
 
     def disown(self, pod: int, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
         """The pod does not consume these any more."""

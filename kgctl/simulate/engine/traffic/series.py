@@ -65,7 +65,7 @@ class LinearSeries:
         return found
 
     def value(self, at_us: int) -> int:
-        """What it is at this time, jumps of that moment included."""
+        """What it has come to by this time, without a jump of that very moment."""
         last = 0
         for _, _, _, last in self._pieces(at_us):  # noqa: B007  # the last one counts
             pass
@@ -86,7 +86,7 @@ class LinearSeries:
         """(from, to, value after the jump, value at the end), up to a time; the last one has no length."""
         now_us, value, rate = 0, 0, 0
         for at_us in sorted(self._changes):
-            if at_us > to_us:
+            if at_us >= to_us:
                 break
             yield now_us, at_us, value, value + rate * (at_us - now_us)
             value += rate * (at_us - now_us) + self._changes[at_us][0]
