@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgctl.simulate.report.gantt import gantt_lines
 from kgctl.simulate.report.view import Lane, Picture
-from tests.support.simulate_outcomes import SECOND, picture, segments
+from tests.support.simulate.outcomes import SECOND, picture, segments
 
 
 def test_lanes_show_owners_gaps_and_double_owners() -> None:

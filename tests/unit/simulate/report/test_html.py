@@ -15,7 +15,7 @@ from kgctl.simulate.report.html import html_page
 from kgctl.simulate.report.html.data import MOST_LANES, page_data
 from kgctl.simulate.report.html.library import require_library
 from kgctl.simulate.report.view import Lane, Outcome, VariantOutcome
-from tests.support.simulate_outcomes import failing, outcome, picture, segments
+from tests.support.simulate.outcomes import failing, outcome, picture, segments
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 
 from kgctl.simulate.report.html import html_page
 from kgctl.simulate.report.view import Outcome, VariantOutcome
-from tests.support.chromium import dom_of, require_chromium
-from tests.support.simulate_outcomes import failing, outcome, picture
+from tests.support.simulate.chromium import dom_of, require_chromium
+from tests.support.simulate.outcomes import failing, outcome, picture
 
 pytestmark = pytest.mark.slow
 

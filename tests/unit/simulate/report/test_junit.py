@@ -6,7 +6,7 @@ from dataclasses import replace
 from xml.etree import ElementTree as ET
 
 from kgctl.simulate.report.junit import junit_xml
-from tests.support.simulate_outcomes import failing, outcome
+from tests.support.simulate.outcomes import failing, outcome
 
 
 def test_failure_has_what_was_observed_and_its_replay() -> None:

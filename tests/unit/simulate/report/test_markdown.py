@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kgctl.simulate.report.markdown import markdown_text
-from tests.support.simulate_outcomes import failing, outcome
+from tests.support.simulate.outcomes import failing, outcome
 
 
 def test_failing_run_shows_table_verdicts_and_replay() -> None:

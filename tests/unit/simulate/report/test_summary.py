@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from kgctl.simulate.report.summary import FAIL, PASS, REPLAY, WARN, summary_lines, summary_text
 from kgctl.simulate.report.view import Outcome, VariantOutcome
-from tests.support.simulate_outcomes import failing, outcome, spread
+from tests.support.simulate.outcomes import failing, outcome, spread
 
 
 def test_variants_stand_side_by_side_with_the_worst_of_the_seeds() -> None:

@@ -14,7 +14,7 @@ from kgctl.simulate.runs.files import OutputFiles
 from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.simulate.scenario.text.yaml_tree import read_yaml
 from kgctl.storage.folder import DataFolder
-from tests.support.simulate_outcomes import failing
+from tests.support.simulate.outcomes import failing
 
 SCENARIO = """
 kgctl: 1
