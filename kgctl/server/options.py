@@ -39,7 +39,7 @@ def _setting(name: str, default: bool | int) -> Any:  # noqa: FBT001 - a default
 @dataclass(frozen=True, slots=True)
 class BrokerConfig:
     """The configs outside the coordinator, by Kafka's names and with Kafka's defaults (bar automatic topics, which are off
-    here)."""
+    here). ``kgctl.offsets.topic.older.values`` is kgctl's own: whoever reads ``__consumer_offsets`` sees commits in version 3."""
 
     auto_create_topics_enable: bool = _setting("auto.create.topics.enable", default=False)
     num_partitions: int = _setting("num.partitions", 1)
@@ -47,6 +47,7 @@ class BrokerConfig:
     socket_request_max_bytes: int = _setting("socket.request.max.bytes", 104_857_600)
     connections_max_idle_ms: int = _setting("connections.max.idle.ms", 600_000)
     fetch_max_bytes: int = _setting("fetch.max.bytes", 57_671_680)
+    kgctl_offsets_topic_older_values: bool = _setting("kgctl.offsets.topic.older.values", default=False)
 
 
 def split_config(config: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str]]:

@@ -20,11 +20,15 @@ OffsetAndTimestamp = tuple[int, int]
 
 
 class PartitionData:
-    """Reads and writes partition logs; the caller has checked that the partition exists."""
+    """Reads and writes partition logs; the caller has checked that the partition exists.
 
-    def __init__(self, topics: TopicStore, record_log: RecordLog) -> None:
+    ``older_values`` shows commits in ``__consumer_offsets`` as Kafka 4.0 wrote them.
+    """
+
+    def __init__(self, topics: TopicStore, record_log: RecordLog, *, older_values: bool = False) -> None:
         self._topics = topics
         self._log = record_log
+        self._older_values = older_values
         self.signal = DataSignal()
         self._transactions: dict[TopicPartition, TransactionIndex] = {}
 
@@ -76,7 +80,7 @@ class PartitionData:
     def read(self, partition: TopicPartition, offset: int, max_bytes: int) -> bytes:
         """Whole batches from ``offset`` on: at least one where there is any, then as many as fit."""
         if partition.topic == OFFSETS_TOPIC:
-            return read_batches(self._log, partition.partition, offset, max_bytes)
+            return read_batches(self._log, partition.partition, offset, max_bytes, older_values=self._older_values)
         return self._topics.read_batches(partition, offset, max_bytes)
 
     def offsets_appended(self, partitions: int) -> None:

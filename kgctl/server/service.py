@@ -145,7 +145,9 @@ class Server:
             cluster=Cluster(brokers, partitions, self._cluster_id()),
             catalog=Catalog(folder.topics, partitions),
             runtime=CoordinatorRuntime(core, writer, clock),
-            data=PartitionData(folder.topics, folder.record_log),
+            data=PartitionData(
+                folder.topics, folder.record_log, older_values=self._broker_config.kgctl_offsets_topic_older_values
+            ),
             producers=producers,
             transactions=Transactions(producers, self.options.data),
             group_configs=GroupConfigs(self._coordinator_config, self.options.data),

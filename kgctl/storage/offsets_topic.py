@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import groupby
 
 from kgctl.model.records import TransactionMarker
+from kgctl.serde.older_values import older_value
 from kgctl.serde.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Record, build_batch, build_marker
 from kgctl.storage.protocols import RecordLog, StoredRecord
 
@@ -14,13 +16,15 @@ _BYTES_OF_A_RECORD = 16
 """Less than any record of the log takes in a batch."""
 
 
-def read_batches(log: RecordLog, partition: int, offset: int, max_bytes: int) -> bytes:
+def read_batches(log: RecordLog, partition: int, offset: int, max_bytes: int, *, older_values: bool = False) -> bytes:
     """Record batches with the partition's records from ``offset`` on, at least one if there is any, then up to ``max_bytes``.
 
     Offsets that compaction has removed are gaps. Records of transactions are in transactional batches, markers in control
-    batches.
+    batches. ``older_values`` writes commits as Kafka 4.0 did.
     """
-    records = log.read(partition, offset, max_bytes // _BYTES_OF_A_RECORD + 1)
+    records: Iterable[StoredRecord] = log.read(partition, offset, max_bytes // _BYTES_OF_A_RECORD + 1)
+    if older_values:
+        records = (replace(record, value=older_value(record.key, record.value)) for record in records)
     found = bytearray()
     for batch in _batches(records):
         if found and len(found) + len(batch) > max_bytes:
