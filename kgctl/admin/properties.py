@@ -5,6 +5,7 @@ A name that neither librdkafka nor a Java client knows is an error that names it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -67,6 +68,8 @@ def _checked(key: str, value: str, fail: Fail) -> str:
         return value.upper()
     if key in ("sasl.mechanism", "sasl.mechanisms"):
         return value.upper()
+    if key.endswith((".ms", ".bytes")) and not re.fullmatch(r"\s*-?[0-9]+(\.[0-9]+)?\s*", value):
+        raise fail(key, f"'{value}' is not a number")
     if key == "enable.ssl.certificate.verification":
         if value.lower() not in _BOOLEANS:
             raise fail(key, f"'{value}' is neither true nor false")

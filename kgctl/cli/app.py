@@ -149,7 +149,7 @@ def error_line(error: KgctlError) -> str:
 
 
 def _names(message: str, name: str) -> bool:
-    return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", message) is not None
+    return repr(name) in message or re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", message) is not None
 
 
 def requested_format(argv: Sequence[str]) -> OutputFormat:

@@ -150,10 +150,19 @@ def _time_strategy(given: GivenStrategy, now_ms: int) -> tuple[ToTime, tuple[str
     return ToTime(at_ms), (f"{option} {text} means {format_instant(at_ms)} (UTC).",)
 
 
+def check_file_name(option: str, path: str | None) -> None:
+    """Raises UsageError for an empty name."""
+    if path == "":
+        raise UsageError(f"{option} is empty (an unset variable?): give it a file")
+
+
 def _read_file(path: str, group_ids: Sequence[str]) -> FromFile:
+    check_file_name("--from-file", path)
     try:
         text = Path(path).expanduser().read_bytes().decode("utf-8")  # line ends inside of quotes must stay what they are
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"cannot read {path}: {reason}") from None
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path}, line {line}: not UTF-8 text") from None
     return parse_offset_file(text, path, group_ids)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
 
 DEFAULT_TIMEOUT_MS = 15_000
+ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
 
 NO_CLUSTER = (
     "no cluster given: use --bootstrap-server HOST:PORT or --embedded DIR, set KGCTL_BOOTSTRAP_SERVER, "
@@ -43,9 +44,11 @@ class Flags:
         return replace(self, **given)
 
     def cluster_arguments(self) -> list[str]:
-        """The flags that name the cluster, for a command line that is to be repeated; ``-X`` may hold secrets and is left out."""
+        """The flags that name the cluster, for a command line that is to be repeated; ``-X`` may hold secrets, and all but an
+        address is left out."""
+        by_x = [value for key, _, value in (text.partition("=") for text in self.properties) if key.strip() in ADDRESSES]
         named = {
-            "--bootstrap-server": self.bootstrap_server,
+            "--bootstrap-server": self.bootstrap_server or "".join(by_x[-1:]),
             "--context": self.context,
             "--embedded": self.embedded,
             "--command-config": self.command_config,
@@ -100,7 +103,7 @@ def _check_one_address(flags: Flags, by_x: Mapping[str, str]) -> None:
 
 
 def _has_address(properties: Mapping[str, str]) -> bool:
-    return "bootstrap.servers" in properties or "metadata.broker.list" in properties
+    return any(name in properties for name in ADDRESSES)
 
 
 def _from_variables(environment: Environment) -> tuple[str | None, str | None, str | None]:

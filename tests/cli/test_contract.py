@@ -49,18 +49,39 @@ LINES = {
     "delete-groups": ("g1 --yes", "group result error"),
     "delete-offsets": ("g1 --topic t1 --yes", "group topic partition result error"),
     "remove-members": ("g2 --all --yes", "group consumer_id group_instance_id result error"),
+    "simulate check": ("doubtful.yaml", "severity file line column path rule message"),
+    "simulate compare": ("small.yaml --all", "a b metric a_mean b_mean difference low high a_better b_better seeds"),
+    "simulate list": ("", "name question"),
     "context list": ("", "context current bootstrap_server embedded command_config timeout"),
     "context use": ("desk", "context current bootstrap_server embedded command_config timeout"),
     "context show": ("desk", "context setting value"),
 }
-DATA_OF_THEIR_OWN = {"simulate assign": "--members 2 --topic orders:4 --assignor range"}
+DATA_OF_THEIR_OWN = {
+    "simulate assign": "--members 2 --topic orders:4 --assignor range",
+    "simulate run": "small.yaml",
+    "simulate schema": "",
+    "simulate show": "rolling-restart",
+    "simulate init": "",
+}
 WITHOUT_A_RESULT = {"serve", "demo"}
+SMALL = """\
+kgctl: 1
+name: small
+topics: {orders: 4}
+members: {app: {count: 2}}
+warmup: 30s
+events: [{at: 0s, restart: app/1}]
+variants: {slow: {}, fast: {members: {app: {boot: 1s}}}}
+"""
 CONFIG = "current-context: desk\ncontexts: {desk: {bootstrap-server: 'a:1'}}\n"
 
 
 @pytest.fixture(autouse=True)
-def config(cli: Cli) -> None:
+def config(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     (cli.folder / "config.yaml").write_text(CONFIG)
+    monkeypatch.chdir(cli.folder)
+    (cli.folder / "small.yaml").write_text(SMALL)
+    (cli.folder / "doubtful.yaml").write_text(SMALL.replace("count: 2", "count: 9"))
 
 
 def test_every_command_is_held_to_the_contract() -> None:
@@ -194,6 +215,11 @@ def test_alias_is_told_by_the_name_of_its_command(cli: Cli) -> None:
 )
 def test_error_line_names_group_and_partition_once(message: str, expected: str) -> None:
     assert error_line(BrokerError(message, group="g", topic="t", partition=1)) == expected
+
+
+def test_error_line_knows_a_quoted_group_again() -> None:
+    message = r"group 'a\tb' does not exist"
+    assert error_line(BrokerError(message, group="a\tb")) == message
 
 
 def test_unknown_format_lists_the_formats(cli: Cli) -> None:

@@ -153,10 +153,29 @@ def test_file_that_cannot_be_read(cli: Cli) -> None:
     assert cli("reset-offsets --from-file nosuch.csv") == Ran(2, "", "kgctl: cannot read nosuch.csv: No such file or directory\n")
     path = cli.folder / "binary.csv"
     path.write_bytes(b"\xff\xfe")
-    assert cli(f"reset-offsets --from-file {path}").err == f"kgctl: cannot read {path}: it is not UTF-8 text\n"
+    assert cli(f"reset-offsets --from-file {path}").err == f"kgctl: {path}, line 1: not UTF-8 text\n"
 
 
 def test_file_brings_its_own_scope(cli: Cli) -> None:
     ran = from_file(cli, "t1,0,1\n", "g1 --topic t1")
     assert ran.err == "kgctl: --from-file says which partitions are meant: --topic and --all-topics have no place beside it\n"
     assert ran.code == 2
+
+
+def test_file_that_is_no_text_is_told_with_its_line(cli: Cli) -> None:
+    (cli.folder / "latin.csv").write_bytes(b"t1,0,5\r\nt1,1,5\nt\xe9,0,5\n")
+    ran = cli(f"reset-offsets g1 --from-file {cli.folder}/latin.csv")
+    assert (ran.code, ran.err) == (2, f"kgctl: {cli.folder}/latin.csv, line 3: not UTF-8 text\n")
+
+
+@pytest.mark.parametrize("flag", ["--from-file", "--backup"])
+def test_empty_file_name_is_a_usage_error(cli: Cli, flag: str) -> None:
+    target = [] if flag == "--from-file" else ["--topic", "t1", "--to-earliest", "--execute"]
+    ran = cli.run(["reset-offsets", "g1", flag, "", *target])
+    assert (ran.code, ran.err) == (2, f"kgctl: {flag} is empty (an unset variable?): give it a file\n")
+    assert cli.settings == []
+
+
+def test_undo_names_the_cluster_that_x_named(cli: Cli) -> None:
+    ran = cli("reset-offsets g1 --topic t1:0 --to-earliest --execute -X client.id=me -X bootstrap.servers=other:9092")
+    assert "to undo: kgctl --bootstrap-server other:9092 reset-offsets --from-file " in ran.err

@@ -74,7 +74,7 @@ def parse_duration_ms(text: str) -> int:
     """
     stripped = text.strip()
     if stripped.startswith("-") or "-" in stripped:
-        raise UsageError(f"the duration {text!r} is negative: give how far back to go, without a sign")
+        raise UsageError(f"the duration {text!r} is negative: write it without a sign")
     parts = _iso_parts(stripped, text) if stripped[:1] in "Pp" and stripped else _short_parts(stripped, text)
     total = sum((Fraction(number) * _UNIT_MS[unit] for number, unit in parts), Fraction(0))
     if total > _MAX_MS:

@@ -31,6 +31,7 @@ from kgctl.cli.reset_options import (
     ToEarliestFlag,
     ToLatestFlag,
     ToOffsetOption,
+    check_file_name,
     read_scopes,
     read_strategy,
 )
@@ -119,6 +120,7 @@ def reset_offsets(
 def _check_flags(*, execute: bool, dry_run: bool, backup: str | None, no_backup: bool) -> None:
     if execute and dry_run:
         raise UsageError("--execute and --dry-run exclude each other")
+    check_file_name("--backup", backup)
     if backup and no_backup:
         raise UsageError("--backup and --no-backup exclude each other")
 

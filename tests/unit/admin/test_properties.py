@@ -92,6 +92,9 @@ def test_x_takes_javas_names_too() -> None:
         ("=x", "-X =x: expected key=value"),
         ("sasl.pasword=x", "-X sasl.pasword: no such property; did you mean sasl.password?"),
         ("security.protocol=x", "-X security.protocol: 'x' is none of"),
+        ("socket.timeout.ms=abc", "-X socket.timeout.ms: 'abc' is not a number"),
+        ("request.timeout.ms=5s", "-X request.timeout.ms: '5s' is not a number"),
+        ("message.max.bytes=", "-X message.max.bytes: '' is not a number"),
     ],
 )
 def test_a_malformed_x_is_a_usage_error(argument: str, message: str) -> None:
