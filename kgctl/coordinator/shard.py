@@ -99,6 +99,7 @@ class Shard:
 
     def append_marker(self, marker: TransactionMarker) -> None:
         """Append the end of a transaction and apply it here at once."""
+        self.unsettled.clear()
         apply_marker(self, marker)
         self._effects.append(AppendRecord(marker, marker.producer_id, marker.producer_epoch))
 

@@ -70,8 +70,8 @@ def _leave(result: LeaveGroupResult, step: Step, _: Names) -> Reply:
 
 def _cg_heartbeat(result: ConsumerGroupHeartbeatResult, _: Step, names: Names) -> Reply:
     if result.error:
-        return {"error": result.error.name}
-    reply: Reply = {"error": "NONE", "member": result.member_id, "epoch": result.member_epoch}
+        return {"error": result.error.name, "message": result.error_message}
+    reply: Reply = {"error": "NONE", "message": result.error_message, "member": result.member_id, "epoch": result.member_epoch}
     if result.member_epoch >= 0:
         reply["heartbeat_interval_ms"] = result.heartbeat_interval_ms
         reply["assignment"] = None if result.assignment is None else from_topic_ids(result.assignment, names)
@@ -106,6 +106,7 @@ def _describe_groups(result: DescribeGroupsResult, _: Step, __: Names) -> Reply:
         {
             "id": group.group_id,
             "error": group.error.name,
+            "message": group.error_message,
             "state": group.state,
             "protocol_type": group.protocol_type,
             "protocol": group.protocol_data,
@@ -123,6 +124,7 @@ def _describe_consumer_groups(result: ConsumerGroupDescribeResult, _: Step, name
         {
             "id": group.group_id,
             "error": group.error.name,
+            "message": group.error_message,
             "state": group.state,
             "epoch": group.group_epoch,
             "assignment_epoch": group.assignment_epoch,

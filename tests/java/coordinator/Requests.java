@@ -240,7 +240,7 @@ final class Requests {
         }
         int epoch = request.memberEpoch();
         return broker.service.consumerGroupHeartbeat(context(step, ApiKeys.CONSUMER_GROUP_HEARTBEAT, 1), request).thenApply(reply -> {
-            ObjectNode node = error(reply.errorCode());
+            ObjectNode node = error(reply.errorCode()).put("message", reply.errorMessage());
             if (reply.errorCode() != 0) return node;
             node.put("member", reply.memberId()).put("epoch", reply.memberEpoch());
             if (epoch < 0) return node;
@@ -268,6 +268,7 @@ final class Requests {
             ArrayNode list = node.putArray("groups");
             groups.forEach(group -> {
                 ObjectNode entry = list.addObject().put("id", group.groupId()).put("error", Errors.forCode(group.errorCode()).name());
+                entry.put("message", group.errorMessage());
                 if (group.errorCode() != 0) return;
                 entry.put("state", group.groupState()).put("epoch", group.groupEpoch()).put("assignment_epoch", group.assignmentEpoch());
                 entry.put("assignor", group.assignorName());
@@ -412,6 +413,7 @@ final class Requests {
             ArrayNode list = node.putArray("groups");
             groups.forEach(group -> {
                 ObjectNode entry = list.addObject().put("id", group.groupId()).put("error", Errors.forCode(group.errorCode()).name());
+                entry.put("message", group.errorMessage());
                 entry.put("state", group.groupState()).put("protocol_type", group.protocolType()).put("protocol", group.protocolData());
                 ArrayNode members = entry.putArray("members");
                 ObjectNode assignments = JSON.objectNode();

@@ -55,7 +55,8 @@ def reconcile(facts: Reconciliation) -> ConsumerMember:
     member = facts.member
     if member.state is MemberState.UNKNOWN:
         if facts.owned is None or facts.owned:
-            raise Refusal(ErrorCode.FENCED_MEMBER_EPOCH, "The member is in an unknown state and must rejoin.")
+            message = "The consumer group member is in a unknown state. The member must abandon all its partitions and rejoin."
+            raise Refusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
         return _compute_next(facts, facts.assignment_epoch)
     step = _step(facts)
     if step is Step.COMPUTE_NEXT:

@@ -46,7 +46,9 @@ def handle_consumer_group_heartbeat(shard: Shard, request: ConsumerGroupHeartbea
         check_request(shard, request)
         result = _leave(shard, request) if request.member_epoch < 0 else _heartbeat(shard, request)
     except Refusal as refusal:
-        result = ConsumerGroupHeartbeatResult(error=refusal.error, error_message=refusal.message or None)
+        # Of a failure of its own Kafka tells its log alone.
+        message = None if refusal.error is ErrorCode.UNKNOWN_SERVER_ERROR else refusal.message
+        result = ConsumerGroupHeartbeatResult(error=refusal.error, error_message=message)
     shard.reply(request.request_id, result)
     request_resolution(shard, request.group_id)
 

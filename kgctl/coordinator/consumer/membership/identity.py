@@ -99,8 +99,9 @@ def _check_epoch(member: ConsumerMember, claim: Claim) -> None:
     if epoch < member.member_epoch and epoch == member.previous_member_epoch and _owns_only_assigned(member, claim.owned):
         return
     relation = "greater" if epoch > member.member_epoch else "smaller"
-    message = f"The member has a {relation} member epoch ({epoch}) than the one known by the group coordinator"
-    raise Refusal(ErrorCode.FENCED_MEMBER_EPOCH, f"{message} ({member.member_epoch}).")
+    known = f"a {relation} member epoch ({epoch}) than the one known by the group coordinator ({member.member_epoch})"
+    message = f"The consumer group member has {known}. The member must abandon all its partitions and rejoin."
+    raise Refusal(ErrorCode.FENCED_MEMBER_EPOCH, message)
 
 
 def _owns_only_assigned(member: ConsumerMember, owned: OwnedPartitions | None) -> bool:

@@ -32,6 +32,8 @@ from kgctl.model.java_order import hash_map_order, integer_hash, uuid_hash
 from kgctl.model.records import ClassicMemberMetadata, ClassicProtocol, CoordinatorRecord
 from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_subscription
 
+_ADVICE = "Please refer to the documentation or switch to a default assignor before re-attempting the upgrade."
+
 
 def upgrade(shard: Shard, classic: ClassicGroup, records: list[CoordinatorRecord]) -> ConsumerGroup:
     """The group in its new form, with its records added to ``records``; it is registered when those are appended.
@@ -44,8 +46,10 @@ def upgrade(shard: Shard, classic: ClassicGroup, records: list[CoordinatorRecord
     records += [tombstone(key) for key in classic.tombstone_keys()]
     try:
         converted = _records_of(shard, classic)
-    except (MalformedConsumerProtocol, CustomAssignor) as error:
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {classic.group_id}.") from error
+    except MalformedConsumerProtocol as error:
+        raise _cannot_upgrade(classic, "the embedded consumer protocol is malformed.") from error
+    except CustomAssignor as error:
+        raise _cannot_upgrade(classic, f"an unsupported custom assignor is in use. {_ADVICE}") from error
     except KeyError as error:
         # A member that joined since does not offer the elected protocol; Kafka fails as well.
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"A member does not support {error}.") from error
@@ -65,8 +69,12 @@ def _check_policy(shard: Shard, classic: ClassicGroup) -> None:
     elif len(classic.members) > shard.config.group_consumer_max_size:
         reason = "the group size exceeds the consumer group maximum size"
     if reason is not None:
-        message = f"Cannot upgrade classic group {classic.group_id} to consumer group because {reason}."
-        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, message)
+        raise _cannot_upgrade(classic, f"{reason}.")
+
+
+def _cannot_upgrade(classic: ClassicGroup, because: str) -> Refusal:
+    message = f"Cannot upgrade classic group {classic.group_id} to consumer group because {because}"
+    return Refusal(ErrorCode.GROUP_ID_NOT_FOUND, message)
 
 
 def _answer_waiting(shard: Shard, classic: ClassicGroup) -> None:
