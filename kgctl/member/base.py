@@ -40,7 +40,7 @@ class BaseMember(MemberParts):
         message = refusal(self.config)
         if message is not None:
             self.fail("INVALID_CONFIG", message)
-        elif self.config.behaviour.polls_itself:
+        elif self._polls_itself:
             self._start()
         return self._leave()
 
@@ -159,7 +159,9 @@ class BaseMember(MemberParts):
             self.run_background()
 
     def _enter(self, now_us: int) -> None:
-        self.runtime.now_us = max(self.runtime.now_us, now_us)
+        runtime = self.runtime
+        if now_us > runtime.now_us:
+            runtime.now_us = now_us
 
     def _leave(self) -> list[Action]:
         self._run_background()

@@ -46,6 +46,7 @@ class MemberParts(ABC):
         self.is_closing = False
         self._end: MemberState | None = None
         self._inbox: list[tuple[int, Answer]] = []
+        self._polls_itself = config.behaviour.polls_itself
         self._poll_until_us = -1
         self._after_callback: Step | None = None
         self._close_is_wanted = False
@@ -209,6 +210,6 @@ class MemberParts(ABC):
 
     def in_poll(self) -> bool:
         """Whether the application's thread is inside poll() or close(), and not in a callback."""
-        if self.in_callback or not self.is_started:
+        if self._after_callback is not None or not self.is_started:
             return False
-        return self.is_closing or self.config.behaviour.polls_itself or self._poll_until_us >= self.runtime.now_us
+        return self._poll_until_us >= self.runtime.now_us or self.is_closing or self._polls_itself
