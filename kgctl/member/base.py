@@ -160,8 +160,7 @@ class BaseMember(MemberParts):
 
     def _enter(self, now_us: int) -> None:
         runtime = self.runtime
-        if now_us > runtime.now_us:
-            runtime.now_us = now_us
+        runtime.now_us = max(runtime.now_us, now_us)
 
     def _leave(self) -> list[Action]:
         self._run_background()
