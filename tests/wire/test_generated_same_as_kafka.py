@@ -16,7 +16,7 @@ from tests.wire.generated.servers import both_servers
 pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
 
 DEEP = os.environ.get("KGCTL_HYPOTHESIS") == "exhaustive"
-SCRIPTS, BUDGET_S = (3_000, 780.0) if DEEP else (80, 30.0)
+SCRIPTS, BUDGET_S = (3_000, 780.0) if DEEP else (300, 30.0)
 FEWEST = 20
 
 

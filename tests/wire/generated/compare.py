@@ -11,8 +11,9 @@ import itertools
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from tests.wire.differential.differences import differences
@@ -24,15 +25,17 @@ PATIENCE_S = 1.5
 TRIES = 3
 CONVERSATION = "generated"
 PARKABLE = ("join", "sync")
+DRAWING = ("join", "consumer heartbeat")
 _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Server:
-    """Where it listens, and the ids of its topics."""
+    """Where it listens, and the ids of its topics; ``next_ids`` are the next member ids that it draws."""
 
     bootstrap: str
     topic_ids: Mapping[str, UUID]
+    next_ids: deque[str] = field(default_factory=deque)
 
 
 def compare(kafka: Server, kgctl: Server, script: list[Step], tries: int = TRIES) -> list[str]:
@@ -50,7 +53,7 @@ def _play(kafka: Server, kgctl: Server, script: list[Step]) -> list[str]:
     theirs, ours = (Side(server.bootstrap, server.topic_ids, group) for server in (kafka, kgctl))
     try:
         for index, step in enumerate(script):
-            found = _step(theirs, ours, index, step)
+            found = _step(theirs, ours, index, step, kgctl.next_ids)
             if found:
                 return [f"step {index} {step}", *found]
     finally:
@@ -59,9 +62,13 @@ def _play(kafka: Server, kgctl: Server, script: list[Step]) -> list[str]:
     return []
 
 
-def _step(theirs: Side, ours: Side, index: int, step: Step) -> list[str]:
-    ours.ask(index, step)
+def _step(theirs: Side, ours: Side, index: int, step: Step, next_ids: deque[str]) -> list[str]:
+    next_ids.clear()
     theirs.ask(index, step)
+    if step["api"] in DRAWING:
+        _rest(theirs, index, step)
+        next_ids.extend(theirs.drawn_id(index))
+    ours.ask(index, step)
     _rest(ours, index, step)
     deadline = time.monotonic() + PATIENCE_S
     while True:
@@ -77,11 +84,11 @@ def _step(theirs: Side, ours: Side, index: int, step: Step) -> list[str]:
         time.sleep(0.005)
 
 
-def _rest(ours: Side, index: int, step: Step) -> None:
+def _rest(side: Side, index: int, step: Step) -> None:
     """Wait until the step is answered, or parked as far as one can see."""
     deadline = time.monotonic() + (PARKED_S if step["api"] in PARKABLE else PATIENCE_S)
-    while index not in ours.answers and time.monotonic() < deadline:
-        ours.collect(0.01)
+    while index not in side.answers and time.monotonic() < deadline:
+        side.collect(0.01)
 
 
 def _answers(theirs: Side, ours: Side, indexes: set[int]) -> list[str]:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 from kgctl.server.background import EmbeddedServer
+from kgctl.server.runtime import new_member_id
 from tests.support.kafka import KafkaBroker
 from tests.support.kafka.data import wait_until_coordinating
 from tests.wire.differential.probe import Probe
@@ -24,6 +28,11 @@ CONFIG = {
 }
 
 
+def told_or_own(told: deque[str]) -> Callable[[str], str]:
+    """A source of member ids that gives what it is told to first: who gets which partitions goes by the ids."""
+    return lambda prefix: told.popleft() if told else new_member_id(prefix)
+
+
 @contextmanager
 def both_servers(folder: Path) -> Iterator[tuple[Server, Server]]:
     """Apache Kafka and kgctl's server, with the same topics.
@@ -35,8 +44,9 @@ def both_servers(folder: Path) -> Iterator[tuple[Server, Server]]:
     try:
         broker.start()
         wait_until_coordinating(broker.bootstrap)
-        with EmbeddedServer(config=CONFIG) as embedded:
-            yield _with_topics(broker.bootstrap), _with_topics(embedded.bootstrap)
+        told: deque[str] = deque()
+        with patch("kgctl.server.service.new_member_id", told_or_own(told)), EmbeddedServer(config=CONFIG) as embedded:
+            yield _with_topics(broker.bootstrap), replace(_with_topics(embedded.bootstrap), next_ids=told)
     finally:
         broker.stop()
 

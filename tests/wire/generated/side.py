@@ -44,6 +44,7 @@ class Side:
         self._idle: dict[str, list[RawClient]] = {}
         self._names: dict[str, str] = {}
         self._topics = {topic_id: name for name, topic_id in topic_ids.items()}
+        self._drawn: dict[int, list[str]] = {}
         self._plain = Plain(self._named, (*ORDER_KEYS, "member_id", "group_instance_id"))
 
     def ask(self, index: int, step: Step) -> None:
@@ -69,6 +70,10 @@ class Side:
             offsets = connection.call(9, 7, {"group_id": group, "topics": None})
         return {name: self._plain.of(body) for name, body in (("classic", classic), ("consumer", consumer), ("offsets", offsets))}
 
+    def drawn_id(self, index: int) -> list[str]:
+        """The member id that the server drew for this step, if it has answered with one."""
+        return self._drawn.get(index, [])
+
     def close(self) -> None:
         """End every connection."""
         for connection in [asked.connection for asked in self.waiting] + [one for idle in self._idle.values() for one in idle]:
@@ -88,6 +93,8 @@ class Side:
             return
         self._idle[step["actor"]].append(asked.connection)
         _learn(self.cast.actors[step["actor"]], step, body)
+        if DRAWN_ID.search(getattr(body, "member_id", None) or ""):
+            self._drawn[asked.index] = [body.member_id]
         answer = self._plain.of(body)
         if step["api"] == "list":
             own = (self.cast.group_id("g"), self.cast.group_id("h"))
