@@ -13,6 +13,10 @@ import typer
 
 from kgctl.cli.completers import complete_contexts, complete_groups, complete_topics
 from kgctl.cli.output.formats import OutputFormat
+from kgctl.errors import UsageError
+
+MAX_STRING_BYTES = 2**15 - 1
+"""Kafka's strings have a length of two bytes; a longer one makes a request that brokers cannot read."""
 
 OUTPUT = ("output",)
 CLUSTER = ("bootstrap_server", "context", "embedded", "command_config", "properties", "timeout")
@@ -93,5 +97,14 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Answer every question wi
 
 
 def merged_groups(positional: list[str] | None, by_option: list[str] | None) -> list[str]:
-    """Group ids from both ways of giving them, each once, in the order given."""
-    return list(dict.fromkeys([*(positional or ()), *(by_option or ())]))
+    """Group ids from both ways of giving them, each once, in the order given.
+
+    Raises:
+        UsageError: one is longer than a string of the protocol can be.
+    """
+    group_ids = list(dict.fromkeys([*(positional or ()), *(by_option or ())]))
+    for group_id in group_ids:
+        if (size := len(group_id.encode())) > MAX_STRING_BYTES:
+            shown = f"{group_id[:40]}..."
+            raise UsageError(f"the group id {shown!r} has {size} bytes; at most {MAX_STRING_BYTES} are possible")
+    return group_ids

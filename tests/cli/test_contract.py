@@ -222,6 +222,23 @@ def test_error_line_knows_a_quoted_group_again() -> None:
     assert error_line(BrokerError(message, group="a\tb")) == message
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "describe group {}",
+        "reset-offsets {} --topic t1 --to-latest",
+        "delete-groups g1 {} --yes",
+        "delete-offsets {} --topic t1 --yes",
+        "remove-members --group {} --all --yes",
+    ],
+)
+def test_group_id_longer_than_the_protocol_has_room_for_is_a_usage_error(cli: Cli, line: str) -> None:
+    ran = cli(line.format("\u00e9" * 16_384))
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == f"kgctl: the group id '{'é' * 40}...' has 32768 bytes; at most 32767 are possible\n"
+    assert cli.settings == []
+
+
 def test_unknown_format_lists_the_formats(cli: Cli) -> None:
     ran = cli("list groups -o xml")
     assert (ran.code, ran.out, cli.settings) == (2, "", [])
