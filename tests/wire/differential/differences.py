@@ -26,8 +26,8 @@ KNOWN = (
     Known(
         "generated",
         r"answer \d+\.groups\[0\]\.error_code",
-        "OffsetFetch with a member epoch but a null member id, of a consumer group: Kafka fails with a NullPointerException, here "
-        "the member is unknown",
+        "OffsetFetch with a member epoch but a null member id, of a consumer group: Kafka fails with a NullPointerException,"
+        " here the member is unknown",
         theirs="unknown_server_error",
     ),
 )
