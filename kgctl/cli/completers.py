@@ -74,3 +74,10 @@ def _given_flags(ctx: Any, flags: Any) -> Any:
     if given.get("properties"):
         given["properties"] = tuple(given["properties"])
     return flags.merged(given)
+
+
+def complete_scenarios(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Names of built-in scenarios."""
+    from kgctl.simulate.scenario.sources import builtin_names
+
+    return _safe(builtin_names(), incomplete)

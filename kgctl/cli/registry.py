@@ -43,6 +43,13 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("context use", "context_use", "Make a context the current one.", OUTPUT),
     CommandSpec("context show", "context_show", "Show what a context amounts to.", OUTPUT),
     CommandSpec("simulate assign", "simulate_assign", "Who would get which partitions, by Kafka's own assignors."),
+    CommandSpec("simulate run", "simulate_run", "Run a scenario over its variants and seeds; expectations decide.", OUTPUT),
+    CommandSpec("simulate check", "simulate_check", "Check a scenario without running it.", OUTPUT),
+    CommandSpec("simulate compare", "simulate_compare", "Run two variants with the same seeds and show what differs.", OUTPUT),
+    CommandSpec("simulate init", "simulate_init", "Write a first scenario, best from a group that there is."),
+    CommandSpec("simulate list", "simulate_list", "List the built-in scenarios, with the question each answers.", OUTPUT),
+    CommandSpec("simulate show", "simulate_show", "Print a built-in scenario.", OUTPUT),
+    CommandSpec("simulate schema", "simulate_schema", "Print the JSON Schema of scenario files.", OUTPUT),
     CommandSpec("serve", "serve", "Run a coordinator that Kafka clients talk to; no broker needed.", (), long_lived=True),
     CommandSpec("demo", "demo", "Try kgctl on a coordinator of its own: no broker needed.", (), long_lived=True),
 )

@@ -16,7 +16,9 @@ def render(report: Report, command: str, environment: Environment) -> str:  # no
 
 
 def render_columns(report: Report, columns: Sequence[Column], environment: Environment) -> str:
-    """Header and rows; nothing at all, not even a header, where there are no rows."""
+    """Header and rows; nothing at all, not even a header, where there are no rows. Or the report's own text."""
+    if report.text:
+        return report.text
     if not report.rows:
         return ""
     cells = [[cell_text(row[column.key]) for column in columns] for row in report.rows]

@@ -71,9 +71,16 @@ class Invariants:
             if names[number].topic not in topics:
                 self._broken("I4", f"{names[number]} is assigned to {world.pods[pod]}, which does not subscribe to it")
             holder = owner[number]
-            if hands_over and holder not in (NOBODY, pod) and assigned[number] != pod and world.is_member(holder):
+            if hands_over and holder not in (NOBODY, pod) and assigned[number] != pod and self._keeps(holder, pod):
                 rule = "I7" if world.uses_consumer_protocol else "I6"
                 self._broken(rule, f"{names[number]} is given to {world.pods[pod]} while {world.pods[holder]} consumes it")
+
+    def _keeps(self, holder: int, successor: int) -> bool:
+        """Whether a pod is a member that nobody has put another in the place of: a second one with its instance id does that."""
+        pods = self._world.pods
+        instance_id = pods[holder].instance_id
+        is_replaced = instance_id is not None and instance_id == pods[successor].instance_id
+        return not is_replaced and self._world.is_member(holder)
 
     def stable(self, view: GroupView) -> None:
         """I5, and the coordinator's own invariants."""

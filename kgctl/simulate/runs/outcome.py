@@ -18,6 +18,9 @@ from kgctl.simulate.scenario.load import DEFAULT, LoadedFile
 
 BETTER_IF_HIGHER = frozenset({"availability", "stickiness", "jain", "load_jain", "processed"})
 
+NEVER_STABLE = "not stable after its last event"
+"""Why a run without a duration ended though the group never settled: a result, not a limit of whoever runs it."""
+
 
 def outcome_of(
     loaded: LoadedFile, seeds: Sequence[int], values: Sequence[RunValues], *, replay_of: Sequence[str] = ()
@@ -123,10 +126,14 @@ def _notes(loaded: LoadedFile, seeds: Sequence[int], complete: Sequence[int], va
     notes = []
     if len(complete) < len(seeds):
         notes.append(f"stopped at the time limit: {len(complete)} of {len(seeds)} seeds were run in every variant")
-    stopped = [one for one in values if one.stopped]
-    if stopped:
-        first = stopped[0]
-        notes.append(f"{len(stopped)} of {len(values)} runs stopped early ({first.variant}, seed {first.seed}: {first.stopped})")
+    limited = [one for one in values if one.stopped and one.stopped != NEVER_STABLE]
+    if limited:
+        first = limited[0]
+        notes.append(
+            f"{len(limited)} of {len(values)} runs stopped at a limit ({first.variant}, seed {first.seed}: {first.stopped})"
+        )
+    if restless := dict.fromkeys(one.variant for one in values if one.stopped == NEVER_STABLE):
+        notes.append(f"never stable after the last event: {', '.join(restless)}")
     skipped = [check.shown for check in loaded.checks if not _can_be_asked(check, loaded)]
     if skipped:
         notes.append(f"not asked, as their variants were not run: {'; '.join(skipped)}")

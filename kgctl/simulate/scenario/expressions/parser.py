@@ -21,7 +21,7 @@ from kgctl.simulate.scenario.values.rates import parse_rate
 
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _PERCENTAGES = ("thrash",)
-_DEEPEST = 100
+_DEEPEST = 20
 
 
 def parse_expression(text: str, names: Names) -> Node:

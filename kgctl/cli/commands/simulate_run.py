@@ -1,0 +1,118 @@
+"""``kgctl simulate run``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.output.report import Report
+from kgctl.cli.session import Session, session_of
+from kgctl.cli.simulation import options, output_options
+from kgctl.errors import ExpectationError, KgctlError
+
+if TYPE_CHECKING:
+    from kgctl.cli.simulation.outputs import Outputs
+    from kgctl.cli.simulation.running import RunOptions
+    from kgctl.simulate.report.view import Outcome
+    from kgctl.simulate.scenario.load import LoadedFile
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl simulate run deploy.yaml --runs 20 --gantt")(simulate_run)
+
+
+def simulate_run(
+    ctx: typer.Context,
+    file: options.Scenario,
+    *,
+    seed: options.Seed = None,
+    runs: options.Runs = None,
+    variant: options.Variants = None,
+    settings: options.Settings = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option(metavar="EXPR", help="Expect this instead of what the file expects; repeatable.", show_default=False),
+    ] = None,
+    jobs: options.Jobs = None,
+    time_limit: options.TimeLimit = None,
+    check_determinism: Annotated[
+        bool, typer.Option("--check-determinism", help="Run each seed twice and compare the event logs.")
+    ] = False,
+    gantt: output_options.Gantt = None,
+    html: output_options.Html = None,
+    junit: output_options.Junit = None,
+    markdown: output_options.Markdown = None,
+    events: output_options.Events = None,
+    metrics: output_options.Metrics = None,
+    records_out: output_options.RecordsOut = None,
+    state_out: output_options.StateOut = None,
+) -> Report:
+    """Run a scenario: every variant with every seed, and hold the results against what the file expects."""
+    from kgctl.cli.simulation.files import WrongFile, load_scenario
+    from kgctl.cli.simulation.outputs import Outputs
+    from kgctl.cli.simulation.running import RunOptions
+
+    session = session_of(ctx)
+    try:
+        loaded = load_scenario(session, file, settings=settings, variants=variant, checks=check)
+    except WrongFile as wrong:
+        return wrong.report
+    outputs = Outputs(
+        session,
+        loaded.output,
+        gantt=gantt,
+        html=html,
+        junit=junit,
+        markdown=markdown,
+        events=events,
+        metrics=metrics,
+        records=records_out,
+        state=state_out,
+    )
+    outputs.check(loaded)
+    how = RunOptions(
+        seed=seed, runs=runs, jobs=jobs, time_limit=time_limit, twice=check_determinism, pictures=outputs.need_pictures
+    )
+    words = ["kgctl", "simulate", "run", file, *(word for each in settings or () for word in ("--set", each))]
+    return _report(session, loaded, how, outputs, words)
+
+
+def _report(session: Session, loaded: LoadedFile, how: RunOptions, outputs: Outputs, words: list[str]) -> Report:
+    from kgctl.cli.output.simulate_rows import COLUMNS, rows_of
+    from kgctl.cli.simulation.running import run_scenario
+    from kgctl.simulate.report.summary import summary_text
+    from kgctl.simulate.runs.outcome import outcome_of
+    from kgctl.simulate.runs.result_json import result_of
+
+    seeds = how.seeds(loaded)
+    values = run_scenario(session, loaded, how, seeds)
+    outcome = outcome_of(loaded, seeds, values, replay_of=words)
+    outputs.write(loaded, outcome)
+    errors: list[KgctlError] = []
+    if stopped := [note for note in outcome.notes if "stopped at" in note]:
+        errors.append(KgctlError(stopped[0], code="LIMIT"))
+    if outcome.failures:
+        errors.append(ExpectationError(_verdict(outcome)))
+    return Report(
+        COLUMNS,
+        rows_of(outcome),
+        errors,
+        name_keys=("variant", "metric"),
+        fixed_exit_code=_exit_code(errors),
+        data=result_of(outcome),
+        text=summary_text(outcome, outputs.width, outputs.gantt_of(outcome)),
+    )
+
+
+def _verdict(outcome: Outcome) -> str:
+    count = len(outcome.failures)
+    return f"{count} of {len(outcome.expectations)} expectations did not hold"
+
+
+def _exit_code(errors: list[KgctlError]) -> ExitCode | None:
+    if any(isinstance(error, ExpectationError) for error in errors):
+        return ExitCode.EXPECTATION
+    return ExitCode.FAILED if errors else None

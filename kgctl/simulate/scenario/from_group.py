@@ -1,0 +1,156 @@
+"""A scenario from a group as it is: the members, what they subscribe to, what the brokers tell of their settings, the traffic."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from kgctl.model.groups import GroupDescription, GroupType, MemberDescription
+
+_HEX_TAIL = re.compile(r"[-_.]?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
+_NUMBER_TAIL = re.compile(r"[-_.]?\d+$")
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """``topics``: partitions of what the group reads. ``written``, ``processed``: records a second, where two samples tell.
+
+    ``lag`` is None where it is not known.
+    """
+
+    group: GroupDescription
+    topics: Mapping[str, int]
+    written: Mapping[str, float] = field(default_factory=dict)
+    processed: float | None = None
+    lag: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Set:
+    name: str
+    members: tuple[MemberDescription, ...]
+
+
+def scenario_text(observed: Observed) -> str:
+    """A scenario file, ready to run: one rolling restart, with this group's assignor and the two that it might have instead."""
+    group = observed.group
+    lines = [
+        "kgctl: 1",
+        f"name: {_quoted(f'{group.group_id}-rolling-restart')}",
+        f"question: {_quoted(f'What does one rolling deploy of {group.group_id} cost, and what would another protocol change?')}",
+        "",
+        *_topics(observed),
+        "",
+        "group:",
+        f"  id: {_quoted(group.group_id)}",
+        "  config:                       # the brokers do not tell the members' timeouts: put yours in",
+        *_group_config(group),
+        "",
+        *_members(observed),
+        *_traffic(observed),
+        "",
+        "warmup: 60s",
+        "events:",
+        *_events(observed),
+        "",
+        *_variants(group),
+        "runs: 5",
+        "expect:",
+        "  - max_gap < 60s",
+        "  - {check: duplicates == 0, severity: warn}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _topics(observed: Observed) -> list[str]:
+    return ["topics:", *(f"  {_quoted(name)}: {{partitions: {count}}}" for name, count in sorted(observed.topics.items()))]
+
+
+def _group_config(group: GroupDescription) -> list[str]:
+    if group.type is GroupType.CONSUMER:
+        assignor = [f"    group.remote.assignor: {group.assignor}"] if group.assignor in ("uniform", "range") else []
+        return ["    group.protocol: consumer", *assignor]
+    lines = [f"    partition.assignment.strategy: [{group.assignor}]"] if group.assignor else []
+    return [*lines, "    session.timeout.ms: 45s", "    heartbeat.interval.ms: 3s", "    max.poll.interval.ms: 5m"]
+
+
+def _members(observed: Observed) -> list[str]:
+    lines = ["members:"]
+    for each in _sets(observed.group.members):
+        lines += [f"  {each.name}:", f"    count: {len(each.members)}"]
+        lines += _subscription(each.members[0], observed)
+        if all(member.group_instance_id for member in each.members):
+            lines.append(f"    instance_id: $name          # static members: {each.members[0].group_instance_id}, ...")
+        lines.append("    boot: 10s                   # from the start of a process to subscribe(): put yours in")
+        if observed.processed:
+            rate = max(round(observed.processed / max(len(observed.group.members), 1) * 2), 1)
+            lines.append(f"    rate: {rate}/s               # a guess: twice what each processed while this was looked at")
+    return lines
+
+
+def _subscription(member: MemberDescription, observed: Observed) -> list[str]:
+    if member.subscribed_topic_regex:
+        pattern = member.subscribed_topic_regex
+        return [f"    subscribe: {_quoted(pattern if pattern.startswith('^') else f'^{pattern}$')}"]
+    topics = [topic for topic in member.subscribed_topics or () if topic in observed.topics]
+    if not topics or set(topics) == set(observed.topics):
+        return []
+    return [f"    subscribe: [{', '.join(map(_quoted, topics))}]"]
+
+
+def _sets(members: Sequence[MemberDescription]) -> list[_Set]:
+    """Members that are alike: the same client and the same subscription, called after the client."""
+    found: dict[tuple[str, object, object, bool], list[MemberDescription]] = {}
+    for member in members:
+        key = (_stem(member), member.subscribed_topics, member.subscribed_topic_regex, member.group_instance_id is not None)
+        found.setdefault(key, []).append(member)
+    names: dict[str, int] = {}
+    result = []
+    for (stem, *_), group in found.items():
+        names[stem] = names.get(stem, 0) + 1
+        result.append(_Set(stem if names[stem] == 1 else f"{stem}-{names[stem]}", tuple(group)))
+    return result
+
+
+def _stem(member: MemberDescription) -> str:
+    name = _NUMBER_TAIL.sub("", _HEX_TAIL.sub("", member.group_instance_id or member.client_id))
+    return _UNSAFE.sub("-", name).strip("-._") or "app"
+
+
+def _traffic(observed: Observed) -> list[str]:
+    rates = {name: rate for name, rate in sorted(observed.written.items()) if rate > 0}
+    if not rates:
+        return []
+    lag = f"   # as measured; the lag was {observed.lag}" if observed.lag is not None else ""
+    return ["", f"traffic:{lag}", *(f"  {_quoted(name)}: {max(round(rate), 1)}/s" for name, rate in rates.items())]
+
+
+def _events(observed: Observed) -> list[str]:
+    sets = _sets(observed.group.members)
+    first = f"  - {{at: 0s, rolling_restart: {sets[0].name}, batch: 1, settle: 30s}}"
+    return [first, *(f"  - {{after: previous, rolling_restart: {each.name}, batch: 1, settle: 30s}}" for each in sets[1:])]
+
+
+def _variants(group: GroupDescription) -> list[str]:
+    if group.type is GroupType.CONSUMER:
+        return []
+    config = "group: {config: {partition.assignment.strategy: [cooperative-sticky]}}"
+    return [
+        "variants:",
+        "  as-is: {}",
+        f"  cooperative: {{{config}}}",
+        "  kip848: {group: {config: {group.protocol: consumer}}}",
+        "",
+    ]
+
+
+def _quoted(text: str) -> str:
+    """The text as a YAML scalar: plain where that is safe, else in double quotes, which JSON's strings are."""
+    import json
+
+    return text if re.fullmatch(r"[A-Za-z][A-Za-z0-9_./-]*", text) and text.lower() not in _WORDS else json.dumps(text)
+
+
+_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "null", "y", "n"})

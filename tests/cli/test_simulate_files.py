@@ -1,0 +1,96 @@
+"""``kgctl simulate check``, ``list``, ``show``, ``schema`` and ``init``."""
+
+from __future__ import annotations
+
+import json
+
+import yaml
+
+from tests.cli.harness import Cli
+
+DOUBTFUL = """\
+kgctl: 1
+name: doubtful
+topics: {orders: 2}
+members:
+  app: {count: 4, boot: 50s, instance_id: one, config: {heartbeat.interval.ms: 20s}}
+warmup: 60s
+events:
+  - {at: 0s, crash: app/9}
+"""
+
+
+def test_check_names_rule_and_line(cli: Cli) -> None:
+    path = cli.folder / "doubtful.yaml"
+    path.write_text(DOUBTFUL)
+    ran = cli(f"simulate check {path} -o json")
+    assert (ran.code, ran.json["status"]) == (0, "ok")
+    assert [(row["rule"], row["line"], row["severity"]) for row in ran.data] == [
+        ("idle-members", 4, "warning"),
+        ("session-below-boot", 5, "warning"),
+        ("ids-not-unique", 5, "warning"),
+        ("heartbeat-above-third", 5, "warning"),
+        ("selects-nobody", 8, "warning"),
+    ]
+    assert cli(f"simulate check {path} --strict").code == 2
+
+
+def test_check_of_a_wrong_file_exits_2_with_rows_and_errors(cli: Cli) -> None:
+    path = cli.folder / "wrong.yaml"
+    path.write_text("kgctl: 1\nname: x\nmembers: {app: {}}\ntopcs: {a: 1}\n")
+    ran = cli(f"simulate check {path} -o json")
+    assert (ran.code, ran.json["exit_code"]) == (2, 2)
+    assert [(row["line"], row["column"], row["path"], row["message"]) for row in ran.data] == [
+        (4, 1, "topcs", "unknown key; did you mean 'topics'?")
+    ]
+    assert [error["code"] for error in ran.json["errors"]] == ["USAGE"]
+
+
+def test_check_of_a_good_file_says_so(cli: Cli) -> None:
+    ran = cli("simulate check rolling-restart")
+    assert (ran.code, ran.out, ran.err) == (0, "", "rolling-restart: nothing to complain about\n")
+
+
+def test_list_has_a_question_for_each_scenario(cli: Cli) -> None:
+    rows = cli("simulate list -o json").data
+    assert len(rows) >= 20
+    assert all(row["question"].endswith("?") for row in rows)
+
+
+def test_show_prints_the_file_itself(cli: Cli) -> None:
+    assert yaml.safe_load(cli("simulate show rolling-restart").out)["name"] == "rolling-restart"
+    assert cli("simulate show rolling").code == 4
+
+
+def test_schema_describes_events_and_sections(cli: Cli) -> None:
+    schema = json.loads(cli("simulate schema").out)
+    assert schema == cli("simulate schema -o json").data
+    titles = [each["title"] for each in schema["properties"]["events"]["items"]["anyOf"]]
+    assert {"rolling_restart", "crash", "scale"} <= set(titles)
+
+
+def test_init_writes_a_scenario_that_runs(cli: Cli) -> None:
+    path = cli.folder / "g2.yaml"
+    ran = cli(f"simulate init --from-group g2 --sample 0s {path}")
+    assert (ran.code, ran.out) == (0, f"FILE\n{path}\n")
+    document = yaml.safe_load(path.read_text())
+    assert document["topics"] == {"t1": {"partitions": 3}}
+    assert sum(members["count"] for members in document["members"].values()) == 2
+    assert cli(f"simulate run {path} --runs 1").code == 0
+    assert cli(f"simulate init {path}").code == 5
+
+
+def test_init_from_a_saved_description_is_the_same_group(cli: Cli) -> None:
+    saved = cli.folder / "g2.json"
+    saved.write_text(cli("describe group g2 --members -o json").out)
+    document = yaml.safe_load(cli(f"simulate init --from-file {saved}").out)
+    assert document["topics"] == {"t1": {"partitions": 3}}
+    assert sum(members["count"] for members in document["members"].values()) == 2
+
+
+def test_init_without_a_group_is_an_example(cli: Cli) -> None:
+    assert cli("simulate init").out == cli("simulate show rolling-restart").out
+
+
+def test_init_of_a_group_that_is_not_there_exits_4(cli: Cli) -> None:
+    assert cli("simulate init --from-group nosuch").code == 4

@@ -1,0 +1,145 @@
+"""``kgctl simulate run`` and ``compare``: verdicts, exit codes, the result, files beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.harness import Cli
+
+SCENARIO = """\
+kgctl: 1
+name: small
+question: What does one restart cost?
+topics: {orders: 6}
+group: {config: {partition.assignment.strategy: [range]}}
+members: {app: {count: 3, boot: 2s}}
+warmup: 30s
+events:
+  - {at: 0s, restart: app/1}
+variants:
+  eager: {}
+  cooperative: {group: {config: {partition.assignment.strategy: [cooperative-sticky]}}}
+expect:
+  - cooperative.collateral == 0
+  - max_gap < 15s
+"""
+METRIC_KEYS = ["min", "median", "p95", "max", "per_seed"]
+EXPECTATION_KEYS = ["check", "variant", "passed", "observed", "seed", "severity", "replay"]
+
+
+@pytest.fixture
+def scenario(cli: Cli) -> Path:
+    path = cli.folder / "small.yaml"
+    path.write_text(SCENARIO)
+    return path
+
+
+def test_all_expectations_hold(cli: Cli, scenario: Path) -> None:
+    ran = cli(f"simulate run {scenario}")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("small   What does one restart cost?\n")
+    assert " PASS cooperative.collateral == 0" in ran.out
+
+
+def test_result_has_the_documented_keys(cli: Cli, scenario: Path) -> None:
+    data = cli(f"simulate run {scenario} --runs 2 -o json").data
+    assert list(data) == ["scenario", "kgctl", "digest", "seeds", "variants", "expectations"]
+    assert (data["scenario"], data["seeds"], list(data["variants"])) == ("small", [1, 2], ["eager", "cooperative"])
+    eager = data["variants"]["eager"]
+    assert list(eager) == ["metrics", "final_assignment"]
+    assert all(list(metric) == METRIC_KEYS and len(metric["per_seed"]) == 2 for metric in eager["metrics"].values())
+    assert sorted(len(topics["orders"]) for topics in eager["final_assignment"].values()) == [2, 2, 2]
+    assert all(list(each) == EXPECTATION_KEYS for each in data["expectations"])
+    verdicts = [(each["check"], each["variant"], each["passed"]) for each in data["expectations"]]
+    assert verdicts == [
+        ("cooperative.collateral == 0", "cooperative", True),
+        ("max_gap < 15s", "eager", True),
+        ("max_gap < 15s", "cooperative", True),
+    ]
+
+
+def test_same_seeds_same_bytes_in_any_number_of_processes(cli: Cli, scenario: Path) -> None:
+    alone = cli(f"simulate run {scenario} --runs 2 --jobs 1 -o json")
+    assert cli(f"simulate run {scenario} --runs 2 --jobs 2 --check-determinism -o json").out == alone.out
+
+
+def test_broken_expectation_exits_6_and_ends_with_its_replay(cli: Cli, scenario: Path) -> None:
+    ran = cli.run(["simulate", "run", str(scenario), "--check", "max_gap < 1ms", "--runs", "2"])
+    assert (ran.code, ran.err) == (6, "kgctl: 2 of 2 expectations did not hold\n")
+    replay = ran.out.splitlines()[-1]
+    assert replay.startswith(f"replay: kgctl simulate run {scenario} --variant cooperative --seed ")
+    assert " --check 'max_gap < 1ms'   # kgctl " in replay
+
+
+def test_replay_shows_the_same_digest(cli: Cli, scenario: Path) -> None:
+    line = ["simulate", "run", str(scenario), "--check", "eager.max_gap < 1ms", "-o", "json"]
+    replay = cli.run([*line, "--runs", "3"]).data["expectations"][0]["replay"]
+    seed = replay.split("--seed ")[1].split(" ")[0]
+    again = cli.run([*line, "--variant", "eager", "--seed", seed])
+    assert replay.endswith(f"digest {again.data['digest'][:8]}")
+
+
+def test_a_mere_warning_does_not_fail(cli: Cli, scenario: Path) -> None:
+    ran = cli.run(["simulate", "run", str(scenario), "--check", "{check: max_gap < 1ms, severity: warn, why: just so}"])
+    assert ran.code == 0
+    assert " WARN eager: max_gap < 1ms" in ran.out
+
+
+def test_every_mistake_is_told_with_its_place(cli: Cli) -> None:
+    path = cli.folder / "bad.yaml"
+    path.write_text("kgctl: 1\nname: x\ntopics: {orders: 6}\nmembers: {app: {cuont: 3, boot: 8}}\n")
+    ran = cli(f"simulate run {path}")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.splitlines() == [
+        f"kgctl: {path}:4:17: members.app.cuont: unknown key; did you mean 'count'?",
+        f"kgctl: {path}:4:27: members.app.boot: 8 has no unit; write 8s, or 8ms",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ("--variant eagr", "there is no variant 'eagr'; did you mean 'eager'?"),
+        ("--set members.app.count", "--set takes PATH=VALUE, not 'members.app.count'"),
+        ("--time-limit soon", "--time-limit: 'soon' is no duration; write one such as 500ms, 45s, 1m30s or 2h"),
+    ],
+)
+def test_wrong_option_is_explained(cli: Cli, scenario: Path, options: str, complaint: str) -> None:
+    ran = cli(f"simulate run {scenario} {options}")
+    assert (ran.code, ran.err) == (2, f"kgctl: {complaint}\n")
+
+
+def test_set_wins_over_file_and_variants(cli: Cli, scenario: Path) -> None:
+    sticky = "--set group.config.partition.assignment.strategy=[sticky]"
+    ran = cli(f"simulate run {scenario} --set members.app.count=2 {sticky} -o json")
+    assert [each["passed"] for each in ran.data["expectations"]] == [False, True, True]  # nothing is cooperative any more
+    assert [len(each["final_assignment"]) for each in ran.data["variants"].values()] == [2, 2]
+
+
+def test_scenario_comes_from_stdin(cli: Cli) -> None:
+    assert cli("simulate run - --variant eager", stdin=SCENARIO).code == 0
+
+
+def test_file_that_is_not_there_exits_4(cli: Cli) -> None:
+    ran = cli("simulate run rolling-restrt")
+    assert ran.code == 4
+    assert "did you mean 'rolling-restart'?" in ran.err
+
+
+def test_compare_shows_what_differs_seed_by_seed(cli: Cli, scenario: Path) -> None:
+    rows = cli(f"simulate compare {scenario}:eager {scenario}:cooperative --runs 3 -o json").data
+    collateral = next(row for row in rows if row["metric"] == "collateral")
+    assert (collateral["b_mean"], collateral["b_better"], collateral["seeds"]) == (0, 3, 3)
+    assert collateral["low"] <= collateral["difference"] <= collateral["high"] < 0
+
+
+def test_compare_of_one_file_holds_its_variants_against_the_first(cli: Cli, scenario: Path) -> None:
+    rows = cli(f"simulate compare {scenario} -o json").data
+    assert {(row["a"], row["b"]) for row in rows} == {("eager", "cooperative")}
+
+
+def test_compare_needs_one_variant_of_each_side(cli: Cli, scenario: Path) -> None:
+    ran = cli(f"simulate compare {scenario} {scenario}:eager")
+    assert (ran.code, ran.err) == (2, f"kgctl: {scenario} has several variants; say which, as {scenario}:eager\n")

@@ -1,0 +1,36 @@
+"""Every built-in scenario is without a doubt, and what it expects holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.simulate.lint.rules import lint
+from kgctl.simulate.runs.outcome import outcome_of
+from kgctl.simulate.runs.plan import Options, run_all, tasks_of
+from kgctl.simulate.scenario.load import load
+from kgctl.simulate.scenario.sources import builtin_names, read_source
+
+MEANT = {
+    "range-skew": {"idle-members"},
+    "too-many-consumers": {"idle-members"},
+    "static-misconfigured": {"session-below-boot"},
+    "static-duplicate-id": {"ids-not-unique"},
+    "assignor-migration": set[str](),
+}
+"""What the linter rightly says of scenarios that show just that."""
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_builtin_holds_what_it_expects(name: str) -> None:
+    loaded = load(read_source(f"builtin:{name}"))
+    seeds = [loaded.seed]
+    outcome = outcome_of(loaded, seeds, run_all(tasks_of(loaded, seeds, Options(), None), 1, lambda _: None))
+    assert [(each.check, each.variant, each.observed) for each in outcome.failures] == []
+    assert outcome.expectations
+
+
+@pytest.mark.parametrize("name", builtin_names())
+def test_builtin_says_nothing_that_is_not_meant(name: str) -> None:
+    loaded = load(read_source(f"builtin:{name}"))
+    assert (loaded.name, loaded.question[-1:]) == (name, "?")
+    assert {problem.rule for problem in lint(loaded)} <= MEANT.get(name, set())
