@@ -163,12 +163,12 @@ class World:
         self._discount(process)
         self.changed()
 
-    def note_error(self, process: Process, api: str, error: ErrorCode) -> None:
+    def note_error(self, process: Process, error: ErrorCode) -> None:
         """A request was answered with an error."""
         counted = Counted(self.loop.now_us, 1, process.pod.number, error.name)
         if error not in _REBALANCING:
             self.history.errors.append(counted)
-        if error in FENCED and api != "OffsetCommit":
+        if error in FENCED:
             self.history.fenced.append(counted)
 
     def disturbed(self) -> None:

@@ -164,7 +164,7 @@ class Broker:
         if error or api not in _QUIET_APIS:
             world.log(Replied(world.log_time, process.pod.name, api, error.name if error else "NONE"))
         if error:
-            world.note_error(process, api, error)
+            world.note_error(process, error)
         process.on_reply((request_id, result))
 
     def _resolve(self, effect: ResolveRegexes) -> None:

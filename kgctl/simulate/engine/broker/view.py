@@ -182,6 +182,7 @@ class GroupView:
             return
         world.log(Removed(world.log_time, process.pod.name, member_id, why))
         if why == "replaced":
+            world.quiet.thaw_all()  # whoever was replaced learns it by its next request
             return
         world.history.pods[process.pod.number].in_group.set(now_us, is_so=False)
         if process.gone_us >= 0:

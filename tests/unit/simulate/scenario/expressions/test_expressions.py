@@ -22,7 +22,7 @@ VALUES: dict[str, Value] = {
     "record_bytes": 2048,
     "lag": 0,
 }
-SETTINGS = {"session.timeout.ms": 45.0, "group.protocol": "classic"}
+SETTINGS: dict[str, float | str] = {"session.timeout.ms": 45.0, "group.protocol": "classic"}
 NAMES = Names(
     ("max_gap", "unavailable", "rebalances", "state", "drain_time", "thrash", "record_bytes", "lag"),
     tuple(SETTINGS),
