@@ -84,7 +84,14 @@ def generated() -> dict[str, str]:
     from kgctl.cli.output.formats import OutputFormat
     from kgctl.cli.registry import COMMANDS
     from tests.docs.serve_apis import serve_apis
-    from tests.docs.states import classic_responses, classic_states
+    from tests.docs.states import (
+        classic_responses,
+        classic_states,
+        consumer_states,
+        consumer_when,
+        member_states,
+        member_steps,
+    )
 
     return {
         "commands": "".join(f"| `kgctl {spec.path}` | {spec.summary} |\n" for spec in COMMANDS),
@@ -93,6 +100,10 @@ def generated() -> dict[str, str]:
         "serve-apis": serve_apis(),
         "classic-states": classic_states(),
         "classic-responses": classic_responses(),
+        "consumer-states": consumer_states(),
+        "consumer-when": consumer_when(),
+        "member-states": member_states(),
+        "member-steps": member_steps(),
         "reference": "".join(_help(path) for path in ["", *(spec.path for spec in COMMANDS)]),
     }
 

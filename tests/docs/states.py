@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum
 from typing import Protocol
 
 from kgctl.coordinator.classic.states import DEAD, EMPTY, RESPONSES, STATE, TRANSITIONS
+from kgctl.coordinator.consumer.states import (
+    CLASSIC_RESPONSES,
+    GROUP_STATES,
+    GROUP_TRANSITIONS,
+    MEMBER_RULES,
+    MEMBER_TRANSITIONS,
+    MemberState,
+)
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
 
@@ -14,11 +23,11 @@ class Transition(Protocol):
     """A row of a table of transitions."""
 
     @property
-    def source(self) -> GroupState:
+    def source(self) -> Enum:
         """From which state."""
 
     @property
-    def target(self) -> GroupState:
+    def target(self) -> Enum:
         """To which state."""
 
     @property
@@ -26,10 +35,14 @@ class Transition(Protocol):
         """What brings it about."""
 
 
-def diagram(transitions: Iterable[Transition], first: GroupState) -> str:
+def diagram(transitions: Iterable[Transition], first: Enum) -> str:
     """A Mermaid state diagram. Its labels may hold neither colons nor semicolons."""
-    edges = [f"    {row.source} --> {row.target}: {row.trigger.replace(':', ',')}\n" for row in transitions]
-    return "".join(["```mermaid\n", "stateDiagram-v2\n", f"    [*] --> {first}\n", *edges, "```\n"])
+    edges = [f"    {_state(row.source)} --> {_state(row.target)}: {row.trigger.replace(':', ',')}\n" for row in transitions]
+    return "".join(["```mermaid\n", "stateDiagram-v2\n", f"    [*] --> {_state(first)}\n", *edges, "```\n"])
+
+
+def _state(state: Enum) -> str:
+    return state.value if isinstance(state, GroupState) else state.name
 
 
 def classic_states() -> str:
@@ -44,6 +57,32 @@ def classic_responses() -> str:
         answers = RESPONSES[state]
         cells = [_name(answers.heartbeat), _name(answers.sync), _name(answers.commit)]
         rows.append(f"| {state} | {facts.meaning} | {' | '.join(cells)} |\n")
+    return "".join(rows)
+
+
+def consumer_states() -> str:
+    """The diagram of a group of the consumer protocol."""
+    return diagram(GROUP_TRANSITIONS, GroupState.EMPTY)
+
+
+def consumer_when() -> str:
+    """One row a state: when a group is in it, tried from the top, and what it means."""
+    return "".join(f"| {facts.state} | {facts.when} | {facts.meaning} |\n" for facts in GROUP_STATES)
+
+
+def member_states() -> str:
+    """The diagram of a member of the consumer protocol."""
+    return diagram(MEMBER_TRANSITIONS, MemberState.STABLE)
+
+
+def member_steps() -> str:
+    """One row a state: what a member's heartbeat does, and what a member that uses the classic protocol is answered."""
+    rows = []
+    for state, rules in MEMBER_RULES.items():
+        answers = CLASSIC_RESPONSES[state]
+        errors = (answers.heartbeat, answers.heartbeat_behind, answers.sync, answers.sync_behind)
+        cells = [state.name, rules.at_target.value, rules.changed_at_target.value, *(error.name for error in errors)]
+        rows.append(f"| {' | '.join(cells)} |\n")
     return "".join(rows)
 
 

@@ -41,6 +41,12 @@ class Client:
     held: set[Partition] = field(default_factory=set)
 
 
+def subscribes(group: ConsumerGroup, client: Client) -> bool:
+    """Whether it asks for any topic, be it one that its expression has found."""
+    resolved = group.resolved_regexes.get(client.regex or "")
+    return bool(client.topics) or (resolved is not None and bool(resolved.topics))
+
+
 def by_topic(partitions: set[Partition]) -> tuple[tuple[UUID, tuple[int, ...]], ...]:
     """As a request carries them."""
     topics = sorted({topic_id for topic_id, _ in partitions}, key=str)
@@ -273,6 +279,9 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             return
         assert group.group_state == "Stable"
         assert set(group.members) == {client.member_id for client in self.clients}
+        if any(not subscribes(group, client) for client in self.clients):
+            # A newcomer without topics does not count as a change, so Kafka assigns as if all had the same: perhaps nothing.
+            return
         owned = [partition for client in self.clients for partition in client.held]
         topics = [topic for name, topic in self.harness.driver.image.topics.items() if name in group.topic_counts]
         wanted = {(topic.topic_id, number) for topic in topics for number in range(topic.partition_count)}

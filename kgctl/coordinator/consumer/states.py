@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Protocol
 
 from kgctl.model.error_codes import ErrorCode
@@ -105,7 +105,6 @@ class Transition:
 GROUP_TRANSITIONS = (
     Transition(EMPTY, ASSIGNING, "a member joins, within the assignment interval"),
     Transition(EMPTY, STABLE, "a member joins and gets its target"),
-    Transition(EMPTY, RECONCILING, "a member joins, others' targets have changed as well"),
     Transition(ASSIGNING, RECONCILING, "a heartbeat computes the target (assignment epoch = group epoch)"),
     Transition(ASSIGNING, STABLE, "the new target is what everybody owns"),
     Transition(RECONCILING, STABLE, "the last member has given up and got what it should"),
@@ -118,13 +117,12 @@ GROUP_TRANSITIONS = (
 )
 
 
-class Step(IntEnum):
+class Step(Enum):
     """What reconciliation does with a member on its heartbeat."""
 
-    NOTHING = 0
-    TRIM = 1
-    COMPUTE_NEXT = 2
-    FENCE = 3
+    NOTHING = "nothing"
+    TRIM = "topics it no longer subscribes to are taken away"
+    COMPUTE_NEXT = "its next assignment is computed"
 
 
 @dataclass(frozen=True, slots=True)
