@@ -14,6 +14,7 @@ from kgctl.simulate.engine.trace import Committed, Disowned, Owned
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.pods.process import Process
+    from kgctl.simulate.engine.traffic.flow import Flow
     from kgctl.simulate.engine.world import World
 
 FENCED_COMMITS = frozenset(
@@ -114,14 +115,14 @@ class Ownership:
 
     # --- records
 
-    def position_of(self, process: Process, partition: TopicPartition, now_us: int) -> int | None:
+    def position_of(self, flow: Flow, partition: TopicPartition, now_us: int) -> int | None:
         """What a commit would hold; without traffic only the first commit says something."""
         number = self._partitions.numbers.get(partition)
         if number is None:
             return None
         if not self._world.has_traffic:
             return None if self._ledger.stored[number] >= 0 else 0
-        process.flow.advance(now_us)
+        flow.advance(now_us)
         return self._ledger.position(number, now_us)
 
     def committed(self, partition: TopicPartition, offset: int) -> None:

@@ -20,7 +20,7 @@ SECOND = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A time in which nobody consumed a partition: who did before and after it (`NOBODY`: not within the window), and why."""
+    """A time in which nobody consumed a partition: who did before and after it (`NOBODY`: nobody yet), and why."""
 
     partition: int
     from_us: int
@@ -113,7 +113,7 @@ class Measured:
 
     def _gaps_of(self, number: int, window: tuple[int, int]) -> Iterable[Gap]:
         causes: list[tuple[Cause, int]] = []
-        before, start = NOBODY, 0
+        before, start = self.lanes.owner_before(number, window[0]), 0
         for from_us, to_us, value in self.segments(number, window):
             if value < 0:
                 start = start if causes else from_us

@@ -22,8 +22,9 @@ class Snapshot:
 
 
 def _owners(run: Measured, number: int, window: tuple[int, int]) -> list[tuple[int, int, int]]:
-    """(from, to, pod) of a partition, gaps skipped, neighbours of one pod joined."""
-    found: list[tuple[int, int, int]] = []
+    """(from, to, pod) of a partition, gaps skipped, neighbours of one pod joined; first who had it before the window."""
+    before = run.lanes.owner_before(number, window[0])
+    found: list[tuple[int, int, int]] = [] if before == NOBODY else [(window[0], window[0], before)]
     for first, last, value in run.segments(number, window):
         if value < 0:
             continue

@@ -6,6 +6,7 @@ Every draw uses ``rng.random()`` and basic arithmetic only, so that one seed mea
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -90,12 +91,14 @@ class Uniform:
         return self.high_us
 
 
-@dataclass(frozen=True, slots=True)
-class _Unbounded:
+class _Unbounded(ABC):
     """What the distributions with a tail share."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def sample(self, rng: Rng) -> int:
-        raise NotImplementedError
+        """A value."""
 
     def residual(self, rng: Rng) -> int:
         """A share of the longest-lived of a few draws in proportion to their lengths."""

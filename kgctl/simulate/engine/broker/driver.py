@@ -21,6 +21,7 @@ from kgctl.coordinator.requests import (
     Request,
     TopicsChanged,
 )
+from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.member.api import Answer, Send
 from kgctl.model.partitions import MetadataImage
 from kgctl.simulate.engine.broker.view import GroupView
@@ -108,7 +109,13 @@ class Broker:
             group_instance_id=process.pod.instance_id,
             partitions=partitions,
         )
-        self._after(self.core.handle(request, self.clock_ms(self._loop.now_us)), "OffsetCommit", None, "")
+        timers = self.core.shard.timers
+        session = TimerKey(TimerKind.SESSION, self._world.scenario.group_id, member.member_id)
+        deadline_ms = timers.deadline_ms(session)
+        effects = self.core.handle(request, self.clock_ms(self._loop.now_us))
+        if deadline_ms is not None and session in timers:
+            timers.arm(session, deadline_ms)  # it was no sign of life of now
+        self._after(effects, "OffsetCommit", None, "")
 
     # --- deadlines
 

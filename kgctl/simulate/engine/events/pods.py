@@ -41,3 +41,19 @@ def bring_back(run: EventRun, pod: Pod, down_us: int | None, then: Callable[[], 
         then()
     else:
         in_a_while(run, down_us, lambda _: pod.boot(then))
+
+
+class Countdown:
+    """Calls ``then`` when `one` has been called so many times; for none at once."""
+
+    def __init__(self, number: int, then: Callable[[], None]) -> None:
+        self._left = number
+        self._then = then
+        if not number:
+            then()
+
+    def one(self, _: object = None) -> None:
+        """One of them has happened."""
+        self._left -= 1
+        if self._left == 0:
+            self._then()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kgctl.simulate.engine.events.countdown import Countdown
 from kgctl.simulate.engine.events.kind import EventRun, Field, FieldType, Share
-from kgctl.simulate.engine.events.pods import bring_back, in_a_while, pods_of
+from kgctl.simulate.engine.events.pods import Countdown, bring_back, in_a_while, pods_of
 from kgctl.simulate.engine.pods.pod import Pod
 
 LOOK_AGAIN_US = 100_000

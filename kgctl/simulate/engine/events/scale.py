@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kgctl.simulate.engine.events.countdown import Countdown
 from kgctl.simulate.engine.events.kind import EventKind, EventRun, Field, FieldType, Target
-from kgctl.simulate.engine.events.pods import in_a_while
+from kgctl.simulate.engine.events.pods import Countdown, in_a_while
 from kgctl.simulate.engine.pods.pod import Pod
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kgctl.simulate.engine.events.countdown import Countdown
 from kgctl.simulate.engine.events.kind import EventKind, EventRun, Field, FieldType, Target
-from kgctl.simulate.engine.events.pods import pods_of
+from kgctl.simulate.engine.events.pods import Countdown, pods_of
 
 WITH = Field(name="with", type=FieldType.CONFIG, help="consumer settings from this start on", default={})
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kgctl.simulate.engine.events.countdown import Countdown
 from kgctl.simulate.engine.events.kind import EventKind, EventRun, Field, FieldType, Target
-from kgctl.simulate.engine.events.pods import bring_back, duration_of, processes_of
+from kgctl.simulate.engine.events.pods import Countdown, bring_back, duration_of, processes_of
 from kgctl.simulate.engine.events.start import WITH
 from kgctl.simulate.engine.pods.pod import Pod
 

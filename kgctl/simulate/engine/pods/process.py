@@ -1,69 +1,28 @@
-"""One life of a pod's process: boot, a consumer with its polls, callbacks and commits, and its end."""
+"""One life of a pod's process: boot, run, stop, crash, freeze, and its end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
-from typing import Any
 
-from kgctl.member.api import Action, Answer, Member, RunCallback, Skipped
+from kgctl.member.api import Skipped
 from kgctl.member.factory import make_member
 from kgctl.member.validation import is_cooperative
-from kgctl.model.partitions import MetadataImage, TopicPartition
-from kgctl.simulate.engine.pods.actions import ACTIONS
+from kgctl.simulate.engine.pods.driven_member import DrivenMember, Phase
 from kgctl.simulate.engine.pods.pod import Pod
-from kgctl.simulate.engine.pods.polling import PollCadence
 from kgctl.simulate.engine.recorder.causes import Cause
 from kgctl.simulate.engine.trace import PodChanged
 from kgctl.simulate.engine.traffic.flow import Flow
-from kgctl.simulate.scenario.model import CommitMode
 
 GRACE_US = 30_000_000
 """A pod that is told to stop is killed when it has not ended by itself after so long, as Kubernetes does."""
 
 
-class Phase(Enum):
-    """Where a process is in its life."""
-
-    BOOTING = "booting"
-    RUNNING = "running"
-    CLOSING = "closing"
-    FAILED = "failed"
-    GONE = "gone"
-
-
-class Process:
-    """The duties of `kgctl.member.api`'s driver, for one consumer. What comes when the process is gone does nothing."""
+class Process(DrivenMember):
+    """A consumer's process. ``on_ready`` is called when it has subscribed."""
 
     def __init__(self, pod: Pod, on_ready: Callable[[], None] | None) -> None:
-        self.pod = pod
-        self.world = pod.world
-        self.loop = pod.world.loop
-        self.phase = Phase.BOOTING
-        self.member: Member | None = None
-        self.config = pod.member_config()
-        self.polls = PollCadence(pod)
-        self.flow = Flow(pod.world.ledger, pod.members.rate_uhz, pod.world.loop.now_us)
-        self.consuming: dict[int, None] = {}
-        self.is_frozen = False
-        self.is_suspended = False
-        self.is_cut_off = False
-        self.image_version = -1
-        self.stalled_until_us = -1
-        self.callback_over = False
-        self.on_closed: list[Callable[[], None]] = []
-        self.last_commit_us = -1
-        self.stop_wanted = False
-        self.is_counted = False
-        self.gone_us = -1
-        self.lost: tuple[int, ...] = ()
-        """What it consumed when it went."""
+        super().__init__(pod)
         self._on_ready = on_ready
-        self._held: list[tuple[Callable[[Any], None], Any]] = []
-        self._armed_us = -1
-        self._poll_task = 0
-        self._is_poll_armed = False
-        self._polls_each = False
 
     @property
     def hands_over(self) -> bool:
@@ -106,9 +65,9 @@ class Process:
         """SIGTERM: close() at the end of the batch under way, or, where the application has no such handler, the end at once."""
         if then is not None:
             self.on_closed.append(then)
-        if self.phase is Phase.BOOTING or not self.pod.members.leaves_on_stop:
+        if self.phase in (Phase.BOOTING, Phase.FAILED) or not self.pod.members.leaves_on_stop:
             self.die("stopped")
-        elif self.phase in (Phase.RUNNING, Phase.FAILED) and not self.stop_wanted:
+        elif self.phase is Phase.RUNNING and not self.stop_wanted:
             self.stop_wanted = True
             self.world.log(PodChanged(self.world.log_time, self.pod.name, "stop"))
             self.loop.at(self.loop.now_us + GRACE_US, self._kill)
@@ -143,129 +102,6 @@ class Process:
         self.world.on_failed(self, error)
         if self.stop_wanted:
             self.die("stopped")
-
-    # --- calls of the member
-
-    def act(self, actions: list[Action]) -> None:
-        """Do what the member wants done."""
-        member = self.member
-        assert member is not None
-        while True:
-            for action in actions:
-                ACTIONS[type(action)](self, action)
-            if not self.callback_over:
-                break
-            self.callback_over = False
-            actions = member.callback_done(self.loop.now_us)
-        if self.phase is Phase.RUNNING or self.phase is Phase.CLOSING:
-            self._look_ahead(member)
-
-    def on_reply(self, answer: tuple[int, Answer]) -> None:
-        """An answer has come."""
-        if self.member is None or self._is_out() or self._hold(self.on_reply, answer):
-            return
-        self.thaw()
-        self.act(self.member.on_reply(answer[0], answer[1], self.loop.now_us))
-
-    def on_metadata(self, image: MetadataImage) -> None:
-        """The topics have come."""
-        if self.member is None or self._is_out() or self._hold(self.on_metadata, image):
-            return
-        self.image_version = image.version
-        self.act(self.member.on_metadata(image, self.loop.now_us))
-
-    def callback_done(self, _: object) -> None:
-        """A callback, or the assignor, is done."""
-        if self.member is None or self._is_out() or self._hold(self.callback_done, None):
-            return
-        self.act(self.member.callback_done(self.loop.now_us))
-
-    def run_callback(self, duration_us: int) -> None:
-        """The application's thread is busy for this long."""
-        self._cancel_poll()
-        if duration_us:
-            self.loop.at(self.loop.now_us + duration_us, self.callback_done)
-        else:
-            self.callback_over = True
-
-    def callback_us(self, action: RunCallback) -> int:
-        """How long this callback takes."""
-        duration = getattr(self.pod.members.callbacks, action.kind.value)
-        return int(duration.sample(self.pod.callback_rng))
-
-    # --- what comes next
-
-    def _look_ahead(self, member: Member) -> None:
-        now_us = self.loop.now_us
-        if not self._is_poll_armed and self.phase is Phase.RUNNING and not member.in_callback:
-            if self.stop_wanted or self._polls_each or member.needs_poll:
-                self._arm_poll(now_us if self.polls.is_continuous else self.polls.upcoming_us(now_us))
-            elif not self.is_frozen and member.is_quiet:
-                self.world.quiet.freeze(self)
-        self._arm_deadline(member)
-
-    def _arm_deadline(self, member: Member) -> None:
-        deadline_us = member.next_loud_deadline_us() if self.is_frozen else member.next_deadline_us()
-        if deadline_us is None:
-            return
-        deadline_us = max(deadline_us, self.loop.now_us)
-        if self._armed_us < self.loop.now_us or deadline_us < self._armed_us:
-            self._armed_us = deadline_us
-            self.loop.at(deadline_us, self._on_deadline, deadline_us)
-
-    def _on_deadline(self, armed_us: int) -> None:
-        if armed_us != self._armed_us or self.member is None or self._is_out() or self._hold(self._on_deadline, armed_us):
-            return
-        self._armed_us = -1
-        if self.is_frozen:
-            loud_us = self.member.next_loud_deadline_us()
-            if loud_us is None or loud_us > self.loop.now_us:
-                self._arm_deadline(self.member)
-                return
-            self.thaw()
-        self.act(self.member.expire(self.loop.now_us))
-
-    # --- polls
-
-    def _arm_poll(self, at_us: int) -> None:
-        now_us = self.loop.now_us
-        if self.stalled_until_us > now_us:
-            at_us = self.stalled_until_us
-        self._is_poll_armed = True
-        self._poll_task += 1
-        self.loop.at(max(at_us, now_us), self._poll, self._poll_task)
-
-    def _cancel_poll(self) -> None:
-        self._is_poll_armed = False
-        self._poll_task += 1
-
-    def _poll(self, task: int) -> None:
-        if task != self._poll_task or self._is_out() or self.member is None or self._hold(self._poll, task):
-            return
-        self._is_poll_armed = False
-        if self.stop_wanted and self.phase is Phase.RUNNING:
-            self.phase = Phase.CLOSING
-            self.act(self.member.close(self.loop.now_us))
-            return
-        self._commit_batch(self.member)
-        now_us = self.loop.now_us
-        next_us = self.polls.polled(now_us)
-        actions = self.member.poll(now_us, now_us if self.polls.is_continuous else None)
-        if self._polls_each and next_us - now_us > self.config.max_poll_interval_ms * 1000:
-            actions = actions + self.member.application_busy(now_us)
-        self.act(actions)
-
-    def _commit_batch(self, member: Member) -> None:
-        """The application commits what it has processed, where it is due, before it polls."""
-        commit, now_us = self.pod.members.commit, self.loop.now_us
-        if commit.mode is CommitMode.AUTO or not self.consuming or not self.world.has_traffic:
-            return
-        if commit.mode is CommitMode.EVERY and now_us - self.last_commit_us < commit.interval_us:
-            return
-        self.last_commit_us = now_us
-        self._is_poll_armed = True
-        self.act(member.commit(now_us))
-        self._is_poll_armed = False
 
     # --- faults
 
@@ -367,17 +203,3 @@ class Process:
         if self.member is not None:
             self._arm_deadline(self.member)
         return skipped
-
-    # --- small things
-
-    def _is_out(self) -> bool:
-        return self.phase is Phase.GONE or self.phase is Phase.FAILED
-
-    def _hold(self, task: Callable[[Any], None], argument: object) -> bool:
-        """While it is suspended, what comes to it waits."""
-        if self.is_suspended:
-            self._held.append((task, argument))
-        return self.is_suspended
-
-    def _position_of(self, partition: TopicPartition, now_us: int) -> int | None:
-        return self.world.ownership.position_of(self, partition, now_us)

@@ -59,16 +59,21 @@ class Quiet:
         process.is_frozen = False
         assert process.member is not None
         skipped = process.member.skip_quiet(world.loop.now_us)
-        if skipped.last_heartbeat_us is not None:
-            arrived_ms = world.broker.clock_ms(skipped.last_heartbeat_us + process.pod.link.mean_us)
+        commit_us = self._committed_us(process, skipped)
+        if commit_us is not None and commit_us <= max(process.last_commit_us, since_us):
+            commit_us = None
+        signs = [
+            at_us for at_us in (skipped.last_heartbeat_us, self._sign_of_life_us(process, key, commit_us)) if at_us is not None
+        ]
+        if signs:
+            arrived_ms = world.broker.clock_ms(max(signs) + process.pod.link.mean_us)
             deadline_ms = arrived_ms + world.broker.session_timeout_ms(key.member_id, process.config.session_timeout_ms)
         timers = world.broker.core.shard.timers
         if key in timers:
             timers.arm(key, max(deadline_ms, world.broker.clock_ms(world.loop.now_us)))
             world.broker.arm_deadline()
         self._count(process, skipped)
-        commit_us = self._committed_us(process, skipped)
-        if commit_us is not None and commit_us > max(process.last_commit_us, since_us):
+        if commit_us is not None:
             world.ownership.committed_quietly(process, since_us, commit_us)
         return skipped
 
@@ -76,6 +81,11 @@ class Quiet:
         """Something happens to the whole group."""
         for process in list(self._frozen):
             process.thaw()
+
+    def _sign_of_life_us(self, process: Process, session: TimerKey, commit_us: int | None) -> int | None:
+        """A commit extends the session of a classic member, where there is something to commit."""
+        commits = session.kind is TimerKind.SESSION and self._world.has_traffic and process.consuming
+        return commit_us if commits else None
 
     def _count(self, process: Process, skipped: Skipped) -> None:
         counted = self._world.history.skipped_requests

@@ -157,6 +157,16 @@ class Lanes:
                 found.append((start, stop, value))
         return found
 
+    def owner_before(self, number: int, at_us: int) -> int:
+        """Who consumed it last before this time; `NOBODY`: nobody ever did."""
+        lane = self.changes[number]
+        found = NOBODY
+        for position in range(0, len(lane), 2):
+            if lane[position] >= at_us:
+                break
+            found = lane[position + 1] if lane[position + 1] >= 0 else found
+        return found
+
     def _is_placed(self, number: int) -> bool:
         return self.owner[number] != NOBODY and self.owner[number] == self.assigned[number]
 

@@ -1,0 +1,49 @@
+"""Small scenarios for the tests of the simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kgctl.simulate.scenario.distributions import Constant, Distribution
+from kgctl.simulate.scenario.model import Event, MemberSet, Scenario, Topic, Traffic
+from kgctl.simulate.scenario.values.selectors import parse_selector
+
+S = 1_000_000
+RANGE = {"partition.assignment.strategy": "range"}
+COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
+CONSUMER = {"group.protocol": "consumer"}
+AT_ONCE = Constant(0)
+
+
+def event(kind: str, target: str, at_s: float = 0, **parameters: Any) -> Event:
+    """An event; durations among the parameters are microseconds; ``for_us`` stands for ``for``, ``with_`` for ``with``."""
+    names = {"for_us": "for", "with_": "with", "set_": "set"}
+    given = {names.get(name, name): value for name, value in parameters.items()}
+    is_topic = kind in ("add_partitions", "create_topic", "delete_topic", "set_traffic", "scale")
+    selector = None if is_topic else parse_selector(target)
+    return Event(kind=kind, target=target, selector=selector, at_us=int(at_s * S), parameters=given)
+
+
+def scenario(
+    *events: Event,
+    count: int = 4,
+    partitions: int = 8,
+    config: Mapping[str, str] = RANGE,
+    rate: int | None = None,
+    warmup_s: int = 20,
+    duration_s: int | None = None,
+    poll: Distribution = AT_ONCE,
+    boot_s: int = 1,
+    **members: Any,
+) -> Scenario:
+    """One topic ``t`` and one set of members ``app``; ``rate``: records a second that are written."""
+    return Scenario(
+        name="test",
+        warmup_us=warmup_s * S,
+        duration_us=None if duration_s is None else duration_s * S,
+        topics=(Topic(name="t", partitions=partitions),),
+        members=(MemberSet(name="app", count=count, boot=Constant(boot_s * S), poll=poll, config=config, **members),),
+        traffic=() if rate is None else (Traffic(topic="t", steps=((0, rate * S),)),),
+        events=events,
+    )

@@ -1,0 +1,200 @@
+"""What each kind of event does to a group."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.simulate.engine.events.kind import Share
+from kgctl.simulate.engine.events.registry import EVENT_KINDS
+from kgctl.simulate.engine.result import RunResult
+from kgctl.simulate.engine.run import run
+from kgctl.simulate.scenario.distributions import Constant
+from kgctl.simulate.scenario.model import Event
+from kgctl.simulate.scenario.values.selectors import parse_selector
+from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
+
+Step = tuple[float, str]
+"""(seconds, what)"""
+
+
+def life(result: RunResult, pod: str) -> list[tuple[float, float]]:
+    """When the pod's consumer ran, in seconds after the warm-up."""
+    history = next(found for found in result.world.history.pods if found.name == pod)
+    start_us = result.world.scenario.warmup_us
+    intervals = history.running.until(result.end_us + start_us)
+    return [((first - start_us) / S, (last - start_us) / S) for first, last in intervals]
+
+
+def test_every_kind_has_help_and_fields_with_one_name_each() -> None:
+    for name, kind in EVENT_KINDS.items():
+        assert (kind.name, bool(kind.help)) == (name, True)
+        names = [field.name for field in kind.fields]
+        assert len(set(names)) == len(names)
+        assert set(kind.one_of) <= set(names)
+
+
+def test_a_crash_with_a_duration_boots_again_after_it() -> None:
+    result = run(scenario(event("crash", "app/1", at_s=10, for_us=30 * S), duration_s=100), 1)
+    assert life(result, "app-1") == [(-19.0, 10.0), (41.0, 100.0)]
+
+
+def test_a_stop_without_a_duration_is_for_good_and_leaves_the_group() -> None:
+    result = run(scenario(event("stop", "app/1", at_s=10), duration_s=60), 1)
+    assert len(life(result, "app-1")) == 1
+    assert (result.metric("members"), result.metric("detection_time")) == (3, None)
+    assert 10 <= life(result, "app-1")[0][1] <= 10.6
+
+
+def test_a_stop_without_a_handler_is_noticed_by_the_session_only() -> None:
+    result = run(scenario(event("stop", "app/1", at_s=10), duration_s=100, leaves_on_stop=False), 1)
+    assert life(result, "app-1") == [(-19.0, 10.0)]
+    assert 42 <= result.metric("detection_time") <= 45  # type: ignore[operator]
+
+
+def test_start_runs_a_set_that_waited_for_it() -> None:
+    result = run(scenario(event("start", "app", at_s=10), start=None, duration_s=30), 1)
+    assert [life(result, f"app-{index}") for index in range(4)] == [[(11.0, 30.0)]] * 4
+
+
+def test_a_rolling_restart_goes_by_batches_and_settles() -> None:
+    result = run(scenario(event("rolling_restart", "app", batch=Share(500_000), settle=20 * S, set_={}), config=COOPERATIVE), 1)
+    starts = sorted(life(result, f"app-{index}")[1][0] for index in range(4))
+    assert starts[1] < 2.5 < 21 < starts[2]
+    assert [name for _, name, what, _ in result.events_marks() if what == "ends"] == ["rolling_restart"]
+
+
+def test_a_rolling_restart_that_waits_for_stable_never_has_two_disturbances() -> None:
+    result = run(scenario(event("rolling_restart", "app", wait="stable"), config=COOPERATIVE), 1)
+    assert result.metric("rebalances") in (4, 5, 6, 7, 8)
+    assert result.metric("members") == 4
+
+
+def test_an_upgrade_changes_the_settings_of_the_new_processes() -> None:
+    change = event("upgrade", "app", settle=15 * S, set_={"partition.assignment.strategy": "cooperative-sticky"})
+    result = run(scenario(change, duration_s=300), 1)
+    # A group of range does not take members in that cannot speak it.
+    assert result.metric("errors", ("INCONSISTENT_GROUP_PROTOCOL",)) or 0 > 0
+    assert result.metric("stuck_members") or 0 > 0
+
+
+def test_two_bounces_change_the_assignor_without_an_error() -> None:
+    both = {"partition.assignment.strategy": "range,cooperative-sticky"}
+    first = event("upgrade", "app", settle=15 * S, set_=both)
+    selector = parse_selector("app")
+    then = Event(
+        kind="upgrade", target="app", selector=selector, after="previous", parameters={"settle": 15 * S, "set": COOPERATIVE}
+    )
+    result = run(scenario(first, then), 1)
+    assert (result.metric("errors"), result.metric("stuck_members"), result.metric("state")) == (0, 0, "Stable")
+    assert result.world.broker.view.assignments.is_cooperative
+
+
+@pytest.mark.parametrize(
+    ("change", "members"), [({"to": 6}, 6), ({"to": 1}, 1), ({"by": 2}, 6), ({"by": -3}, 1), ({"by": -9}, 0)]
+)
+def test_scale_changes_the_number_of_pods(change: dict[str, int], members: int) -> None:
+    result = run(scenario(event("scale", "app", over=10 * S, **change), duration_s=120), 1)
+    assert (result.metric("members"), result.metric("replicas")) == (members, members)
+
+
+def test_scale_down_takes_the_highest_numbers_first() -> None:
+    result = run(scenario(event("scale", "app", to=2), duration_s=60), 1)
+    assert list(result.final_assignment()) == ["app-0", "app-1"]
+
+
+def test_a_stall_beyond_max_poll_interval_costs_the_membership_and_is_repaired() -> None:
+    config = {**RANGE, "max.poll.interval.ms": "8000"}
+    result = run(scenario(event("stall", "app/1", for_us=30 * S), config=config, rate=10), 1)
+    # The client leaves by itself; the rest takes over within a heartbeat.
+    assert 8.0 <= result.metric("unavailable", ("stall", "app/1")) + 8 <= 8 + 2 * 3.2  # type: ignore[operator]
+    assert (result.metric("members"), result.metric("state")) == (4, "Stable")
+
+
+def test_a_short_stall_is_no_gap_but_a_backlog() -> None:
+    result = run(scenario(event("stall", "app/1", for_us=10 * S), rate=80, rate_uhz=100 * S), 1)
+    assert (result.metric("unavailable"), result.metric("rebalances")) == (0, 0)
+    # Two of eight partitions, 10 records a second each, for 10 s and a little.
+    assert result.metric("backlog_peak") == pytest.approx(200, abs=2)
+
+
+def test_a_slow_pod_reads_so_much_less() -> None:
+    result = run(scenario(event("slow", "app/1", for_us=10 * S, factor=10 * S), rate=80, rate_uhz=100 * S), 1)
+    # 20 records a second come, 10 are read.
+    assert result.metric("backlog_peak") == pytest.approx(100, abs=1)
+    assert result.metric("drain_time", ("slow",)) == pytest.approx(10 + 100 / 80, abs=0.05)
+
+
+def test_a_frozen_process_shorter_than_its_session_keeps_its_partitions() -> None:
+    result = run(scenario(event("pause_process", "app/1", for_us=20 * S)), 1)
+    assert (result.metric("rebalances"), result.metric("unavailable"), result.metric("unavailable", ("stall",))) == (0, 40, 40)
+
+
+def test_a_frozen_process_longer_than_its_session_comes_back_as_a_zombie() -> None:
+    result = run(scenario(event("pause_process", "app/1", for_us=80 * S), rate=80), 1)
+    assert (result.metric("kicked"), result.metric("lost")) == (1, 0)
+    assert result.metric("double_owned") > 0  # type: ignore[operator]
+
+
+def test_a_partitioned_pod_is_taken_out_and_comes_back() -> None:
+    result = run(scenario(event("network", "app/1", for_us=90 * S, partition=True), config=CONSUMER), 1)
+    assert (result.metric("kicked"), result.metric("members"), result.metric("state")) == (1, 4, "Stable")
+    assert result.metric("unavailable", ("detection",)) > 2 * 39  # type: ignore[operator]
+
+
+def test_latency_shows_in_the_time_of_a_rebalance() -> None:
+    slow = event("network", "app", latency=Constant(500_000))
+    result = run(scenario(slow, event("restart", "app/1", at_s=30), duration_s=120), 1)
+    usual = run(scenario(event("restart", "app/1", at_s=30), duration_s=120), 1)
+    assert result.metric("unavailable") > 2 * usual.metric("unavailable")  # type: ignore[operator]
+
+
+def test_new_partitions_are_found_with_the_next_metadata() -> None:
+    config = {**RANGE, "metadata.max.age.ms": "30000"}
+    result = run(scenario(event("add_partitions", "t", at_s=5, to=12), config=config), 1)
+    delay = result.metric("discovery_delay", ("t",))
+    assert 0 < delay <= 31  # type: ignore[operator]
+    assert result.metric("unavailable", ("discovery",)) == pytest.approx(4 * delay, rel=0.2)  # type: ignore[operator]
+    assert (result.metric("spread"), len(result.lanes())) == (0, 12)
+
+
+def test_the_consumer_protocol_finds_new_partitions_with_a_beat() -> None:
+    result = run(scenario(event("add_partitions", "t", at_s=5, by=4), config=CONSUMER), 1)
+    assert 0 < result.metric("discovery_delay", ("t",)) <= 10.1  # type: ignore[operator]
+
+
+def test_a_new_topic_is_picked_up_by_a_pattern() -> None:
+    config = {**COOPERATIVE, "metadata.max.age.ms": "30000"}
+    result = run(scenario(event("create_topic", "t-eu", partitions=4), config=config, pattern="t.*"), 1)
+    assert 0 < result.metric("discovery_delay", ("t-eu",)) <= 35  # type: ignore[operator]
+    assert result.metric("collateral") == 0
+
+
+@pytest.mark.parametrize("config", [RANGE, COOPERATIVE, CONSUMER], ids=["range", "cooperative", "consumer"])
+def test_a_deleted_topic_is_nobodys_gap(config: dict[str, str]) -> None:
+    result = run(
+        scenario(event("delete_topic", "t", at_s=5), config={**config, "metadata.max.age.ms": "30000"}, duration_s=90), 1
+    )
+    assert (result.metric("unavailable"), result.final_assignment()) == (0, {f"app-{index}": {} for index in range(4)})
+
+
+def test_traffic_above_capacity_piles_up() -> None:
+    result = run(scenario(event("set_traffic", "t", rate=1000 * S), rate=100, rate_uhz=100 * S, duration_s=10), 1)
+    assert result.metric("backlog") == 6000
+    assert result.metric("drain_time", ("set_traffic",)) == float("inf")
+
+
+def test_events_follow_each_other_and_repeat() -> None:
+    selector = parse_selector("app/0")
+    crash = Event(
+        kind="crash", target="app/0", selector=selector, name="boom", every_us=30 * S, times=2, parameters={"for": 5 * S}
+    )
+    grow = Event(kind="add_partitions", target="t", after="boom", at_us=3 * S, parameters={"by": 1})
+    result = run(scenario(crash, grow, duration_s=120), 1)
+    assert [(at_us / S, name, what) for at_us, name, what, _ in result.events_marks()] == [
+        (0, "boom", "begins"),
+        (6, "boom", "ends"),
+        (30, "boom", "begins"),
+        (36, "boom", "ends"),
+        (39, "add_partitions", "begins"),
+        (39, "add_partitions", "ends"),
+    ]

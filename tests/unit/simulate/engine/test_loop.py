@@ -1,0 +1,17 @@
+"""The event loop."""
+
+from __future__ import annotations
+
+from kgctl.simulate.engine.loop import Loop
+
+
+def test_tasks_of_one_moment_run_in_the_order_of_scheduling() -> None:
+    loop = Loop()
+    seen: list[str] = []
+    loop.at(5, seen.append, "late")
+    loop.at(1, seen.append, "first")
+    loop.at(1, lambda _: loop.at(1, seen.append, "third"))
+    loop.at(1, seen.append, "second")
+    while loop.next_us is not None:
+        loop.run_one()
+    assert (seen, loop.now_us, loop.executed) == (["first", "second", "third", "late"], 5, 5)

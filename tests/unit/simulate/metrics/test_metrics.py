@@ -1,0 +1,324 @@
+"""The formulas, on histories that are written down by hand. The window is 0-100 s; pods a-0, a-1, a-2; topic t of four."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kgctl.errors import UsageError
+from kgctl.simulate.engine.recorder.causes import Cause
+from kgctl.simulate.engine.recorder.history import Counted, GroupPoint
+from kgctl.simulate.engine.world import World
+from kgctl.simulate.metrics.registry import METRICS, MetricView
+from kgctl.simulate.scenario.model import MemberSet, Scenario, Topic
+
+S = 1_000_000
+
+
+def world(partitions: int = 4) -> World:
+    """Everybody runs and is in the group all the time, calm, and nothing is consumed."""
+    made = World(
+        Scenario(name="test", topics=(Topic(name="t", partitions=partitions),), members=(MemberSet(name="a", count=3),)), 1
+    )
+    for pod in made.history.pods:
+        pod.running.set(0, is_so=True)
+        pod.in_group.set(0, is_so=True)
+    return made
+
+
+def at(made: World, seconds: float) -> int:
+    made.loop.now_us = round(seconds * S)
+    return made.loop.now_us
+
+
+def consumed(made: World) -> None:
+    """a-0 has 0 and 1, a-1 has 2, a-2 has 3, from the start."""
+    made.lanes.own(0, [0, 1], 0)
+    made.lanes.own(1, [2], 0)
+    made.lanes.own(2, [3], 0)
+
+
+def gap(made: World, number: int, first: float, last: float, *, by: int, then: int, cause: Cause = Cause.HANDOVER) -> None:
+    made.lanes.disown(by, [number], cause, round(first * S))
+    made.lanes.own(then, [number], round(last * S))
+
+
+def values(made: World, *metrics: str) -> list[float | str | None]:
+    at(made, 100)
+    view = MetricView(made)
+    return [view.metric(name) for name in metrics]
+
+
+def test_gaps_are_summed_up_by_cause_and_owner() -> None:
+    made = world()
+    consumed(made)
+    gap(made, 0, 10, 13, by=0, then=1)
+    made.lanes.disown(2, [3], Cause.DETECTION, 20 * S)
+    made.lanes.recause([3], Cause.REBALANCE, 25 * S)
+    made.lanes.own(2, [3], 26 * S)
+    at(made, 100)
+    view = MetricView(made)
+    assert view.metric("unavailable") == 9
+    assert [
+        view.metric("unavailable", (cause,)) for cause in ("handover", "cause detection", "cause rebalance", "cause boot")
+    ] == [
+        3,
+        5,
+        1,
+        0,
+    ]
+    assert [view.metric("unavailable", (who,)) for who in ("a/0", "not a/0", "a", "a/0..1")] == [3, 6, 9, 3]
+    assert [view.metric("unavailable", (when,)) for when in ("before 12s", "after 12s", "after 22s")] == [2, 7, 4]
+    assert view.metric("availability") == 1 - 9 / 400
+    assert [view.metric(name) for name in ("max_gap", "gap_p50", "gap_p95", "gaps")] == [6, 3, 6, 2]
+
+
+def test_collateral_is_what_comes_back_to_a_pod_that_lived_through_it() -> None:
+    made = world()
+    consumed(made)
+    gap(made, 0, 10, 13, by=0, then=0, cause=Cause.REBALANCE)
+    gap(made, 1, 10, 14, by=0, then=1)
+    made.history.pods[1].running.set(31 * S, is_so=False)
+    made.history.pods[1].running.set(32 * S, is_so=True)
+    gap(made, 2, 30, 35, by=1, then=1, cause=Cause.STATIC_WAIT)
+    gap(made, 3, 40, 50, by=2, then=2, cause=Cause.STALL)
+    assert values(made, "collateral", "unavailable") == [3, 22]
+
+
+def test_the_world_stands_still_when_nothing_is_consumed_and_somebody_is_there() -> None:
+    made = world()
+    consumed(made)
+    for number, pod in ((0, 0), (1, 0), (2, 1)):
+        gap(made, number, 10, 20, by=pod, then=pod)
+    gap(made, 3, 12, 15, by=2, then=2)
+    at(made, 100)
+    view = MetricView(made)
+    assert [view.metric("stop_the_world", share) for share in ((), ("75%",), ("80%",))] == [3, 10, 3]
+
+
+def test_rebalances_that_lie_close_together_are_one() -> None:
+    made = world()
+    near_us = 4 * 1_000
+    for first, last in ((10 * S, 12 * S), (12 * S + near_us - 1, 13 * S), (13 * S + near_us, 20 * S), (50 * S, 51 * S)):
+        made.history.unsettled.set(first, is_so=True)
+        made.history.unsettled.set(last, is_so=False)
+    for at_s, generation, state in ((10, 1, "PreparingRebalance"), (12, 2, "Stable"), (13, 3, "Stable"), (51, 4, "Stable")):
+        made.history.group.append(GroupPoint(at_s * S, state, generation, 3, 0))
+    made.history.applied_us += [12 * S, 14 * S, 20 * S, 53 * S]
+    made.history.triggers += [(10 * S, "JoinGroup a-1"), (50 * S, "timer")]
+    at(made, 100)
+    view = MetricView(made)
+    assert [view.metric(name) for name in ("rebalances", "generations", "aborted")] == [3, 4, 1]
+    assert [
+        view.metric("rebalances", part) for part in (("before 40s",), ("after 40s",), ("cause timeout",), ("cause join",))
+    ] == [
+        2,
+        1,
+        1,
+        1,
+    ]
+    assert view.metric("rebalance_time") == pytest.approx(7 - near_us / S, abs=0.01)
+    assert view.metric("rebalance_time", ("p50",)) == 3
+    assert view.metric("rounds") == 4 / 3
+
+
+def test_stable_is_what_stays_calm_for_two_heartbeats() -> None:
+    made = world()
+    for first, last in ((0, 10), (12, 15), (20, None)):
+        made.history.calm.set(first * S, is_so=True)
+        if last is not None:
+            made.history.calm.set(last * S, is_so=False)
+    made.history.disturbances += [10 * S]
+    at(made, 100)
+    view = MetricView(made)
+    # Ten seconds are two heartbeats of the consumer protocol's default, six of the classic one's; there is no process here.
+    assert view.metric("time_to_stable") == 10
+    assert [view.metric("time_to_stable", (when,)) for when in ("at 0s", "at 1s", "at 30s")] == [0, 19, 0]
+    assert view.metric("time_to_stable", ("nothing",)) is None
+
+
+def test_never_stable_is_infinite() -> None:
+    made = world()
+    assert values(made, "time_to_stable") == [float("inf")]
+
+
+def test_moves_are_changes_of_owner() -> None:
+    made = world()
+    consumed(made)
+    gap(made, 0, 10, 13, by=0, then=1)
+    gap(made, 0, 20, 21, by=1, then=0)
+    gap(made, 1, 20, 21, by=0, then=0)
+    gap(made, 2, 20, 21, by=1, then=0)
+    gap(made, 2, 800, 801, by=0, then=1)
+    at(made, 1000)
+    view = MetricView(made)
+    assert [view.metric(name) for name in ("moves", "ping_pong")] == [4, 1]
+    assert [view.metric("moves", (when,)) for when in ("before 15s", "after 15s")] == [1, 3]
+
+
+def test_the_fewest_moves_are_those_of_the_departed_and_above_the_quota() -> None:
+    made = world(6)
+    made.history.pods[2].in_group.set(0, is_so=False)
+    made.lanes.own(0, [0, 1, 2], 0)
+    made.lanes.own(1, [3, 4, 5], 0)
+    made.history.calm.set(0, is_so=True)
+    made.history.calm.set(10 * S, is_so=False)
+    # a-2 comes: two partitions have to move, three do.
+    made.history.pods[2].in_group.set(10 * S, is_so=True)
+    for number, by, then in ((2, 0, 2), (5, 1, 2), (4, 1, 0)):
+        gap(made, number, 10, 12, by=by, then=then)
+    made.history.calm.set(12 * S, is_so=True)
+    made.history.calm.set(30 * S, is_so=False)
+    # a-1, which has one, goes: one has to move.
+    made.history.pods[1].in_group.set(30 * S, is_so=False)
+    gap(made, 3, 30, 31, by=1, then=2)
+    made.history.calm.set(31 * S, is_so=True)
+    assert values(made, "moves", "moves_min", "excess_moves", "stickiness") == [4, 3, 1, (3 + 5) / (6 + 5)]
+
+
+def test_balance_at_the_end_in_the_mean_and_at_its_worst() -> None:
+    made = world()
+    consumed(made)
+    made.history.calm.set(0, is_so=True)
+    made.history.calm.set(50 * S, is_so=False)
+    for number, by in ((1, 0), (2, 1)):
+        gap(made, number, 50, 60, by=by, then=2)
+    made.history.calm.set(60 * S, is_so=True)
+    at(made, 100)
+    view = MetricView(made)
+    # 2 1 1, then 1 0 3
+    assert [view.metric(name) for name in ("spread", "max_mean", "jain", "kip54", "idle_members", "members")] == [
+        3,
+        3 * 3 / 4,
+        16 / 30,
+        6,
+        1,
+        3,
+    ]
+    assert [view.metric("spread", how) for how in (("at 10s",), ("mean",), ("worst",), ("t",))] == [
+        1,
+        (50 * 1 + 40 * 3) / 90,
+        3,
+        3,
+    ]
+    assert view.metric("idle_members", ("mean",)) == 40 / 90
+
+
+def test_counts_go_by_time_pod_and_name() -> None:
+    made = world()
+    made.history.errors += [Counted(5 * S, 1, 0, "UNKNOWN_MEMBER_ID"), Counted(50 * S, 1, 1, "ILLEGAL_GENERATION")]
+    made.history.requests += [Counted(5 * S, 1, 0, "JoinGroup"), Counted(5 * S + 1, 1, 1, "JoinGroup")]
+    made.history.skipped_requests["Heartbeat"] = 100
+    made.history.duplicates.append(Counted(5 * S, 42, 0, "t"))
+    made.history.detections += [Counted(5 * S, 7 * S, 0), Counted(6 * S, 9 * S, 1)]
+    at(made, 100)
+    view = MetricView(made)
+    assert [view.metric("errors", part) for part in ((), ("UNKNOWN_MEMBER_ID",), ("a/1",), ("after 10s",))] == [2, 1, 1, 1]
+    assert [view.metric("requests", part) for part in ((), ("JoinGroup",), ("peak",), ("a/0",))] == [102, 2, 2, 1]
+    assert [view.metric("duplicates", part) for part in ((), ("t",), ("a/1",))] == [42, 42, 0]
+    assert [view.metric("detection_time", part) for part in ((), ("a/0",), ("a/2",))] == [9, 7, None]
+
+
+def test_a_pod_that_runs_a_minute_outside_the_group_is_stuck() -> None:
+    made = world()
+    made.history.pods[0].in_group.set(30 * S, is_so=False)
+    made.history.pods[1].in_group.set(50 * S, is_so=False)
+    assert values(made, "stuck_members", "member_seconds") == [1, 300]
+
+
+def test_two_owners_are_counted_while_they_last() -> None:
+    made = world()
+    consumed(made)
+    made.lanes.own(1, [0], 10 * S)
+    at(made, 20)
+    view = MetricView(made)
+    assert [view.metric(name) for name in ("owners", "double_owned")] == [2, 10]
+    made.lanes.disown(0, [0], Cause.REBALANCE, 25 * S)
+    at(made, 100)
+    assert [view.metric(name) for name in ("owners", "double_owned", "moves")] == [1, 15, 1]
+
+
+@pytest.mark.parametrize(
+    ("series", "expected"),
+    [
+        ([4, 8, 12], 0.0),
+        # up 8, down 8: alpha 1, so the whole variation over the range.
+        ([4, 12, 4], 100 * 16 / 8),
+        # up 8, down 4: alpha = 0.5 ** 0.8.
+        ([4, 12, 8], 100 * (0.5**0.8 * 12 + (1 - 0.5**0.8) * 4) / 8),
+    ],
+)
+def test_thrash_leaves_trends_alone(series: list[int], expected: float) -> None:
+    from kgctl.simulate.metrics.stability import thrash_of
+
+    assert thrash_of([float(value) for value in series]) == pytest.approx(expected)
+
+
+def test_replicas_and_their_flaps() -> None:
+    made = world()
+    for pod, changes in ((0, (0,)), (1, (10, 20, 30)), (2, (10, 90))):
+        for number, at_s in enumerate(changes):
+            made.history.pods[pod].wanted.set(at_s * S, is_so=number % 2 == 0)
+    at(made, 100)
+    view = MetricView(made)
+    # 1 at first, 3 from 10 s, 2 from 20 s, 3 from 30 s, 2 from 90 s.
+    assert [view.metric("replicas", part) for part in ((), ("max",), ("min",), ("at 15s",))] == [2, 3, 1, 3]
+    assert view.metric("flaps") == 3
+
+
+def test_without_traffic_there_is_no_lag() -> None:
+    made = world()
+    consumed(made)
+    assert values(made, "lag", "backlog", "lag_peak", "lag_area", "latency_mean", "drain_time") == [0, 0, 0, 0, None, 0]
+
+
+def with_traffic(made: World, change: Callable[[World], None]) -> MetricView:
+    """10 records a second to each of two partitions; nobody reads for 10 s, then ``change``."""
+    made.has_traffic = True
+    made.ledger.set_rates([0, 1], [10 * S, 10 * S], 0)
+    at(made, 10)
+    for number in (0, 1):
+        made.ledger.account_waiting(number, made.loop.now_us)
+    change(made)
+    at(made, 20)
+    return MetricView(made)
+
+
+def test_lag_and_backlog_while_nobody_reads() -> None:
+    view = with_traffic(world(2), lambda _: None)
+    assert [view.metric(name) for name in ("lag", "backlog", "lag_peak", "backlog_peak", "lag_age")] == [400, 400, 400, 400, 20]
+    assert [view.metric("lag_area"), view.metric("latency_mean")] == [4000, 10]
+    assert [view.metric("backlog", ("at 5s",)), view.metric("backlog", ("mean",))] == [100, 200]
+    assert view.metric("drain_time", ("at 10s",)) == float("inf")
+
+
+def test_what_was_read_and_committed_is_no_lag() -> None:
+    def read(made: World) -> None:
+        made.lanes.own(0, [0, 1], made.loop.now_us)
+        for number in (0, 1):
+            made.ledger.start(number, 0, made.loop.now_us)
+            made.ledger.catch_up(number, made.loop.now_us)
+            made.ledger.store(number, 100, made.loop.now_us)
+
+    view = with_traffic(world(2), read)
+    assert [view.metric(name) for name in ("lag", "backlog", "lag_peak", "backlog_peak", "processed")] == [200, 0, 200, 200, 400]
+    # Half of the records waited up to 10 s, evenly; the other half not at all.
+    assert view.metric("latency_p99") == pytest.approx(9.8, abs=0.001)
+
+
+def test_every_metric_answers_for_a_run_in_which_nothing_happens() -> None:
+    view = MetricView(World(Scenario(name="nothing"), 1))
+    for name, metric in METRICS.items():
+        assert view.metric(name) in (0, 1, None, float("inf"), "Dead"), name
+        assert metric.unit
+        assert metric.help
+    assert set(view.summary()) == {name for name, metric in METRICS.items() if metric.is_summary}
+
+
+@pytest.mark.parametrize(
+    ("name", "filters"), [("unavailability", ()), ("unavailable", ("after noon",)), ("unavailable", ("a/first",))]
+)
+def test_what_is_no_metric_or_filter_is_a_usage_error(name: str, filters: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError):
+        MetricView(world()).metric(name, filters)
