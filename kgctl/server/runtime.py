@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
-import re
 import time
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -14,7 +13,8 @@ from uuid import UUID, uuid4
 
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
-from kgctl.coordinator.requests import ListGroups, RegexResolved, Request
+from kgctl.coordinator.regex.resolve import resolve_regexes
+from kgctl.coordinator.requests import ListGroups, Request
 from kgctl.coordinator.results import ConsumerGroupHeartbeatResult, HeartbeatResult, ListGroupsResult, Result
 from kgctl.server.log_writer import LogWriter
 from kgctl.server.registry import Answer, Values
@@ -147,25 +147,8 @@ class CoordinatorRuntime:
         self._run(self.core.expire(self.clock()))
 
     def _resolve(self, effect: ResolveRegexes) -> None:
-        topics = self.topic_names()
-        self.tell(
-            RegexResolved(
-                request_id=EVENT_ID,
-                group_id=effect.group_id,
-                topics={regex: _matching(regex, topics) for regex in effect.regexes},
-                started_ms=effect.started_ms,
-                metadata_version=effect.metadata_version,
-            )
-        )
+        self.tell(resolve_regexes(effect, self.topic_names(), EVENT_ID))
 
 
 async def _rendered(future: asyncio.Future[Result], render: Callable[[Result], Values]) -> Values:
     return render(await future)
-
-
-def _matching(regex: str, topics: Iterable[str]) -> tuple[str, ...]:
-    try:
-        pattern = re.compile(regex)
-    except re.error:
-        return ()
-    return tuple(sorted(name for name in topics if pattern.fullmatch(name)))
