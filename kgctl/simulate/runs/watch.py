@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,7 +16,11 @@ from kgctl.simulate.scenario.expressions.nodes import Binary, metrics_of
 
 def watchers_for(checks: Sequence[Check], variant: str, settings: Mapping[str, float | str]) -> dict[int, Watcher]:
     """A watcher for each check that needs one in this variant, by the check's number."""
-    kinds = {CheckKind.ALWAYS: Always, CheckKind.EVENTUALLY: Eventually, CheckKind.STEADY: Steady}
+    kinds: dict[CheckKind, type[Always | Eventually | Steady]] = {
+        CheckKind.ALWAYS: Always,
+        CheckKind.EVENTUALLY: Eventually,
+        CheckKind.STEADY: Steady,
+    }
     return {
         number: kinds[check.kind](check, settings)
         for number, check in enumerate(checks)
@@ -29,23 +34,23 @@ def _concerns(check: Check, variant: str) -> bool:
     return check.variants is None or variant in check.variants
 
 
-class Watcher:
+class Watcher(ABC):
     """Sees every moment of a run at which something has happened (`Observer.on_step`)."""
 
     def __init__(self, check: Check, settings: Mapping[str, float | str]) -> None:
         self.check = check
         self.settings = settings
 
-    def on_trace(self, event: Any) -> None:
+    def on_trace(self, event: Any) -> None:  # noqa: B027 - only some look at single events
         """Something happened."""
 
+    @abstractmethod
     def on_step(self, at_us: int, metrics: Any) -> None:
         """Everything of this moment is done."""
-        raise NotImplementedError
 
+    @abstractmethod
     def result(self, end_us: int, metrics: Any) -> Watched:
         """The run is over."""
-        raise NotImplementedError
 
     def _value(self, metrics: Any) -> Value:
         return evaluate(self.check.node, RunSource(metrics, self.settings))
