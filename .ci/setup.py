@@ -19,7 +19,12 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "kgctl-setup.json"
-LOCKS = {"": "requirements.txt", "dev": "requirements-dev.txt", "html": "requirements-html.txt", "spark": "requirements-spark.txt"}
+LOCKS = {
+    "": "requirements.txt",
+    "dev": "requirements-dev.txt",
+    "html": "requirements-html.txt",
+    "spark": "requirements-spark.txt",
+}
 PIP = ["-m", "pip", "--quiet", "--disable-pip-version-check", "--no-input"]
 
 
