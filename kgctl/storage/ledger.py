@@ -71,7 +71,7 @@ class Ledger:
         open_records: Iterable[StoredRecord] = (),
         members: Mapping[tuple[int, int], str] | None = None,
     ) -> None:
-        """``open_records``: those of a transaction, and markers, of a log that exists already, in its order.
+        """``open_records`` of a log that exists already, in its order: transactions', markers, and others of their keys.
 
         ``members`` names who committed the pending ones, by (partition, offset).
         """

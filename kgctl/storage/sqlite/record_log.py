@@ -15,6 +15,12 @@ from kgctl.storage.sqlite.database import Database
 _PAGE_ROWS = 5_000
 _COLUMNS = """"partition", "offset", timestamp_ms, "key", value, producer_id, producer_epoch, "commits", coordinator_epoch"""
 _INSERT = f"""INSERT INTO record (sequence, {_COLUMNS}, member_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""  # noqa: S608
+# What transactions wrote, and what was written to the same keys without one: the later of the two counts.
+_OPEN_RECORDS = f"""SELECT {_COLUMNS}, member_id FROM record
+    WHERE producer_id IS NOT NULL
+       OR "key" IN (SELECT "key" FROM record WHERE producer_id IS NOT NULL AND "key" IS NOT NULL)
+    ORDER BY sequence"""  # noqa: S608
+
 _ROW_COLUMNS = """sequence, "partition", timestamp_ms, "key", value IS NULL AND "commits" IS NULL, producer_id, "commits\""""
 
 
@@ -98,9 +104,7 @@ class SqliteRecordLog:
 
     def _load_ledger(self, partition_count: int) -> Ledger:
         ends = self._database.rows("""SELECT "partition", max("offset") + 1 FROM record GROUP BY "partition" """)
-        rows = self._database.rows(
-            f"SELECT {_COLUMNS}, member_id FROM record WHERE producer_id IS NOT NULL ORDER BY sequence"  # noqa: S608
-        )
+        rows = self._database.rows(_OPEN_RECORDS)
         members = {(row[0], row[1]): row[-1] for row in rows if row[-1] is not None}
         return Ledger(partition_count, dict(ends), (_stored(row[:-1]) for row in rows), members)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kgctl.coordinator.coordinator import GroupCoordinator
@@ -115,6 +115,7 @@ def test_the_state_is_the_same_after_compaction(before: list[Step], after: list[
     assert recorded(reloaded(folder, traffic.now_ms)) == recorded(traffic.coordinator)
 
 
+@example(before=[("txn commit", "g-0", 0, 0, 1), ("delete group", "g-0")], after=[("end", 1, True)])
 @settings(deadline=None, max_examples=30)  # each flushes a disk that others use too
 @given(st.lists(steps, max_size=40), st.lists(steps, max_size=10))
 def test_both_kinds_write_keep_and_compact_the_same(before: list[Step], after: list[Step]) -> None:
