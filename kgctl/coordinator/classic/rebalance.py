@@ -71,8 +71,11 @@ def on_join_timer(shard: Shard, timer: Timer) -> None:
         delay_ms, remaining_ms = group.initial_delay_ms, group.initial_remaining_ms
         next_delay_ms = min(shard.config.group_initial_rebalance_delay_ms, remaining_ms)
         _wait_for_first_members(shard, group, next_delay_ms, max(remaining_ms - delay_ms, 0))
-    else:
+    elif group.state is PREPARING_REBALANCE:
         complete_join(shard, group)
+    elif group.state is EMPTY:
+        # A timer from before the group changed to the consumer protocol; Kafka counts a generation, and then fails.
+        group.generation_id += 1
 
 
 def complete_join_if_ready(shard: Shard, group: ClassicGroup) -> None:

@@ -6,6 +6,8 @@ subscription then makes a new target. Kafka: GroupMetadataManager#convertToConsu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from kgctl.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
 from kgctl.coordinator.classic.member import ClassicMember
 from kgctl.coordinator.classic.rebalance import refuse_join
@@ -45,7 +47,7 @@ def upgrade(shard: Shard, classic: ClassicGroup, records: list[CoordinatorRecord
     _answer_waiting(shard, classic)
     records += [tombstone(key) for key in classic.tombstone_keys()]
     try:
-        converted = _records_of(shard, classic)
+        staging, targets = _converted(shard, classic)
     except MalformedConsumerProtocol as error:
         raise _cannot_upgrade(classic, "the embedded consumer protocol is malformed.") from error
     except CustomAssignor as error:
@@ -53,11 +55,11 @@ def upgrade(shard: Shard, classic: ClassicGroup, records: list[CoordinatorRecord
     except KeyError as error:
         # A member that joined since does not offer the elected protocol; Kafka fails as well.
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"A member does not support {error}.") from error
-    group = _build(classic.group_id, converted)
+    converted = _records_of(shard, classic, staging, targets)
     records += converted
-    for member_id in group.members.java_order():
-        arm_session(shard, group.group_id, member_id, group.members[member_id].session_timeout_ms)
-    return group
+    for member in staging.members.java_values():
+        arm_session(shard, staging.group_id, member.member_id, member.session_timeout_ms)
+    return _build(classic.group_id, converted)
 
 
 def _check_policy(shard: Shard, classic: ClassicGroup) -> None:
@@ -86,15 +88,24 @@ def _answer_waiting(shard: Shard, classic: ClassicGroup) -> None:
             member.parked_sync = None
 
 
-def _records_of(shard: Shard, classic: ClassicGroup) -> list[CoordinatorRecord]:
-    """The records of the converted group, in Kafka's order."""
-    group_id, epoch = classic.group_id, classic.generation_id
+def _converted(shard: Shard, classic: ClassicGroup) -> tuple[ConsumerGroup, Mapping[str, Target]]:
+    """The members as those of a consumer group, and their targets.
+
+    Records and timers go in the order of this group, as in Kafka; that of the group built from the records may differ.
+    """
+    staging = ConsumerGroup(classic.group_id)
     targets: dict[str, Target] = {}
-    staging = ConsumerGroup(group_id)
     for member in classic.members.java_values():
         targets[member.member_id] = target_of_bytes(member.assignment, shard.image)
-        converted = _convert(classic, member, targets[member.member_id])
-        _add(staging, converted)
+        _add(staging, _convert(classic, member, targets[member.member_id]))
+    return staging, targets
+
+
+def _records_of(
+    shard: Shard, classic: ClassicGroup, staging: ConsumerGroup, targets: Mapping[str, Target]
+) -> list[CoordinatorRecord]:
+    """The records of the converted group, in Kafka's order."""
+    group_id, epoch = classic.group_id, classic.generation_id
     members = staging.members.java_values()
     names = [name for member in members for name in member.subscribed_topics]
     return [
