@@ -75,8 +75,8 @@ def subscribed(metadata: bytes) -> list[str]:
 
 
 def assigned(assignment: bytes) -> list[str]:
-    """The partitions in an assignment, sorted; no bytes are no partitions."""
-    return sorted(map(str, decode_assignment(assignment).partitions)) if assignment else []
+    """The partitions in an assignment, each once, sorted; no bytes are no partitions."""
+    return sorted(set(map(str, decode_assignment(assignment).partitions))) if assignment else []
 
 
 def text(notation: str) -> str:
