@@ -91,11 +91,13 @@ class _Clockwork:
         world, loop, limits = self._world, self._world.loop, self._limits
         scenario = world.scenario
         end_us = None if scenario.duration_us is None else scenario.warmup_us + scenario.duration_us
+        limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
         while True:
-            limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
             next_us = loop.next_us
             if next_us is None or next_us > limit_us:
-                return self._stop(limit_us, end_us)
+                limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
+                if next_us is None or next_us > limit_us:
+                    return self._stop(limit_us, end_us)
             if loop.executed >= limits.tasks:
                 return f"{limits.tasks} events"
             if limits.is_over is not None and not loop.executed % ASK_EVERY and limits.is_over():
@@ -103,6 +105,7 @@ class _Clockwork:
             loop.run_one()
             if world.has_changed and loop.next_us != loop.now_us:
                 self._show()
+                limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
 
     def _end_us(self) -> int:
         """Without a duration: 60 s of calm after the last event, at most the tail."""

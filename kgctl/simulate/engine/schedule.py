@@ -73,6 +73,7 @@ class Schedule:
         self.open -= 1
         self._left[position] -= 1
         self.last_over_us = now_us
+        self._world.has_changed = True
         if self._left[position]:
             return
         for follower in self._followers[position]:

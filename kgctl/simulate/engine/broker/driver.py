@@ -50,7 +50,6 @@ class Broker:
         self._ids = world.randomness.stream("member ids")
         self.core = GroupCoordinator(config, self._new_member_id, world.image, EPOCH_MS)
         self.view = GroupView(world)
-        self.is_settled = False
         self._routes: dict[int, tuple[Process, str]] = {}
         self._armed_us = -1
         cluster = world.scenario.cluster

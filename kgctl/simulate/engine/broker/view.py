@@ -42,6 +42,7 @@ class GroupView:
         self._asking: Process | None = None
         self._size = 0
         self._newest = ""
+        self._epochs = (0, 0)
 
     # --- who is who
 
@@ -114,6 +115,7 @@ class GroupView:
         elif isinstance(group, ConsumerGroup):
             if not has_records and trigger != "timer":
                 return
+            self._wake_at_new_target(group)
             state, generation, size, leader = group.group_state.value, group.group_epoch, len(group.members), None
         else:
             state, generation, size, leader = NO_GROUP, self.generation, 0, None
@@ -136,13 +138,30 @@ class GroupView:
         name, number = ("", -1) if self.leader is None else (self.leader.name, self.leader.number)
         world.history.group.append(point._replace(leader=number))
         world.log(GroupChanged(world.log_time, point.state, point.generation, point.members, name))
-        world.broker.is_settled = is_settled
-        if not is_settled:
+        if not is_settled and not world.uses_consumer_protocol:
             world.quiet.thaw_all()
-        elif self.assignments.is_changed:
+        elif is_settled and self.assignments.is_changed:
             self.assignments.is_changed = False
             world.check.stable(self)
         world.changed()
+
+    def is_settled_for(self, member_id: str) -> bool:
+        """Whether heartbeats of this member would change nothing and bring it nothing new, as long as the group stays as it is.
+
+        In the consumer protocol that holds for every member that is where the target wants it, whatever others still have to do.
+        """
+        group = self._world.broker.core.shard.groups.get(self._world.scenario.group_id)
+        if isinstance(group, ConsumerGroup):
+            member = group.members.get(member_id)
+            is_current = group.group_epoch == group.assignment_epoch and member is not None and not member.uses_classic_protocol
+            return is_current and member is not None and member.is_reconciled_to(group.assignment_epoch)
+        return isinstance(group, ClassicGroup) and group.state is GroupState.STABLE
+
+    def _wake_at_new_target(self, group: ConsumerGroup) -> None:
+        epochs = (group.group_epoch, group.assignment_epoch)
+        if epochs != self._epochs:
+            self._epochs = epochs
+            self._world.quiet.thaw_all()
 
     def _compare_members(self, members: Mapping[str, object], why: str) -> None:
         """Who is gone; who has come. Joins only add, at the end."""
@@ -182,7 +201,7 @@ class GroupView:
             return
         world.log(Removed(world.log_time, process.pod.name, member_id, why))
         if why == "replaced":
-            world.quiet.thaw_all()  # whoever was replaced learns it by its next request
+            process.thaw()  # it learns of it by its next request
             return
         world.history.pods[process.pod.number].in_group.set(now_us, is_so=False)
         if process.gone_us >= 0:

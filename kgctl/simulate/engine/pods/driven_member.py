@@ -85,7 +85,8 @@ class DrivenMember(ABC):
         """An answer has come."""
         if self.member is None or self._is_out() or self._hold(self.on_reply, answer):
             return
-        self.thaw()
+        if self.is_frozen:
+            self.thaw()
         self.act(self.member.on_reply(answer[0], answer[1], self.loop.now_us))
 
     def on_metadata(self, image: MetadataImage) -> None:
@@ -138,11 +139,11 @@ class DrivenMember(ABC):
         if armed_us != self._armed_us or self.member is None or self._is_out() or self._hold(self._on_deadline, armed_us):
             return
         self._armed_us = -1
+        due_us = self.member.next_loud_deadline_us() if self.is_frozen else self.member.next_deadline_us()
+        if due_us is None or due_us > self.loop.now_us:
+            self._arm_deadline(self.member)
+            return
         if self.is_frozen:
-            loud_us = self.member.next_loud_deadline_us()
-            if loud_us is None or loud_us > self.loop.now_us:
-                self._arm_deadline(self.member)
-                return
             self.thaw()
         self.act(self.member.expire(self.loop.now_us))
 

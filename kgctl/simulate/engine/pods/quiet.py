@@ -34,12 +34,12 @@ class Quiet:
         member = process.member
         if (
             member is None
-            or not world.broker.is_settled
             or process.image_version != world.image.version
             or not process.pod.link.is_clean
             or process.stop_wanted
             or process.is_suspended
             or process.stalled_until_us > world.loop.now_us
+            or not world.broker.view.is_settled_for(member.member_id)
         ):
             return
         timers = world.broker.core.shard.timers
