@@ -11,6 +11,7 @@ from kgctl.model.partitions import TopicPartition
 from kgctl.simulate.engine.recorder.causes import Cause
 from kgctl.simulate.engine.recorder.history import Counted
 from kgctl.simulate.engine.trace import Committed, Disowned, Owned
+from kgctl.simulate.scenario.model import CommitMode
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.pods.process import Process
@@ -98,8 +99,20 @@ class Ownership:
 
     def crashed(self, process: Process, cause: Cause) -> None:
         """The process is gone with everything that it read."""
+        if process.commit.mode is CommitMode.BEFORE_BATCH and process.member is not None:
+            self._lose_batch(process)
         self.materialise(process)
         self.end(process, list(process.consuming), cause)
+
+    def _lose_batch(self, process: Process) -> None:
+        """The batch under way is committed: what is left of it is never processed."""
+        now_us = self._world.loop.now_us
+        process.last_commit_us = now_us
+        process.flow.advance(now_us)
+        left_us = process.polls.upcoming_us(now_us) - now_us
+        for number in process.consuming if self._world.has_traffic else ():
+            lost = self._ledger.position(number, now_us) - self._position_at(number, now_us - left_us)
+            self._world.history.lost.append(Counted(now_us, lost, process.pod.number, self._ledger.topic[number]))
 
     def suspend(self, process: Process, cause: Cause) -> None:
         """The process cannot read at present: nobody consumes what it owns."""

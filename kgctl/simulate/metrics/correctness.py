@@ -29,9 +29,10 @@ def duplicates_bound(run: Measured, filters: Filters) -> float:
     for at_us, pod in run.history.crashes:
         members = run.world.pods[pod].members
         config = run.world.pods[pod].member_config()
-        interval_us = config.auto_commit_interval_ms * 1000 if members.commit.mode == "auto" else members.commit.interval_us
+        commit = run.world.pods[pod].commit_of(config)
+        interval_us = config.auto_commit_interval_ms * 1000 if commit.mode == "auto" else commit.interval_us
         batch_us = members.poll.upper_us if members.poll.upper_us is not None else 3 * members.poll.mean_us
-        interval_us = 0 if members.commit.mode in ("after-batch", "before-batch") else interval_us
+        interval_us = 0 if commit.mode in ("after-batch", "before-batch") else interval_us
         rate_uhz = members.rate_uhz if members.rate_uhz is not None else sum(run.ledger.arrivals.rate_uhz)
         if run.is_meant(pod, filters) and run.window(filters)[0] <= at_us <= run.window(filters)[1]:
             bound += rate_uhz * (interval_us + batch_us)

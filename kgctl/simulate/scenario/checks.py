@@ -83,8 +83,8 @@ class CheckReader:
 
     def read(self) -> tuple[Check, ...]:
         """All expectations that can be read."""
-        raw = self._tree.data.get("expect") or []
-        found = [self.one(entry, ("expect", index)) for index, entry in enumerate(raw)]
+        raw = self._tree.data.get("expect")
+        found = [self.one(entry, ("expect", index)) for index, entry in enumerate(raw if isinstance(raw, list) else [])]
         return tuple(check for check in found if check is not None)
 
     def one(self, raw: Any, path: Path) -> Check | None:

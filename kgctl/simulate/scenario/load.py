@@ -11,6 +11,7 @@ from kgctl.simulate.scenario.checks import Check, CheckReader
 from kgctl.simulate.scenario.conditions import compiled
 from kgctl.simulate.scenario.expressions.names import Names
 from kgctl.simulate.scenario.file.not_yet import split_off
+from kgctl.simulate.scenario.filter_checks import Surroundings, wrong_filters
 from kgctl.simulate.scenario.known import event_kinds, metric_names
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.text.patch import merge_patch, patched
@@ -157,10 +158,18 @@ def _checks(
 
     names = Names(metric_names(), setting_names(), variants)
     events = tuple(dict.fromkeys(event.name for _, _, one in built if one for event in one.scenario.events if event.name))
-    if given is None:
-        return CheckReader(base, names, problems, events).read()
-    tree = Tree("--check", {"expect": [_check_argument(text) for text in given]})
-    return CheckReader(tree, names, problems, events).read()
+    tree = base if given is None else Tree("--check", {"expect": [_check_argument(text) for text in given]})
+    found: list[Check] = []
+    reader = CheckReader(tree, names, problems, events)
+    around = Surroundings.of([one.scenario for _, _, one in built if one])
+    entries = tree.data.get("expect")
+    for index, entry in enumerate(entries if isinstance(entries, list) else []):
+        path: Path = ("expect", index)
+        check = reader.one(entry, path)
+        if check is not None:
+            found.append(check)
+            problems.extend(Problem(tree.place(path), path, message) for message in wrong_filters(check, around))
+    return tuple(found)
 
 
 def _check_argument(text: str) -> Any:

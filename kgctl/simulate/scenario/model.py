@@ -71,7 +71,8 @@ class Topic:
 
 
 class CommitMode(StrEnum):
-    """When the application commits. AUTO: the client does (enable.auto.commit), in poll() and before it gives up partitions."""
+    """When the application commits. AUTO: the client does, in poll() and before it gives up partitions; AFTER_BATCH where
+    ``enable.auto.commit`` keeps it from that."""
 
     AUTO = "auto"
     AFTER_BATCH = "after-batch"

@@ -39,6 +39,7 @@ class DrivenMember(ABC):
         self.phase = Phase.BOOTING
         self.member: Member | None = None
         self.config = pod.member_config()
+        self.commit = pod.commit_of(self.config)
         self.polls = PollCadence(pod)
         self.flow = Flow(pod.world.ledger, pod.members.rate_uhz, pod.world.loop.now_us)
         self.consuming: dict[int, None] = {}
@@ -165,11 +166,11 @@ class DrivenMember(ABC):
         if task != self._poll_task or self._is_out() or self.member is None or self._hold(self._poll, task):
             return
         self._is_poll_armed = False
+        self._commit_batch(self.member)
         if self.stop_wanted and self.phase is Phase.RUNNING:
             self.phase = Phase.CLOSING
             self.act(self.member.close(self.loop.now_us))
             return
-        self._commit_batch(self.member)
         now_us = self.loop.now_us
         next_us = self.polls.polled(now_us)
         actions = self.member.poll(now_us, now_us if self.polls.is_continuous else None)
@@ -179,10 +180,11 @@ class DrivenMember(ABC):
 
     def _commit_batch(self, member: Member) -> None:
         """The application commits what it has processed, where it is due, before it polls."""
-        commit, now_us = self.pod.members.commit, self.loop.now_us
+        commit, now_us = self.commit, self.loop.now_us
         if commit.mode is CommitMode.AUTO or not self.consuming or not self.world.has_traffic:
             return
         if commit.mode is CommitMode.EVERY and now_us - self.last_commit_us < commit.interval_us:
+            self.world.ownership.materialise(cast("Process", self))
             return
         self.last_commit_us = now_us
         self._is_poll_armed = True

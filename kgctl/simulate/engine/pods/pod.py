@@ -10,7 +10,7 @@ from kgctl.errors import UsageError
 from kgctl.member.api import MemberIdentity
 from kgctl.member.config import HeartbeatDrift, MemberConfig
 from kgctl.simulate.engine.network import Link
-from kgctl.simulate.scenario.model import RANDOM_DRIFT, CommitMode, MemberSet
+from kgctl.simulate.scenario.model import RANDOM_DRIFT, Commit, CommitMode, MemberSet
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.pods.process import Process
@@ -77,6 +77,13 @@ class Pod:
             return config
         drift = drift_of(drift_us)
         return replace(config, behaviour=replace(config.behaviour, classic_drift=drift, consumer_drift=drift))
+
+    def commit_of(self, config: MemberConfig) -> Commit:
+        """When the application commits: after each batch where it says nothing and its client does not do it."""
+        commit = self.members.commit
+        if commit.mode is CommitMode.AUTO and not config.enable_auto_commit:
+            return Commit(mode=CommitMode.AFTER_BATCH)
+        return commit
 
     def identity(self) -> MemberIdentity:
         """Who a process of this pod is to the coordinator."""

@@ -100,7 +100,7 @@ class Quiet:
 
     def _committed_us(self, process: Process, skipped: Skipped) -> int | None:
         """When the last commit of the quiet time left: the client's own, or the application's."""
-        commit, now_us = process.pod.members.commit, self._world.loop.now_us
+        commit, now_us = process.commit, self._world.loop.now_us
         if commit.mode is CommitMode.AUTO:
             return skipped.last_commit_us
         if commit.mode is CommitMode.EVERY:

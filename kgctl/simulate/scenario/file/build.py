@@ -35,7 +35,7 @@ class Builder:
         """The scenario, which is usable only if no problem was added."""
         self._check_references()
         around = Surroundings(
-            {name: each.count for name, each in self._file.members.items()}, tuple(self._file.topics), condition
+            {name: each.client for name, each in self._file.members.items()}, tuple(self._file.topics), condition
         )
         return Scenario(
             name=self._file.name,

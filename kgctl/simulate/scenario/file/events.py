@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from kgctl.member.profiles import profile_names
 from kgctl.simulate.scenario.file import types
 from kgctl.simulate.scenario.file.not_yet import known_to_come
-from kgctl.simulate.scenario.file.settings import plain_settings
+from kgctl.simulate.scenario.file.settings import check_settings, plain_settings, read_client_settings
 from kgctl.simulate.scenario.file.traffic import parse_rates
 from kgctl.simulate.scenario.model import Condition, Event
 from kgctl.simulate.scenario.selectors import Selector
@@ -28,9 +29,9 @@ COMMON = ("at", "after", "every", "times", "when", "name")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What events refer to: sets of members with their counts, topics, and how a condition is read."""
+    """What events refer to: sets of members with their clients, topics, and how a condition is read."""
 
-    member_sets: Mapping[str, int]
+    member_sets: Mapping[str, str]
     topics: tuple[str, ...]
     condition: Callable[[str], Condition]
 
@@ -118,12 +119,20 @@ class EventReader:
                 self._wrong((*path, name), f"unknown key of a {kind.name!r} event{known}")
             elif value is not None:
                 found[name] = self._parsed(self._parser(fields[name]), value, (*path, name), None)
+                if fields[name].type == "config" and found[name]:
+                    self._check_settings(found[name], raw[kind.name], (*path, name))
         for field in kind.fields:
             if field.is_required and field.name not in raw:
                 self._wrong(path, f"a {kind.name!r} event needs {field.name!r}: {field.help}")
         if kind.one_of and sum(name in raw for name in kind.one_of) != 1:
             self._wrong(path, f"a {kind.name!r} event needs one of {', '.join(kind.one_of)}")
         return found
+
+    def _check_settings(self, config: Mapping[str, str], target: Any, path: Path) -> None:
+        member_set = str(target).removeprefix("not ").partition("/")[0].strip()
+        client = self._around.member_sets.get(member_set, "java")
+        if client in profile_names():
+            check_settings(config, read_client_settings(client), path, self._tree, self._problems)
 
     def _parser(self, field: Field) -> Callable[[Any], Any]:
         if field.type == "choice":

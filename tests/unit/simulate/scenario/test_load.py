@@ -1,0 +1,124 @@
+"""Whole files: every mistake with its place, variants, what is not supported yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kgctl.simulate.scenario.load import LoadedFile, load
+from kgctl.simulate.scenario.sources import read_source
+from kgctl.simulate.scenario.text.places import ScenarioError
+from kgctl.simulate.scenario.text.yaml_tree import read_yaml
+
+GOOD = """\
+kgctl: 1
+name: x
+topics: {orders: 12}
+members: {app: {count: 3}}
+"""
+
+
+def loaded(text: str) -> LoadedFile:
+    return load(read_yaml(text, "f"))
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(ScenarioError) as caught:
+        loaded(text)
+    return [str(problem) for problem in caught.value.problems]
+
+
+MISTAKES = {
+    "topcs: {a: 1}": "5:1: topcs: unknown key; did you mean 'topics'?",
+    "seed: -1": "5:1: seed: must be at least 0, not -1",
+    "warmup: 5": "5:1: warmup: 5 has no unit; write 5s, or 5ms",
+    "events: {}": "5:1: events: must be a list, not a mapping",
+    "events: [crash]": "5:10: events[0]: an event is a mapping such as {at: 0s, restart: app}",
+    "events: [{at: 0s, crsh: app}]": "5:19: events[0].crsh: unknown kind of event 'crsh'; did you mean 'crash'?",
+    "events: [{crash: ap/3}]": "5:11: events[0].crash: there is no set of members 'ap'; did you mean 'app'?",
+    "events: [{crash: app/x}]": "5:11: events[0].crash: 'app/x': after the slash stands a number, a range 0..9, a share 50%, ol",
+    "events: [{crash: app, stop: app}]": "5:23: events[0].stop: an event has one kind; this is 'crash' and 'stop'",
+    "events: [{stall: app}]": "5:10: events[0]: a 'stall' event needs 'for': how long",
+    "events: [{crash: app, fro: 5s}]": "5:23: events[0].fro: unknown key of a 'crash' event; did you mean 'for'?",
+    "events: [{scale: app}]": "5:10: events[0]: a 'scale' event needs one of to, by",
+    "events: [{crash: app, after: previous}]": "5:23: events[0].after: there is no event before the first one",
+    "events: [{crash: app, every: 5s}]": "5:10: events[0]: `every` and `times` go together: {every: 20s, times: 5}",
+    "events: [{add_partitions: ordes, to: 20}]": "5:11: events[0].add_partitions: there is no topic 'ordes'; did you mean 'orde",
+    "events: [{upgrade: app, set: {sesion.timeout.ms: 5s}}]": (
+        "5:31: events[0].set.sesion.timeout.ms: unknown consumer setting 'sesion.timeout.ms'; did you mean session.timeout.ms"
+    ),
+    "events: [{broker_down: 1}]": "5:11: events[0].broker_down: not supported yet",
+    "events: [{crash: app, when: lga > 3}]": (
+        "5:23: events[0].when: unknown metric 'lga'; did you mean 'lag'?, at letter 1 of `lga > 3`"
+    ),
+    "group: {config: {heartbeat.interval.ms: often}}": (
+        "5:18: group.config.heartbeat.interval.ms: setting 'heartbeat.interval.ms' must be a whole number of millisecond",
+    ),
+    "cluster: {config: {group.min.sesion.timeout.ms: 5s}}": (
+        "5:20: cluster.config.group.min.sesion.timeout.ms: unknown setting 'group.min.sesion.timeout.ms'; did you mean "
+    ),
+    "traffic: {ordes: 5/s}": "5:11: traffic.ordes: there is no topic 'ordes'; did you mean 'orders'?",
+    "traffic: {orders: 'sine(1/s, 2/s, 24h)'}": "5:11: traffic.orders: sine(...) is not supported yet; write steps such as",
+    "autoscale: {members: app}": "5:1: autoscale: not supported yet; write `scale` events instead",
+    "sweep: {}": "5:1: sweep: not supported yet; write a variant for each value instead",
+    "nemesis: {rate: 1 per 5m, of: [crush]}": "5:32: nemesis.of[0]: unknown kind of fault 'crush'; did you mean 'crash'?",
+    "variants: {a: {name: y}}": "5:16: variants.a.name: stands for the whole file, not in a variant",
+    "variants: {1st: {}}": "5:12: variants.1st: a variant is named with letters, digits, - and _, a letter first",
+    "expect: [max_gap < ]": "5:10: expect[0]: expected a number or a metric, not the end, at letter 10 of `max_gap <`",
+    "expect: [5]": "5:10: expect[0]: an expectation is a text such as `max_gap < 15s`, or a mapping with one",
+    "expect: [{check: lag < 5, at: p42}]": "5:27: expect[0].at: must be one of worst, p99, p95, p90, p75, p50, median, mean, be",
+    "expect: [{check: lag < 5, variant: [a]}]": "5:27: expect[0].variant: unknown key of check; did you mean 'variants'?",
+    "expect: [{check: lag < 5, always: lag < 5}]": "5:10: expect[0]: an expectation has exactly one of check, always, eventuall",
+    "expect: [{eventually: lag < 5, after: depoly}]": "5:32: expect[0].after: must be a time or the name of an event, not 'depo",
+    "expect: ['unavailable(cause rebalanc) < 3']": "5:10: expect[0]: unavailable: there is no cause 'rebalanc'; did you mean 'r",
+    "expect: [max_gap(ap/3) < 3]": "5:10: expect[0]: max_gap: there is no set of members 'ap'; did you mean 'app'?",
+    "expect: [spread(ordrs) < 3]": "5:10: expect[0]: spread: 'ordrs' is no filter of it; did you mean 'orders'?",
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_mistake_is_told_with_its_place(line: str) -> None:
+    (problem,) = problems(GOOD + line + "\n")
+    assert problem.startswith(f"f:{MISTAKES[line]}")
+
+
+def test_all_mistakes_are_told_at_once_each_once_in_the_order_of_the_file() -> None:
+    text = GOOD.replace("count: 3", "cuont: 3, boot: soon") + "variants: {a: {}, b: {members: {app: {poll: 3}}}}\n"
+    assert [problem.partition(": ")[0] for problem in problems(text)] == ["f:4:17", "f:4:27", "f:5:39"]
+
+
+def test_variants_are_merged_and_keep_the_names_of_the_file() -> None:
+    file = loaded(GOOD + "variants: {a: {}, b: {members: {app: {count: 5}, more: {}}}, c: null}\n")
+    assert file.variant_names == ("a", "b", "c")
+    counts = [[members.count for members in variant.scenario.members] for variant in file.variants]
+    assert counts == [[3], [5, 1], [3]]
+
+
+def test_settings_of_members_are_over_those_of_the_group_with_times_in_milliseconds() -> None:
+    text = (
+        GOOD.replace("{count: 3}", "{config: {session.timeout.ms: 1m}}")
+        + "group: {config: {session.timeout.ms: 10s, enable.auto.commit: false}}\n"
+    )
+    (variant,) = loaded(text).variants
+    (members,) = variant.scenario.members
+    assert members.config == {"session.timeout.ms": "60000", "enable.auto.commit": "false"}
+    assert (variant.settings["session.timeout.ms"], members.commit.mode) == (60.0, "after-batch")
+
+
+def test_file_extends_a_builtin(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        "kgctl: 1\nname: mine\nextends: builtin:too-many-consumers\n"
+        "members: {app: {count: 13}}\nvariants: {twelve: null}\nexpect: []\n"
+    )
+    file = load(read_source(str(path)))
+    assert (file.name, file.variant_names, file.checks) == ("mine", ("sixteen",), ())
+    assert file.variants[0].scenario.members[0].count == 13
+
+
+def test_file_that_extends_itself_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("kgctl: 1\nname: mine\nextends: mine.yaml\n")
+    with pytest.raises(ScenarioError, match="extends itself"):
+        read_source(str(path))
