@@ -53,7 +53,7 @@ MISTAKES = {
         "5:23: events[0].when: unknown metric 'lga'; did you mean 'lag'?, at letter 1 of `lga > 3`"
     ),
     "group: {config: {heartbeat.interval.ms: often}}": (
-        "5:18: group.config.heartbeat.interval.ms: setting 'heartbeat.interval.ms' must be a whole number of millisecond",
+        "5:18: group.config.heartbeat.interval.ms: setting 'heartbeat.interval.ms' must be a whole number of milliseconds"
     ),
     "cluster: {config: {group.min.sesion.timeout.ms: 5s}}": (
         "5:20: cluster.config.group.min.sesion.timeout.ms: unknown setting 'group.min.sesion.timeout.ms'; did you mean "
