@@ -21,6 +21,7 @@ Failures of one group or one partition among several are data (`kgctl.admin.resu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 
@@ -117,3 +118,12 @@ class InvariantViolation(KgctlError):  # noqa: N818 - says what was broken, not 
     def __init__(self, message: str, *, group: str | None = None, story: tuple[str, ...] = ()) -> None:
         super().__init__(message, group=group)
         self.story = story
+
+
+def did_you_mean(word: str, known: Iterable[str], *, at_most: int = 1, quoted: bool = False) -> str:
+    """``; did you mean members?``, for the end of a message about a word that is not known; "" where nothing is near."""
+    from difflib import get_close_matches  # only mistakes pay for it
+
+    lowered = {name.lower(): name for name in known}
+    near = [lowered[match] for match in get_close_matches(word.lower(), lowered, n=at_most)]
+    return f"; did you mean {' or '.join(repr(name) if quoted else name for name in near)}?" if near else ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -17,7 +16,7 @@ from kgctl.assignors.client.sticky import StickyAssignor
 from kgctl.assignors.server.range import ServerRangeAssignor
 from kgctl.assignors.server.uniform import UniformAssignor
 from kgctl.assignors.spec import Assignor, GroupSpec, MemberSpec, StickyClaim, TopicSpec
-from kgctl.errors import UsageError
+from kgctl.errors import UsageError, did_you_mean
 
 ENTRY_POINTS = "kgctl.assignors"
 
@@ -56,9 +55,7 @@ def get_assignor(name: str) -> Assignor:
     module, separator, attribute = name.partition(":")
     if separator and module and attribute and not module.startswith("kafka-go"):
         return _make(name, lambda: _load(module, attribute))
-    near = get_close_matches(name, assignor_names(), 1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise UsageError(f"unknown assignor {name!r}{hint} (known: {', '.join(assignor_names())})")
+    raise UsageError(f"unknown assignor {name!r}{did_you_mean(name, assignor_names())} (known: {', '.join(assignor_names())})")
 
 
 @cache

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from functools import cache
 from typing import Any, Self
 
-from kgctl.errors import UsageError
+from kgctl.errors import UsageError, did_you_mean
 
 MAX_INT = 2**31 - 1
 MIGRATION_POLICIES = ("disabled", "upgrade", "downgrade", "bidirectional")
@@ -104,7 +103,7 @@ class CoordinatorConfig:
         values: dict[str, GroupSettingValue] = {}
         for name, text in properties.items():
             if name not in known:
-                raise UsageError(f"unknown setting {name!r}{_did_you_mean(name, known)}")
+                raise UsageError(f"unknown setting {name!r}{did_you_mean(name, known, at_most=3)}")
             values[known[name].name] = parse_setting(known[name], text)
         config = cls(**values)  # type: ignore[arg-type]  # each value has the type of its field's default
         _check_together(config)
@@ -134,11 +133,6 @@ def _settings() -> dict[str, Any]:
 def setting_names() -> tuple[str, ...]:
     """The names of all settings, in the order of the class."""
     return tuple(_settings())
-
-
-def _did_you_mean(name: str, known: Mapping[str, Any]) -> str:
-    near = get_close_matches(name, known, n=3)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def parse_setting(entry: Any, text: str) -> GroupSettingValue:

@@ -36,7 +36,7 @@ from kgctl.coordinator.offsets.expiry import on_expiry_timer, start_expiry_cycle
 from kgctl.coordinator.offsets.fetch import handle_offset_fetch
 from kgctl.coordinator.record_limits import fits_records
 from kgctl.coordinator.refusals import refuse
-from kgctl.coordinator.replay import apply_marker, apply_record
+from kgctl.coordinator.replay import apply_marker, load_record
 from kgctl.coordinator.requests import (
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
@@ -64,6 +64,7 @@ from kgctl.coordinator.timers import Timer, TimerKind
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import MetadataImage
+from kgctl.model.quick_enum import quick_enum
 from kgctl.model.records import CoordinatorRecord, TransactionMarker
 
 Handler = Callable[[Shard, Any], None]
@@ -104,6 +105,7 @@ _NOT_IN_STORY = frozenset({Heartbeat, OffsetFetch, DescribeGroups, ListGroups, C
 """Requests that say nothing about why a group is as it is."""
 
 
+@quick_enum
 class _Phase(Enum):
     ACTIVE = "answers requests"
     LOADING = "reads its log"
@@ -167,7 +169,7 @@ class GroupCoordinator:
         if isinstance(record, TransactionMarker):
             apply_marker(self._shard, record)
         else:
-            apply_record(self._shard, record, producer_id)
+            load_record(self._shard, record, producer_id)
 
     def loaded(self, now_ms: int) -> list[Effect]:
         """The log is read: sessions start anew, the expiry cycle begins, requests are answered from now on."""

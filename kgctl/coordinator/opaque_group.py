@@ -1,9 +1,14 @@
-"""Groups whose protocol the coordinator does not speak: share and streams groups found in a log. They are only listed."""
+"""Groups whose protocol the coordinator does not speak: share and streams groups found in a log. They are only listed.
+
+Members of such a group do not expire, and a share group's deletion does not tell the share coordinator, as it does in Kafka.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from struct import pack
 
+from kgctl.coordinator.consumer.commits import fetch_error
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
 from kgctl.coordinator.timers import TimerKey
@@ -15,8 +20,19 @@ from kgctl.model.records import OffsetCommitValue, OpaqueKey, RecordKey, RecordT
 _SHARE_TYPES = range(RecordType.SHARE_GROUP_MEMBER_METADATA, RecordType.SHARE_GROUP_STATE_PARTITION_METADATA + 1)
 _STREAMS_TYPES = range(RecordType.STREAMS_GROUP_METADATA, RecordType.STREAMS_GROUP_TOPOLOGY + 1)
 _MEMBER_TYPES = (RecordType.SHARE_GROUP_MEMBER_METADATA, RecordType.STREAMS_GROUP_MEMBER_METADATA)
-# The order in which Kafka removes a group's records (share, then streams); the last one is the group's own.
-_TOMBSTONE_ORDER = (14, 13, 12, 10, 15, 11, 22, 21, 20, 19, 23, 17)
+_REMOVED = {
+    GroupType.SHARE: (
+        RecordType.SHARE_GROUP_TARGET_ASSIGNMENT_METADATA,
+        RecordType.SHARE_GROUP_STATE_PARTITION_METADATA,
+        RecordType.SHARE_GROUP_METADATA,
+    ),
+    GroupType.STREAMS: (
+        RecordType.STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA,
+        RecordType.STREAMS_GROUP_METADATA,
+        RecordType.STREAMS_GROUP_TOPOLOGY,
+    ),
+}
+"""What Kafka writes tombstones of for an empty group, in this order, whether the records are there or not."""
 
 
 def opaque_type(record_type: int) -> GroupType | None:
@@ -58,8 +74,10 @@ class OpaqueGroup(Group):
         return ErrorCode.UNKNOWN_MEMBER_ID
 
     def offset_fetch_error(self, request: OffsetFetch) -> ErrorCode:
-        """Anybody may look, unless they claim to be a member."""
-        return ErrorCode.NONE if request.member_id is None and request.member_epoch < 0 else ErrorCode.UNKNOWN_MEMBER_ID
+        """Anybody may look, unless they claim to be a member. For a share group Kafka answers as if it did not exist."""
+        if self.type is GroupType.SHARE:
+            return ErrorCode.NONE
+        return fetch_error({}, request)
 
     def offset_delete_error(self) -> ErrorCode:
         """A share group has no offsets of this kind."""
@@ -74,8 +92,12 @@ class OpaqueGroup(Group):
         return None if self.type is GroupType.SHARE else offset.commit_timestamp_ms
 
     def tombstone_keys(self) -> list[RecordKey]:
-        """Every record it has, members before the group."""
-        return [*sorted(self.records, key=lambda key: _TOMBSTONE_ORDER.index(key.record_type))]
+        """Those of an empty group."""
+        group = self.group_id.encode()
+        return [
+            OpaqueKey(number, pack(f">hh{len(group)}s", number, len(group), group), self.group_id)
+            for number in _REMOVED[self.type]
+        ]
 
     def timer_keys(self) -> Iterable[TimerKey]:
         """It has no timers."""

@@ -20,11 +20,11 @@ _SURELY_SHORT = (MAX_STRING_BYTES - _MEMBER_ID_SUFFIX_BYTES) // 4  # no UTF-8 ch
 def fits_records(request: Request) -> bool:
     """Whether every name that ``request`` may put into a record fits; requests that write no names always do."""
     names = _NAMES.get(type(request))
-    return names is None or all(_fits(name) for name in names(request))
+    return names is None or all(name is None or len(name) <= _SURELY_SHORT or _fits(name) for name in names(request))
 
 
-def _fits(name: str | None) -> bool:
-    return name is None or len(name) <= _SURELY_SHORT or len(name.encode()) <= MAX_STRING_BYTES
+def _fits(name: str) -> bool:
+    return len(name.encode()) <= MAX_STRING_BYTES
 
 
 def _names_of_join(request: JoinGroup) -> Iterable[str | None]:

@@ -37,6 +37,22 @@ def apply_record(shard: Shard, record: CoordinatorRecord, producer_id: int | Non
         REPLAYERS[type(record.key)](shard, record.key, record.value)
 
 
+def load_record(shard: Shard, record: CoordinatorRecord, producer_id: int | None = None) -> None:
+    """Apply one record of a log that is being read.
+
+    A classic group's record replaces whatever bears its name, and its tombstone removes that. In live use the coordinator has
+    seen to it itself, so there `apply_record` touches classic groups alone.
+    """
+    key = record.key
+    if type(key) is GroupMetadataKey and key.group in shard.groups:
+        if record.value is None:
+            _remove(shard, key.group)
+            return
+        # Kafka makes a new group for each record, and putting it may enlarge the table that decides the order of groups.
+        shard.groups[key.group] = shard.groups[key.group]
+    apply_record(shard, record, producer_id)
+
+
 def apply_marker(shard: Shard, marker: TransactionMarker) -> None:
     """Apply the end of a transaction."""
     shard.offsets.end_transaction(marker.producer_id, committed=marker.committed)

@@ -12,7 +12,10 @@ from enum import StrEnum
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
+from kgctl.model.quick_enum import quick_enum
 
+
+@quick_enum
 class TimerKind(StrEnum):
     """What a timer is for. One kind, group and member have at most one timer at a time."""
 
@@ -51,6 +54,7 @@ class Timer:
 
 
 _GARBAGE_ALLOWED = 64
+_NEVER_MS = 1 << 62
 
 
 class TimerQueue:
@@ -105,6 +109,11 @@ class TimerQueue:
         """The earliest deadline; None if nothing is armed."""
         timer = self._first()
         return None if timer is None else timer.deadline_ms
+
+    @property
+    def earliest_ms(self) -> int:
+        """No timer fires before this. Costs nothing; `next_deadline_ms` says when the first one does."""
+        return self._heap[0][0] if self._heap else _NEVER_MS
 
     def is_due(self, now_ms: int) -> bool:
         """Whether a timer's deadline has come. Costs next to nothing when it has not."""

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from enum import IntEnum, unique
 
+from kgctl.model.quick_enum import quick_enum
 
+
+@quick_enum
 @unique
 class ErrorCode(IntEnum):
     """A protocol error as it travels in a response; ``NONE`` means success."""

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from kgctl.model.quick_enum import quick_enum
+
 Assignment = Mapping[str, tuple[int, ...]]
 """Topic name -> partitions, ascending."""
 
 
+@quick_enum
 class GroupType(StrEnum):
     """The protocol a group speaks, in ListGroups' own spelling."""
 
@@ -20,6 +23,7 @@ class GroupType(StrEnum):
     UNKNOWN = "unknown"
 
 
+@quick_enum
 class GroupState(StrEnum):
     """A group's state, in Kafka's own spelling; groups of different types have different subsets of these."""
 

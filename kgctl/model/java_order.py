@@ -13,7 +13,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 from uuid import UUID
 
 from kgctl.model.partitions import TopicPartition
@@ -102,14 +102,24 @@ def hash_map_order(
     ``merge``, which put a new key in front of its bucket, where ``put`` puts it at the end.
     """
     ordered = list(keys)
+    if len(ordered) <= 1:
+        return ordered
     # put enlarges the table after the insertion that fills it, computeIfAbsent before the one after.
     table = grown_capacity(len(ordered) - newest_first) if capacity is None else capacity
     if newest_first:
         ordered.reverse()
     mask = table - 1
+    if hash_of is integer_hash and _have_buckets_of_their_own(cast("list[int]", ordered), mask):
+        cast("list[int]", ordered).sort()
+        return ordered
     # As in bucket(), whose call would cost as much as the rest.
     ordered.sort(key=lambda key: ((value := hash_of(key) & _MASK32) ^ (value >> 16)) & mask)
     return ordered
+
+
+def _have_buckets_of_their_own(numbers: list[int], mask: int) -> bool:
+    """Whether each of these is the number of its bucket."""
+    return min(numbers) >= 0 and max(numbers) <= min(mask, 0xFFFF)
 
 
 def _slot(key_hash: int, bits: int) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import repeat
 
 from kgctl.model.partitions import TopicPartition
@@ -22,6 +22,8 @@ TopicPartitionLists = Iterable[tuple[str, Sequence[int]]]
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 _new_partition = partial(tuple.__new__, TopicPartition)
+_SMALL = 1024
+"""Bytes of no more than this many are remembered with what they say: the members of a group often send the same."""
 
 
 class MalformedConsumerProtocol(ValueError):  # noqa: N818 - says what the bytes are
@@ -34,6 +36,10 @@ def decode_subscription(data: bytes) -> ConsumerSubscription:
     ``version`` of the result is the one that was written, at most 3; a rack of "" is None and a negative generation is -1, as
     Kafka reads them. Raises MalformedConsumerProtocol.
     """
+    return _remembered_subscription(data) if len(data) <= _SMALL else _subscription(data)
+
+
+def _subscription(data: bytes) -> ConsumerSubscription:
     reader = _Reader(data)
     version = reader.version()
     topics = tuple(reader.strings())
@@ -80,6 +86,10 @@ def encode_subscription(subscription: ConsumerSubscription) -> bytes:
 
 def decode_assignment(data: bytes) -> ConsumerAssignment:
     """A member's partitions as its leader chose them. Raises MalformedConsumerProtocol."""
+    return _remembered_assignment(data) if len(data) <= _SMALL else _assignment(data)
+
+
+def _assignment(data: bytes) -> ConsumerAssignment:
     reader = _Reader(data)
     version = reader.version()
     partitions = _flattened(reader.partitions())
@@ -204,7 +214,13 @@ class _Reader:
         return length
 
     def _length(self, form: struct.Struct) -> int:
-        return int(form.unpack(self._take(form.size))[0])
+        try:
+            number: int = form.unpack_from(self._data, self._position)[0]
+        except struct.error:
+            self._take(form.size)
+            raise
+        self._position += form.size
+        return number
 
     def _take(self, size: int) -> bytes:
         start = self._position
@@ -212,3 +228,7 @@ class _Reader:
         if end > len(self._data):
             raise MalformedConsumerProtocol(f"{size} bytes wanted at {start} of {len(self._data)}")
         return self._data[start:end]
+
+
+_remembered_subscription = lru_cache(maxsize=4096)(_subscription)
+_remembered_assignment = lru_cache(maxsize=4096)(_assignment)

@@ -4,7 +4,8 @@ kio 0.6.5 reserves memory by the array length that the bytes claim, and a forged
 exception handler. So no byte of a peer reaches kio before this guard has walked it: each array fits into what is left, each
 string and each tagged field as well. Kafka's rule for tagged fields that the schema does not know is to ignore them, which kio
 cannot; the guard cuts them out. Two values that kio refuses and Kafka does not are replaced: error codes of newer brokers (they
-become UNKNOWN_SERVER_ERROR, as in Kafka's own clients) and times that it cannot hold (the longest that it can).
+become UNKNOWN_SERVER_ERROR, as in Kafka's own clients) and times that it cannot hold (the longest that it can). Text is left to
+kio; only where it finds bytes that are no UTF-8, which Java replaces, the message is copied and read again.
 
 `guarded` is what callers use. The walk is compiled, once a schema, into closures of ``(buffer, position) -> position``; they
 stop with `_NeedsRewrite` at the first thing to change, and only then `kgctl.serde.rewrite` copies the message.

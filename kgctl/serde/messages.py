@@ -11,7 +11,9 @@ from typing import Any
 from kgctl.serde.encoder import entity_encoder
 from kgctl.serde.errors import MalformedMessage, UnsupportedVersion
 from kgctl.serde.guard import guarded, read_varint
+from kgctl.serde.rewrite import rewritten
 from kgctl.serde.schemas import Direction, EntityPlan, header_is_flexible, load_plan, load_schema
+from kgctl.serde.text import readable_text
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
@@ -48,10 +50,7 @@ def decode_header(payload: bytes) -> tuple[RequestHeader, int]:
     end = _REQUEST_HEADER.size + max(length, 0)
     if length < -1 or end > len(payload):
         raise MalformedMessage(f"a client id of {length} bytes")
-    try:
-        client_id = None if length < 0 else payload[_REQUEST_HEADER.size : end].decode()
-    except UnicodeDecodeError:
-        raise MalformedMessage("the client id is not UTF-8") from None
+    client_id = None if length < 0 else readable_text(payload[_REQUEST_HEADER.size : end])
     return RequestHeader(api_key, api_version, correlation_id, client_id), end
 
 
@@ -107,10 +106,13 @@ def _decode_body(api_key: int, api_version: int, direction: Direction, payload: 
     plan, reader = _plan_and_reader(api_key, api_version, direction)
     safe, position = guarded(plan, payload, position)
     try:
-        entity, _ = reader(safe, position)
-    except Exception as error:  # kio raises errors of many kinds for bytes it cannot read
-        raise MalformedMessage(f"{plan.type.__name__} version {api_version}: {error}") from error
-    return entity
+        return reader(safe, position)[0]
+    except Exception as error:  # noqa: BLE001  # kio raises errors of many kinds for bytes it cannot read
+        mended = rewritten(plan, safe, position)
+        try:
+            return reader(mended, 0)[0]
+        except Exception:  # noqa: BLE001
+            raise MalformedMessage(f"{plan.type.__name__} version {api_version}: {error}") from error
 
 
 @cache

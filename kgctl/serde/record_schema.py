@@ -102,14 +102,15 @@ Type = Callable[[Layout], Codec]
 """Makes the codec of a type in a layout."""
 
 
-class _Fixed:
+class Fixed:
     """A number of fixed size, big-endian."""
 
     def __init__(self, layout: str) -> None:
         self._struct = Struct(layout)
+        self.size = self._struct.size
 
     def read(self, reader: Reader) -> int:
-        value: int = self._struct.unpack(reader.take(self._struct.size))[0]
+        value: int = self._struct.unpack(reader.take(self.size))[0]
         return value
 
     def write(self, out: bytearray, value: int) -> None:
@@ -119,42 +120,48 @@ class _Fixed:
             raise RecordEncodeError(f"{value} does not fit: {error}") from None
 
 
-class _Uuid:
+class UuidBytes:
+    """A UUID of 16 bytes."""
+
+    size = 16
+
     def read(self, reader: Reader) -> UUID:
-        return uuid_from_bytes(reader.take(16))
+        return uuid_from_bytes(reader.take(self.size))
 
     def write(self, out: bytearray, value: UUID) -> None:
         out += value.bytes
 
 
-_INT16, _INT32 = _Fixed(">h"), _Fixed(">i")
+_INT16, _INT32 = Fixed(">h"), Fixed(">i")
 
 
-class _Length:
+class Length:
     """The length of a string, of bytes or of an array: compact, or a plain int16 or int32. -1 stands for null."""
 
-    def __init__(self, *, flexible: bool, plain: _Fixed) -> None:
-        self._flexible = flexible
-        self._plain = plain
+    def __init__(self, *, flexible: bool, plain: Fixed) -> None:
+        self.flexible = flexible
+        self.plain = plain
 
     def read(self, reader: Reader) -> int:
-        return reader.varint() - 1 if self._flexible else self._plain.read(reader)
+        return reader.varint() - 1 if self.flexible else self.plain.read(reader)
 
     def write(self, out: bytearray, length: int) -> None:
-        if self._flexible:
+        if self.flexible:
             write_varint(out, length + 1)
         else:
-            self._plain.write(out, length)
+            self.plain.write(out, length)
 
 
-class _Text:
+class Text:
+    """A string, null or not."""
+
     def __init__(self, *, flexible: bool, nullable: bool) -> None:
-        self._length = _Length(flexible=flexible, plain=_INT16)
-        self._nullable = nullable
+        self.length = Length(flexible=flexible, plain=_INT16)
+        self.nullable = nullable
 
     def read(self, reader: Reader) -> str | None:
-        length = self._length.read(reader)
-        if length == -1 and self._nullable:
+        length = self.length.read(reader)
+        if length == -1 and self.nullable:
             return None
         try:
             return reader.take(length).decode()
@@ -166,46 +173,48 @@ class _Text:
             self._write_null(out)
             return
         encoded = value.encode("utf-8", "replace")  # an unpaired surrogate becomes "?", as in Java
-        if len(encoded) > MAX_PLAIN_STRING_BYTES and not self._length._flexible:
+        if len(encoded) > MAX_PLAIN_STRING_BYTES and not self.length.flexible:
             raise RecordEncodeError(f"a string of {len(encoded)} bytes; its length field ends at {MAX_PLAIN_STRING_BYTES}")
-        self._length.write(out, len(encoded))
+        self.length.write(out, len(encoded))
         out += encoded
 
     def _write_null(self, out: bytearray) -> None:
-        if not self._nullable:
+        if not self.nullable:
             raise RecordEncodeError("null in a field that cannot be null")
-        self._length.write(out, -1)
+        self.length.write(out, -1)
 
 
-class _Blob:
+class Blob:
+    """Bytes."""
+
     def __init__(self, *, flexible: bool) -> None:
-        self._length = _Length(flexible=flexible, plain=_INT32)
+        self.length = Length(flexible=flexible, plain=_INT32)
 
     def read(self, reader: Reader) -> bytes:
-        return reader.take(self._length.read(reader))
+        return reader.take(self.length.read(reader))
 
     def write(self, out: bytearray, value: bytes) -> None:
-        self._length.write(out, len(value))
+        self.length.write(out, len(value))
         out += value
 
 
-class _Array:
+class Array:
     """An array as a tuple. Null reads as empty."""
 
     def __init__(self, element: Codec, *, flexible: bool) -> None:
-        self._length = _Length(flexible=flexible, plain=_INT32)
-        self._element = element
+        self.length = Length(flexible=flexible, plain=_INT32)
+        self.element = element
 
     def read(self, reader: Reader) -> tuple[Any, ...]:
-        count = self._length.read(reader)
+        count = self.length.read(reader)
         if count < -1 or count > reader.remaining:  # each element has at least one byte
             raise RecordDecodeError(f"an array of {count} elements at byte {reader.position}, {reader.remaining} bytes left")
-        return tuple(self._element.read(reader) for _ in range(count))
+        return tuple(self.element.read(reader) for _ in range(count))
 
     def write(self, out: bytearray, value: Sequence[Any]) -> None:
-        self._length.write(out, len(value))
+        self.length.write(out, len(value))
         for element in value:
-            self._element.write(out, element)
+            self.element.write(out, element)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,17 +245,17 @@ class Structure:
     ) -> None:
         here = [field for field in fields if field.since <= layout.version <= field.until]
         self._build = build
-        self._flexible = layout.flexible
+        self.flexible = layout.flexible
         self._names = [field.name for field in fields]
         self._values = values
-        self._plain = [(field.name, field.type(layout)) for field in here if field.tag is None]
-        self._tagged = {field.tag: (field, field.type(layout)) for field in here if field.tag is not None}
+        self.plain = [(field.name, field.type(layout)) for field in here if field.tag is None]
+        self.tagged = {field.tag: (field, field.type(layout)) for field in here if field.tag is not None}
 
     def read(self, reader: Reader) -> Any:
         """The next structure; tagged fields that are not in the table are skipped."""
-        found = {name: codec.read(reader) for name, codec in self._plain}
-        if self._flexible:
-            found.update((field.name, field.default) for field, _ in self._tagged.values())
+        found = {name: codec.read(reader) for name, codec in self.plain}
+        if self.flexible:
+            found.update((field.name, field.default) for field, _ in self.tagged.values())
             self._read_tags(reader, found)
         return self._build(**found)
 
@@ -254,21 +263,21 @@ class Structure:
         for _ in range(reader.varint()):
             tag, size = reader.varint(), reader.varint()
             data = reader.take(size)
-            if tag in self._tagged:
-                field, codec = self._tagged[tag]
+            if tag in self.tagged:
+                field, codec = self.tagged[tag]
                 found[field.name] = codec.read(Reader(data))
 
     def write(self, out: bytearray, value: Any) -> None:
         """Append ``value``."""
         values = self._values(value) if self._values else attrgetter(*self._names)(value)
         by_name = dict(zip(self._names, values if len(self._names) > 1 or self._values else (values,), strict=True))
-        for name, codec in self._plain:
+        for name, codec in self.plain:
             codec.write(out, by_name[name])
-        if self._flexible:
+        if self.flexible:
             self._write_tags(out, by_name)
 
     def _write_tags(self, out: bytearray, by_name: dict[str, Any]) -> None:
-        present = [(tag, codec, by_name[f.name]) for tag, (f, codec) in self._tagged.items() if by_name[f.name] != f.default]
+        present = [(tag, codec, by_name[f.name]) for tag, (f, codec) in self.tagged.items() if by_name[f.name] != f.default]
         write_varint(out, len(present))
         for tag, codec, value in present:
             data = bytearray()
@@ -278,23 +287,23 @@ class Structure:
             out += data
 
 
-class _Nullable:
+class Nullable:
     """A structure that may be null, as a tagged field holds it: a leading 1, or a single 0."""
 
     def __init__(self, structure: Structure) -> None:
-        self._structure = structure
+        self.structure = structure
 
     def read(self, reader: Reader) -> Any:
-        return self._structure.read(reader) if reader.varint() else None
+        return self.structure.read(reader) if reader.varint() else None
 
     def write(self, out: bytearray, value: Any) -> None:
         out.append(0 if value is None else 1)
         if value is not None:
-            self._structure.write(out, value)
+            self.structure.write(out, value)
 
 
 def _fixed(layout: str) -> Type:
-    codec = _Fixed(layout)
+    codec = Fixed(layout)
     return lambda _layout: codec
 
 
@@ -306,29 +315,29 @@ INT64 = _fixed(">q")
 
 def uuid(_layout: Layout) -> Codec:
     """16 bytes."""
-    return _Uuid()
+    return UuidBytes()
 
 
 def string(layout: Layout) -> Codec:
     """A string that is never null."""
-    return _Text(flexible=layout.flexible, nullable=False)
+    return Text(flexible=layout.flexible, nullable=False)
 
 
 def nullable_string(layout: Layout) -> Codec:
     """A string or None."""
-    return _Text(flexible=layout.flexible, nullable=True)
+    return Text(flexible=layout.flexible, nullable=True)
 
 
 def blob(layout: Layout) -> Codec:
     """Bytes that are never null."""
-    return _Blob(flexible=layout.flexible)
+    return Blob(flexible=layout.flexible)
 
 
 def array(element: Type) -> Type:
     """A tuple of ``element``."""
-    return lambda layout: _Array(element(layout), flexible=layout.flexible)
+    return lambda layout: Array(element(layout), flexible=layout.flexible)
 
 
 def nullable(element: Callable[[Layout], Structure]) -> Type:
     """A structure or None, in a tagged field."""
-    return lambda layout: _Nullable(element(layout))
+    return lambda layout: Nullable(element(layout))

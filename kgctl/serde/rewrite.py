@@ -1,4 +1,6 @@
-"""Copies a message without what kio cannot read: unknown tagged fields, unknown error codes, times out of range.
+"""Copies a message without what kio cannot read.
+
+That is: unknown tagged fields, unknown error codes, times out of range, broken text, truth values other than 0 and 1.
 
 The slow path of `kgctl.serde.guard`; the same checks, made on the way.
 """
@@ -8,7 +10,11 @@ from __future__ import annotations
 from kgctl.serde.errors import MalformedMessage
 from kgctl.serde.guard import KNOWN_ERROR_CODES, MAX_TIMEDELTA_MS, array_length, field_walker, read_varint
 from kgctl.serde.schemas import EntityPlan, FieldPlan
+from kgctl.serde.text import readable_text
 from kgctl.serde.varints import varint
+
+MAX_TEXT = 2**15 - 1
+"""Bytes."""
 
 
 def rewritten(plan: EntityPlan, buffer: bytes, position: int) -> bytes:
@@ -54,11 +60,31 @@ def _copy_value(field: FieldPlan, buffer: bytes, position: int, out: bytearray, 
         code = buffer[position:end]
         out += code if code in KNOWN_ERROR_CODES else b"\xff\xff"
         return end
+    if field.kafka_type == "bool":
+        out.append(buffer[position] != 0)
+        return position + 1
     if field.kafka_type == "timedelta_i64":
         time_ms = int.from_bytes(buffer[position:end], "big", signed=True)
         out += max(-MAX_TIMEDELTA_MS, min(MAX_TIMEDELTA_MS, time_ms)).to_bytes(8, "big", signed=True)
         return end
-    return _copy_as_it_is(field, buffer, position, out, flexible=flexible, nullable=nullable)
+    start = len(out)
+    end = _copy_as_it_is(field, buffer, position, out, flexible=flexible, nullable=nullable)
+    if field.kafka_type == "string":
+        _mend_text(out, start, flexible=flexible)
+    return end
+
+
+def _mend_text(out: bytearray, start: int, *, flexible: bool) -> None:
+    """What is no UTF-8 in the text that was copied to ``start`` becomes U+FFFD, as Java reads it."""
+    copied = bytes(out[start:])
+    begin = read_varint(copied, 0)[1] if flexible else 2
+    try:
+        copied[begin:].decode()
+    except UnicodeDecodeError:
+        text = readable_text(copied[begin:]).encode()
+        if len(text) > MAX_TEXT:
+            raise MalformedMessage(f"a text of {len(text)} bytes") from None
+        out[start:] = (varint(len(text) + 1) if flexible else len(text).to_bytes(2, "big")) + text
 
 
 def _copy_as_it_is(field: FieldPlan, buffer: bytes, position: int, out: bytearray, *, flexible: bool, nullable: bool) -> int:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from kgctl.coordinator.config import setting_names
-from kgctl.errors import UsageError
+from kgctl.errors import UsageError, did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +58,7 @@ def split_config(config: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str
     known = [*own, *setting_names()]
     for name in config:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=3)
-            raise UsageError(f"unknown setting {name!r}" + (f"; did you mean {' or '.join(near)}?" if near else ""))
+            raise UsageError(f"unknown setting {name!r}{did_you_mean(name, known, at_most=3)}")
     values = {own[name].name: _parsed(name, value, own[name].default) for name, value in config.items() if name in own}
     return BrokerConfig(**values), {name: value for name, value in config.items() if name not in own}
 

@@ -11,7 +11,6 @@ from contextlib import suppress
 from uuid import NAMESPACE_URL, uuid5
 
 from kgctl.coordinator.config import CoordinatorConfig
-from kgctl.coordinator.requests import UpdateGroupConfig
 from kgctl.errors import KgctlError, StorageError
 from kgctl.server.call import ClientSession
 from kgctl.server.catalog import Catalog
@@ -26,7 +25,7 @@ from kgctl.server.producers.ending import recover
 from kgctl.server.producers.sequences import Producers
 from kgctl.server.producers.transactions import Transactions
 from kgctl.server.registry import default_registry
-from kgctl.server.runtime import EVENT_ID, CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
+from kgctl.server.runtime import CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
 from kgctl.server.services import Services
 from kgctl.server.upkeep import Upkeep
 from kgctl.storage.folder import DataFolder, memory_folder
@@ -131,7 +130,8 @@ class Server:
 
     def _wire(self, folder: DataFolder) -> Services:
         clock = steady_clock()
-        core = load_coordinator(folder, self._coordinator_config, new_member_id, clock())
+        group_configs = GroupConfigs(self._coordinator_config, self.options.data)
+        core = load_coordinator(folder, self._coordinator_config, new_member_id, clock(), group_configs=group_configs.all())
         writer = LogWriter(folder.record_log, clock, self._fail, in_thread=folder.path is not None)
         partitions = folder.record_log.partition_count
         brokers = [
@@ -150,7 +150,7 @@ class Server:
             ),
             producers=producers,
             transactions=Transactions(producers, self.options.data),
-            group_configs=GroupConfigs(self._coordinator_config, self.options.data),
+            group_configs=group_configs,
             given_config=self.options.config,
         )
 
@@ -172,8 +172,6 @@ class Server:
         services.catalog.on_change = services.runtime.tell
         services.runtime.topic_names = lambda: services.catalog.topics
         services.catalog.refresh()
-        for group_id, config in services.group_configs.all().items():
-            services.runtime.tell(UpdateGroupConfig(request_id=EVENT_ID, group_id=group_id, config=config))
         services.runtime.writer.written.append(self._tell_readers)
         services.runtime.start()
         recover(services)

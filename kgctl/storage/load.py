@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
+from kgctl.coordinator.requests import UpdateGroupConfig
 from kgctl.errors import StorageError
 from kgctl.model.partitions import MetadataImage
 from kgctl.serde.coordinator_records import RecordDecodeError
@@ -23,13 +24,17 @@ def load_coordinator(
     now_ms: int,
     *,
     partitions: Collection[int] | None = None,
+    group_configs: Mapping[str, Mapping[str, str]] | None = None,
 ) -> GroupCoordinator:
     """The coordinator with the durable state of the folder's record log, or of some of its partitions.
 
+    ``group_configs`` are the settings that groups have of their own: their members' sessions start with those.
     Sessions of members start anew at ``now_ms``; what the coordinator appends at that is appended to the log. Raises
     `kgctl.errors.StorageError` naming partition and offset where a record cannot be read, as Kafka refuses to load such a log.
     """
     coordinator = GroupCoordinator(config, new_member_id, MetadataImage(folder.topics.topics()), now_ms)
+    for group_id, settings in (group_configs or {}).items():
+        coordinator.handle(UpdateGroupConfig(request_id=0, group_id=group_id, config=settings), now_ms)
     with _without_garbage_collection():
         for stored in folder.record_log.read():
             if partitions is None or stored.partition in partitions:

@@ -49,6 +49,21 @@ class FolderLock:
             self._descriptor = -1
 
 
+def is_in_use(folder: Path) -> bool:
+    """Whether some process has the folder open just now. Nothing is changed."""
+    try:
+        descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        _lock_shared(descriptor)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 if sys.platform == "win32":  # pragma: no cover - other systems
     import msvcrt
 
@@ -57,8 +72,13 @@ if sys.platform == "win32":  # pragma: no cover - other systems
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         os.lseek(descriptor, 0, os.SEEK_SET)
 
+    _lock_shared = _lock
+
 else:
     import fcntl
 
     def _lock(descriptor: int) -> None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _lock_shared(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -16,6 +16,7 @@ class Api(NamedTuple):
     highest: int
 
 
+FETCH = Api(1, "Fetch", 4, 12)  # from version 13 on topics have ids, no names
 LIST_OFFSETS = Api(2, "ListOffsets", 1, 9)
 METADATA = Api(3, "Metadata", 1, 12)
 OFFSET_COMMIT = Api(8, "OffsetCommit", 2, 9)  # from version 10 on topics have ids, no names

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
+from uuid import UUID
 
 from kgctl.errors import KgctlError, TimedOutError, UnreachableError
 from kgctl.model.groups import Node
@@ -22,19 +23,24 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class TopicLayout:
-    """A topic's partitions, who leads each (-1: nobody) and who has it. ``error_code`` is Kafka's, 0 for none."""
+    """A topic's partitions, who leads each (-1: nobody) and who has it. ``error_code`` is Kafka's, 0 for none.
+
+    ``topic_id`` is None where the broker tells none (before Kafka 2.8).
+    """
 
     error_code: int
     leaders: Mapping[int, int]
     replicas: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    topic_id: UUID | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterLayout:
-    """Metadata's answer: the brokers by id, and the topics that were asked for."""
+    """Metadata's answer: the brokers by id, the topics that were asked for, and the cluster's id where it has one."""
 
     nodes: Mapping[int, Node]
     topics: Mapping[str, TopicLayout] = field(default_factory=dict)
+    cluster_id: str | None = None
 
 
 class Cluster:
@@ -110,7 +116,9 @@ class Cluster:
         asked = None if topics is None else [{"name": topic} for topic in topics]
         answer = self.any_broker(deadline).call(METADATA, {"topics": asked, "allow_auto_topic_creation": False}, deadline)
         nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port) for broker in answer.brokers}
-        return ClusterLayout(nodes, {topic.name: _topic_layout(topic) for topic in answer.topics})
+        return ClusterLayout(
+            nodes, {topic.name: _topic_layout(topic) for topic in answer.topics}, getattr(answer, "cluster_id", None)
+        )
 
     def close(self) -> None:
         """Safe to call twice."""
@@ -132,6 +140,7 @@ def _topic_layout(topic: Any) -> TopicLayout:
         int(topic.error_code),
         {each.partition_index: each.leader_id for each in topic.partitions},
         {each.partition_index: tuple(each.replica_nodes) for each in topic.partitions},
+        getattr(topic, "topic_id", None),
     )
 
 

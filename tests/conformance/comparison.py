@@ -68,7 +68,7 @@ def _compare_groups(case: Case, world: World) -> Iterator[str]:
         if "group" in entry:
             expected.setdefault(entry.get("id", "g"), []).append((entry["at"], entry["group"]))
     for group_id in sorted({*world.groups, *expected}):
-        given = group_id == "g" and "group" in case["given"]
+        given = group_id in _logged_groups(case) or (group_id == "g" and "group" in case["given"])
         seen = _changes(world.groups.get(group_id, []), {"exists": False}, given=given)
         yield from _compare_changes(f"group {group_id}", sorted(expected.get(group_id, []), key=_time), seen)
 
@@ -79,9 +79,16 @@ def _compare_offsets(case: Case, world: World) -> Iterator[str]:
         if "offsets" in entry:
             expected.setdefault(entry.get("id", "g"), []).append((entry["at"], entry["offsets"]))
     for group_id in sorted({*world.offsets, *expected}):
-        given = group_id == "g" and bool(case["given"].get("group", {}).get("offsets"))
-        seen = _changes(world.offsets.get(group_id, []), {}, given=given)
+        seen = world.offsets.get(group_id, [])
+        of_the_group = group_id == "g" and bool(case["given"].get("group", {}).get("offsets"))
+        given = of_the_group or (group_id in _logged_groups(case) and bool(seen) and seen[0][0] == 0)
+        seen = _changes(seen, {}, given=given)
         yield from _compare_changes(f"offsets of {group_id}", sorted(expected.get(group_id, []), key=_time), seen)
+
+
+def _logged_groups(case: Case) -> set[str]:
+    """Groups in the log that the case starts with."""
+    return {group_id for group_id, _, _ in case["given"].get("records", {}).values()}
 
 
 def _time(change: tuple[int, Any]) -> int:

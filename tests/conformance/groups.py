@@ -25,8 +25,9 @@ def group_view(coordinator: GroupCoordinator, group_id: str, names: Names) -> Vi
         return {"exists": False}
     if isinstance(group, ClassicGroup):
         return _classic(group)
-    assert isinstance(group, ConsumerGroup)
-    return _consumer(group, names)
+    if isinstance(group, ConsumerGroup):
+        return _consumer(group, names)
+    return {"exists": True, "type": group.type.value, "state": group.group_state.value}
 
 
 def _classic(group: ClassicGroup) -> View:

@@ -10,7 +10,13 @@ from uuid import UUID
 
 from kgctl.model.partitions import MetadataImage, TopicMetadata, TopicPartition
 from kgctl.model.subscription import ConsumerAssignment, ConsumerSubscription
-from kgctl.serde.consumer_protocol import decode_assignment, decode_subscription, encode_assignment, encode_subscription
+from kgctl.serde.consumer_protocol import (
+    MalformedConsumerProtocol,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
 
 START_MS = 1_700_000_000_000
 """Virtual time 0: Kafka takes a timestamp of 0 for "unknown"."""
@@ -70,13 +76,19 @@ def assignment_bytes(texts: Iterable[str] | None) -> bytes:
 
 
 def subscribed(metadata: bytes) -> list[str]:
-    """The topics in a subscription, sorted."""
-    return sorted(decode_subscription(metadata).topics) if metadata else []
+    """The topics in a subscription, sorted; none where it cannot be read."""
+    try:
+        return sorted(decode_subscription(metadata).topics) if metadata else []
+    except MalformedConsumerProtocol:
+        return []
 
 
 def assigned(assignment: bytes) -> list[str]:
     """The partitions in an assignment, each once, sorted; no bytes are no partitions."""
-    return sorted(set(map(str, decode_assignment(assignment).partitions))) if assignment else []
+    try:
+        return sorted(set(map(str, decode_assignment(assignment).partitions))) if assignment else []
+    except MalformedConsumerProtocol:
+        return ["malformed"]
 
 
 def text(notation: str) -> str:

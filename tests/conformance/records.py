@@ -28,6 +28,8 @@ from kgctl.model.records import (
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
+    OpaqueKey,
+    RecordType,
     TransactionMarker,
 )
 from tests.conformance.notation import START_MS, assigned, from_topic_ids, short, subscribed
@@ -147,12 +149,19 @@ _RECORDS: dict[type, tuple[str, Callable[[Any, Names], Record]]] = {
 }
 
 
+def _name_of(key: OpaqueKey) -> str:
+    """As Kafka calls a record that is not looked into."""
+    return RecordType(key.record_type).name.title().replace("_", "")
+
+
 def record_of(appended: AppendRecord, names: Names) -> Record:
     """One record; ``names`` knows every topic id that there ever was."""
     if isinstance(appended.record, TransactionMarker):
         result = "commit" if appended.record.committed else "abort"
         return {"type": "marker", "result": result, "producer_id": appended.record.producer_id}
     key, value = appended.record.key, appended.record.value
+    if isinstance(key, OpaqueKey):
+        return {"type": _name_of(key), "value": None if value is None else {}}
     name, view = _RECORDS[type(key)]
     entry: Record = {"type": name, "group": key.group}
     if isinstance(key, OffsetCommitKey):

@@ -24,6 +24,7 @@ from kgctl.coordinator.requests import (
     Request,
     SyncGroup,
     TxnOffsetCommit,
+    UpdateGroupConfig,
 )
 from kgctl.model.partitions import ZERO_UUID, MetadataImage
 from tests.conformance.notation import (
@@ -40,7 +41,11 @@ Step = dict[str, Any]
 
 def join_protocols(step: Step) -> tuple[JoinProtocol, ...]:
     """All with the same metadata."""
-    metadata = subscription_bytes(step.get("topics", ["t"]), step.get("owned", []))
+    metadata = (
+        bytes.fromhex(step["metadata_hex"])
+        if "metadata_hex" in step
+        else subscription_bytes(step.get("topics", ["t"]), step.get("owned", []))
+    )
     return tuple(JoinProtocol(name=name, metadata=metadata) for name in step.get("protocols", ["range"]))
 
 
@@ -64,7 +69,10 @@ def _sync(step: Step, common: dict[str, Any], _: MetadataImage) -> Request:
         generation_id=step["generation"],
         protocol_type=step.get("protocol_type"),
         protocol_name=step.get("protocol"),
-        assignments=tuple((member, assignment_bytes(owned)) for member, owned in step.get("assignments", {}).items()),
+        assignments=tuple(
+            (member, bytes.fromhex(owned) if isinstance(owned, str) else assignment_bytes(owned))
+            for member, owned in step.get("assignments", {}).items()
+        ),
     )
 
 
@@ -177,6 +185,10 @@ def _list_groups(step: Step, common: dict[str, Any], _: MetadataImage) -> Reques
     return ListGroups(**common, states_filter=tuple(step.get("states", [])), types_filter=tuple(step.get("types", [])))
 
 
+def _group_config(step: Step, common: dict[str, Any], _: MetadataImage) -> Request:
+    return UpdateGroupConfig(**common, config={name: str(value) for name, value in step["config"].items()})
+
+
 OPERATIONS: dict[str, tuple[int, Callable[[Step, dict[str, Any], MetadataImage], Request]]] = {
     "join": (9, _join),
     "sync": (5, _sync),
@@ -192,6 +204,7 @@ OPERATIONS: dict[str, tuple[int, Callable[[Step, dict[str, Any], MetadataImage],
     "describe_groups": (5, _describe_groups),
     "describe_consumer_groups": (1, _describe_consumer_groups),
     "list_groups": (5, _list_groups),
+    "group_config": (0, _group_config),
 }
 """Operation -> (the version it has unless the step says another, how its request is made)."""
 

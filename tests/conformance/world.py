@@ -19,6 +19,7 @@ from kgctl.model.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from kgctl.serde.coordinator_records import decode_record
 from tests.conformance.groups import View, group_view
 from tests.conformance.notation import START_MS, assignment_bytes, image, partition, subscription_bytes
 from tests.conformance.records import Record, record_of
@@ -171,19 +172,25 @@ class World:
     # The world before the first step.
 
     def _load_given(self, given: Mapping[str, Any]) -> None:
+        records = [decode_record(bytes.fromhex(key), bytes.fromhex(value)) for _, key, value in given.get("records", {}).values()]
         group = given.get("group")
-        if group is None:
-            return
-        records: list[tuple[Any, Any]] = [(GroupMetadataKey("g"), _given_value(group))]
+        if group is not None:
+            records += self._records_of(group)
+        if records:
+            self.driver.load([AppendRecord(record) for record in records])
+        if group is not None:
+            loaded = self.driver.coordinator.shard.groups["g"]
+            assert isinstance(loaded, ClassicGroup)
+            for member in group["members"]:
+                loaded.set_protocols(loaded.members[member["id"]], join_protocols(member))
+
+    def _records_of(self, group: Mapping[str, Any]) -> list[CoordinatorRecord]:
+        records = [CoordinatorRecord(GroupMetadataKey("g"), _given_value(group))]
         for name, offset in group.get("offsets", {}).items():
             topic, number = partition(name)
             value = OffsetCommitValue(offset, commit_timestamp_ms=START_MS, topic_id=self._image.topics[topic].topic_id)
-            records.append((OffsetCommitKey("g", topic, number), value))
-        self.driver.load([AppendRecord(CoordinatorRecord(key, value)) for key, value in records])
-        loaded = self.driver.coordinator.shard.groups["g"]
-        assert isinstance(loaded, ClassicGroup)
-        for member in group["members"]:
-            loaded.set_protocols(loaded.members[member["id"]], join_protocols(member))
+            records.append(CoordinatorRecord(OffsetCommitKey("g", topic, number), value))
+        return records
 
 
 def _given_value(group: Mapping[str, Any]) -> GroupMetadataValue:

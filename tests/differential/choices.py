@@ -1,8 +1,8 @@
-"""What a sequence is made of: ids, topics, settings, and a way to choose among them that hypothesis can shrink."""
+"""What a sequence is made of: ids, topics, settings, and a way to choose among them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from hypothesis import strategies as st
@@ -48,14 +48,17 @@ AGAIN = {name: f"{text[:10]}Z{text[11:]}" for name, text in TOPIC_IDS.items()}
 
 
 class Choice:
-    """Draws from hypothesis in the words that the sequences need."""
+    """Chooses in the words that the sequences need; ``number`` is a number between two, both included.
 
-    def __init__(self, data: DataObject) -> None:
-        self._data = data
+    `random.Random.randint` is a fast one; `drawn_by_hypothesis` is one that hypothesis can make smaller: to the first of some.
+    """
+
+    def __init__(self, number: Callable[[int, int], int]) -> None:
+        self.number = number
 
     def of(self, options: Sequence[T]) -> T:
         """One of these; the first is the simplest."""
-        return self._data.draw(st.sampled_from(options))
+        return options[self.number(0, len(options) - 1)]
 
     def often(self, usual: T, *others: T) -> T:
         """Mostly the first one."""
@@ -63,17 +66,18 @@ class Choice:
 
     def chance(self, one_in: int) -> bool:
         """True once in so many times."""
-        return self._data.draw(st.integers(0, one_in - 1)) == one_in - 1
-
-    def number(self, low: int, high: int) -> int:
-        """A number, both bounds included."""
-        return self._data.draw(st.integers(low, high))
+        return self.number(0, one_in - 1) == one_in - 1
 
     def some(self, options: Sequence[T]) -> list[T]:
         """Some of these, each once, perhaps none."""
-        chosen = self._data.draw(st.integers(0, 2 ** len(options) - 1))
+        chosen = self.number(0, 2 ** len(options) - 1)
         return [option for bit, option in enumerate(options) if chosen >> bit & 1]
 
     def settings(self) -> dict[str, Any]:
         """A few settings that are not the defaults."""
         return {name: self.of(values) for name, values in SETTINGS.items() if self.chance(3)}
+
+
+def drawn_by_hypothesis(data: DataObject) -> Choice:
+    """Choices that hypothesis makes."""
+    return Choice(lambda low, high: data.draw(st.integers(low, high)))

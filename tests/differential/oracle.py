@@ -6,11 +6,14 @@ import json
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
+from queue import Queue
+from threading import Thread
 from typing import Any
 
 from tests.support.maven import compile_java, java_command
 
 SOURCES = Path(__file__).parents[1] / "java" / "coordinator"
+Expectations = list[dict[str, Any]]
 MAIN = "org.apache.kafka.coordinator.group.Oracle"
 _JVM = ("-XX:+UseSerialGC", "-Xmx1g")
 
@@ -20,26 +23,51 @@ class KafkaFailedError(AssertionError):
 
 
 class KafkaCoordinator:
-    """The process. `expect` returns what Kafka does with a sequence, in the words of its "expect" list."""
+    """The process. `expect` returns what Kafka does with a sequence, in the words of its "expect" list.
+
+    `submit` and `receive` are the two halves of that: so both sides can be at work, Kafka on the sequences that wait for it.
+    """
 
     def __init__(self) -> None:
         classes = compile_java(SOURCES / "pom.xml", sorted(SOURCES.glob("*.java")))
         self._process = subprocess.Popen(
             java_command(classes, MAIN, jvm=_JVM), stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
         )
+        self._answers: Queue[str] = Queue()
+        self._reader = Thread(target=self._read, daemon=True)
+        self._reader.start()
 
-    def expect(self, sequence: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """What happens. Each record also has its key and value in hex."""
-        assert self._process.stdin is not None
+    def _read(self) -> None:
+        """Always, so that neither side waits for the other to make room in a pipe."""
         assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._answers.put(line)
+        self._answers.put('{"failure": "the process has ended"}')
+
+    def expect(self, sequence: Mapping[str, Any]) -> Expectations:
+        """What happens. Each record also has its key and value in hex. Only while nothing else is submitted."""
+        self.submit(sequence)
+        return self.receive()
+
+    def submit(self, sequence: Mapping[str, Any]) -> None:
+        """Give Kafka a sequence to do."""
+        assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({**sequence, "bytes": True}) + "\n")
         self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+
+    def receive(self) -> Expectations:
+        """What happened in the first sequence submitted whose answer was not received yet."""
+        answer: dict[str, Any] = json.loads(self._answers.get())
         if "failure" in answer:
             raise KafkaFailedError(answer["failure"])
-        expected: list[dict[str, Any]] = answer["expect"]
+        expected: Expectations = answer["expect"]
         return expected
 
     def close(self) -> None:
         """Ends the process."""
-        self._process.communicate()
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.wait()
+        self._reader.join()
+        self._process.stdout.close()

@@ -1,32 +1,37 @@
 """Many generated sequences through Kafka's coordinator and the core: ``python -m tests.differential.search 20000``.
 
-Prints how many were run and what differs. A sequence that differs is made smaller and kept in tests/golden/coordinator, with what
-Kafka does; tests/golden/test_coordinator.py replays those without Kafka.
+Prints how many were run, what they reached and what differs. A sequence that differs is made smaller and kept in
+tests/golden/coordinator, with what Kafka does; tests/golden/test_coordinator.py replays those without Kafka. Number N of a seed
+is always the same sequence (``--first N`` starts there).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
 import traceback
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from hypothesis import strategies as st
-from hypothesis.strategies import DataObject
-
+from tests.conformance.world import World
 from tests.differential.choices import Choice
-from tests.differential.oracle import KafkaCoordinator
+from tests.differential.coverage import Coverage
+from tests.differential.oracle import Expectations, KafkaCoordinator, KafkaFailedError
 from tests.differential.sequences import SequenceBuilder
 from tests.differential.verdict import Verdict
 from tests.support.maven import digest
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "coordinator"
-LONGEST = 24
+SHORTEST, LONGEST = 3, 30
+AHEAD = 16
+"""So many sequences wait for Kafka, or for being compared, at one time."""
+Case = dict[str, Any]
+_FAILED = "the core failed"
 
 
 @dataclass
@@ -37,72 +42,125 @@ class Tally:
     steps: int = 0
     known: Counter[str] = field(default_factory=Counter)
     differing: list[Path] = field(default_factory=list)
+    coverage: Coverage = field(default_factory=Coverage)
 
 
-def compare(kafka: KafkaCoordinator, data: DataObject, tally: Tally) -> tuple[dict[str, Any], list[str]]:
-    """Build a sequence and compare: the sequence, and what differs."""
-    builder = SequenceBuilder(Choice(data))
+class Built(NamedTuple):
+    """A sequence, and what the core did with it; or how it failed."""
+
+    case: Case
+    world: World
+    failure: str | None
+
+
+def build(choice: Choice) -> Built:
+    """A sequence of some steps."""
+    builder = SequenceBuilder(choice)
+    failure = None
     try:
-        case = builder.build(data.draw(st.integers(3, LONGEST)))
+        builder.build(choice.number(SHORTEST, LONGEST))
     except Exception:  # noqa: BLE001  # the core must not fail, whatever it is asked
-        return {**builder.case, "end": builder.now}, [f"the core failed: {traceback.format_exc()}"]
+        builder.case["end"] = builder.now
+        failure = _failure()
+    return Built(builder.case, builder.world, failure)
+
+
+def _failure() -> str:
+    return f"{_FAILED}: {traceback.format_exc()[-400:]}"
+
+
+def differences(built: Built, expected: Expectations, tally: Tally) -> list[str]:
+    """What differs."""
     tally.sequences += 1
-    tally.steps += len(case["steps"])
-    return case, judge(kafka, case, tally)
-
-
-def judge(kafka: KafkaCoordinator, case: dict[str, Any], tally: Tally) -> list[str]:
-    """What differs over a sequence that is there already."""
-    expected = kafka.expect(case)
-    try:
-        verdict = Verdict(case, expected)
-    except Exception:  # noqa: BLE001
-        return [f"the core failed: {traceback.format_exc()}"]
+    tally.steps += len(built.case["steps"])
+    if built.failure is not None:
+        return [built.failure]
+    verdict = Verdict(built.case, expected, built.world)
     tally.known.update(verdict.known)
+    tally.coverage.see(built.case, expected, built.world)
     return verdict.differences
 
 
-def shrink(kafka: KafkaCoordinator, case: dict[str, Any]) -> dict[str, Any]:
+def judge(kafka: KafkaCoordinator, case: Case) -> list[str]:
+    """What differs over a sequence that is there already."""
+    expected = kafka.expect(case)
+    try:
+        return Verdict(case, expected).differences
+    except Exception:  # noqa: BLE001
+        return [_failure()]
+
+
+def shrink(kafka: KafkaCoordinator, case: Case) -> Case:
     """The sequence without the steps and settings that the difference does not need."""
+    failed = _has_failed(judge(kafka, case))
     place = len(case["steps"]) - 1
     while place >= 0:
         steps = case["steps"][:place] + case["steps"][place + 1 :]
         smaller = {**case, "steps": steps}
-        if steps and judge(kafka, smaller, Tally()):
+        if steps and _still(kafka, smaller, failed=failed):
             case = smaller
         place -= 1
     for name in list(case["given"].get("config", {})):
         config = {key: value for key, value in case["given"]["config"].items() if key != name}
-        smaller = {**case, "given": {**case["given"], "config": config}}
-        if judge(kafka, smaller, Tally()):
-            case = smaller
-    return case
+        case = _with(kafka, case, {"config": config}, failed=failed)
+    return _with(kafka, case, {"records": {}}, failed=failed)
 
 
-def keep(kafka: KafkaCoordinator, case: dict[str, Any]) -> Path:
+def _with(kafka: KafkaCoordinator, case: Case, given: dict[str, Any], *, failed: bool) -> Case:
+    """The sequence with these things given instead, if it still differs."""
+    smaller = {**case, "given": {**case["given"], **given}}
+    return smaller if _still(kafka, smaller, failed=failed) else case
+
+
+def _still(kafka: KafkaCoordinator, case: Case, *, failed: bool) -> bool:
+    """Whether it differs in the same way; one that cannot be run without what was taken out does not."""
+    try:
+        found = judge(kafka, case)
+    except KafkaFailedError:
+        return False
+    return bool(found) and _has_failed(found) == failed
+
+
+def _has_failed(found: list[str]) -> bool:
+    return bool(found) and found[0].startswith(_FAILED)
+
+
+def keep(kafka: KafkaCoordinator, case: Case, folder: Path = GOLDEN) -> Path:
     """Writes a golden file: a sequence and what Kafka does with it."""
     text = json.dumps({**case, "expect": kafka.expect(case)}, ensure_ascii=False, separators=(",", ":"))
-    path = GOLDEN / f"{digest(text)[:10]}.json"
+    path = folder / f"{digest(text)[:10]}.json"
+    folder.mkdir(exist_ok=True)
     path.write_text(json.dumps({**json.loads(text), "id": path.stem}, ensure_ascii=False) + "\n", encoding="utf-8")
     return path
 
 
-def run(kafka: KafkaCoordinator, examples: int, start: int) -> Tally:
-    """So many sequences; the first that differs in a batch is shrunk and kept, and the run goes on."""
+def generated(start: int, first: int, count: int) -> Iterator[Built]:
+    """The sequences of a seed from one number on."""
+    for number in range(first, first + count):
+        yield build(Choice(random.Random(f"{start}/{number}").randint))
+
+
+def run(kafka: KafkaCoordinator, examples: int, start: int, first: int = 0, folder: Path = GOLDEN) -> Tally:
+    """So many sequences, both sides at work at the same time; those that differ are shrunk and kept after the others."""
     tally = Tally()
+    waiting: deque[Built] = deque()
+    differing: list[Case] = []
 
-    @seed(start)
-    @settings(
-        max_examples=examples, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck)
-    )
-    @given(st.data())
-    def search(data: DataObject) -> None:
-        case, found = compare(kafka, data, tally)
+    def compare_one() -> None:
+        built = waiting.popleft()
+        found = differences(built, kafka.receive(), tally)
         if found:
-            tally.differing.append(keep(kafka, shrink(kafka, case)))
-            print(tally.differing[-1].name, found[0][:500], flush=True)
+            differing.append(built.case)
+            print(f"sequence {first + tally.sequences - 1}: {found[0][:500]}", flush=True)
 
-    search()
+    for built in generated(start, first, examples):
+        kafka.submit(built.case)
+        waiting.append(built)
+        if len(waiting) == AHEAD:
+            compare_one()
+    while waiting:
+        compare_one()
+    tally.differing.extend(keep(kafka, shrink(kafka, case), folder) for case in differing)
     return tally
 
 
@@ -111,13 +169,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.differential.search", description=__doc__)
     parser.add_argument("examples", type=int)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, default=GOLDEN, metavar="FOLDER", help="where to keep what differs")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="begin with this number of the seed's sequences")
     options = parser.parse_args()
     kafka = KafkaCoordinator()
-    tally = run(kafka, options.examples, options.seed)
+    tally = run(kafka, options.examples, options.seed, options.first, options.keep)
     kafka.close()
     print(f"{tally.sequences} sequences of {tally.steps} steps; {len(tally.differing)} differ")
     for name, count in tally.known.items():
         print(f"{count} times known: {name}")
+    for path in tally.differing:
+        print(f"kept: {path.name}")
+    print(tally.coverage.table())
     return 1 if tally.differing else 0
 
 

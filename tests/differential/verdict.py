@@ -12,8 +12,8 @@ from kgctl.serde.coordinator_records import decode_record, encode_record
 from tests.conformance.comparison import differences
 from tests.conformance.world import World
 from tests.differential.known_differences import KNOWN_DIFFERENCES
+from tests.differential.oracle import Expectations
 
-Expectations = list[dict[str, Any]]
 Place = tuple[int, int | None]
 Bytes = tuple[str, str | None]
 """Key and value in hex, None for a tombstone; for the end of a transaction "marker" and how it ends."""
@@ -23,12 +23,16 @@ _UNORDERED = {"leave", "delete_topic"}
 
 
 class Verdict:
-    """``differences``: one line each. ``known``: how often which known difference occurred."""
+    """``differences``: one line each. ``known``: how often which known difference occurred.
 
-    def __init__(self, case: dict[str, Any], expected: Expectations) -> None:
+    ``world`` is what the core did over the case, if that is known already.
+    """
+
+    def __init__(self, case: dict[str, Any], expected: Expectations, world: World | None = None) -> None:
         judged = {**case, "expect": without_bytes(expected)}
-        world = World(judged)
-        world.run()
+        if world is None:
+            world = World(judged)
+            world.run()
         self.known: Counter[str] = Counter()
         self.differences = [*differences(judged, world), *self._records(case, expected, world)]
 

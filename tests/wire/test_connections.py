@@ -50,7 +50,6 @@ HOSTILE = {
     "a version of the future": (header(METADATA, 99), "Metadata version 99 is not served"),
     "a version of the past": (header(FETCH, 2), "Fetch version 2 is not served"),
     "a negative version": (header(API_VERSIONS + 1, -1), "CreateTopics version -1 is not served"),
-    "text that is not UTF-8": (header(HEARTBEAT, 3) + b"\x00\x02\xff\xfe" + bytes(12), "UTF-8"),
 }
 
 

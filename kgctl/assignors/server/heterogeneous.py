@@ -13,18 +13,21 @@ from uuid import UUID
 
 from kgctl.assignors.server.indexed import IndexedGroup, IndexedTarget
 from kgctl.assignors.server.levels import Levels
+from kgctl.assignors.server.spec import Move
 
 _MAX_ROUNDS = 16
 _NOBODY = -1
 
 
-def assign_heterogeneous(group: IndexedGroup) -> list[IndexedTarget]:
+def assign_heterogeneous(group: IndexedGroup, moves: list[Move] | None = None) -> list[IndexedTarget]:
     """New targets for a heterogeneous group, in the order of its members.
+
+    ``moves`` gets every step on the way there; partitions that move several times are several steps.
 
     Raises:
         AssignorError: a subscribed topic does not exist.
     """
-    return _Heterogeneous(group).build()
+    return _Heterogeneous(group, moves).build()
 
 
 def _java_uuid_key(topic: UUID) -> tuple[int, int]:
@@ -38,8 +41,9 @@ def _java_uuid_key(topic: UUID) -> tuple[int, int]:
 class _Heterogeneous:
     """Members are numbered in map order."""
 
-    def __init__(self, group: IndexedGroup) -> None:
+    def __init__(self, group: IndexedGroup, moves: list[Move] | None) -> None:
         self._group = group
+        self._moves = moves
         self._subscribers: dict[int, list[int]] = {}
         for number, member in enumerate(group.members):
             for topic in member.topics:
@@ -77,9 +81,12 @@ class _Heterogeneous:
             return
         levels = Levels(self._subscribers[topic], self._sizes)
         for partition in unassigned:
-            self._give(owners, partition, levels.next_least_loaded())
+            self._give(topic, partition, levels.next_least_loaded())
 
-    def _give(self, owners: list[int], partition: int, member: int) -> None:
+    def _give(self, topic: int, partition: int, member: int) -> None:
+        owners = self._owners[topic]
+        if self._moves is not None:
+            self._moves.append(Move(owners[partition], member, topic, partition))
         if owners[partition] != _NOBODY:
             self._sizes[owners[partition]] -= 1
         owners[partition] = member
@@ -112,7 +119,7 @@ class _Heterogeneous:
             receiver = levels.next_least_loaded()
             if levels.is_balanced():
                 break
-            self._give(owners, partition, receiver)
+            self._give(topic, partition, receiver)
             changed = True
         return changed
 

@@ -12,7 +12,7 @@ from uuid import UUID
 from kgctl.assignors.partition_space import java_text_key
 from kgctl.assignors.server.by_name import assign_by_name
 from kgctl.assignors.server.indexed import IndexedGroup, IndexedMember, IndexedTarget, indexed
-from kgctl.assignors.server.spec import TargetSpec, by_id
+from kgctl.assignors.server.spec import Move, TargetSpec, by_id
 from kgctl.assignors.spec import GroupAssignment, GroupSpec, Promises
 
 
@@ -26,8 +26,8 @@ class ServerRangeAssignor:
         """The targets of a group with topics by name."""
         return assign_by_name(self.assign_indexed, group)
 
-    def assign_targets(self, spec: TargetSpec) -> dict[str, dict[UUID, Sequence[int]]]:
-        """Runs of partitions, per topic balanced to one.
+    def assign_targets(self, spec: TargetSpec, moves: list[Move] | None = None) -> dict[str, dict[UUID, Sequence[int]]]:  # noqa: ARG002
+        """Runs of partitions, per topic balanced to one; none moves.
 
         Raises:
             AssignorError: a subscribed topic is not in ``spec.topics``.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 Target = Mapping[UUID, Sequence[int]]
@@ -52,6 +52,15 @@ class TargetSpec:
     subscribed_names: int | None = None
 
 
+class Move(NamedTuple):
+    """A partition goes from one member to another: numbers in the spec's order, the giver -1 where nobody has it."""
+
+    giver: int
+    receiver: int
+    topic: int
+    partition: int
+
+
 class TargetAssignor(Protocol):
     """A server assignor as the coordinator sees it."""
 
@@ -60,8 +69,11 @@ class TargetAssignor(Protocol):
         """The name in ``group.consumer.assignors``."""
         ...
 
-    def assign_targets(self, spec: TargetSpec) -> dict[str, dict[UUID, Sequence[int]]]:
+    def assign_targets(self, spec: TargetSpec, moves: list[Move] | None = None) -> dict[str, dict[UUID, Sequence[int]]]:
         """The new target of every member; members that are left out have none.
+
+        ``moves`` gets the steps on the way there from an assignor that moves partitions one by one: "uniform", for a
+        heterogeneous group.
 
         A member whose target does not change gets the very partition lists of its old target. Lists stand in the order in which
         Kafka fills its sets, so that the answer can be the ``target`` of the next call.

@@ -12,7 +12,7 @@ from kgctl.assignors.server.by_name import assign_by_name
 from kgctl.assignors.server.heterogeneous import assign_heterogeneous
 from kgctl.assignors.server.homogeneous import assign_homogeneous
 from kgctl.assignors.server.indexed import IndexedGroup, IndexedTarget, indexed
-from kgctl.assignors.server.spec import TargetSpec, by_id
+from kgctl.assignors.server.spec import Move, TargetSpec, by_id
 from kgctl.assignors.spec import GroupAssignment, GroupSpec, Promises
 
 
@@ -26,15 +26,17 @@ class UniformAssignor:
         """The targets of a group with topics by name; ``owned`` is a member's present target."""
         return assign_by_name(self.assign_indexed, group)
 
-    def assign_targets(self, spec: TargetSpec) -> dict[str, dict[UUID, Sequence[int]]]:
+    def assign_targets(self, spec: TargetSpec, moves: list[Move] | None = None) -> dict[str, dict[UUID, Sequence[int]]]:
         """Balanced to one partition in a homogeneous group, else nearly, as far as subscriptions allow.
+
+        ``moves`` gets the steps of a heterogeneous group.
 
         Raises:
             AssignorError: a subscribed topic is not in ``spec.topics``.
         """
         group = indexed(spec)
-        return by_id(spec, group.ids, self.assign_indexed(group))
+        return by_id(spec, group.ids, self.assign_indexed(group, moves))
 
-    def assign_indexed(self, group: IndexedGroup) -> list[IndexedTarget]:
+    def assign_indexed(self, group: IndexedGroup, moves: list[Move] | None = None) -> list[IndexedTarget]:
         """The same with indexes for ids, in the order of the members."""
-        return assign_homogeneous(group) if group.is_homogeneous else assign_heterogeneous(group)
+        return assign_homogeneous(group) if group.is_homogeneous else assign_heterogeneous(group, moves)

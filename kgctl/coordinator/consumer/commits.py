@@ -57,10 +57,13 @@ def _resolve(partition: OffsetCommitPartition, image: MetadataImage) -> UUID:
 
 
 def fetch_error(members: Mapping[str, ConsumerMember], request: OffsetFetch) -> ErrorCode:
-    """The error for the whole fetch, or NONE: anybody may look who does not claim to be a member."""
-    if request.member_id is None and request.member_epoch < 0:
-        return ErrorCode.NONE
-    member = members.get(request.member_id or "")
+    """The error for the whole fetch, or NONE: anybody may look who does not claim to be a member.
+
+    With an epoch but no member id, Kafka looks for the member null in a map that has no null, and fails.
+    """
+    if request.member_id is None:
+        return ErrorCode.NONE if request.member_epoch < 0 else ErrorCode.UNKNOWN_SERVER_ERROR
+    member = members.get(request.member_id)
     if member is None:
         return ErrorCode.UNKNOWN_MEMBER_ID
     if request.member_epoch == member.member_epoch:

@@ -27,6 +27,7 @@ from kgctl.model.records import OffsetCommitValue, RecordKey
 
 FREE = -1
 """The epoch of a partition that nobody owns."""
+_UNKNOWN_EPOCH = -(1 << 62)
 MEMBER_TIMERS = (
     TimerKind.CONSUMER_SESSION,
     TimerKind.CONSUMER_REBALANCE,
@@ -86,6 +87,9 @@ class ConsumerGroup(Group):
         self.resolution_started_ms: int | None = None
         self.has_had_classic_members = False
         self.is_homogeneous = True
+        self._behind: set[str] = set()
+        self._behind_epoch = _UNKNOWN_EPOCH
+        """Members that do not own their target of this epoch: kept as they change, so that nobody has to look at all of them."""
 
     # What any group is asked.
 
@@ -97,7 +101,11 @@ class ConsumerGroup(Group):
     @property
     def is_reconciled(self) -> bool:
         """Whether every member owns what its target gives it."""
-        return all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values())
+        epoch = self.assignment_epoch
+        if self._behind_epoch != epoch:
+            self._behind_epoch = epoch
+            self._behind = {member_id for member_id, member in self.members.items() if not member.is_reconciled_to(epoch)}
+        return not self._behind
 
     @property
     def is_empty(self) -> bool:
@@ -199,16 +207,36 @@ class ConsumerGroup(Group):
     def update_member(self, member: ConsumerMember) -> None:
         """Put a member in, or a new version of it, and keep the counts."""
         old = self.members.get(member.member_id)
+        if old is not None and _count_alike(old, member):
+            self._move(old, member)
+            return
         if old is not None:
             self._discount(old)
-        self.members[member.member_id] = member
+        self._put(member)
         self._count(member)
         self.is_homogeneous = have_same_topics(self.regex_subscribers, self.topic_counts, len(self.members))
+
+    def _move(self, old: ConsumerMember, new: ConsumerMember) -> None:
+        """A new version that has got another epoch, state or assignment: nothing else is counted anew."""
+        self._disown(old, old.assigned)
+        self._disown(old, old.pending_revocation)
+        self._put(new)
+        self._own(new, new.assigned)
+        self._own(new, new.pending_revocation)
+        self.is_homogeneous = have_same_topics(self.regex_subscribers, self.topic_counts, len(self.members))
+
+    def _put(self, member: ConsumerMember) -> None:
+        self.members[member.member_id] = member
+        if member.is_reconciled_to(self._behind_epoch):
+            self._behind.discard(member.member_id)
+        else:
+            self._behind.add(member.member_id)
 
     def remove_member(self, member_id: str) -> None:
         """Take a member out; nothing if there is none."""
         old = self.members.pop(member_id, None)
         if old is not None:
+            self._behind.discard(member_id)
             self._discount(old)
             self.is_homogeneous = have_same_topics(self.regex_subscribers, self.topic_counts, len(self.members))
 
@@ -266,25 +294,36 @@ class ConsumerGroup(Group):
 
     def _own(self, member: ConsumerMember, partitions: Partitions) -> None:
         """Kafka: ConsumerGroup#addPartitionEpochs. A partition whose old owner is at the same epoch or above has two owners."""
+        member_epoch = member.member_epoch
         for topic_id, epochs in partitions.items():
             owned = self.partition_epochs.setdefault(topic_id, {})
             for partition in epochs:
                 epoch = owned.get(partition)
-                if epoch is not None and epoch >= member.member_epoch:
+                if epoch is not None and epoch >= member_epoch:
                     what = (
                         f"partition {partition} of {topic_id} goes to {member.member_id!r} while it has an owner at epoch {epoch}"
                     )
                     raise InvariantViolation(f"group {self.group_id!r}: {what}", group=self.group_id)
-                owned[partition] = member.member_epoch
+                owned[partition] = member_epoch
 
     def _disown(self, member: ConsumerMember, partitions: Partitions) -> None:
+        member_epoch = member.member_epoch
         for topic_id, epochs in partitions.items():
             owned = self.partition_epochs.get(topic_id, {})
             for partition in epochs:
-                if owned.get(partition) == member.member_epoch:
+                if owned.get(partition) == member_epoch:
                     del owned[partition]
             if not owned:
                 self.partition_epochs.pop(topic_id, None)
+
+
+def _count_alike(old: ConsumerMember, new: ConsumerMember) -> bool:
+    """Whether only the names of the topics count beside the partitions, and they are the same."""
+    return old.subscribed_topics is new.subscribed_topics and not (_counts_more(old) or _counts_more(new))
+
+
+def _counts_more(member: ConsumerMember) -> bool:
+    return bool(member.subscribed_regex or member.server_assignor or member.instance_id or member.classic)
 
 
 def add(counts: dict[K, int], key: K, by: int) -> None:

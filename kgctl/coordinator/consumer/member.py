@@ -5,7 +5,7 @@ Kafka: ConsumerGroupMember.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from uuid import UUID
@@ -80,6 +80,29 @@ class ConsumerMember:
         """Whether it owns what the target of this epoch gives it."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
+    def moved(
+        self, member_epoch: int, previous_member_epoch: int, state: MemberState, assigned: Partitions, pending: Partitions
+    ) -> ConsumerMember:
+        """A copy with these epochs and partitions. What `replace` would do, at half the price: the heartbeats' usual change."""
+        return ConsumerMember(
+            self.member_id,
+            self.instance_id,
+            self.rack_id,
+            self.client_id,
+            self.client_host,
+            self.rebalance_timeout_ms,
+            self.topic_set,
+            self.subscribed_topics,
+            self.subscribed_regex,
+            self.server_assignor,
+            self.classic,
+            member_epoch,
+            previous_member_epoch,
+            state,
+            assigned,
+            pending,
+        )
+
     def at_epoch(self, member_epoch: int, **changes: object) -> ConsumerMember:
         """A copy at this epoch, remembering the present one as the previous epoch."""
         return replace(self, member_epoch=member_epoch, previous_member_epoch=self.member_epoch, **changes)  # type: ignore[arg-type]
@@ -120,18 +143,19 @@ def with_metadata(member: ConsumerMember, value: ConsumerGroupMemberMetadataValu
 
 def with_current_assignment(member: ConsumerMember, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
     """The member with the epochs and partitions of a record."""
-    return replace(
-        member,
-        member_epoch=value.member_epoch,
-        previous_member_epoch=value.previous_member_epoch,
-        state=MemberState.of_record(value.state),
-        assigned=partitions_of_record(value.assigned_partitions, value.member_epoch),
-        pending_revocation=partitions_of_record(value.partitions_pending_revocation, value.member_epoch),
+    return member.moved(
+        value.member_epoch,
+        value.previous_member_epoch,
+        MemberState.of_record(value.state),
+        partitions_of_record(value.assigned_partitions, value.member_epoch),
+        partitions_of_record(value.partitions_pending_revocation, value.member_epoch),
     )
 
 
-def partitions_of_record(topics: Iterable[AssignedTopicPartitions], member_epoch: int) -> Partitions:
+def partitions_of_record(topics: Sequence[AssignedTopicPartitions], member_epoch: int) -> Partitions:
     """Partitions with their epochs. Records of before 4.3 have none: each partition counts as got at the member's epoch."""
+    if not topics:
+        return NOTHING
     found: dict[UUID, Mapping[int, int]] = {}
     for topic in topics:
         epochs: Sequence[int] = topic.assignment_epochs

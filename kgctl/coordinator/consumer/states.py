@@ -15,6 +15,7 @@ from typing import Protocol
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
+from kgctl.model.quick_enum import quick_enum
 
 EMPTY = GroupState.EMPTY
 ASSIGNING = GroupState.ASSIGNING
@@ -22,6 +23,7 @@ RECONCILING = GroupState.RECONCILING
 STABLE = GroupState.STABLE
 
 
+@quick_enum
 class MemberState(IntEnum):
     """A member's state, with the number that its record has."""
 
@@ -117,6 +119,7 @@ GROUP_TRANSITIONS = (
 )
 
 
+@quick_enum
 class Step(Enum):
     """What reconciliation does with a member on its heartbeat."""
 

@@ -29,17 +29,22 @@ def on_expiry_timer(shard: Shard, _timer: Timer) -> None:
 
 
 def _expire(shard: Shard, group: Group) -> None:
-    offsets = list(shard.offsets.of_group(group.group_id))
+    """Topics that somebody subscribes to cost nothing, however many offsets they have."""
+    topics = shard.offsets.topics(group.group_id)
+    unused = [topic for topic in topics if not group.is_subscribed_to(topic)]
+    offsets = [offset for topic in unused for offset in shard.offsets.of_topic(group.group_id, topic)]
     expired = [partition for partition, value in offsets if _is_expired(shard, group, partition, value)]
     for topic, number in expired:
         shard.append(OffsetCommitKey(group.group_id, topic, number), None)
-    if len(expired) == len(offsets) and group.is_empty and not shard.offsets.has_open_transactions(group.group_id):
+    is_all = len(unused) == len(topics) and len(expired) == len(offsets)
+    if is_all and group.is_empty and not shard.offsets.has_open_transactions(group.group_id):
         shard.delete_group(group)
 
 
 def _is_expired(shard: Shard, group: Group, partition: TopicPartition, value: OffsetCommitValue) -> bool:
+    """Of a topic that nobody in the group subscribes to."""
     base_ms = group.expiry_base_ms(value)
-    if base_ms is None or group.is_subscribed_to(partition.topic):
+    if base_ms is None:
         return False
     if shard.offsets.is_pending(group.group_id, *partition):
         return False

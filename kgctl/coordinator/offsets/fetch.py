@@ -30,15 +30,23 @@ def handle_offset_fetch(shard: Shard, request: OffsetFetch) -> None:
     elif request.partitions is None:
         found = shard.offsets.of_group(request.group_id)
     else:
-        found = ((partition, shard.offsets.get(request.group_id, *partition)) for partition in request.partitions)
-    offsets = tuple(_answer(shard, request, partition, value) for partition, value in found)
+        stored = shard.offsets.get
+        found = [(partition, stored(request.group_id, partition[0], partition[1])) for partition in request.partitions]
+    if request.topic_ids is None and not (request.require_stable and shard.offsets.has_open_transactions(request.group_id)):
+        offsets = tuple([_stored(partition, value) for partition, value in found])
+    else:
+        offsets = tuple(_answer(shard, request, partition, value) for partition, value in found)
     shard.reply(request.request_id, OffsetFetchResult(group_id=request.group_id, offsets=offsets))
 
 
 def _answer(shard: Shard, request: OffsetFetch, partition: TopicPartition, value: OffsetCommitValue | None) -> FetchedOffset:
     if request.require_stable and shard.offsets.is_pending(request.group_id or "", *partition):
         return FetchedOffset(partition=partition, error=ErrorCode.UNSTABLE_OFFSET_COMMIT)
-    if value is None or _is_of_another_topic(value, partition.topic, request.topic_ids):
+    return _stored(partition, None if value is None or _is_of_another_topic(value, partition.topic, request.topic_ids) else value)
+
+
+def _stored(partition: TopicPartition, value: OffsetCommitValue | None) -> FetchedOffset:
+    if value is None:
         return FetchedOffset(partition=partition)
     return FetchedOffset(partition=partition, offset=value.offset, leader_epoch=value.leader_epoch, metadata=value.metadata)
 

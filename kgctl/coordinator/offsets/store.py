@@ -56,13 +56,19 @@ class PartitionTable(dict[str, TimelineHashMap[str, TimelineHashMap[int, V]]]):
 
     def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, V]]:
         """Everything of a group, in Kafka's order."""
+        for topic in self.topics(group_id):
+            yield from self.of_topic(group_id, topic)
+
+    def topics(self, group_id: str) -> list[str]:
+        """The topics of a group that something is stored for, in Kafka's order."""
         topics = self.get(group_id)
-        if topics is None:
-            return
-        for topic in topics.java_order():
-            partitions = topics[topic]
-            for partition in partitions.java_order():
-                yield TopicPartition(topic, partition), partitions[partition]
+        return [] if topics is None else topics.java_order()
+
+    def of_topic(self, group_id: str, topic: str) -> Iterator[tuple[TopicPartition, V]]:
+        """Everything of a topic that has something, in Kafka's order."""
+        partitions = self[group_id][topic]
+        for partition in partitions.java_order():
+            yield TopicPartition(topic, partition), partitions[partition]
 
 
 class OffsetStore:
@@ -85,12 +91,23 @@ class OffsetStore:
 
     def get(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
         """The committed offset, or None."""
-        stored = self._stored.get_at(group_id, topic, partition)
+        topics = self._stored.get(group_id)
+        partitions = None if topics is None else topics.get(topic)
+        stored = None if partitions is None else partitions.get(partition)
         return None if stored is None else stored.value
 
     def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, OffsetCommitValue]]:
         """The group's committed offsets in Kafka's order. Do not change the store while iterating."""
         for partition, stored in self._stored.of_group(group_id):
+            yield partition, stored.value
+
+    def topics(self, group_id: str) -> list[str]:
+        """The topics that the group has committed offsets of, in Kafka's order."""
+        return self._stored.topics(group_id)
+
+    def of_topic(self, group_id: str, topic: str) -> Iterator[tuple[TopicPartition, OffsetCommitValue]]:
+        """The group's committed offsets of one of its `topics`. Do not change the store while iterating."""
+        for partition, stored in self._stored.of_topic(group_id, topic):
             yield partition, stored.value
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:

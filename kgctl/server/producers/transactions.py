@@ -80,7 +80,7 @@ class Transactions:
 
     def init_error(self, identity: ProducerIdentity, timeout_ms: int) -> ErrorCode:
         """Why a producer cannot begin under this id. A producer id of -1: it has none yet."""
-        if not identity.transactional_id:
+        if not identity.transactional_id or (identity.producer_id == -1) != (identity.epoch == -1):
             return ErrorCode.INVALID_REQUEST
         if not 0 < timeout_ms <= MAX_TIMEOUT_MS:
             return ErrorCode.INVALID_TRANSACTION_TIMEOUT
@@ -90,14 +90,15 @@ class Transactions:
             return ErrorCode.PRODUCER_FENCED
         return ErrorCode.NONE
 
-    def init(self, transactional_id: str, timeout_ms: int) -> Transaction:
-        """The id's next producer epoch; what it had open must have been aborted before."""
+    def init(self, transactional_id: str, timeout_ms: int, *, bump: bool = True) -> Transaction:
+        """The id's next producer epoch; what it had open must have been aborted before. ``bump`` False: it has that already."""
         transaction = self._by_id.get(transactional_id)
         if transaction is None:
             transaction = Transaction(transactional_id, self._producers.new_id(), 0, timeout_ms)
             self._by_id[transactional_id] = transaction
         else:
-            self._bump(transaction)
+            if bump:
+                self._bump(transaction)
             transaction.timeout_ms = timeout_ms
             transaction.last_outcome = None
         self.save()

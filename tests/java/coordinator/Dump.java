@@ -53,6 +53,7 @@ final class Dump {
             node.put("exists", true).put("type", group.type().toString());
             if (group instanceof ClassicGroup classic) classicGroup(node, classic);
             else if (group instanceof ConsumerGroup consumer) consumerGroup(node, consumer);
+            else node.put("state", group.stateAsString());
         } catch (GroupIdNotFoundException e) {
             node.put("exists", false);
         }

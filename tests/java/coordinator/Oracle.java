@@ -6,6 +6,7 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.HashSet;
+import java.util.HexFormat;
 import java.util.List;
 import java.util.Map;
 import java.util.Set;
@@ -165,11 +166,18 @@ public final class Oracle {
             given.path("topics").fields().forEachRemaining(topic -> broker.setTopic(
                 topic.getKey(), Uuid.fromString(topic.getValue().get("id").asText()), topic.getValue().get("partitions").asInt()));
         });
+        given.path("records").forEach(record -> {
+            groupIds.add(record.get(0).asText());
+            broker.preload(MemoryRecords.withRecords(Compression.NONE, new SimpleRecord(VirtualBroker.EPOCH_MS,
+                HexFormat.of().parseHex(record.get(1).asText()), HexFormat.of().parseHex(record.get(2).asText()))));
+        });
         if (given.has("group")) preload(given.get("group"));
         broker.elect();
         if (given.has("group")) restoreProtocols(given.get("group"));
-        lastGroups.put("g", dump.group(broker.shard, "g"));
-        lastOffsets.put("g", offsets("g"));
+        for (String groupId : groupIds) {
+            lastGroups.put(groupId, dump.group(broker.shard, groupId));
+            lastOffsets.put(groupId, offsets(groupId));
+        }
     }
 
     private void preload(JsonNode group) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.results import CoordinatorStatistics, DescribedGroup, DescribedMember
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.records import CoordinatorRecord, OpaqueKey, RecordType
+from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey, OpaqueKey, RecordType
 from tests.support.coordinator_harness import CoordinatorHarness, subscription
 
 
@@ -73,15 +73,33 @@ def test_groups_are_listed_by_state_and_type_in_any_letters() -> None:
     assert harness.list_groups(states=["Dead"]) == []
 
 
+def test_tombstones_of_several_groups_come_in_the_order_of_a_hash_set() -> None:
+    harness = CoordinatorHarness()
+    for group in ("g", "s"):
+        harness.commit({"t-0": 1}, group=group)
+    before = len(harness.log)
+
+    harness.delete_groups("g", "h", "s")
+
+    keys = [entry.record.key for entry in harness.log[before:] if isinstance(entry.record, CoordinatorRecord)]
+    assert [(type(key), key.group) for key in keys] == [
+        (OffsetCommitKey, "s"),
+        (GroupMetadataKey, "s"),
+        (OffsetCommitKey, "g"),
+        (GroupMetadataKey, "g"),
+    ]
+
+
 def test_groups_are_deleted_one_by_one() -> None:
     harness = CoordinatorHarness()
     harness.stable_group(group="live")
     harness.commit({"t-0": 1}, group="offsets")
 
-    errors = harness.delete_groups("live", "offsets", "offsets", None)
+    errors = harness.delete_groups("live", "offsets", "offsets", "gone", None)
 
     assert errors == [
         ErrorCode.NON_EMPTY_GROUP,
+        ErrorCode.NONE,
         ErrorCode.NONE,
         ErrorCode.GROUP_ID_NOT_FOUND,
         ErrorCode.INVALID_GROUP_ID,

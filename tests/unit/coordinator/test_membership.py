@@ -13,7 +13,8 @@ from tests.support.coordinator_harness import CoordinatorHarness
 def harness_with(record_types: list[int]) -> CoordinatorHarness:
     """A coordinator that found records of these types for the group ``s``."""
     harness = CoordinatorHarness()
-    records = [CoordinatorRecord(OpaqueKey(record_type, b"k", "s"), b"v") for record_type in record_types]
+    keys = [OpaqueKey(record_type, bytes([0, record_type, 0, 1]) + b"s", "s") for record_type in record_types]
+    records = [CoordinatorRecord(key, b"v") for key in keys]
     harness.driver.load([AppendRecord(record) for record in records])
     return harness
 
@@ -70,4 +71,4 @@ def test_an_empty_streams_group_gives_way() -> None:
 
     assert harness.join(group="s").error is ErrorCode.MEMBER_ID_REQUIRED
     assert harness.list_groups() == [("s", "", "Empty", "classic")]
-    assert len(harness.log) == 5
+    assert len(harness.log) == 2 + 3 + 1

@@ -17,7 +17,8 @@ SHARE, STREAMS = GroupType.SHARE, GroupType.STREAMS
 def loaded(*record_types: int) -> CoordinatorHarness:
     """A coordinator whose log has these records of the group ``s``."""
     harness = CoordinatorHarness()
-    harness.driver.load([AppendRecord(CoordinatorRecord(OpaqueKey(n, bytes([n]), "s"), b"v")) for n in record_types])
+    keys = [OpaqueKey(number, bytes([0, number, 0, 1]) + b"s", "s") for number in record_types]
+    harness.driver.load([AppendRecord(CoordinatorRecord(key, b"v")) for key in keys])
     return harness
 
 
@@ -43,12 +44,16 @@ def test_records_that_belong_to_no_group_are_passed_over() -> None:
     assert harness.list_groups() == []
 
 
-def test_an_empty_one_is_deleted_members_first_and_the_group_last() -> None:
-    harness = loaded(11, 15, 12)
+@pytest.mark.parametrize(
+    ("there", "removed"),
+    [((11,), [12, 15, 11]), ((15, 12, 11), [12, 15, 11]), ((17,), [20, 17, 23]), ((17, 20, 23), [20, 17, 23])],
+)
+def test_an_empty_one_is_deleted_with_kafkas_tombstones(there: tuple[int, ...], removed: list[int]) -> None:
+    harness = loaded(*there)
 
     assert harness.delete_groups("s") == [ErrorCode.NONE]
-    keys = [entry.record.key for entry in harness.log[3:] if isinstance(entry.record, CoordinatorRecord)]
-    assert [key.record_type for key in keys if isinstance(key, OpaqueKey)] == [12, 15, 11]
+    keys = [entry.record.key for entry in harness.log[len(there) :] if isinstance(entry.record, CoordinatorRecord)]
+    assert keys == [OpaqueKey(number, bytes([0, number, 0, 1]) + b"s", "s") for number in removed]
     assert harness.any_group("s") is None
 
 
@@ -61,6 +66,7 @@ def test_a_share_group_has_no_offsets_of_this_kind() -> None:
 
     assert harness.commit({"t-0": 1}, group="s") == {"t-0": ErrorCode.GROUP_ID_NOT_FOUND}
     assert harness.delete_offsets("t-0", group="s").error is ErrorCode.GROUP_ID_NOT_FOUND
+    assert harness.fetch("t-0", group="s", member_id="m", member_epoch=1).offsets[0].offset == -1
     assert OpaqueGroup("s", SHARE).expiry_base_ms(OffsetCommitValue(1, commit_timestamp_ms=5)) is None
 
 

@@ -9,7 +9,7 @@ import pytest
 from kgctl.serde.errors import MalformedMessage, UnsupportedVersion
 from kgctl.serde.messages import decode_request, decode_response, encode_request, encode_response
 
-API_VERSIONS, HEARTBEAT, LIST_OFFSETS = 18, 12, 2
+API_VERSIONS, HEARTBEAT, LIST_OFFSETS, DELETE_GROUPS, DESCRIBE_GROUPS = 18, 12, 2, 42, 15
 
 
 def test_a_request_of_a_version_without_schema_says_what_an_answer_needs() -> None:
@@ -31,9 +31,31 @@ def test_a_damaged_header_is_malformed(payload: str) -> None:
         decode_request(bytes.fromhex(payload))
 
 
-def test_a_client_id_that_is_not_text_is_malformed() -> None:
-    with pytest.raises(MalformedMessage, match="UTF-8"):
-        decode_request(bytes.fromhex("001200000000000700 01ff"))
+def test_a_client_id_that_is_not_text_is_read_as_java_reads_it() -> None:
+    assert decode_request(bytes.fromhex("001200000000000700 01ff")).client_id == "\ufffd"
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_text_that_is_no_utf_8_is_read_as_java_reads_it(version: int) -> None:
+    """In both forms of text, and what follows is not disturbed by the other length."""
+    payload = encode_request(DELETE_GROUPS, version, 5, "c", {"groups_names": ["ab....f", "whole"]})
+
+    body = decode_request(payload.replace(b"ab....f", b"ab\xff\xff\xe2\x82f")).body
+
+    assert body.groups_names == ("ab\ufffd\ufffd\ufffdf", "whole")
+
+
+def test_every_byte_but_0_is_true() -> None:
+    payload = encode_request(DESCRIBE_GROUPS, 4, 5, "c", {"groups": ["g"], "include_authorized_operations": True})
+
+    assert decode_request(payload[:-1] + b"\xff").body.include_authorized_operations is True
+
+
+def test_a_text_that_grows_too_long_is_malformed() -> None:
+    payload = encode_request(DELETE_GROUPS, 1, 5, "c", {"groups_names": ["." * 20_000]})
+
+    with pytest.raises(MalformedMessage, match="60000 bytes"):
+        decode_request(payload.replace(b"." * 20_000, b"\xff" * 20_000))
 
 
 def test_a_null_client_id_stays_none() -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from kgctl.coordinator.coordinator import GroupCoordinator
+from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.partitioning import partition_for
-from kgctl.coordinator.requests import ListGroups, OffsetFetch
+from kgctl.coordinator.requests import ConsumerGroupHeartbeat, ListGroups, OffsetFetch
 from kgctl.coordinator.results import ListGroupsResult, OffsetFetchResult
 from kgctl.errors import StorageError
 from kgctl.storage.folder import DataFolder
@@ -43,6 +44,20 @@ def test_the_loaded_coordinator_answers_with_what_the_log_holds(folder: DataFold
     assert isinstance(result, OffsetFetchResult)
     assert {(fetched.partition.partition, fetched.offset) for fetched in result.offsets} == {(0, 5), (1, 6)}
     assert group_ids(coordinator) == ["g", "h"]
+
+
+def test_sessions_start_with_the_settings_that_groups_have_of_their_own(folder: DataFolder) -> None:
+    join = ConsumerGroupHeartbeat(
+        request_id=1, api_version=1, group_id="g", member_id="m", member_epoch=0, rebalance_timeout_ms=1, topic_partitions=(),
+        subscribed_topic_names=(),
+    )  # fmt: skip
+    effects = GroupCoordinator(CONFIG, str).handle(join, 1_000)
+    folder.record_log.append([effect for effect in effects if isinstance(effect, AppendRecord)], 1_000)
+    group_configs = {"g": {"consumer.session.timeout.ms": "59000"}}
+
+    coordinator = load_coordinator(folder, CONFIG, str, 2_000, group_configs=group_configs)
+
+    assert coordinator.next_deadline_ms() == 2_000 + 59_000
 
 
 def test_a_broker_of_several_loads_its_own_partitions(folder: DataFolder) -> None:

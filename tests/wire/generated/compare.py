@@ -49,7 +49,8 @@ def compare(kafka: Server, kgctl: Server, script: list[Step], tries: int = TRIES
 
 
 def _play(kafka: Server, kgctl: Server, script: list[Step]) -> list[str]:
-    group = f"generated-{os.getpid()}-{next(_numbers)}"
+    # Dots, so that no part of it looks like an id that a server has drawn.
+    group = f"generated.{os.getpid()}.{next(_numbers)}"
     theirs, ours = (Side(server.bootstrap, server.topic_ids, group) for server in (kafka, kgctl))
     try:
         for index, step in enumerate(script):

@@ -11,8 +11,9 @@ from uuid import UUID
 
 from kgctl.model.subscription import ConsumerAssignment, ConsumerSubscription
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
-from tests.wire.generated.steps import Step
+from tests.wire.generated.steps import PRODUCERS, Step
 
+CHANGES = {"right": 0, "+1": 1, "-1": -1}
 NO_TOPIC_ID = UUID("11111111-2222-3333-4444-555555555555")
 
 
@@ -25,6 +26,8 @@ class Actor:
     epoch: int = 0
     protocol: str = "range"
     owned: list[dict[str, Any]] = field(default_factory=list)
+    producer_id: int = -1
+    producer_epoch: int = -1
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,22 @@ class Cast:
         said, own = step["epoch"], self.actors[step["actor"]].epoch
         if isinstance(said, int):
             return said
-        return own + {"right": 0, "+1": 1, "-1": -1}[said]
+        return self.actors[said[1:]].epoch if said[0] == "@" else own + CHANGES[said]
+
+    def producer(self, step: Step) -> dict[str, Any]:
+        """Who the producer says it is."""
+        own = self.actors[step["actor"]]
+        other = next(actor for name, actor in self.actors.items() if name in PRODUCERS and actor is not own)
+        said = step["producer_epoch"]
+        epoch = said if isinstance(said, int) else max(own.producer_epoch + CHANGES[said], -1)
+        identity = {
+            "own": (own.producer_id, epoch),
+            "none": (-1, epoch),
+            # With its epoch: an older one is told from what the producer has written to the group's partition, if it has.
+            "other": (other.producer_id, other.producer_epoch),
+        }[step["producer"]]
+        transactional_id = f"{self.group}-{step['actor']}"
+        return {"transactional_id": transactional_id, "producer_id": identity[0], "producer_epoch": identity[1]}
 
     def topics(self, partitions: list[tuple[str, int]], entry: Callable[[int], Any]) -> list[dict[str, Any]]:
         """Topics with an entry for each partition."""
@@ -186,6 +204,34 @@ def coordinator(cast: Cast, step: Step) -> dict[str, Any]:
     return {"key": key, "key_type": key_type, "coordinator_keys": [key, "other"]}
 
 
+def init_producer(cast: Cast, step: Step) -> dict[str, Any]:
+    """InitProducerId."""
+    own = cast.actors[step["actor"]]
+    who = {"new": (-1, -1), "own": (own.producer_id, own.producer_epoch), "wrong": (own.producer_id, 7)}[step["who"]]
+    return {
+        "transactional_id": f"{cast.group}-{step['actor']}",
+        "transaction_timeout_ms": step["timeout"],
+        "producer_id": who[0],
+        "producer_epoch": who[1],
+    }
+
+
+def add_group(cast: Cast, step: Step) -> dict[str, Any]:
+    """AddOffsetsToTxn."""
+    return cast.producer(step)
+
+
+def end(cast: Cast, step: Step) -> dict[str, Any]:
+    """EndTxn."""
+    return {**cast.producer(step), "committed": step["committed"]}
+
+
+def commit_in_transaction(cast: Cast, step: Step) -> dict[str, Any]:
+    """TxnOffsetCommit."""
+    said = commit(cast, step)
+    return {**cast.producer(step), **said, "generation_id": said["generation_id_or_member_epoch"]}
+
+
 VALUES: Mapping[str, Callable[[Cast, Step], dict[str, Any]]] = {
     "commit": commit,
     "fetch": fetch,
@@ -200,6 +246,10 @@ VALUES: Mapping[str, Callable[[Cast, Step], dict[str, Any]]] = {
     "delete offsets": delete_offsets,
     "consumer heartbeat": consumer_heartbeat,
     "consumer describe": groups,
+    "init producer": init_producer,
+    "add group": add_group,
+    "commit in transaction": commit_in_transaction,
+    "end": end,
 }
 
 

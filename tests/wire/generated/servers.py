@@ -14,7 +14,7 @@ from kgctl.server.runtime import new_member_id
 from tests.support.kafka import KafkaBroker
 from tests.support.kafka.data import wait_until_coordinating
 from tests.wire.differential.probe import Probe
-from tests.wire.differential.talk import create_topic
+from tests.wire.differential.talk import FIND_COORDINATOR, INIT_PRODUCER_ID, create_topic
 from tests.wire.generated.compare import Server
 from tests.wire.generated.steps import TOPICS
 
@@ -44,11 +44,25 @@ def both_servers(folder: Path) -> Iterator[tuple[Server, Server]]:
     try:
         broker.start()
         wait_until_coordinating(broker.bootstrap)
+        _wait_for_transactions(broker.bootstrap)
+        kafka = _with_topics(broker.bootstrap)
         told: deque[str] = deque()
         with patch("kgctl.server.service.new_member_id", told_or_own(told)), EmbeddedServer(config=CONFIG) as embedded:
-            yield _with_topics(broker.bootstrap), replace(_with_topics(embedded.bootstrap), next_ids=told)
+            # The same ids, for they decide orders, and by that who gets which partitions.
+            with patch("kgctl.server.catalog.new_topic_id", side_effect=list(kafka.topic_ids.values())):
+                kgctl = _with_topics(embedded.bootstrap)
+            yield kafka, replace(kgctl, next_ids=told)
     finally:
         broker.stop()
+
+
+def _wait_for_transactions(bootstrap: str) -> None:
+    """The first producer makes Kafka create the topic that transactions are kept in."""
+    probe = Probe(bootstrap)
+    probe.until(FIND_COORDINATOR, 2, {"key": "first", "key_type": 1}, lambda body: body.error_code == 0)
+    values = {"transactional_id": "first", "transaction_timeout_ms": 30_000, "producer_id": -1, "producer_epoch": -1}
+    probe.until(INIT_PRODUCER_ID, 4, values, lambda body: body.error_code == 0)
+    probe.close()
 
 
 def _with_topics(bootstrap: str) -> Server:

@@ -25,6 +25,10 @@ APIS = {
     "sync": 14,
     "describe": 15,
     "list": 16,
+    "init producer": 22,
+    "add group": 25,
+    "end": 26,
+    "commit in transaction": 28,
     "delete groups": 42,
     "delete offsets": 47,
     "consumer heartbeat": 68,
@@ -32,6 +36,7 @@ APIS = {
 }
 CLASSIC = ("c0", "c1", "c2")
 CONSUMERS = ("k0", "k1", "k2")
+PRODUCERS = ("t0", "t1")
 TOPICS = {"wire-a": 3, "wire-b": 2, "wire-c": 1}
 TOPIC_NAMES = (*TOPICS, "nosuch")
 
@@ -42,14 +47,20 @@ def _often(usual: Any, *others: Any) -> st.SearchStrategy[Any]:
 
 
 def _version(api: str) -> st.SearchStrategy[int]:
-    """What is served, now and then one too many."""
+    """What is served, now and then one too many or one too few."""
     spec = default_registry().get(APIS[api])
     assert spec is not None
-    return st.sampled_from([*sorted(range(spec.min_version, spec.max_version + 1), reverse=True)] * 4 + [spec.max_version + 1])
+    wrong = [spec.max_version + 1, *([spec.min_version - 1] if spec.min_version else [])]
+    return st.sampled_from([*sorted(range(spec.min_version, spec.max_version + 1), reverse=True)] * 4 + wrong)
+
+
+DAMAGE = st.sampled_from((None,) * 60 + ("cut", "cut more", "longer", "forged"))
+"""What is done to the frame's bytes."""
 
 
 def _step(api: str, actors: tuple[str, ...], **fields: st.SearchStrategy[Any]) -> Steps:
     common = {"api": st.just(api), "actor": st.sampled_from(actors), "v": _version(api), "group": _often("g", "g", "g", "", "h")}
+    common["damage"] = DAMAGE
     return st.fixed_dictionaries({**common, **fields})
 
 
@@ -131,6 +142,31 @@ LOOKS = st.one_of(
 )
 OFFSET_STEPS = _actors_step((*CLASSIC, *CONSUMERS))
 
+WHO = {
+    "producer": _often("own", "own", "own", "none", "other"),
+    "producer_epoch": _often("right", "right", "right", "+1", "-1", -1),
+}
+INIT_PRODUCER = _step(
+    "init producer", PRODUCERS, timeout=_often(60_000, 60_000, 0, 1_000_000_000), who=_often("new", "new", "own", "wrong")
+)
+TRANSACTION_STEPS = st.one_of(
+    _step("add group", PRODUCERS, **WHO),
+    _step(
+        "commit in transaction",
+        PRODUCERS,
+        **WHO,
+        member=_often("", "", "", "ghost", "@c0", "@k0"),
+        epoch=_often(-1, -1, 0, 1, "@c0", "@k0"),
+        instance=INSTANCE,
+        offsets=OFFSETS,
+        metadata=METADATA,
+    ),
+    _step("end", PRODUCERS, **WHO, committed=st.booleans()),
+)
+
+_TRANSACTION_STEPS = st.one_of(
+    INIT_PRODUCER, TRANSACTION_STEPS, TRANSACTION_STEPS, TRANSACTION_STEPS, OFFSET_STEPS, JOIN, SYNC, CONSUMER_JOIN, LOOKS
+)
 _CLASSIC_STEPS = st.one_of(JOIN, JOIN, JOIN, SYNC, SYNC, HEARTBEAT, LEAVE, OFFSET_STEPS, LOOKS)
 _CONSUMER_STEPS = st.one_of(CONSUMER_JOIN, CONSUMER_BEAT, CONSUMER_BEAT, CONSUMER_BEAT, OFFSET_STEPS, LOOKS)
 _MIXED_STEPS = st.one_of(JOIN, JOIN, SYNC, HEARTBEAT, LEAVE, CONSUMER_JOIN, CONSUMER_BEAT, CONSUMER_BEAT, OFFSET_STEPS, LOOKS)
@@ -139,6 +175,9 @@ SHORTEST, LONGEST = 5, 18
 
 
 def scripts() -> st.SearchStrategy[list[Step]]:
-    """A group of either protocol, or of both."""
+    """A group of either protocol, or of both, or one with transactions."""
     kinds = (_CLASSIC_STEPS, _CONSUMER_STEPS, _MIXED_STEPS)
-    return st.one_of([st.lists(kind, min_size=SHORTEST, max_size=LONGEST) for kind in kinds])
+    of_groups = [st.lists(kind, min_size=SHORTEST, max_size=LONGEST) for kind in kinds]
+    transactions = st.lists(_TRANSACTION_STEPS, min_size=SHORTEST, max_size=LONGEST)
+    first = st.just(INIT_PRODUCER).flatmap(lambda step: st.tuples(step, transactions)).map(lambda both: [both[0], *both[1]])
+    return st.one_of([*of_groups, first])

@@ -10,7 +10,7 @@ target, whatever the target says. Kafka: CurrentAssignmentBuilder.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from kgctl.coordinator.consumer.member import NOTHING, ConsumerMember, Partitions, Target
@@ -29,6 +29,8 @@ from kgctl.model.java_order import (
 OwnedPartitions = Sequence[tuple[UUID, Sequence[int]]]
 PartitionEpoch = Callable[[UUID, int], int]
 _FREE = -1
+_NEVER = -1
+"""The epoch before its first of a member that has just come."""
 _NONE_OWNED: Mapping[int, int] = {}
 
 
@@ -83,7 +85,8 @@ def _still_owns(owned: OwnedPartitions | None, partitions: Partitions) -> bool:
 def _trim(facts: Reconciliation) -> ConsumerMember:
     """Take topics away that the member no longer subscribes to; no new target is looked at."""
     member = facts.member
-    nothing_left = not facts.has_topics and not member.pending_revocation
+    # Java compares identities, and the empty map of a member that has just come is the one that stands for no topics.
+    nothing_left = not facts.has_topics and not member.pending_revocation and member.previous_member_epoch != _NEVER
     dropped = [topic_id for topic_id in member.assigned if topic_id not in facts.subscribed]
     if not dropped and not nothing_left:
         return member
@@ -100,11 +103,19 @@ def _merged(pending: Partitions, assigned: Partitions, dropped: Sequence[UUID]) 
     """What was to be revoked and the topics dropped now, as a HashMap copied from the one and changed with merge."""
     revoked = dict(pending)
     for topic_id in dropped:
-        revoked[topic_id] = {**revoked.get(topic_id, {}), **assigned[topic_id]}
+        before = pending.get(topic_id)
+        revoked[topic_id] = assigned[topic_id] if before is None else _with_all(before, assigned[topic_id])
     fresh = [topic_id for topic_id in dropped if topic_id not in pending]
     capacity = grown_capacity(len(revoked) - 1, copied_map_capacity(len(pending)))
     order = hash_map_order([*reversed(fresh), *pending], capacity=capacity, hash_of=uuid_hash)
     return {topic_id: revoked[topic_id] for topic_id in order}
+
+
+def _with_all(partitions: Mapping[int, int], others: Mapping[int, int]) -> Mapping[int, int]:
+    """A HashMap copied from the one, with all of the others put into it."""
+    both = {**partitions, **others}
+    capacity = grown_capacity(len(both), copied_map_capacity(len(partitions)))
+    return {number: both[number] for number in hash_map_order(both, capacity=capacity, hash_of=integer_hash)}
 
 
 def _ordered(partitions: Mapping[UUID, Mapping[int, int]]) -> Partitions:
@@ -122,24 +133,39 @@ class _Split:
 
 
 def _compute_next(facts: Reconciliation, base_epoch: int) -> ConsumerMember:
-    member, split = facts.member, _split(facts)
+    member = facts.member
+    kept = _all_kept(facts)
+    if kept is not None:
+        return member.moved(facts.assignment_epoch, member.member_epoch, MemberState.STABLE, kept, NOTHING)
+    split = _split(facts)
     if split.revoked and _still_owns(facts.owned, split.revoked):
-        return replace(
-            member,
-            state=MemberState.UNREVOKED_PARTITIONS,
-            member_epoch=base_epoch,
-            previous_member_epoch=member.member_epoch,
-            assigned=_ordered(split.kept),
-            pending_revocation=_ordered(split.revoked),
+        return member.moved(
+            base_epoch,
+            member.member_epoch,
+            MemberState.UNREVOKED_PARTITIONS,
+            _ordered(split.kept),
+            _ordered(split.revoked),
         )
-    return replace(
-        member,
-        state=MemberState.UNRELEASED_PARTITIONS if split.waits else MemberState.STABLE,
-        member_epoch=facts.assignment_epoch,
-        previous_member_epoch=member.member_epoch,
-        assigned=_with_added(split, member.assigned, facts.assignment_epoch),
-        pending_revocation=NOTHING,
+    return member.moved(
+        facts.assignment_epoch,
+        member.member_epoch,
+        MemberState.UNRELEASED_PARTITIONS if split.waits else MemberState.STABLE,
+        _with_added(split, member.assigned, facts.assignment_epoch),
+        NOTHING,
     )
+
+
+def _all_kept(facts: Reconciliation) -> Partitions | None:
+    """What a member of one topic keeps whose target is what it has: the same as without this, and most heartbeats come here."""
+    member = facts.member
+    if len(member.assigned) != 1 or len(facts.target) != 1 or member.pending_revocation:
+        return None
+    topic_id, owned = next(iter(member.assigned.items()))
+    target = facts.target.get(topic_id, ())
+    if len(owned) != len(target) or topic_id not in facts.subscribed or not all(map(owned.__contains__, target)):
+        return None
+    copied = hash_map_order(owned, capacity=copied_map_capacity(len(owned)), hash_of=integer_hash)
+    return {topic_id: {number: owned[number] for number in copied}}
 
 
 def _split(facts: Reconciliation) -> _Split:
@@ -152,9 +178,9 @@ def _split(facts: Reconciliation) -> _Split:
 
 def _split_topic(facts: Reconciliation, split: _Split, topic_id: UUID, target: Sequence[int]) -> None:
     owned = facts.member.assigned.get(topic_id, _NONE_OWNED)
+    copied = hash_map_order(owned, capacity=copied_map_capacity(len(owned)), hash_of=integer_hash)
     pending = facts.member.pending_revocation.get(topic_id, _NONE_OWNED)
     wanted = frozenset(target)
-    copied = hash_map_order(owned, capacity=copied_map_capacity(len(owned)), hash_of=integer_hash)
     kept = {number: owned[number] for number in copied if number in wanted}
     revoked = {number: owned[number] for number in copied if number not in wanted}
     added = []
@@ -180,6 +206,8 @@ def _topics(target: Target, assigned: Partitions) -> list[UUID]:
 
 
 def _with_added(split: _Split, before: Partitions, epoch: int) -> Partitions:
+    if not split.added:
+        return _ordered(split.kept)
     assigned: dict[UUID, Mapping[int, int]] = dict(split.kept)
     fresh = [topic_id for topic_id in hash_map_order(split.added, hash_of=uuid_hash) if topic_id not in assigned]
     for topic_id, numbers in split.added.items():

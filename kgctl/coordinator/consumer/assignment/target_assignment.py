@@ -5,19 +5,20 @@ Kafka: GroupMetadataManager#maybeUpdateTargetAssignment, TargetAssignmentBuilder
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 from uuid import UUID
 
 from kgctl.assignors.partition_space import java_text_key
 from kgctl.assignors.server.range import ServerRangeAssignor
-from kgctl.assignors.server.spec import TargetAssignor, TargetMember, TargetSpec
+from kgctl.assignors.server.spec import Move, TargetAssignor, TargetMember, TargetSpec
 from kgctl.assignors.server.uniform import UniformAssignor
 from kgctl.assignors.spec import AssignorError
 from kgctl.coordinator.consumer.assignment.subscription import Subscriptions
-from kgctl.coordinator.consumer.assignment.target_order import Share, UniformOrder, range_order
+from kgctl.coordinator.consumer.assignment.target_moves import moved_targets
+from kgctl.coordinator.consumer.assignment.target_order import UniformOrder, range_order
 from kgctl.coordinator.consumer.change import Change
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Target
@@ -37,6 +38,7 @@ from kgctl.model.partitions import MetadataImage
 
 ASSIGNORS: dict[str, TargetAssignor] = {"uniform": UniformAssignor(), "range": ServerRangeAssignor()}
 """By the names of ``group.consumer.assignors``."""
+Order = Callable[[int, Target], Target]
 
 
 class MemberTarget(NamedTuple):
@@ -54,24 +56,29 @@ def update_target(shard: Shard, change: Change, subscriptions: Subscriptions) ->
         return last
     assignor = ASSIGNORS.get(preferred_assignor(shard, group, old, new))
     members = _members(group, new)
+    moves: list[Move] = []
     try:
         if assignor is None:
             raise AssignorError("there is no such assignor")
         spec = _spec(shard, group, members, subscriptions)
         if spec.is_homogeneous and isinstance(assignor, ServerRangeAssignor):
             spec = replace(spec, members=_as_the_first(spec.members))
-        assigned = assignor.assign_targets(spec)
+        assigned = assignor.assign_targets(spec, moves)
     except (AssignorError, IndexError) as error:
         # An index is out of range where a leader of the classic protocol has given out partitions that do not exist. Kafka's
         # assignor fails in the same way.
         message = f"Failed to compute a new target assignment for epoch {subscriptions.group_epoch}: {error}"
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
-    changed = _changed(group, spec, members, assigned, runs=isinstance(assignor, ServerRangeAssignor))
+    order = _order(group, spec, members, moves, runs=isinstance(assignor, ServerRangeAssignor))
+    changed = _changed(group, spec, assigned, order)
     for member_id, target in changed.items():
         records.append(target_record(group.group_id, member_id, target))
     records.append(target_metadata_record(group.group_id, subscriptions.group_epoch, shard.now_ms))
-    target = changed.get(new.member_id, assigned.get(new.member_id, NO_TARGET))
-    return MemberTarget(subscriptions.group_epoch, target)
+    if new.member_id not in changed:
+        # It goes on with what the assignor made, be it the same partitions in another order.
+        number = next(number for number, member in enumerate(spec.members) if member.member_id == new.member_id)
+        changed[new.member_id] = order(number, assigned.get(new.member_id, NO_TARGET))
+    return MemberTarget(subscriptions.group_epoch, changed[new.member_id])
 
 
 def _may_compute(shard: Shard, group: ConsumerGroup) -> bool:
@@ -173,40 +180,43 @@ def subscribed_topic_ids(group: ConsumerGroup, member: ConsumerMember, image: Me
     return [image.topics[name].topic_id for name in subscribed_names(group, member) if name in image.topics]
 
 
-def _changed(
-    group: ConsumerGroup, spec: TargetSpec, members: Mapping[str, ConsumerMember], assigned: Mapping[str, Target], *, runs: bool
-) -> dict[str, Target]:
+def _changed(group: ConsumerGroup, spec: TargetSpec, assigned: Mapping[str, Target], order: Order) -> dict[str, Target]:
     """The targets of the members that have another one now or had none, in the order of the members and of Java's maps."""
-    order = None if runs else _uniform_order(spec)
     changed: dict[str, Target] = {}
-    for member in spec.members:
+    for number, member in enumerate(spec.members):
         target, recorded = assigned.get(member.member_id, NO_TARGET), group.targets.get(member.member_id)
-        if recorded is not None and _same(target, recorded):
-            continue
-        if order is None:
-            # For a homogeneous group Kafka counts the topics that exist, for others also those that do not.
-            topics = member.topic_ids if spec.is_homogeneous else subscribed_names(group, members[member.member_id])
-            changed[member.member_id] = range_order(target, len(topics))
-        else:
-            changed[member.member_id] = order(target, member.target, frozenset(member.topic_ids))
+        if recorded is None or not _same(target, recorded):
+            changed[member.member_id] = order(number, target)
     return changed
 
 
+def _order(
+    group: ConsumerGroup, spec: TargetSpec, members: Mapping[str, ConsumerMember], moves: Sequence[Move], *, runs: bool
+) -> Order:
+    """How the assignor orders the target of a member, given by its number in ``spec``."""
+    if runs:
+        return partial(_order_of_runs, group, spec, members)
+    if not spec.is_homogeneous:
+        moved = moved_targets(spec, moves)
+        return lambda number, _: moved(number)
+    uniform = _uniform_order(spec)
+    return lambda number, target: uniform(target, spec.members[number].target)
+
+
+def _order_of_runs(
+    group: ConsumerGroup, spec: TargetSpec, members: Mapping[str, ConsumerMember], number: int, target: Target
+) -> Target:
+    """For a homogeneous group Kafka counts the topics that exist, for others also those that do not."""
+    member = spec.members[number]
+    topics = member.topic_ids if spec.is_homogeneous else subscribed_names(group, members[member.member_id])
+    return range_order(target, len(topics))
+
+
 def _uniform_order(spec: TargetSpec) -> UniformOrder:
-    shares: dict[UUID, Share] | None = None
-    if spec.is_homogeneous:
-        first = spec.members[0].topic_ids
-        names = len(first) if spec.subscribed_names is None else spec.subscribed_names
-        topics = hash_map_order(first, capacity=copied_set_capacity(names), hash_of=uuid_hash)
-    else:
-        shares = _shares(spec)
-        topics = sorted(shares, key=shares.__getitem__)
-    return UniformOrder({topic_id: rank for rank, topic_id in enumerate(topics)}, shares, _owned_before(spec))
-
-
-def _shares(spec: TargetSpec) -> dict[UUID, Share]:
-    subscribers = Counter(topic_id for member in spec.members for topic_id in member.topic_ids)
-    return {topic_id: Share.of(topic_id, spec.topics[topic_id], count) for topic_id, count in subscribers.items()}
+    first = spec.members[0].topic_ids
+    names = len(first) if spec.subscribed_names is None else spec.subscribed_names
+    topics = hash_map_order(first, capacity=copied_set_capacity(names), hash_of=uuid_hash)
+    return UniformOrder({topic_id: rank for rank, topic_id in enumerate(topics)}, _owned_before(spec))
 
 
 def _owned_before(spec: TargetSpec) -> dict[UUID, set[int]]:

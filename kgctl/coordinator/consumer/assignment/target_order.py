@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 from uuid import UUID
 
+from kgctl.coordinator.consumer.assignment.target_moves import capacity_for, unmoved_target
 from kgctl.coordinator.consumer.member import Target
 from kgctl.model.java_order import (
     copied_set_capacity,
@@ -22,66 +22,38 @@ from kgctl.model.java_order import (
 )
 
 
-def capacity_for(entries: int) -> int:
-    """The table of a map or set made for so many entries: ``(int) (entries / 0.75f) + 1``, then the next power of two."""
-    return power_of_two_at_least(int(entries / 0.75) + 1)
-
-
 def range_order(target: Target, topic_count: int) -> dict[UUID, Sequence[int]]:
     """As the range assignor collects it: a map made for the member's topics, runs of partitions."""
     capacity = grown_capacity(len(target), capacity_for(topic_count))
     return {topic: target[topic] for topic in hash_map_order(target, capacity=capacity, hash_of=uuid_hash)}
 
 
-class Share(NamedTuple):
-    """A topic and its subscribers; sorts as the uniform assignor goes through the topics of a heterogeneous group."""
-
-    emptiness: float
-    subscribers: int
-    topic_id: tuple[int, int]
-    partitions: int
-
-    @classmethod
-    def of(cls, topic_id: UUID, partitions: int, subscribers: int) -> Share:
-        """Most partitions a subscriber first, then fewest subscribers, then by id as Java compares them."""
-        sign, low = 1 << 63, topic_id.int & 0xFFFF_FFFF_FFFF_FFFF
-        return cls(-(partitions / subscribers), subscribers, ((topic_id.int >> 64) ^ sign, low ^ sign), partitions)
-
-    @property
-    def rounded_up(self) -> int:
-        """How many partitions a subscriber gets."""
-        return -(-self.partitions // self.subscribers)
-
-
 @dataclass(frozen=True, slots=True)
 class UniformOrder:
-    """As the uniform assignor collects it: a copy of the target before, changed.
+    """As the uniform assignor collects it for a homogeneous group: a copy of the target before, changed.
 
-    ``ranks``: the order in which the assignor goes through the topics. ``shares`` is None for a homogeneous group, where sets
-    start with the default size.
+    ``ranks``: the order in which the assignor goes through the topics.
     """
 
     ranks: Mapping[UUID, int]
-
-    shares: Mapping[UUID, Share] | None
     owned: Mapping[UUID, Container[int]]
     """Topic -> the partitions that were in somebody's target before: those are handed out last."""
 
-    def __call__(self, target: Target, before: Target, subscribed: Container[UUID]) -> dict[UUID, Sequence[int]]:
+    def __call__(self, target: Target, before: Target) -> dict[UUID, Sequence[int]]:
         """``target`` in the order of Java's maps."""
+        if target.keys() == before.keys() and all(set(numbers) == set(before[topic]) for topic, numbers in target.items()):
+            return unmoved_target(before)
         kept = [topic for topic in hash_map_order(before, hash_of=uuid_hash) if topic in target]
         fresh: dict[UUID, None] = {}
         capacity = grown_capacity(len(before), power_of_two_at_least(len(before)))
-        # A heterogeneous group loses topics that it still subscribes to only after it has got the new ones.
-        size = len(kept) if self.shares is None else sum(topic in subscribed for topic in before)
         # computeIfAbsent, once a partition, looks first whether the table is full, and puts a new topic in front of its bucket.
         for topic in self._additions(target, before):
-            if size + len(fresh) > capacity * 3 // 4:
+            if len(kept) + len(fresh) > capacity * 3 // 4:
                 capacity *= 2
             if topic not in before:
                 fresh[topic] = None
         order = hash_map_order([*reversed(fresh), *kept], capacity=capacity, hash_of=uuid_hash)
-        return {topic: self._partitions(topic, target[topic], before.get(topic, ())) for topic in order}
+        return {topic: _partitions(target[topic], before.get(topic, ())) for topic in order}
 
     def _additions(self, target: Target, before: Target) -> Iterator[UUID]:
         """The topics of the partitions that are new, as they are added one by one."""
@@ -93,10 +65,7 @@ class UniformOrder:
                     if number not in known and (number in owned) == is_second_round:
                         yield topic
 
-    def _partitions(self, topic: UUID, numbers: Sequence[int], before: Sequence[int]) -> Sequence[int]:
-        initial = 16
-        if before:
-            initial = copied_set_capacity(len(before))
-        elif self.shares is not None:
-            initial = capacity_for(self.shares[topic].rounded_up)
-        return hash_map_order(numbers, capacity=grown_capacity(len(numbers), initial), hash_of=integer_hash)
+
+def _partitions(numbers: Sequence[int], before: Sequence[int]) -> Sequence[int]:
+    initial = copied_set_capacity(len(before)) if before else 16
+    return hash_map_order(numbers, capacity=grown_capacity(len(numbers), initial), hash_of=integer_hash)

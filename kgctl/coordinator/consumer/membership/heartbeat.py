@@ -94,6 +94,8 @@ def check_size(shard: Shard, group: ConsumerGroup, member_id: str) -> None:
 
 def _with_request(member: ConsumerMember, request: ConsumerGroupHeartbeat) -> ConsumerMember:
     """The member with what the request says anew; the same object if that is nothing."""
+    if _says_nothing_new(member, request):
+        return member
     said: dict[str, Any] = {
         "instance_id": request.instance_id,
         "rack_id": request.rack_id,
@@ -114,10 +116,25 @@ def _with_request(member: ConsumerMember, request: ConsumerGroupHeartbeat) -> Co
     return replace(member, **changes) if changes else member
 
 
+def _says_nothing_new(member: ConsumerMember, request: ConsumerGroupHeartbeat) -> bool:
+    """Whether it is the usual heartbeat: only of a known member, in its own name."""
+    return (
+        request.rebalance_timeout_ms == -1
+        and request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.server_assignor is None
+        and request.rack_id is None
+        and request.instance_id == member.instance_id
+        and request.client_id == member.client_id
+        and request.client_host == member.client_host
+        and member.classic is None
+    )
+
+
 def update_member(shard: Shard, change: Change, owned: OwnedPartitions | None) -> None:
     """The three steps: subscriptions, target, reconciliation. ``owned``: what the member says it has."""
     new = change.new
-    if new != change.old:
+    if new is not change.old and new != change.old:
         change.records.append(member_record(change.group.group_id, new))
     regex = update_regex(shard, change)
     if regex.to_resolve:
@@ -154,7 +171,7 @@ def reconcile_member(
         partition_epoch=group.partition_epoch,
     )
     change.new = reconcile(facts)
-    if change.new == member:
+    if change.new is member or change.new == member:
         return
     change.records.append(current_assignment_record(group.group_id, change.new))
     if change.new.uses_classic_protocol:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from kgctl.coordinator.consumer.assignment.current_assignment import OwnedPartitions
+from kgctl.coordinator.consumer.assignment.target_moves import unmoved_target
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import STATIC_LEAVE_EPOCH, ConsumerMember
 from kgctl.coordinator.consumer.records import current_assignment_record, member_record, member_tombstones, target_record
@@ -83,7 +84,7 @@ def _take_over(group: ConsumerGroup, claim: Claim, holder: ConsumerMember, recor
     group_id = group.group_id
     records += member_tombstones(group_id, holder.member_id)
     records.append(member_record(group_id, member))
-    records.append(target_record(group_id, member.member_id, group.target_of(holder.member_id)))
+    records.append(target_record(group_id, member.member_id, unmoved_target(group.target_of(holder.member_id))))
     records.append(current_assignment_record(group_id, member))
     return member
 

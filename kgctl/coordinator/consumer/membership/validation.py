@@ -44,7 +44,8 @@ def _check_join(request: ConsumerGroupHeartbeat) -> None:
 
 
 def _check_blank(name: str, value: str | None) -> None:
-    _require(f"{name} can't be empty.", value is None or bool(value.strip()))
+    if value is not None and not value.strip():
+        raise Refusal(ErrorCode.INVALID_REQUEST, f"{name} can't be empty.")
 
 
 def _require(message: str, holds: bool) -> None:  # noqa: FBT001 - reads as an assertion

@@ -17,11 +17,13 @@ from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Target
 from kgctl.coordinator.consumer.migration.embedded import assignment_bytes
 from kgctl.coordinator.consumer.records import group_tombstone_keys
+from kgctl.coordinator.consumer.refusal import Refusal
 from kgctl.coordinator.requests import JoinProtocol
 from kgctl.coordinator.shard import Shard
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
 from kgctl.model.java_order import copied_set_capacity, hash_map_order, integer_hash
-from kgctl.model.records import CoordinatorRecord, GroupMetadataKey
+from kgctl.model.records import GroupMetadataKey, RecordKey
 
 
 def can_downgrade(shard: Shard, group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> bool:
@@ -48,7 +50,7 @@ def downgrade(shard: Shard, group: ConsumerGroup, leaving: Sequence[ConsumerMemb
     staying = [member for member in group.members.java_values() if member.member_id not in gone]
     classic = _classic_group(shard, group, [(member, member.member_id) for member in staying])
     keys = group_tombstone_keys(group.group_id, group.members.java_order(), group.resolved_regexes.java_order())
-    _replace(shard, classic, [CoordinatorRecord(key, None) for key in keys])
+    _replace(shard, classic, keys)
     start_rebalance(shard, classic)
 
 
@@ -56,11 +58,16 @@ def downgrade_by_replacing(shard: Shard, change: Change, *, rebalance: bool) -> 
     """A classic member has joined in the place of the last consumer-protocol one; its records are still to be written."""
     group, joining = change.group, change.new
     replaced_id = group.static_members[joining.instance_id or ""]
+    if group.members[replaced_id].instance_id != joining.instance_id:
+        # It has come back with another instance id since. Kafka then takes it for one that stays, which it cannot convert.
+        raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"Member {replaced_id} has another instance id by now.")
     staying = [(member, member.member_id) for member in group.members.java_values() if member.member_id != replaced_id]
     classic = _classic_group(shard, group, [*staying, (joining, replaced_id)])
     ids = [joining.member_id if member_id == replaced_id else member_id for member_id in group.members.java_order()]
     keys = group_tombstone_keys(group.group_id, ids, group.resolved_regexes.java_order())
-    _replace(shard, classic, [*change.records, *(CoordinatorRecord(key, None) for key in keys)])
+    for record in change.records:
+        shard.append(record.key, record.value)
+    _replace(shard, classic, keys)
     if rebalance:
         start_rebalance(shard, classic)
 
@@ -103,17 +110,16 @@ def _classic_member(classic: ClassicGroup, member: ConsumerMember) -> ClassicMem
     )
 
 
-def _replace(shard: Shard, classic: ClassicGroup, records: Sequence[CoordinatorRecord]) -> None:
-    """Write the consumer group's end and the classic group's record, and put the group itself where its record stands.
+def _replace(shard: Shard, classic: ClassicGroup, keys: Sequence[RecordKey]) -> None:
+    """Put the classic group in the consumer group's place, then write the one's record after the other's tombstones.
 
-    Its members support all their protocols, which the record does not say.
+    It is put once, as in Kafka: putting it again may enlarge the table that decides the order of groups. Its members support all
+    their protocols, which the record does not say.
     """
-    for record in records:
-        shard.append(record.key, record.value)
-    shard.append(GroupMetadataKey(classic.group_id), record_value(classic))
-    recorded = shard.groups[classic.group_id]
-    assert isinstance(recorded, ClassicGroup)
-    classic.recorded = recorded.recorded
+    del shard.groups[classic.group_id]
     shard.groups[classic.group_id] = classic
+    for key in keys:
+        shard.append(key, None)
+    shard.append(GroupMetadataKey(classic.group_id), record_value(classic))
     for member in classic.members.java_values():
         extend_session(shard, member)

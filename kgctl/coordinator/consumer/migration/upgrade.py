@@ -12,6 +12,7 @@ from kgctl.coordinator.classic.group import CONSUMER_PROTOCOL_TYPE, ClassicGroup
 from kgctl.coordinator.classic.member import ClassicMember
 from kgctl.coordinator.classic.rebalance import refuse_join
 from kgctl.coordinator.consumer.assignment.metadata_hash import group_hash
+from kgctl.coordinator.consumer.assignment.target_moves import unmoved_target
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import NOTHING, ConsumerMember, Partitions, Target, topic_order
 from kgctl.coordinator.consumer.membership.timers import arm_session
@@ -30,7 +31,7 @@ from kgctl.coordinator.results import SyncGroupResult
 from kgctl.coordinator.shard import Shard
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.java_order import hash_map_order, integer_hash, uuid_hash
+from kgctl.model.java_order import TimelineHashMap, hash_map_order, integer_hash, uuid_hash
 from kgctl.model.records import ClassicMemberMetadata, ClassicProtocol, CoordinatorRecord
 from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_subscription
 
@@ -59,7 +60,7 @@ def upgrade(shard: Shard, classic: ClassicGroup, records: list[CoordinatorRecord
     records += converted
     for member in staging.members.java_values():
         arm_session(shard, staging.group_id, member.member_id, member.session_timeout_ms)
-    return _build(classic.group_id, converted)
+    return _build(staging, converted)
 
 
 def _check_policy(shard: Shard, classic: ClassicGroup) -> None:
@@ -111,7 +112,7 @@ def _records_of(
     return [
         *(member_record(group_id, member) for member in members),
         group_record(group_id, epoch, group_hash(dict.fromkeys(names), shard.image)),
-        *(target_record(group_id, m.member_id, _in_map_order(targets[m.member_id])) for m in members),
+        *(target_record(group_id, m.member_id, unmoved_target(_in_map_order(targets[m.member_id]))) for m in members),
         target_metadata_record(group_id, epoch, 0),
         *(current_assignment_record(group_id, member) for member in members),
     ]
@@ -158,8 +159,13 @@ def _add(group: ConsumerGroup, member: ConsumerMember) -> None:
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, error.message) from error
 
 
-def _build(group_id: str, records: list[CoordinatorRecord]) -> ConsumerGroup:
-    group = ConsumerGroup(group_id)
+def _build(staging: ConsumerGroup, records: list[CoordinatorRecord]) -> ConsumerGroup:
+    """The group that the records make, its members in the order of ``staging``: the request goes on with that one."""
+    group = ConsumerGroup(staging.group_id)
     for record in records:
         apply_to_group(group, record)
+    members = group.members
+    group.members = TimelineHashMap()
+    for member_id in staging.members:
+        group.members[member_id] = members[member_id]
     return group

@@ -27,9 +27,12 @@ def handle(call: Call, body: Any) -> Values:
     if error is not ErrorCode.NONE:
         return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
     known = transactions.get(body.transactional_id)
-    if known is not None and known.is_ongoing:
+    is_aborted = known is not None and known.is_ongoing
+    if known is not None and is_aborted:
         abort(call.services, known)
-    transaction = transactions.init(body.transactional_id, timeout_ms)
+    # The abort has given the next epoch already, and a producer that says who it is gets that one (KIP-360).
+    bump = not is_aborted or identity.producer_id == -1
+    transaction = transactions.init(body.transactional_id, timeout_ms, bump=bump)
     return {"error_code": ErrorCode.NONE, "producer_id": transaction.producer_id, "producer_epoch": transaction.epoch}
 
 

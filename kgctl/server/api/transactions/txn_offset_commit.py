@@ -13,6 +13,8 @@ from kgctl.server.api.transactions.identity import transaction_of
 from kgctl.server.call import Call
 from kgctl.server.registry import Answer, ApiSpec, Values
 
+ABORTABLE_SINCE = 4
+"""From this version on a client knows that there are errors after which it has to abort."""
 IMPLICIT_SINCE = 5
 """From this version on (KIP-890) the group need not have been added to the transaction before."""
 
@@ -43,6 +45,8 @@ def handle(call: Call, body: Any) -> Answer:
 
 
 def _transaction_error(call: Call, body: Any) -> ErrorCode:
+    if not body.group_id:
+        return ErrorCode.INVALID_GROUP_ID
     transaction, error = transaction_of(call, body)
     if transaction is None:
         return ErrorCode.INVALID_PRODUCER_EPOCH if error is ErrorCode.PRODUCER_FENCED else error
@@ -50,7 +54,7 @@ def _transaction_error(call: Call, body: Any) -> ErrorCode:
     if partition in transaction.partitions:
         return ErrorCode.NONE
     if call.version < IMPLICIT_SINCE:
-        return ErrorCode.INVALID_TXN_STATE
+        return ErrorCode.INVALID_TXN_STATE if call.version < ABORTABLE_SINCE else ErrorCode.TRANSACTION_ABORTABLE
     call.services.transactions.add(transaction, [partition], call.services.runtime.clock())
     return ErrorCode.NONE
 

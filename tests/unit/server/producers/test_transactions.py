@@ -28,6 +28,12 @@ def test_an_id_gets_a_producer_id_and_then_new_epochs() -> None:
     assert (again.producer_id, again.epoch) == (10, 1)
 
 
+def test_an_id_whose_transaction_was_aborted_for_it_has_its_epoch_already() -> None:
+    again = begun().init("tx", 2_000, bump=False)
+
+    assert (again.producer_id, again.epoch, again.timeout_ms) == (10, 0, 2_000)
+
+
 def test_after_the_last_epoch_comes_a_new_producer_id() -> None:
     transactions = begun()
     entry = transactions.get("tx")
