@@ -30,6 +30,7 @@ from kgctl.coordinator.requests import Request
 from kgctl.coordinator.results import Result
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import MetadataImage, TopicPartition
+from kgctl.model.quick_enum import quick_enum
 
 
 class Rng(Protocol):
@@ -99,6 +100,7 @@ class ListOffsets:
     strategy: Literal["earliest", "latest"]
 
 
+@quick_enum
 class CallbackKind(StrEnum):
     """The methods of a ConsumerRebalanceListener."""
 
@@ -136,6 +138,7 @@ class StartConsuming:
         return tuple(self.positions)
 
 
+@quick_enum
 class StopReason(StrEnum):
     """Why a member no longer reads a partition."""
 
@@ -241,6 +244,7 @@ class Skipped:
 # --- the member
 
 
+@quick_enum
 class MemberState(StrEnum):
     """Where a member stands, the same words for both protocols."""
 

@@ -47,10 +47,10 @@ class BaseMember(MemberParts):
     def poll(self, now_us: int, until_us: int | None = None) -> list[Action]:
         """poll() was called."""
         self._enter(now_us)
-        if self._end is not None or self.is_closing or self.in_callback:
+        if self._end is not None or self.is_closing or self._after_callback is not None:
             return self.runtime.take_actions()
-        self.runtime.deadlines.cancel(POLL_LIMIT)
-        self._poll_until_us = max(now_us, until_us or 0)
+        self._deadlines.cancel(POLL_LIMIT)
+        self._poll_until_us = now_us if until_us is None else max(now_us, until_us)
         if not self.is_started:
             self._start()
         self.on_poll()
@@ -114,7 +114,7 @@ class BaseMember(MemberParts):
 
     def next_deadline_us(self) -> int | None:
         """When `expire` is due."""
-        return self.runtime.deadlines.next_us()
+        return self._deadlines.next_us()
 
     def expire(self, now_us: int) -> list[Action]:
         """Do what is due."""
@@ -163,7 +163,9 @@ class BaseMember(MemberParts):
         runtime.now_us = max(runtime.now_us, now_us)
 
     def _leave(self) -> list[Action]:
-        self._run_background()
+        has_background = self.has_background
+        if has_background:
+            self._run_background()
         while self._end is None and self.in_poll():
             if self._inbox:
                 self._read_inbox()
@@ -171,13 +173,16 @@ class BaseMember(MemberParts):
                 self.fail("NO_OFFSET_FOR_PARTITION", "auto.offset.reset=none and no committed offset")
             elif (step := self.next_step()) is not None:
                 step()
-                self._run_background()
+                if has_background:
+                    self._run_background()
             else:
                 break
+        runtime = self.runtime
         if self._is_departed and self._end is None and self.connection.is_clear:
             self._is_departed = False
-            self.runtime.arm_in(CLOSE, draw(self.runtime.rng, self.config.behaviour.close_lag_us))
-        return self.runtime.take_actions()
+            runtime.arm_in(CLOSE, draw(runtime.rng, self.config.behaviour.close_lag_us))
+        taken, runtime.actions = runtime.actions, []
+        return taken
 
     def _reads_answers(self) -> bool:
         return self.in_poll() or self.reads_network()

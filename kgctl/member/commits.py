@@ -35,15 +35,20 @@ OnRefused: TypeAlias = Callable[[ErrorCode, CommitIdentity], None]
 
 @dataclass(slots=True)
 class _Commit:
+    """``term``: that of the membership, of which nothing is tried again when it is over."""
+
     offsets: dict[TopicPartition, int]
     is_automatic: bool
+    term: int
     retry_until_us: int
     done: Callable[[ErrorCode], None] | None
     backoff: Backoff
 
 
 class Committer:
-    """Commits of one member. A stale epoch is tried again where there is a newer one."""
+    """Commits of one member. A stale epoch is tried again where there is a newer one, the client's own commits with what has been
+    read by then.
+    """
 
     def __init__(self, runtime: Runtime, connection: Connection, who: WhoCommits, on_refused: OnRefused) -> None:
         self._runtime = runtime
@@ -51,6 +56,7 @@ class Committer:
         self._who = who
         self._on_refused = on_refused
         self._waiting: list[_Commit] = []
+        self._term = 0
 
     @property
     def is_idle(self) -> bool:
@@ -92,10 +98,11 @@ class Committer:
     ) -> None:
         """Commit the positions of these. ``done`` is told how it ended; at once where there is nothing to commit."""
         runtime = self._runtime
-        positions = ((partition, runtime.position_of(partition, runtime.now_us)) for partition in sorted(partitions))
-        offsets = {partition: position for partition, position in positions if position is not None}
+        offsets = self._offsets(partitions)
+        if not is_automatic:  # this one says more than those of the application that wait
+            self._waiting = [waiting for waiting in self._waiting if waiting.is_automatic]
         until_us = runtime.now_us + retry_for_us
-        entry = _Commit(offsets, is_automatic, until_us, done, Backoff(runtime.config, runtime.rng))
+        entry = _Commit(offsets, is_automatic, self._term, until_us, done, Backoff(runtime.config, runtime.rng))
         if offsets:
             self._try(entry)
         else:
@@ -105,13 +112,29 @@ class Committer:
         """Try those again that wait."""
         waiting, self._waiting = self._waiting, []
         for entry in waiting:
+            if entry.is_automatic:
+                entry.offsets = self._offsets(entry.offsets)
             self._try(entry)
+
+    def end_term(self) -> None:
+        """What was read may be somebody else's by now: what waits for another try is not tried again."""
+        self._term += 1
+        waiting, self._waiting = self._waiting, []
+        self._runtime.deadlines.cancel(RETRY_COMMIT)
+        for entry in waiting:
+            self._finish(entry, ErrorCode.UNKNOWN_MEMBER_ID)
 
     def give_up(self) -> None:
         """Try nothing again."""
         self._waiting.clear()
         self._runtime.deadlines.cancel(RETRY_COMMIT)
         self._runtime.deadlines.cancel(AUTO_COMMIT)
+
+    def _offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """What has been read of these so far."""
+        runtime = self._runtime
+        positions = ((partition, runtime.position_of(partition, runtime.now_us)) for partition in sorted(partitions))
+        return {partition: position for partition, position in positions if position is not None}
 
     def _try(self, entry: _Commit) -> None:
         who = self._who()
@@ -153,7 +176,7 @@ class Committer:
         return isinstance(who, CommitIdentity) and who.generation_id > sent.generation_id
 
     def _retry_later(self, entry: _Commit, error: ErrorCode) -> None:
-        if self._runtime.now_us >= entry.retry_until_us:
+        if self._runtime.now_us >= entry.retry_until_us or entry.term != self._term:
             self._finish(entry, error)
             return
         self._waiting.append(entry)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
 from functools import cache
 from typing import Any
 
-from kgctl.errors import UsageError
+from kgctl.errors import UsageError, did_you_mean
 from kgctl.member.settings_elsewhere import SETTINGS_ELSEWHERE
 
 MAX_INT = 2**31 - 1
@@ -118,7 +117,8 @@ class MemberConfig:
             if entry is not None:
                 values[entry.name] = parse_setting(entry, text)
             elif name not in SETTINGS_ELSEWHERE:
-                raise UsageError(f"unknown consumer setting {given!r}{_did_you_mean(name)}")
+                hint = did_you_mean(name, [*settings(), *SETTINGS_ELSEWHERE], at_most=3)
+                raise UsageError(f"unknown consumer setting {given!r}{hint}")
         return replace(base, **values)  # type: ignore[arg-type]  # each value has the type of its field
 
 
@@ -126,11 +126,6 @@ class MemberConfig:
 def settings() -> Mapping[str, Any]:
     """Kafka's name -> the field, in the order of the class."""
     return {entry.metadata["name"]: entry for entry in fields(MemberConfig) if entry.metadata}
-
-
-def _did_you_mean(name: str) -> str:
-    near = get_close_matches(name, [*settings(), *SETTINGS_ELSEWHERE], n=3)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def parse_setting(entry: Any, text: str) -> SettingValue:

@@ -154,10 +154,11 @@ class Connection:
             self._put(self._held.pop(0))
 
     def _arm_timeouts(self) -> None:
-        if self._in_flight:
-            self._runtime.deadlines.arm(REQUESTS, min(entry.deadline_us for entry in self._in_flight.values()))
-        else:
+        in_flight = self._in_flight
+        if not in_flight:
             self._runtime.deadlines.cancel(REQUESTS)
+        else:
+            self._runtime.deadlines.arm(REQUESTS, min([entry.deadline_us for entry in in_flight.values()]))
 
     def _on_coordinator(self, result: FindCoordinatorResult | NetworkError) -> None:
         self._is_looking = False

@@ -28,6 +28,9 @@ Step = Callable[[], None]
 class MemberParts(ABC):
     """The parts of a member, what its protocol adds, and what can be seen of it."""
 
+    has_background = False
+    """Whether its client does something by itself: `run_background`."""
+
     def __init__(
         self, config: MemberConfig, identity: MemberIdentity, rng: Rng, position_of: PositionOf, request_ids: Iterator[int]
     ) -> None:
@@ -37,6 +40,7 @@ class MemberParts(ABC):
             rack_id=identity.rack_id or config.client_rack,
         )
         self.runtime = Runtime(identity, config, rng, position_of)
+        self._deadlines = self.runtime.deadlines
         self.connection = Connection(self.runtime, request_ids, self.on_coordinator_found)
         self.topics = Topics(self.runtime, self.connection)
         self.positions = Positions(self.runtime, self.connection, self.fetch_identity)
@@ -171,9 +175,9 @@ class MemberParts(ABC):
     @property
     def needs_poll(self) -> bool:
         """Whether a poll would do something now."""
-        if self._end is not None or self.is_closing or self.in_callback:
+        if self._end is not None or self.is_closing or self._after_callback is not None:
             return False
-        if not self.is_started or self._inbox or self.runtime.deadlines.is_armed(POLL_LIMIT) or self.awaits_poll():
+        if not self.is_started or self._inbox or self._deadlines.is_armed(POLL_LIMIT) or self.awaits_poll():
             return True
         return not self.in_poll() and self.next_step() is not None
 
@@ -184,7 +188,7 @@ class MemberParts(ABC):
             self.is_started
             and self._end is None
             and not self.is_closing
-            and not self.in_callback
+            and self._after_callback is None
             and not self._inbox
             and self.connection.is_known
             and self.connection.is_idle
@@ -196,14 +200,15 @@ class MemberParts(ABC):
 
     def next_loud_deadline_us(self) -> int | None:
         """The next deadline that is no chore."""
-        return self.runtime.deadlines.next_except(CHORES)
+        return self._deadlines.next_except(CHORES)
 
     def skip_quiet(self, until_us: int) -> Skipped:
         """Take the chores before this as done."""
         beats, last_us = 0, None
-        if self.clock.next_us < until_us and self.runtime.deadlines.is_armed(HEARTBEAT):
-            beats, last_us = self.clock.skip(until_us)
-            self.runtime.deadlines.arm(HEARTBEAT, self.clock.next_us)
+        clock = self.clock
+        if clock.next_us < until_us and self._deadlines.is_armed(HEARTBEAT):
+            beats, last_us = clock.skip(until_us)
+            self._deadlines.arm(HEARTBEAT, clock.next_us)
             self.on_beats_skipped(last_us)
         commits, last_commit_us = self.committer.skip_timer(until_us)
         return Skipped(beats, last_us, commits, last_commit_us, self.topics.skip_refreshes(until_us))

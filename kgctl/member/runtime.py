@@ -11,20 +11,30 @@ from kgctl.member.config import MemberConfig
 class Deadlines:
     """Named deadlines; arming one again replaces it. Ties go by the order of arming."""
 
-    __slots__ = ("_armed", "_at")
+    __slots__ = ("_armed", "_at", "_next_us")
 
     def __init__(self) -> None:
         self._at: dict[str, tuple[int, int]] = {}
         self._armed = 0
+        self._next_us: int | None = None
+        """The earliest; None: to be looked for."""
 
     def arm(self, name: str, at_us: int) -> None:
         """Arm the deadline of this name."""
         self._armed += 1
+        next_us = self._next_us
+        if next_us is not None:
+            if at_us <= next_us:
+                self._next_us = at_us
+            elif name in self._at and self._at[name][0] == next_us:
+                self._next_us = None
         self._at[name] = (at_us, self._armed)
 
     def cancel(self, name: str) -> None:
         """Forget it, if it is armed."""
-        self._at.pop(name, None)
+        entry = self._at.pop(name, None)
+        if entry is not None and entry[0] == self._next_us:
+            self._next_us = None
 
     def at(self, name: str) -> int | None:
         """When it is due; None: not armed."""
@@ -37,25 +47,30 @@ class Deadlines:
 
     def next_us(self) -> int | None:
         """The earliest deadline."""
-        return min(self._at.values())[0] if self._at else None
+        if self._next_us is None and self._at:
+            self._next_us = min(self._at.values())[0]
+        return self._next_us
 
     def next_except(self, names: frozenset[str]) -> int | None:
         """The earliest deadline of another name than these."""
-        return min((entry[0] for name, entry in self._at.items() if name not in names), default=None)
+        if self._at.keys() <= names:
+            return None
+        return min([entry[0] for name, entry in self._at.items() if name not in names])
 
     def pop_due(self, now_us: int) -> str | None:
         """Take the earliest deadline that has come; None: there is none."""
-        if not self._at:
+        next_us = self.next_us()
+        if next_us is None or next_us > now_us:
             return None
         name = min(self._at, key=self._at.__getitem__)
-        if self._at[name][0] > now_us:
-            return None
         del self._at[name]
+        self._next_us = None
         return name
 
     def clear(self) -> None:
         """Forget all."""
         self._at.clear()
+        self._next_us = None
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
     python -m tests.benchmarks                        everything, against Apache Kafka and kgctl serve
     python -m tests.benchmarks start-up describe-group --cluster serve
     python -m tests.benchmarks heartbeats coordinator rates: over the wire, both servers in turns; and in process
+    python -m tests.benchmarks simulate simulate-list simulate-ci
     python -m tests.benchmarks --small --runs 1       only shows that it works
 
 It writes nothing outside of a folder that is gone afterwards. Trust the minimum first: other work on the machine only adds.
@@ -18,13 +19,21 @@ from functools import partial
 from tests.benchmarks import describe_group, list_groups, start_up
 from tests.benchmarks.clusters import CLUSTERS, scratch
 from tests.benchmarks.measure import BenchmarkError, Measurement, measure
-from tests.benchmarks.rates import heartbeats, in_process
+from tests.benchmarks.pipeline import build, collect, decode, tables
+from tests.benchmarks.rates import heartbeats, in_process, spark_start, sweep
 from tests.benchmarks.rates.rate import Scale
+from tests.benchmarks.simulate import commands, runs
 from tests.benchmarks.subject import Size, Subject
 from tests.support.maven import MavenUnavailable
 
-SUBJECTS = {module.SUBJECT.name: module.SUBJECT for module in (start_up, describe_group, list_groups)}
-RATES = {module.RATES.name: module.RATES for module in (heartbeats, in_process)}
+SUBJECTS = {
+    subject.name: subject
+    for subject in (start_up.SUBJECT, describe_group.SUBJECT, list_groups.SUBJECT, commands.LIST, commands.IN_CI)
+}
+RATES = {
+    module.RATES.name: module.RATES
+    for module in (heartbeats, in_process, runs, collect, decode, tables, build, spark_start, sweep)
+}
 MOST_RUNS_OF_A_RATE = 5
 
 

@@ -104,7 +104,7 @@ class ClassicMember(BaseMember):
             return None
         if self.rebalance.is_needed():
             return self.rebalance.step()
-        if self.committer.is_due():
+        if self.committer.is_due() and self.connection.is_known:
             return self._auto_commit
         return self.positions.step()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from kgctl.model.quick_enum import quick_enum
+
 NO_GENERATION_ID = -1
 
 
@@ -20,6 +22,7 @@ class Generation:
 NO_GENERATION = Generation()
 
 
+@quick_enum
 class JoinPhase(Enum):
     """How far the member is into a generation."""
 

@@ -22,6 +22,7 @@ from kgctl.member.topics import Snapshot
 from kgctl.member.validation import is_cooperative
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import MetadataImage, TopicPartition
+from kgctl.model.quick_enum import quick_enum
 from kgctl.model.subscription import ConsumerSubscription
 from kgctl.serde.consumer_protocol import decode_assignment
 
@@ -42,6 +43,7 @@ DISCONNECTED = ErrorCode.COORDINATOR_NOT_AVAILABLE
 """Stands for a round that ended with the connection."""
 
 
+@quick_enum
 class _Commit(Enum):
     NOT_SENT = 0
     UNDER_WAY = 1
@@ -150,6 +152,7 @@ class Rebalance:
         member = self._member
         config, identity, membership = member.config, member.identity, member.membership
         membership.phase = JoinPhase.PREPARING
+        member.committer.end_term()
         member.session.disable()
         self._is_joining = True
         self._joined_topics = member.topics.subscription

@@ -42,12 +42,12 @@ def join_protocols(
     strategy: Sequence[str], subscription: ConsumerSubscription, remembered: Remembered | None
 ) -> tuple[JoinProtocol, ...]:
     """The protocols of a JoinGroup, in the order of preference. Kafka: ``ConsumerCoordinator#metadata``."""
-    plain = encode_subscription(subscription)
+    encoded: dict[bytes | None, bytes] = {}
     found = []
     for name in strategy:
-        if name in USER_DATA:
-            metadata = encode_subscription(replace(subscription, user_data=USER_DATA[name](remembered)))
-        else:
-            metadata = plain
+        user_data = USER_DATA[name](remembered) if name in USER_DATA else subscription.user_data
+        metadata = encoded.get(user_data)
+        if metadata is None:
+            metadata = encoded[user_data] = encode_subscription(replace(subscription, user_data=user_data))
         found.append(JoinProtocol(name=name, metadata=metadata))
     return tuple(found)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from uuid import UUID
 
-from kgctl.member.api import CallbackKind, MemberIdentity, MemberState, PositionOf, Rng, StopReason
+from kgctl.member.api import (
+    CallbackKind,
+    MemberIdentity,
+    MemberState,
+    PositionOf,
+    Rng,
+    StartConsuming,
+    StopConsuming,
+    StopReason,
+)
 from kgctl.member.base import CLOSE_TIMEOUT_US, BaseMember
 from kgctl.member.commits import CommitIdentity
 from kgctl.member.config import MemberConfig
@@ -23,7 +32,7 @@ from kgctl.member.consumer.reconciliation import Reconciliation
 from kgctl.member.heartbeat_clock import HeartbeatClock
 from kgctl.member.parts import HEARTBEAT, Step
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import MetadataImage
+from kgctl.model.partitions import MetadataImage, TopicPartition
 
 STATES: Mapping[Phase, MemberState] = {
     Phase.UNSUBSCRIBED: MemberState.NEW,
@@ -38,8 +47,13 @@ STATES: Mapping[Phase, MemberState] = {
 }
 
 
+_RECONCILING = Phase.RECONCILING
+
+
 class ConsumerMember(BaseMember):
     """See `kgctl.member.api.Member`. Its background thread reads the network and beats whatever the application does."""
+
+    has_background = True
 
     def __init__(
         self, config: MemberConfig, identity: MemberIdentity, rng: Rng, position_of: PositionOf, request_ids: Iterator[int]
@@ -50,6 +64,7 @@ class ConsumerMember(BaseMember):
         self.reconciliation = Reconciliation(self)
         self._queue: list[Step] = []
         self._poll_limit_is_over = False
+        self._idle: tuple[TopicPartition, ...] = ()
         self._is_released = True
         self._names: tuple[MetadataImage | None, dict[UUID, str]] = (None, {})
 
@@ -97,6 +112,7 @@ class ConsumerMember(BaseMember):
     def on_poll(self) -> None:
         """A member that left for want of polls joins again, once what it owned is given up."""
         self._poll_limit_is_over = False
+        self._read_on()
         if self.membership.phase is Phase.STALE and self._is_released:
             self.membership.join()
 
@@ -127,16 +143,17 @@ class ConsumerMember(BaseMember):
     def run_background(self) -> None:
         """What the client's thread does without the application."""
         if not self.is_closing:
-            self.reconciliation.run(in_poll=False)
+            if self.membership.phase is _RECONCILING:
+                self.reconciliation.run(in_poll=False)
             self.heartbeats.run()
 
     def next_step(self) -> Step | None:
         """The order of ``AsyncKafkaConsumer#poll``: reconciliation and commits, then callbacks, then positions."""
         if self.is_closing:
             return None
-        if self.reconciliation.needs_poll():
+        if self.membership.phase is _RECONCILING and self.reconciliation.needs_poll():
             return self._reconcile
-        if self.committer.is_due():
+        if self.committer.is_due() and self.connection.is_known:
             return self._auto_commit
         if self._queue:
             return self._run_queued
@@ -150,8 +167,19 @@ class ConsumerMember(BaseMember):
             self._leave_as_stale()
 
     def on_poll_limit(self) -> None:
-        """The background thread is asleep until its next beat: only then does it see."""
+        """The background thread is asleep until its next beat: only then does it see. Nobody reads from now on."""
         self._poll_limit_is_over = True
+        self._idle = self.consumed_partitions
+        if self._idle:
+            self.runtime.emit(StopConsuming(self._idle, StopReason.POLL_TIMEOUT))
+
+    def _read_on(self) -> None:
+        """The application is back before anybody has noticed."""
+        now_us = self.runtime.now_us
+        still = {partition: self.runtime.position_of(partition, now_us) or 0 for partition in self._idle}
+        self._idle = ()
+        if still:
+            self.runtime.emit(StartConsuming(still))
 
     def _leave_as_stale(self) -> None:
         """Kafka: ``transitionToSendingLeaveGroup`` and ``transitionToStale``."""
@@ -180,7 +208,10 @@ class ConsumerMember(BaseMember):
 
     def _lose(self, reason: StopReason, after: Step) -> None:
         self.reconciliation.abort()
+        self.committer.end_term()
         self._queue.clear()
+        self.positions.drop(self._idle)
+        self._idle = ()
         self.stop(set(self.owned), reason)
         self._is_released = not self.owned
 

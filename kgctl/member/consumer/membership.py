@@ -10,6 +10,7 @@ from uuid import UUID
 
 from kgctl.coordinator.results import TopicPartitions
 from kgctl.member.api import Rng
+from kgctl.model.quick_enum import quick_enum
 
 PartitionsById: TypeAlias = dict[UUID, tuple[int, ...]]
 
@@ -18,6 +19,7 @@ LEAVE_EPOCH = -1
 STATIC_LEAVE_EPOCH = -2
 
 
+@quick_enum
 class Phase(Enum):
     """Kafka: MemberState."""
 

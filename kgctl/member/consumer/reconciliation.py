@@ -7,6 +7,7 @@ runs them at its next poll(). With automatic commits, or partitions to revoke, e
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from kgctl.member.api import CallbackKind, StopReason
 from kgctl.member.consumer.membership import LocalAssignment, PartitionsById, Phase
@@ -24,6 +25,7 @@ class Reconciliation:
         self.is_under_way = False
         self._member = member
         self._round = 0
+        self._known: tuple[dict[UUID, str], LocalAssignment, PartitionsById, set[TopicPartition]] | None = None
         self._refreshed_for: LocalAssignment | None = None
 
     def is_wanted(self) -> bool:
@@ -61,11 +63,12 @@ class Reconciliation:
 
     def _resolved(self) -> tuple[PartitionsById, set[TopicPartition]]:
         """The part of the target whose topics the member knows by name."""
-        names = self._member.topic_names()
-        resolved = {
-            topic_id: numbers for topic_id, numbers in self._member.membership.target.partitions.items() if topic_id in names
-        }
-        return resolved, {TopicPartition(names[topic_id], number) for topic_id, numbers in resolved.items() for number in numbers}
+        names, target = self._member.topic_names(), self._member.membership.target
+        if self._known is None or self._known[0] is not names or self._known[1] is not target:
+            resolved = {topic_id: numbers for topic_id, numbers in target.partitions.items() if topic_id in names}
+            named = {TopicPartition(names[topic_id], number) for topic_id, numbers in resolved.items() for number in numbers}
+            self._known = names, target, resolved, named
+        return self._known[2:]
 
     def _is_only_new_number(self, resolved: PartitionsById) -> bool:
         current = self._member.membership.current

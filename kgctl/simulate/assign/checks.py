@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from itertools import chain
 from typing import Any
 
-from kgctl.errors import UsageError
+from kgctl.errors import UsageError, did_you_mean
 
 INT32_MAX = 2**31 - 1
 
@@ -51,9 +50,8 @@ def check_mapping(raw: Any, place: Place, known: frozenset[str] | None = None) -
             # YAML reads 1, yes or 2024-01-01 as a number, a truth value and a date.
             raise DocumentError(place, f"the name {key!r} must be text; write it in quotes")
         if known is not None and key not in known:
-            near = get_close_matches(key, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
-            raise DocumentError((*place, key), f"unknown key; {hint}")
+            hint = did_you_mean(key, known, quoted=True) or f"; known: {', '.join(sorted(known))}"
+            raise DocumentError((*place, key), f"unknown key{hint}")
     return raw
 
 

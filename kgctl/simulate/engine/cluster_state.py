@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.partitions import TopicMetadata, TopicPartition
@@ -34,7 +35,7 @@ def cluster_state(world: World) -> ClusterState:
     existing = (number for number, deleted_us in enumerate(world.partitions.deleted_us) if deleted_us is None)
     return ClusterState(
         now_ms=clock_ms(now_us),
-        records=tuple((clock_ms(at_us), effect) for at_us, effect in world.records),
+        records=tuple((clock_ms(at_us), effect) for at_us, effect in sorted(world.records, key=itemgetter(0))),
         topics=dict(world.image.topics),
         end_offsets={
             world.partitions.names[number]: world.ledger.arrivals.total_pr(number, now_us) // UNIT_PR for number in existing

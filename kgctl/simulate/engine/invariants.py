@@ -3,7 +3,8 @@
 I1 one assigned owner a partition and generation. I2 generations and epochs only grow. I3 committed offsets only grow. I4
 assigned only to subscribed members. I5 a stable group has all partitions of a topic assigned. I6 cooperative: no partition is
 given away in the round in which it is taken. I7 consumer protocol: no partition is handed out before its owner gave it up or is
-out. I8 the causes add up to the unavailable time, and I9 what is written is processed or waits: looked at when the run is over.
+out. I8 the causes add up to the unavailable time, which is added up along the way for that. I9 what is written is processed or
+waits: the backlog as it was added up along the way is what positions leave of arrivals. Both are settled when the run is over.
 
 Each check looks only at what has changed. The coordinator's own rules (`GroupCoordinator.check`) are looked at when it settles.
 """
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 from kgctl.errors import InvariantViolation
 from kgctl.simulate.engine.recorder.causes import NOBODY
+from kgctl.simulate.engine.traffic.arrivals import UNIT_PR
+from kgctl.simulate.metrics.filters import Filters
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.broker.view import GroupView
@@ -28,6 +31,10 @@ class Invariants:
         self._world = world
         self._topic_sizes: dict[str, dict[int, None]] = {}
         self._holder: dict[int, str] = {}
+        self._start_us = world.scenario.warmup_us
+        self._seen_us = 0
+        self._unowned = 0
+        self._unavailable_us = 0
 
     def topic_has(self, topic: str, partitions: int) -> None:
         """The topic has this many partitions from now on."""
@@ -76,11 +83,17 @@ class Invariants:
                 self._broken(rule, f"{names[number]} is given to {world.pods[pod]} while {world.pods[holder]} consumes it")
 
     def _keeps(self, holder: int, successor: int) -> bool:
-        """Whether a pod is a member that nobody has put another in the place of: a second one with its instance id does that."""
-        pods = self._world.pods
-        instance_id = pods[holder].instance_id
-        is_replaced = instance_id is not None and instance_id == pods[successor].instance_id
-        return not is_replaced and self._world.is_member(holder)
+        """Whether a pod is a member that nobody has put another in the place of: a second one with its instance id does that.
+
+        A classic group goes on without static members that do not join again in time, and keeps them; the leader's assignor goes
+        by what they owned when they joined last. Kafka does the same: such a member reads on until it hears of it.
+        """
+        world = self._world
+        process, instance_id = world.pods[holder].process, world.pods[holder].instance_id
+        is_replaced = instance_id is not None and instance_id == world.pods[successor].instance_id
+        if is_replaced or process is None or not world.is_member(holder):
+            return False
+        return world.uses_consumer_protocol or world.broker.view.has_joined_again(process)
 
     def stable(self, view: GroupView) -> None:
         """I5, and the coordinator's own invariants."""
@@ -88,6 +101,36 @@ class Invariants:
         if not world.uses_consumer_protocol:
             self._check_complete(view)
         world.broker.core.check()
+
+    def passed(self, now_us: int) -> None:
+        """Something may have changed now: until now nobody consumed as many partitions as before."""
+        if now_us > self._seen_us:
+            if now_us > self._start_us:
+                self._unavailable_us += self._unowned * (now_us - max(self._seen_us, self._start_us))
+            self._seen_us = now_us
+        self._unowned = self._world.lanes.unowned
+
+    def settled(self) -> None:
+        """I8 and I9, when the run is over and its accounts are settled."""
+        world = self._world
+        now_us = world.loop.now_us
+        self.passed(now_us)
+        gaps = world.metrics.measured.gaps(Filters())
+        by_cause = sum(length_us for gap in gaps for _, length_us in gap.causes)
+        lengths = sum(gap.length_us for gap in gaps)
+        if not by_cause == lengths == self._unavailable_us:
+            self._broken("I8", f"unavailable for {self._unavailable_us} us, in gaps of {lengths} us, by causes {by_cause} us")
+        ledger = world.ledger
+        waiting: dict[str, int] = {}
+        for number in world.partitions.existing():
+            backlog_pr = ledger.backlog_pr(number, now_us)
+            if backlog_pr < 0:
+                self._broken("I9", f"{world.partitions.names[number]} is read beyond its end")
+            waiting[ledger.topic[number]] = waiting.get(ledger.topic[number], 0) + backlog_pr
+        for topic, backlog_pr in waiting.items():
+            if world.has_traffic and ledger.backlog[topic].value(now_us) != backlog_pr:
+                told = ledger.backlog[topic].value(now_us) / UNIT_PR
+                self._broken("I9", f"{backlog_pr / UNIT_PR} records of {topic} wait, {told} by what was written and processed")
 
     def _check_complete(self, view: GroupView) -> None:
         world = self._world

@@ -6,6 +6,7 @@ delay, and later messages of the connection wait behind. After 30 s the connecti
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from kgctl.member.api import Rng
@@ -30,11 +31,22 @@ class LinkFault:
 class Link:
     """A pod's connection to its coordinator. Messages of one direction never overtake each other."""
 
-    __slots__ = ("_arrived", "_constant_us", "_faults", "_latency", "_loss_ppm", "_network", "_partitioned_until", "_rng")
+    __slots__ = (
+        "_arrived",
+        "_constant_us",
+        "_drawn_from",
+        "_faults",
+        "_latency",
+        "_loss_ppm",
+        "_network",
+        "_new_rng",
+        "_partitioned_until",
+    )
 
-    def __init__(self, network: Network, rng: Rng) -> None:
+    def __init__(self, network: Network, new_rng: Callable[[], Rng]) -> None:
         self._network = network
-        self._rng = rng
+        self._new_rng = new_rng
+        self._drawn_from: Rng | None = None
         self._faults: list[LinkFault] = []
         self._arrived = [0, 0]
         self._refresh()
@@ -77,6 +89,13 @@ class Link:
             return self._arrived[direction]
         self._arrived[direction] = arrival_us
         return arrival_us
+
+    @property
+    def _rng(self) -> Rng:
+        """Made when something is drawn: most links always take the same time."""
+        if self._drawn_from is None:
+            self._drawn_from = self._new_rng()
+        return self._drawn_from
 
     def _travel(self, now_us: int) -> int | None:
         sent_us, wait_us = now_us, RETRANSMIT_US

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kgctl.member.api import CommitDone, StopReason
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
-from kgctl.simulate.engine.recorder.causes import Cause
+from kgctl.simulate.engine.recorder.causes import NOBODY, Cause
 from kgctl.simulate.engine.recorder.history import Counted
 from kgctl.simulate.engine.trace import Committed, Disowned, Owned
 from kgctl.simulate.scenario.model import CommitMode
@@ -37,6 +37,8 @@ class Ownership:
         self._partitions = world.partitions
         self._lanes = world.lanes
         self._ledger = world.ledger
+        self._numbers = world.partitions.numbers
+        self._stored = world.ledger.stored
         self._readers: dict[int, Process] = {}
 
     # --- what members do
@@ -46,18 +48,22 @@ class Ownership:
         now_us = self._world.loop.now_us
         table = self._partitions.numbers
         numbers = [table[partition] for partition in positions if partition in table]
+        taken = [number for number in numbers if self._is_taken(process, number)]
         process.flow.advance(now_us)
         if self._world.has_traffic:
             for partition, offset in positions.items():
                 number = table.get(partition)
-                if number is not None:
+                if number is not None and number not in taken:
                     self._begin(process, number, offset, now_us)
         for number in numbers:
             process.consuming[number] = None
         self._note_discoveries(numbers, now_us)
+        if taken:
+            self._lanes.own_again(process.pod.number, taken, now_us)
+            numbers = [number for number in numbers if number not in taken]
         self._lanes.own(process.pod.number, numbers, now_us)
         self._world.history.applied_us.append(now_us)
-        self._world.log(Owned(self._world.log_time, process.pod.name, self._names(numbers)))
+        self._world.log(Owned(self._world.log_time, process.pod.name, self._names([*numbers, *taken])))
         self._world.changed()
 
     def stop(self, process: Process, partitions: Iterable[TopicPartition], reason: StopReason) -> None:
@@ -107,7 +113,7 @@ class Ownership:
     def _lose_batch(self, process: Process) -> None:
         """The batch under way is committed: what is left of it is never processed."""
         now_us = self._world.loop.now_us
-        process.last_commit_us = now_us
+        process.unseen_commit_us = now_us
         process.flow.advance(now_us)
         left_us = process.polls.upcoming_us(now_us) - now_us
         for number in process.consuming if self._world.has_traffic else ():
@@ -130,11 +136,11 @@ class Ownership:
 
     def position_of(self, flow: Flow, partition: TopicPartition, now_us: int) -> int | None:
         """What a commit would hold; without traffic only the first commit says something."""
-        number = self._partitions.numbers.get(partition)
+        number = self._numbers.get(partition)
         if number is None:
             return None
         if not self._world.has_traffic:
-            return None if self._ledger.stored[number] >= 0 else 0
+            return None if self._stored[number] >= 0 else 0
         flow.advance(now_us)
         return self._ledger.position(number, now_us)
 
@@ -148,25 +154,23 @@ class Ownership:
     def commit_answered(self, process: Process, action: CommitDone) -> None:
         """A commit has ended."""
         world = self._world
-        if action.error is ErrorCode.NONE:
-            process.last_commit_us = max(process.last_commit_us, world.loop.now_us - 2 * process.pod.link.mean_us)
-        elif action.error in FENCED_COMMITS:
+        if action.error in FENCED_COMMITS:
             world.history.fenced_commits.append(Counted(world.loop.now_us, 1, process.pod.number, action.error.name))
         error = action.error.name
         world.log(Committed(world.log_time, process.pod.name, len(action.offsets), sum(action.offsets.values()), error))
 
     def materialise(self, process: Process) -> None:
         """Commits that were taken as done become the coordinator's: the process cannot do better any more."""
-        if self._world.has_traffic and process.last_commit_us >= 0 and process.consuming and process.member is not None:
+        if self._world.has_traffic and process.unseen_commit_us >= 0 and process.consuming and process.member is not None:
             process.flow.advance(self._world.loop.now_us)
-            offsets = {number: self._position_at(number, process.last_commit_us) for number in process.consuming}
+            offsets = {number: self._position_at(number, process.unseen_commit_us) for number in process.consuming}
             newer = {number: offset for number, offset in offsets.items() if offset > self._ledger.stored[number]}
             if newer:
                 self._world.broker.commit_unseen(process, newer)
 
     def committed_quietly(self, process: Process, from_us: int, at_us: int) -> None:
         """The process's last commit of a quiet time left at this moment."""
-        process.last_commit_us = at_us
+        process.last_commit_us = process.unseen_commit_us = at_us
         if self._world.has_traffic and process.consuming:
             process.flow.advance(self._world.loop.now_us)
             offsets = {number: self._position_at(number, at_us) for number in process.consuming}
@@ -215,6 +219,11 @@ class Ownership:
 
     # --- small things
 
+    def _is_taken(self, process: Process, number: int) -> bool:
+        """Whether the pod that the coordinator wants to read it does: who begins now comes with an assignment of the past."""
+        owner = self._lanes.owner[number]
+        return owner not in (NOBODY, process.pod.number) and self._lanes.assigned[number] == owner
+
     def _cause(self, process: Process, reason: StopReason) -> Cause:
         if reason is StopReason.POLL_TIMEOUT:
             return Cause.STALL
@@ -232,5 +241,4 @@ class Ownership:
                 self._world.history.discoveries.append(Counted(now_us, now_us - created_us, -1, topic))
 
     def _names(self, numbers: Iterable[int]) -> tuple[str, ...]:
-        names = self._partitions.names
-        return tuple([str(names[number]) for number in numbers])
+        return tuple(map(self._partitions.labels.__getitem__, numbers))

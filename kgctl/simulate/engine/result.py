@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from operator import itemgetter
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.simulate.engine.recorder.causes import cause_of
 from kgctl.simulate.engine.world import World
-from kgctl.simulate.metrics.registry import MetricView
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class RunResult:
         self.world = world
         self.seed = seed
         self.stopped = stopped
-        self.metrics = MetricView(world)
+        self.metrics = world.metrics
         self.digest = world.event_log.digest()
         self.events = world.event_log.count
         self.tasks = world.loop.executed
@@ -73,5 +73,5 @@ class RunResult:
         return [(mark.at_us - offset, mark.name, mark.what, mark.target) for mark in self.world.history.events]
 
     def records(self) -> list[tuple[int, AppendRecord]]:
-        """(time from the run's begin, record) of the coordinator's log; empty unless it was kept."""
-        return list(self.world.records or ())
+        """(time from the run's begin, record) of the coordinator's log, in order; empty unless it was kept."""
+        return sorted(self.world.records or (), key=itemgetter(0))

@@ -22,12 +22,18 @@ class Topics:
     def __init__(self, world: World) -> None:
         self._world = world
         self._rate_uhz: dict[str, int] = {}
+        self._names: dict[str, tuple[int, tuple[str, ...]]] = {}
+        """Set of members -> the version of the image, and what they subscribe to of it."""
         self._weights = {traffic.topic: traffic.weights for traffic in world.scenario.traffic}
         self._first = tuple(topic.name for topic in world.scenario.topics)
 
     def names_for(self, members: MemberSet) -> tuple[str, ...]:
         """The topics that there are and that these members subscribe to."""
-        return tuple(name for name in self._world.image.topics if self.subscribes(members, name))
+        version, names = self._names.get(members.name, (-1, ()))
+        if version != self._world.image.version:
+            names = tuple(name for name in self._world.image.topics if self.subscribes(members, name))
+            self._names[members.name] = self._world.image.version, names
+        return names
 
     def subscribes(self, members: MemberSet, topic: str) -> bool:
         """Whether these members subscribe to a topic, should it exist."""

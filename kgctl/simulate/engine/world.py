@@ -41,11 +41,21 @@ class World:
     """One run. Its parts know it; it knows no order of their doings but the loop's.
 
     ``running`` is the number of processes that run a consumer. ``records`` are the coordinator's, with their times, when they are
-    kept. Times of the log count from the end of the warm-up.
+    kept; of commits in times in which nothing else happens the last, or (``keeps_all_commits``) all. Times of the log count from
+    the end of the warm-up.
     """
 
-    def __init__(self, scenario: Scenario, seed: int, observers: Sequence[Observer] = (), *, keeps_records: bool = False) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        seed: int,
+        observers: Sequence[Observer] = (),
+        *,
+        keeps_records: bool = False,
+        keeps_all_commits: bool = False,
+    ) -> None:
         self.scenario = scenario
+        self.warmup_us = scenario.warmup_us
         self.loop = Loop()
         self.randomness = Randomness(seed)
         self.request_ids = count(1)
@@ -62,13 +72,15 @@ class World:
         self.sets: dict[str, list[Pod]] = {}
         self.running = 0
         self.has_traffic = bool(scenario.traffic) or any(event.kind == "set_traffic" for event in scenario.events)
-        self.records: list[tuple[int, AppendRecord]] | None = [] if keeps_records else None
+        self.records: list[tuple[int, AppendRecord]] | None = [] if keeps_records or keeps_all_commits else None
+        self.keeps_all_commits = keeps_all_commits
         self.has_changed = False
         self.faults_until_us = 0
         self._accounted_us = -1
         self.metrics = MetricView(self)
         self.topics = Topics(self)
         self.topics.create_all()
+        self.check.passed(0)
         self.ownership = Ownership(self)
         self.cluster = Cluster(self)
         self.quiet = Quiet(self)
@@ -118,7 +130,7 @@ class World:
     @property
     def log_time(self) -> int:
         """Now, as the log counts."""
-        return self.loop.now_us - self.scenario.warmup_us
+        return self.loop.now_us - self.warmup_us
 
     def log_event(self, event: Event, what: str) -> None:
         """An event of the scenario begins or ends."""
@@ -179,10 +191,15 @@ class World:
         """Something that metrics depend on is different."""
         self.has_changed = True
         now_us = self.loop.now_us
+        self.check.passed(now_us)
         view = self.broker.view
+        history = self.history
         is_unsettled = view.state not in _SETTLED_STATES or bool(view.assignments.withheld)
-        self.history.unsettled.set(now_us, is_so=is_unsettled)
-        self.history.calm.set(now_us, is_so=not is_unsettled and not self.lanes.misplaced and self.running > 0)
+        if is_unsettled is (history.unsettled.since_us is None):
+            history.unsettled.set(now_us, is_so=is_unsettled)
+        is_calm = not is_unsettled and not self.lanes.misplaced and self.running > 0
+        if is_calm is (history.calm.since_us is None):
+            history.calm.set(now_us, is_so=is_calm)
 
     def _discount(self, process: Process) -> None:
         self.running -= process.is_counted
@@ -230,3 +247,4 @@ class World:
                 self.ownership.materialise(pod.process)
         self._accounted_us = -1
         self.account_traffic()
+        self.check.settled()

@@ -6,6 +6,7 @@ import itertools
 from dataclasses import dataclass
 
 from kgctl.simulate.engine.recorder.causes import NOBODY
+from kgctl.simulate.metrics.fewest_moves import fewest_moves, is_small
 from kgctl.simulate.metrics.filters import NO_FILTERS, Filters
 from kgctl.simulate.metrics.measured import Measured
 
@@ -53,6 +54,23 @@ def ping_pong(run: Measured, filters: Filters) -> float:
     return number_found
 
 
+def r_score(run: Measured, filters: Filters) -> float | None:
+    """What moved, by its traffic: for each move the partition's rate, in capacities of the member that got it (Landau et al.).
+
+    None without traffic, or where a member has no ``rate``.
+    """
+    window = run.window(filters)
+    arrivals = run.ledger.arrivals
+    score = 0.0
+    for number in run.partitions(filters):
+        for at_us, _, pod in _owners(run, number, window)[1:]:
+            capacity_uhz = run.history.pods[pod].rate_uhz
+            if not capacity_uhz or not run.world.has_traffic:
+                return None
+            score += (arrivals.total_pr(number, at_us + 1) - arrivals.total_pr(number, at_us)) / capacity_uhz
+    return score
+
+
 def _snapshots(run: Measured, filters: Filters) -> list[Snapshot]:
     """The group in each of its calm times of the window."""
     window = run.window(filters)
@@ -79,13 +97,18 @@ def moves_min(run: Measured, filters: Filters) -> float:
 def _fewest(run: Measured, before: Snapshot, after: Snapshot) -> int:
     """Partitions of members that are gone, and what those that stay have above their quota.
 
-    Quotas are for members with the same subscriptions; with different ones only the first part counts: still a lower bound.
+    Quotas are for members with the same subscriptions. With different ones it is worked out (`fewest_moves`), and never more than
+    what moved; of large groups only the first part counts, still a lower bound.
     """
     there = frozenset(after.members)
     still = {number: owner for number, owner in before.owners.items() if number in after.owners}
     orphans = sum(owner not in there for owner in still.values())
-    if not there or len({run.world.topics_of(pod) for pod in after.members}) > 1:
+    if not there:
         return orphans
+    topics = {pod: run.world.topics_of(pod) for pod in after.members}
+    if len(set(topics.values())) > 1:
+        moved = sum(after.owners[number] != owner for number, owner in still.items())
+        return min(_with_unequal_subscriptions(run, still, topics), moved) if is_small(len(there), len(still)) else orphans
     counts = dict.fromkeys(after.members, 0)
     for owner in still.values():
         if owner in counts:
@@ -93,6 +116,16 @@ def _fewest(run: Measured, before: Snapshot, after: Snapshot) -> int:
     floor, ceilings = divmod(len(after.owners), len(counts))
     ordered = sorted(counts.values(), reverse=True)
     return orphans + sum(max(count - floor - (position < ceilings), 0) for position, count in enumerate(ordered))
+
+
+def _with_unequal_subscriptions(run: Measured, owners: dict[int, int], topics: dict[int, tuple[str, ...]]) -> int:
+    places = {pod: place for place, pod in enumerate(topics)}
+    readers: dict[str, list[int]] = {}
+    for pod, names in topics.items():
+        for name in names:
+            readers.setdefault(name, []).append(places[pod])
+    names_of = run.world.partitions.names
+    return fewest_moves([(places.get(pod, -1), names_of[number].topic) for number, pod in owners.items()], readers, len(places))
 
 
 def excess_moves(run: Measured, filters: Filters) -> float:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 
+from kgctl.charts.library import require_library
 from kgctl.errors import StorageError, UsageError
 from kgctl.simulate.outputs import require_new_folder, write_records, write_state
-from kgctl.simulate.report.html.library import require_library
 from kgctl.simulate.report.view import Outcome
 from kgctl.simulate.runs.recording import final_state, write_events
 from kgctl.simulate.runs.result_json import result_of
@@ -79,7 +79,7 @@ class OutputFiles:
             _write_events(self.events, loaded, seeds)
             written.append(str(self.events))
         if self._folders():
-            state = final_state(loaded.variants[0], seeds[0])
+            state = final_state(loaded.variants[0], seeds[0], with_all_commits=self.records is not None)
             written += [str(folder) for folder in self._folders().values()]
             if self.records is not None:
                 write_records(self.records, state)

@@ -20,6 +20,6 @@ def write_events(scenario: str, variant: Variant, seed: int, write: Callable[[st
     run(variant.scenario, seed, observers=(lines,))
 
 
-def final_state(variant: Variant, seed: int) -> ClusterState:
+def final_state(variant: Variant, seed: int, *, with_all_commits: bool) -> ClusterState:
     """Run it, and answer what it leaves in its cluster."""
-    return cluster_state(run(variant.scenario, seed, keeps_records=True).world)
+    return cluster_state(run(variant.scenario, seed, keeps_records=True, keeps_all_commits=with_all_commits).world)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 """The name of the one variant of a file without variants."""
 
-OF_THE_WHOLE_FILE = ("kgctl", "name", "question", "seed", "runs", "expect", "variants", "extends", "output")
+OF_THE_WHOLE_FILE = ("kgctl", "name", "question", "seed", "runs", "expect", "variants", "extends", "output", "sweep")
 """Keys that a variant cannot change."""
 
 

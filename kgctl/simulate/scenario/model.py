@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+from kgctl.model.quick_enum import quick_enum
 from kgctl.simulate.scenario.distributions import ZERO, Constant, Distribution, Uniform
 from kgctl.simulate.scenario.selectors import Selector
 
@@ -70,6 +71,7 @@ class Topic:
     placement: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
 
+@quick_enum
 class CommitMode(StrEnum):
     """When the application commits. AUTO: the client does, in poll() and before it gives up partitions; AFTER_BATCH where
     ``enable.auto.commit`` keeps it from that."""
@@ -110,8 +112,9 @@ class MemberSet:
     ``rack``: a rack, or "spread" over the cluster's. ``client``: a profile of `kgctl.member.profiles`. ``config``: consumer
     settings by Kafka's names, those of the group included. ``poll``: from the return of a poll() to the next one.
     ``rate_uhz`` None: as fast as records come. ``leaves_on_stop``: a clean stop calls close(), which leaves the group
-    (a static member's does not). ``heartbeat_drift_us``: each beat is late by anything up to it; None: as measured for the
-    client; `RANDOM_DRIFT`.
+    (a static member's does not). ``restarts_on_failure``: a process whose poll() throws what it does not get over ends, and is
+    started again as Kubernetes does it; otherwise it stays and does nothing. ``heartbeat_drift_us``: each beat is late by up to
+    this much; None: as measured for the client; `RANDOM_DRIFT`.
     """
 
     name: str
@@ -128,6 +131,7 @@ class MemberSet:
     rate_uhz: int | None = None
     commit: Commit = Commit()
     leaves_on_stop: bool = True
+    restarts_on_failure: bool = False
     callbacks: Callbacks = Callbacks()
     heartbeat_drift_us: int | None = None
 

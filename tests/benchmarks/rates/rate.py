@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 
@@ -29,18 +29,17 @@ class Row:
 
 @dataclass(frozen=True)
 class Rates:
-    """A table; ``measure`` gets the names of the clusters that are wanted and returns the rows."""
+    """A table; ``measure`` gets the names of the clusters that are wanted and returns the rows, each as soon as it is there."""
 
     name: str
     title: str
     columns: Sequence[str]
-    measure: Callable[[Sequence[str], Scale], Sequence[Row]]
+    measure: Callable[[Sequence[str], Scale], Iterable[Row]]
 
     def show(self, clusters: Sequence[str], scale: Scale) -> None:
         """Measure and print."""
-        rows = self.measure(clusters, scale)
         print(self.title)
-        print(f"  {'':<48}" + "".join(f"{column:>16}" for column in self.columns))
-        for row in rows:
-            print(f"  {row.name:<48}" + "".join(f"{number:>16}" for number in row.numbers))
+        print(f"  {'':<50}" + "".join(f"{column:>16}" for column in self.columns))
+        for row in self.measure(clusters, scale):
+            print(f"  {row.name:<50}" + "".join(f"{number:>16}" for number in row.numbers), flush=True)
         print(flush=True)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from kgctl.member.validation import is_cooperative
-from kgctl.model.partitions import TopicPartition
 from kgctl.model.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -53,7 +52,7 @@ class Assignments:
             value = record.value
             if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
                 numbers = self._numbers_of({topic.topic_id: topic.partitions for topic in value.assigned_partitions})
-                self._set({record.key.member_id: numbers}, ())
+                self._set({record.key.member_id: numbers} if numbers != self._of_member.get(record.key.member_id) else {}, ())
             else:
                 self._set({}, (record.key.member_id,))
 
@@ -101,17 +100,20 @@ class Assignments:
 
     def _numbers_of(self, topics: Mapping[UUID, Sequence[int]]) -> tuple[int, ...]:
         names = self._world.topic_names
-        numbers = self._world.partitions.numbers
-        found = []
+        present = self._world.partitions.present
+        found: list[int] = []
         for topic_id, partitions in topics.items():
-            name = names.get(topic_id)
-            if name is not None:
-                found += [
-                    number for partition in partitions if (number := numbers.get(TopicPartition(name, partition))) is not None
-                ]
+            numbers = present.get(names.get(topic_id, ""), ())
+            found += [numbers[partition] for partition in partitions if partition < len(numbers)]
         return tuple(found)
 
-    def _set(self, changed: Mapping[str, tuple[int, ...]], gone: Iterable[str]) -> None:
+    def _set(self, changed: Mapping[str, tuple[int, ...]], gone: Collection[str]) -> None:
+        self.is_changed = True
+        if changed or gone:
+            self._hand_over(changed, gone)
+        self._world.changed()
+
+    def _hand_over(self, changed: Mapping[str, tuple[int, ...]], gone: Collection[str]) -> None:
         lanes = self._world.lanes
         pods = {member_id: self._pod(member_id) for member_id in changed}
         freed: dict[int, None] = {}
@@ -131,8 +133,6 @@ class Assignments:
             lanes.assign(pods[member_id], numbers)
             for number in numbers:
                 self.withheld.pop(number, None)
-        self.is_changed = True
-        self._world.changed()
 
     def _take_from_others(self, member_id: str, numbers: tuple[int, ...], changed: Mapping[str, tuple[int, ...]]) -> None:
         """Only looked at by the check: one partition assigned to two members of one generation."""

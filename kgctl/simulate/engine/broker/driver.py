@@ -73,15 +73,16 @@ class Broker:
 
     def _receive(self, message: tuple[Process, Request]) -> None:
         process, request = message
-        api = type(request).__name__
-        world = self._world
+        kind = type(request)
+        api = kind.__name__
+        world, pod, now_us = self._world, process.pod, self._loop.now_us
         self._routes[request.request_id] = (process, api)
-        world.history.requests.append(Counted(self._loop.now_us, 1, process.pod.number, api))
+        world.history.requests.append(Counted(now_us, 1, pod.number, api))
         if api not in _QUIET_APIS:
-            world.log(Requested(world.log_time, process.pod.name, api))
+            world.log(Requested(now_us - world.warmup_us, pod.name, api))
         self.view.on_request(process, request)
-        effects = self.core.handle(request, self.clock_ms(self._loop.now_us))
-        self._after(effects, api, process.pod, _why_removed(request))
+        effects = self.core.handle(request, EPOCH_MS + now_us // 1000)
+        self._after(effects, api, pod, _why_removed(request) if kind in _REMOVES else "")
 
     def tell(self, request: Request) -> None:
         """An event of the surroundings: a new image, resolved expressions."""
@@ -114,17 +115,24 @@ class Broker:
         effects = self.core.handle(request, self.clock_ms(self._loop.now_us))
         if deadline_ms is not None and session in timers:
             timers.arm(session, deadline_ms)  # it was no sign of life of now
+        records = self._world.records
+        if self._world.keeps_all_commits:
+            self._world.records = None  # it has the record already, with its own time
         self._after(effects, "OffsetCommit", None, "")
+        self._world.records = records
 
     # --- deadlines
 
     def arm_deadline(self) -> None:
         """See to it that the coordinator is called at its next deadline."""
+        armed_us, now_us = self._armed_us, self._loop.now_us
+        if armed_us >= now_us and (self.core.shard.timers.earliest_ms - EPOCH_MS) * 1000 >= armed_us:
+            return
         deadline_ms = self.core.next_deadline_ms()
         if deadline_ms is None:
             return
-        deadline_us = max((deadline_ms - EPOCH_MS) * 1000, self._loop.now_us)
-        if self._armed_us < self._loop.now_us or deadline_us < self._armed_us:
+        deadline_us = max((deadline_ms - EPOCH_MS) * 1000, now_us)
+        if armed_us < now_us or deadline_us < armed_us:
             self._armed_us = deadline_us
             self._loop.at(deadline_us, self._expire, deadline_us)
 
@@ -168,7 +176,7 @@ class Broker:
         world = self._world
         error = self.view.error_of(result)
         if error or api not in _QUIET_APIS:
-            world.log(Replied(world.log_time, process.pod.name, api, error.name if error else "NONE"))
+            world.log(Replied(self._loop.now_us - world.warmup_us, process.pod.name, api, error.name if error else "NONE"))
         if error:
             world.note_error(process, error)
         process.on_reply((request_id, result))
@@ -183,10 +191,14 @@ class Broker:
         return self.view.on_new_id(f"{prefix}-{value}" if prefix else urlsafe_b64encode(value.bytes).decode().rstrip("="))
 
 
+_REMOVES = frozenset({LeaveGroup, ConsumerGroupHeartbeat, JoinGroup})
+"""Requests that may end a membership."""
+
+
 def _why_removed(request: Request) -> str:
     """Why a member is gone when this request was answered; "": it cannot be."""
     if isinstance(request, LeaveGroup):
         return "left"
     if isinstance(request, ConsumerGroupHeartbeat):
-        return "left" if request.member_epoch < 0 else "replaced"
+        return "left" if request.member_epoch < 0 else "replaced" if request.instance_id is not None else ""
     return "replaced" if isinstance(request, JoinGroup) and request.group_instance_id is not None else ""

@@ -38,6 +38,7 @@ class GroupView:
         self.leader: Pod | None = None
         self.assignments = Assignments(world, self)
         self._processes: dict[str, Process] = {}
+        self._joined_in: dict[Process, int] = {}
         self._members: dict[str, None] = {}
         self._asking: Process | None = None
         self._size = 0
@@ -51,6 +52,7 @@ class GroupView:
         self._asking = process
         if isinstance(request, (JoinGroup, ConsumerGroupHeartbeat)):
             self._newest = request.member_id
+            self._joined_in[process] = self.generation
             if request.member_id:
                 self._processes[request.member_id] = process
 
@@ -64,6 +66,10 @@ class GroupView:
     def process_of(self, member_id: str) -> Process | None:
         """The process that has this member id, or had it."""
         return self._processes.get(member_id)
+
+    def has_joined_again(self, process: Process) -> bool:
+        """Whether it asked to be in the present generation. A static member that did not is carried along all the same."""
+        return self._joined_in.get(process, -1) >= self.generation - 1
 
     def members(self) -> tuple[str, ...]:
         """The ids of the members, as of the last look."""
@@ -82,7 +88,7 @@ class GroupView:
     @staticmethod
     def error_of(result: Any) -> ErrorCode:
         """The error of an answer, `ErrorCode.NONE` if there is none."""
-        if isinstance(result, PartitionErrors):
+        if type(result) is PartitionErrors:
             return next((error for _, error in result.partitions if error), ErrorCode.NONE)
         error = getattr(result, "error", ErrorCode.NONE)
         assert isinstance(error, ErrorCode)
@@ -111,6 +117,8 @@ class GroupView:
         group = world.broker.core.shard.groups.get(world.scenario.group_id)
         if isinstance(group, ClassicGroup):
             state, generation, size = group.state.value, group.generation_id, len(group.members)
+            if not why_removed and size == self._size and generation == self.generation and state == self.state:
+                return
             leader = group.leader_id
         elif isinstance(group, ConsumerGroup):
             if not has_records and trigger != "timer":
@@ -148,14 +156,24 @@ class GroupView:
     def is_settled_for(self, member_id: str) -> bool:
         """Whether heartbeats of this member would change nothing and bring it nothing new, as long as the group stays as it is.
 
-        In the consumer protocol that holds for every member that is where the target wants it, whatever others still have to do.
+        In the consumer protocol that holds for every member that is where the target wants it, whatever others still have to do,
+        once a heartbeat has made the coordinator look at topics that have changed.
         """
         group = self._world.broker.core.shard.groups.get(self._world.scenario.group_id)
         if isinstance(group, ConsumerGroup):
+            if self._awaits_heartbeat(group):
+                return False
             member = group.members.get(member_id)
             is_current = group.group_epoch == group.assignment_epoch and member is not None and not member.uses_classic_protocol
             return is_current and member is not None and member.is_reconciled_to(group.assignment_epoch)
         return isinstance(group, ClassicGroup) and group.state is GroupState.STABLE
+
+    def _awaits_heartbeat(self, group: ConsumerGroup) -> bool:
+        """Whether the next heartbeat finds topics that are new to the group, or to its patterns."""
+        if not group.metadata_deadline_ms:
+            return True
+        newest = self._world.broker.core.shard.last_version_with_new_topics
+        return any(resolved.version < newest for resolved in group.resolved_regexes.values())
 
     def _wake_at_new_target(self, group: ConsumerGroup) -> None:
         epochs = (group.group_epoch, group.assignment_epoch)

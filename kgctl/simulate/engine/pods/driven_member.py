@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from kgctl.member.api import Action, Answer, Member, RunCallback
 from kgctl.model.partitions import MetadataImage, TopicPartition
+from kgctl.model.quick_enum import quick_enum
 from kgctl.simulate.engine.pods.actions import ACTIONS
 from kgctl.simulate.engine.pods.polling import PollCadence
 from kgctl.simulate.engine.traffic.flow import Flow
+from kgctl.simulate.scenario.distributions import Distribution
 from kgctl.simulate.scenario.model import CommitMode
 
 if TYPE_CHECKING:
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from kgctl.simulate.engine.pods.process import Process
 
 
+@quick_enum
 class Phase(Enum):
     """Where a process is in its life."""
 
@@ -29,10 +32,15 @@ class Phase(Enum):
     GONE = "gone"
 
 
+_RUNNING, _CLOSING = Phase.RUNNING, Phase.CLOSING
+_OUT = (Phase.GONE, Phase.FAILED)
+
+
 class DrivenMember(ABC):
     """The duties of `kgctl.member.api`'s driver, for one consumer. What comes when the process is gone does nothing."""
 
     def __init__(self, pod: Pod) -> None:
+        self._me = cast("Process", self)
         self.pod = pod
         self.world = pod.world
         self.loop = pod.world.loop
@@ -51,6 +59,9 @@ class DrivenMember(ABC):
         self.callback_over = False
         self.on_closed: list[Callable[[], None]] = []
         self.last_commit_us = -1
+        """When the application committed last, or a commit was taken as done."""
+        self.unseen_commit_us = -1
+        """When the last commit was that the coordinator has not been told of, if any."""
         self.stop_wanted = False
         self.is_counted = False
         self.gone_us = -1
@@ -74,21 +85,23 @@ class DrivenMember(ABC):
         assert member is not None
         while True:
             for action in actions:
-                ACTIONS[type(action)](cast("Process", self), action)
+                ACTIONS[type(action)](self._me, action)
             if not self.callback_over:
                 break
             self.callback_over = False
             actions = member.callback_done(self.loop.now_us)
-        if self.phase is Phase.RUNNING or self.phase is Phase.CLOSING:
+        phase = self.phase
+        if phase is _RUNNING or phase is _CLOSING:
             self._look_ahead(member)
 
     def on_reply(self, answer: tuple[int, Answer]) -> None:
         """An answer has come."""
-        if self.member is None or self._is_out() or self._hold(self.on_reply, answer):
+        member = self.member
+        if member is None or self._is_out() or (self.is_suspended and self._hold(self.on_reply, answer)):
             return
         if self.is_frozen:
             self.thaw()
-        self.act(self.member.on_reply(answer[0], answer[1], self.loop.now_us))
+        self.act(member.on_reply(answer[0], answer[1], self.loop.now_us))
 
     def on_metadata(self, image: MetadataImage) -> None:
         """The topics have come."""
@@ -113,26 +126,28 @@ class DrivenMember(ABC):
 
     def callback_us(self, action: RunCallback) -> int:
         """How long this callback takes."""
-        duration = getattr(self.pod.members.callbacks, action.kind.value)
-        return int(duration.sample(self.pod.callback_rng))
+        duration: Distribution = getattr(self.pod.members.callbacks, action.kind)
+        return duration.sample(self.pod.callback_rng)
 
     # --- what comes next
 
     def _look_ahead(self, member: Member) -> None:
-        now_us = self.loop.now_us
-        if not self._is_poll_armed and self.phase is Phase.RUNNING and not member.in_callback:
-            if self.stop_wanted or self._polls_each or member.needs_poll:
-                self._arm_poll(now_us if self.polls.is_continuous else self.polls.upcoming_us(now_us))
+        if not self._is_poll_armed and self.phase is _RUNNING and not member.in_callback:
+            has_to = self.stop_wanted or member.needs_poll
+            if has_to or self._polls_each:
+                now_us = self.loop.now_us
+                self._arm_poll(now_us if has_to and self._waits_in_poll else self.polls.upcoming_us(now_us))
             elif not self.is_frozen and member.is_quiet:
-                self.world.quiet.freeze(cast("Process", self))
+                self.world.quiet.freeze(self._me)
         self._arm_deadline(member)
 
     def _arm_deadline(self, member: Member) -> None:
         deadline_us = member.next_loud_deadline_us() if self.is_frozen else member.next_deadline_us()
         if deadline_us is None:
             return
-        deadline_us = max(deadline_us, self.loop.now_us)
-        if self._armed_us < self.loop.now_us or deadline_us < self._armed_us:
+        now_us, armed_us = self.loop.now_us, self._armed_us
+        deadline_us = max(deadline_us, now_us)
+        if armed_us < now_us or deadline_us < armed_us:
             self._armed_us = deadline_us
             self.loop.at(deadline_us, self._on_deadline, deadline_us)
 
@@ -156,35 +171,37 @@ class DrivenMember(ABC):
             at_us = self.stalled_until_us
         self._is_poll_armed = True
         self._poll_task += 1
-        self.loop.at(max(at_us, now_us), self._poll, self._poll_task)
+        self.loop.at(max(now_us, at_us), self._poll, self._poll_task)
 
     def _cancel_poll(self) -> None:
         self._is_poll_armed = False
         self._poll_task += 1
 
     def _poll(self, task: int) -> None:
-        if task != self._poll_task or self._is_out() or self.member is None or self._hold(self._poll, task):
+        member = self.member
+        if task != self._poll_task or self._is_out() or member is None or (self.is_suspended and self._hold(self._poll, task)):
             return
         self._is_poll_armed = False
-        self._commit_batch(self.member)
-        if self.stop_wanted and self.phase is Phase.RUNNING:
+        if self.world.has_traffic:
+            self._commit_batch(member)
+        if self.stop_wanted and self.phase is _RUNNING:
             self.phase = Phase.CLOSING
-            self.act(self.member.close(self.loop.now_us))
+            self.act(member.close(self.loop.now_us))
             return
         now_us = self.loop.now_us
         next_us = self.polls.polled(now_us)
-        actions = self.member.poll(now_us, now_us if self.polls.is_continuous else None)
+        actions = member.poll(now_us, now_us if self._waits_in_poll else None)
         if self._polls_each and next_us - now_us > self.config.max_poll_interval_ms * 1000:
-            actions = actions + self.member.application_busy(now_us)
+            actions = actions + member.application_busy(now_us)
         self.act(actions)
 
     def _commit_batch(self, member: Member) -> None:
         """The application commits what it has processed, where it is due, before it polls."""
         commit, now_us = self.commit, self.loop.now_us
-        if commit.mode is CommitMode.AUTO or not self.consuming or not self.world.has_traffic:
+        if commit.mode is CommitMode.AUTO or not self.consuming:
             return
         if commit.mode is CommitMode.EVERY and now_us - self.last_commit_us < commit.interval_us:
-            self.world.ownership.materialise(cast("Process", self))
+            self.world.ownership.materialise(self._me)
             return
         self.last_commit_us = now_us
         self._is_poll_armed = True
@@ -193,8 +210,13 @@ class DrivenMember(ABC):
 
     # --- small things
 
+    @property
+    def _waits_in_poll(self) -> bool:
+        """Whether one poll() follows the other at once: there is no batch to process where nothing is read."""
+        return not self.consuming or self.polls.is_continuous
+
     def _is_out(self) -> bool:
-        return self.phase is Phase.GONE or self.phase is Phase.FAILED
+        return self.phase in _OUT
 
     def _hold(self, task: Callable[[Any], None], argument: object) -> bool:
         """While it is suspended, what comes to it waits."""

@@ -15,17 +15,14 @@ _FAR_ABOVE_MEAN = 50
 class PollCadence:
     """The calls of one process."""
 
-    __slots__ = ("_pod", "last_us", "next_us")
+    __slots__ = ("_pod", "is_continuous", "last_us", "next_us")
 
     def __init__(self, pod: Pod) -> None:
         self._pod = pod
+        self.is_continuous = pod.members.poll.upper_us == 0
+        """Whether one call follows the other at once."""
         self.last_us = -1
         self.next_us = -1
-
-    @property
-    def is_continuous(self) -> bool:
-        """Whether one call follows the other at once."""
-        return self._pod.members.poll.upper_us == 0
 
     def may_exceed(self, limit_us: int) -> bool:
         """Whether a gap may be longer than this: then every call is an event."""

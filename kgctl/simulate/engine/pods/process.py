@@ -96,12 +96,15 @@ class Process(DrivenMember):
             then()
 
     def fail(self, error: str) -> None:
-        """The consumer has thrown; the process is still there and does nothing more."""
+        """The consumer has thrown; the process is still there and does nothing more, or it ends and is started again."""
         self.phase = Phase.FAILED
         self._cancel_poll()
         self.world.on_failed(self, error)
         if self.stop_wanted:
             self.die("stopped")
+        elif self.pod.members.restarts_on_failure:
+            self.die("exit")
+            self.pod.boot_after_failure()
 
     # --- faults
 
@@ -110,6 +113,7 @@ class Process(DrivenMember):
         if self.phase is not Phase.RUNNING or self.member is None:
             return
         now_us = self.loop.now_us
+        is_stalled = now_us < self.stalled_until_us
         since_us = self.polls.previous_us(now_us)
         self.thaw()
         self.world.ownership.materialise(self)
@@ -120,7 +124,7 @@ class Process(DrivenMember):
         self.loop.at(self.stalled_until_us, self._unstall)
         if was_armed:
             self._arm_poll(self.stalled_until_us)
-        self.act(self.member.application_busy(max(since_us, 0)))
+        self.act([] if is_stalled else self.member.application_busy(max(since_us, 0)))
 
     def _unstall(self, _: object) -> None:
         if self._is_out() or self.loop.now_us < self.stalled_until_us or self._hold(self._unstall, None):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.member.api import Skipped
+from kgctl.simulate.engine.broker.quiet_commits import record_quiet_commits
 from kgctl.simulate.scenario.model import CommitMode
 
 if TYPE_CHECKING:
@@ -74,6 +75,8 @@ class Quiet:
             world.broker.arm_deadline()
         self._count(process, skipped)
         if commit_us is not None:
+            if world.keeps_all_commits:
+                record_quiet_commits(process, since_us, commit_us)
             world.ownership.committed_quietly(process, since_us, commit_us)
         return skipped
 

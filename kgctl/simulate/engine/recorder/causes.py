@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from kgctl.model.quick_enum import quick_enum
 
+
+@quick_enum
 class Cause(IntEnum):
     """The causes of a gap. A gap is split where its cause changes."""
 
@@ -39,6 +42,9 @@ MEANINGS = {
 NOBODY = -1
 
 
+_CAUSES = tuple(Cause)
+
+
 def code_of(cause: Cause) -> int:
     """A cause as it stands in a lane, where owners are numbers of 0 and more."""
     return -1 - cause
@@ -46,4 +52,4 @@ def code_of(cause: Cause) -> int:
 
 def cause_of(code: int) -> Cause:
     """The cause that a negative number in a lane stands for."""
-    return Cause(-1 - code)
+    return _CAUSES[-1 - code]

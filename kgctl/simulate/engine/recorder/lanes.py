@@ -145,16 +145,19 @@ class Lanes:
         lane = self.changes[number]
         deleted_us = self._partitions.deleted_us[number]
         end_us = to_us if deleted_us is None else min(to_us, deleted_us)
-        for position in range(0, len(lane), 2):
-            start = max(lane[position], from_us)
-            stop = min(lane[position + 2] if position + 2 < len(lane) else end_us, end_us)
+        first, last, before = 0, 0, None
+        for start, value, following in zip(lane[::2], lane[1::2], [*lane[2::2], end_us], strict=True):
+            start = max(start, from_us)  # noqa: PLW2901  # in the inner loop of every metric
+            stop = min(following, end_us)
             if start >= stop:
                 continue
-            value = lane[position + 1]
-            if found and found[-1][2] == value:
-                found[-1] = (found[-1][0], stop, value)
-            else:
-                found.append((start, stop, value))
+            if value != before:
+                if before is not None:
+                    found.append((first, last, before))
+                first, before = start, value
+            last = stop
+        if before is not None:
+            found.append((first, last, before))
         return found
 
     def owner_before(self, number: int, at_us: int) -> int:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-DARK, ALARM, INK = "#1d2430", "#e5484d", "#5b6472"
+from kgctl.charts.style import ALARM, DARK, SCHEMA, config, tooltip
+
 _CLOCK = (
     "(datum.value < 0 ? '-' : '') + (abs(datum.value) >= 3600 ? floor(abs(datum.value) / 3600) + 'h ' : '')"
     " + (abs(datum.value) >= 60 && floor(abs(datum.value) / 60) % 60 ? floor(abs(datum.value) / 60) % 60 + 'm ' : '')"
@@ -18,7 +19,7 @@ _CLOCK = (
 def chart() -> dict[str, Any]:
     """The whole figure. Dragging and the wheel move all three charts in time; a double click goes back."""
     return {
-        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "$schema": SCHEMA,
         "vconcat": [_events(), _lanes(), _lag()],
         "spacing": 6,
         "params": [
@@ -30,7 +31,7 @@ def chart() -> dict[str, Any]:
             }
         ],
         "resolve": {"scale": {"color": "independent"}},
-        "config": _config(),
+        "config": config(),
     }
 
 
@@ -50,7 +51,7 @@ def _events() -> dict[str, Any]:
         },
         "encoding": {
             "x": _time(axis=False),
-            "tooltip": [_text("text", "event"), _text("at", "at")],
+            "tooltip": [tooltip("text", "event"), tooltip("at", "at")],
             "description": {"field": "label"},
         },
     }
@@ -71,12 +72,12 @@ def _lanes() -> dict[str, Any]:
                 "axis": {"title": None, "labelOverlap": True, "ticks": False, "domain": False, "labelLimit": 220},
             },
             "tooltip": [
-                _text("partition", "partition"),
-                _text("owner", "owner"),
-                _text("cause", "cause"),
-                _text("begin", "from"),
-                _text("end", "to"),
-                _text("length", "for"),
+                tooltip("partition", "partition"),
+                tooltip("owner", "owner"),
+                tooltip("cause", "cause"),
+                tooltip("begin", "from"),
+                tooltip("end", "to"),
+                tooltip("length", "for"),
             ],
             "description": {"field": "label"},
         },
@@ -130,22 +131,3 @@ def _time(*, axis: bool) -> dict[str, Any]:
     hidden = {"labels": False, "ticks": False, "domain": False, "grid": False}
     title = "virtual time, 0 = end of the warm-up" if axis else None
     return {"field": "at_s", "type": "quantitative", "title": title, "axis": drawn if axis else hidden, "scale": {"nice": False}}
-
-
-def _text(field: str, title: str) -> dict[str, str]:
-    return {"field": field, "title": title, "type": "nominal"}
-
-
-def _config() -> dict[str, Any]:
-    axis = {
-        "labelColor": INK,
-        "titleColor": INK,
-        "titleFontWeight": "normal",
-        "labelFontSize": 11,
-        "titleFontSize": 11,
-        "gridColor": "#e7eaee",
-        "tickColor": "#c8ced6",
-        "domainColor": "#c8ced6",
-    }
-    font = "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
-    return {"font": font, "axis": axis, "view": {"stroke": "#e1e5ea"}, "background": "transparent", "legend": {"labelColor": INK}}

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
 from string import Template
-from typing import Any
 
+from kgctl.charts.page import chart_scripts, page
 from kgctl.simulate.report.html.charts import chart
 from kgctl.simulate.report.html.data import page_data
-from kgctl.simulate.report.html.library import library_script
 from kgctl.simulate.report.tables import confidence_note, metric_rows, seeds_note, verdicts
 from kgctl.simulate.report.view import Outcome
 
@@ -29,13 +27,11 @@ Drag to move, turn the wheel to zoom, double-click to go back.</p>
 def html_page(outcome: Outcome) -> str:
     """The whole file. Raises `kgctl.errors.UsageError` where the extra ``html`` is not installed.
 
-    Nothing in it is fetched from anywhere: its content security policy forbids the browser to. The same outcome, kgctl and
-    library give the same bytes.
+    The same outcome, kgctl and library give the same bytes.
     """
     data = page_data(outcome)
     drawn = bool(data["variants"])
-    return Template(_file("page.html")).substitute(
-        css=_file("page.css"),
+    main = Template(_file("page.html")).substitute(
         scenario=escape(outcome.scenario),
         question=escape(outcome.question),
         kgctl=escape(outcome.kgctl),
@@ -45,8 +41,9 @@ def html_page(outcome: Outcome) -> str:
         metrics=_metrics(outcome),
         verdicts=_verdicts(outcome),
         figure=_FIGURE.substitute(choices=_choices(data["variants"])) if drawn else "",
-        scripts=_scripts(data) if drawn else "",
     )
+    scripts = chart_scripts({"data": data, "chart": chart()}, _file("page.js")) if drawn else ""
+    return page(f"{outcome.scenario} - kgctl simulate", outcome.kgctl, main, scripts)
 
 
 def _file(name: str) -> str:
@@ -101,16 +98,3 @@ def _choices(names: Iterable[str]) -> str:
         f'<label><input type="radio" name="variant" value="{escape(name)}"{" checked" * (not i)}>{escape(name)}</label>'
         for i, name in enumerate(names)
     )
-
-
-def _scripts(data: dict[str, Any]) -> str:
-    return (
-        f'<script type="application/json" id="data">{_json(data)}</script>\n'
-        f'<script type="application/json" id="chart">{_json(chart())}</script>\n'
-        f"<script>{library_script()}</script>\n<script>\n{_file('page.js')}</script>\n"
-    )
-
-
-def _json(value: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")

@@ -91,6 +91,7 @@ class Builder:
             rate_uhz=given.rate,
             commit=given.commit or _commit_of(settings),
             leaves_on_stop=given.on_stop,
+            restarts_on_failure=given.on_failure,
             callbacks=Callbacks(**{each.name: getattr(given.callbacks, each.name) for each in fields(Callbacks)}),
             heartbeat_drift_us=given.heartbeat_drift,
         )

@@ -115,6 +115,9 @@ class MembersSection(Section):
     rate: types.Rate | None = Field(default=None, description="Records that a member can process; default: as fast as they come.")
     commit: types.CommitText | None = Field(default=None, description="auto, after-batch, before-batch or every 5s.")
     on_stop: types.OnStop = Field(default=True, description="leave: a clean stop calls close(); none: the process just ends.")
+    on_failure: types.OnFailure = Field(
+        default=False, description="When poll() throws for good - stay: the pod does nothing more; restart: as Kubernetes does."
+    )
     callbacks: CallbacksSection = CallbacksSection()
     heartbeat_drift: types.Drift | None = Field(default=None, description="How late each beat is, at most; random: never locked.")
 
@@ -189,3 +192,6 @@ class ScenarioSections(Section):
     nemesis: NemesisSection | None = None
     expect: list[Any] = Field(default_factory=list)
     output: OutputSection = OutputSection()
+    sweep: dict[str, types.SweepValues] = Field(
+        default_factory=dict, description="Parameters for `simulate sweep`: path.to.key: [values], or a range."
+    )

@@ -12,6 +12,7 @@ from kgctl.simulate.scenario.model import RANDOM_DRIFT, Commit, CommitMode
 from kgctl.simulate.scenario.text.places import did_you_mean
 from kgctl.simulate.scenario.values.distributions import parse_distribution
 from kgctl.simulate.scenario.values.durations import parse_duration
+from kgctl.simulate.scenario.values.parameters import values_of
 from kgctl.simulate.scenario.values.rates import parse_rate, parse_share
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -58,6 +59,13 @@ def commit(raw: object) -> Commit:
             return Commit(mode=CommitMode(head))
     known = ("auto", "after-batch", "before-batch", "every 5s")
     raise ValueError(f"must be one of {', '.join(known)}, not {raw!r}{did_you_mean(str(raw), known)}")
+
+
+def restarts_on_failure(raw: object) -> bool:
+    """``on_failure``."""
+    if raw not in ("stay", "restart"):
+        raise ValueError(f"must be stay or restart, not {raw!r}")
+    return raw == "restart"
 
 
 def leaves_on_stop(raw: object) -> bool:
@@ -124,9 +132,13 @@ Config: TypeAlias = Annotated[dict[str, str], PlainValidator(config), WithJsonSc
 CommitText: TypeAlias = Annotated[
     Commit, PlainValidator(commit), WithJsonSchema({"type": "string", "pattern": "^(auto|after-batch|before-batch|every .+)$"})
 ]
+OnFailure: TypeAlias = Annotated[bool, PlainValidator(restarts_on_failure), WithJsonSchema({"enum": ["stay", "restart"]})]
 OnStop: TypeAlias = Annotated[bool, PlainValidator(leaves_on_stop), WithJsonSchema({"enum": ["leave", "none"]})]
 Subscription: TypeAlias = Annotated[
     tuple[tuple[str, ...], str | None],
     PlainValidator(subscription),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+]
+SweepValues: TypeAlias = Annotated[
+    list[str], PlainValidator(values_of), WithJsonSchema({"anyOf": [{"type": "array", "minItems": 1}, {"type": "string"}]})
 ]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 
-from kgctl.errors import UsageError
+from kgctl import errors
 
 Path = tuple[str | int, ...]
 """The way to a value: keys, and numbers of list entries."""
@@ -39,7 +38,7 @@ class Problem:
         return f"{self.place}: {where + ': ' if where else ''}{self.message}"
 
 
-class ScenarioError(UsageError):
+class ScenarioError(errors.UsageError):
     """A scenario file is wrong; ``problems`` has each thing that is, with its place."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
@@ -58,7 +57,5 @@ def path_text(path: Path) -> str:
 def did_you_mean(word: str, known: Iterable[str], *, list_up_to: int = 0) -> str:
     """``; did you mean 'members'?``, or the whole choice where it is small and nothing is near."""
     choice = list(known)
-    lowered = {name.lower(): name for name in choice}
-    if near := get_close_matches(word.lower(), lowered, n=1, cutoff=0.6):
-        return f"; did you mean {lowered[near[0]]!r}?"
-    return f"; known: {', '.join(choice)}" if 0 < len(choice) <= list_up_to else ""
+    is_small = 0 < len(choice) <= list_up_to
+    return errors.did_you_mean(word, choice, quoted=True) or (f"; known: {', '.join(choice)}" if is_small else "")

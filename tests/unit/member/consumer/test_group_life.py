@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from kgctl.coordinator.requests import ConsumerGroupHeartbeat
-from kgctl.member.api import CallbackKind, MemberState, StopConsuming, StopReason
+from kgctl.coordinator.requests import ConsumerGroupHeartbeat, OffsetCommit
+from kgctl.member.api import CallbackKind, MemberState, StartConsuming, StopConsuming, StopReason
 from tests.support.member_harness import SECOND, World, seconds
 
 CONSUMER = {"group.protocol": "consumer"}
@@ -149,13 +149,28 @@ def test_poll_limit_is_noticed_at_the_next_beat_and_taken_over_at_the_others() -
     taken = [at for at, _, _, _ in world.gaps if at > 60 * SECOND]
     assert 8 <= (left_us - since_us) / SECOND <= 13.1
     assert 8 <= (max(taken) - since_us) / SECOND <= 18.2
-    assert next(event.reason for at, event in stalled.log if isinstance(event, StopConsuming) and at == left_us) is (
-        StopReason.POLL_TIMEOUT
-    )
+    stops = [(at, event.reason) for at, event in stalled.log if isinstance(event, StopConsuming) and at > 60 * SECOND]
+    assert stops == [(since_us + 8 * SECOND, StopReason.POLL_TIMEOUT)]
     world.run_until(95)
     world.run_until_stable()
     assert CallbackKind.LOST in [callback.kind for _, callback in stalled.callbacks()]
     assert sorted(map(len, world.owners().values())) == [8, 8, 8]
+
+
+def test_poll_that_comes_late_but_before_the_beat_goes_on_where_it_was() -> None:
+    world = group_of(3, CONSUMER | {"max.poll.interval.ms": "8000", "auto.commit.interval.ms": "600000"})
+    late = world.pods["m2"]
+    beat_us = late.times(ConsumerGroupHeartbeat)[-1] + 5 * SECOND
+    world.run_until(beat_us / SECOND + 1)
+    epoch = late.member.generation_id
+    world.stall(late, 8.5)  # the limit is over a second before the next beat but one, the poll comes half a second later
+    world.run_until(90)
+
+    events = [event for at, event in late.log if at > beat_us and isinstance(event, StartConsuming | StopConsuming)]
+    assert [type(event) for event in events] == [StopConsuming, StartConsuming]
+    assert [len(event.positions) for event in events if isinstance(event, StartConsuming)] == [8]
+    assert (late.member.generation_id, late.callbacks(CallbackKind.LOST)) == (epoch, [])
+    assert len(world.readers) == 24
 
 
 def test_growing_topic_is_shared_out_at_the_next_beats() -> None:
@@ -207,6 +222,26 @@ def test_fenced_member_gives_everything_up_and_joins_again() -> None:
 
     assert CallbackKind.LOST in [callback.kind for _, callback in world.pods["m1"].callbacks()]
     assert sorted(map(len, world.owners().values())) == [8, 8, 8]
+
+
+def test_commit_that_could_not_be_sent_is_not_sent_in_the_name_of_a_later_membership() -> None:
+    world = World({"orders": 24}, latency_us=20_000)
+    for number in range(3):
+        world.pod(f"m{number}", CONSUMER | {"auto.commit.interval.ms": "600000"}, at_s=number)
+    world.run_until(60)
+    pod = world.pods["m0"]
+    before = len(pod.times(OffsetCommit))
+    world.pod("new", CONSUMER, at_s=61)
+    while len(pod.times(OffsetCommit)) == before:  # the commit before it gives partitions up
+        world.run_until(world.now_us / SECOND + 0.01)
+    world.unreachable.add("m0")
+    world.run_until(180)
+    world.unreachable.clear()
+    world.run_until(200)
+
+    assert pod.member.state is MemberState.STABLE
+    late = [request for at, request in pod.requests if isinstance(request, OffsetCommit) and at > seconds(180)]
+    assert [offset.offset for request in late for offset in request.partitions if offset.offset < 180_000] == []
 
 
 def test_short_loss_of_the_connection_costs_nothing() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
+from kgctl.model.records import CoordinatorRecord, OffsetCommitValue
 from kgctl.simulate.engine.run import run
 from kgctl.simulate.scenario.distributions import Constant
 from kgctl.simulate.scenario.model import Commit, CommitMode
@@ -28,6 +31,36 @@ def test_what_a_crash_costs(commit: Commit, most_repeated: int, most_lost: int) 
         costs.append((result.metric("duplicates"), result.metric("lost")))
     assert all(0 <= repeated <= most_repeated + 1 and 0 <= lost <= most_lost + 1 for repeated, lost in costs)  # type: ignore[operator]
     assert max(max(cost) for cost in costs) > max(most_repeated, most_lost) / 10  # type: ignore[type-var, operator]
+
+
+@pytest.mark.parametrize("mode", [CommitMode.AUTO, CommitMode.EVERY, CommitMode.AFTER_BATCH])
+def test_the_log_of_commits_is_whole_on_demand(mode: CommitMode) -> None:
+    crash = event("crash", "app/0", at_s=60.3, for_us=S)
+    calm = scenario(crash, count=2, partitions=2, rate=100, poll=Constant(S), commit=Commit(mode=mode), duration_s=120)
+    short, whole = (run(calm, 1, keeps_records=True), run(calm, 1, keeps_all_commits=True))
+    assert short.digest == whole.digest
+
+    log: dict[object, list[tuple[int, int]]] = {}
+    for at_us, effect in whole.records():
+        if isinstance(effect.record, CoordinatorRecord) and isinstance(effect.record.value, OffsetCommitValue):
+            log.setdefault(effect.record.key, []).append((at_us, effect.record.value.offset))
+    assert len(log) == 2
+    for commits in log.values():
+        assert commits == sorted(commits)
+        assert [offset for _, offset in commits] == sorted(offset for _, offset in commits)
+        gaps = [later - earlier for (earlier, _), (later, _) in pairwise(commits)]
+        assert sorted(gaps)[len(gaps) // 2] == pytest.approx(S if mode is CommitMode.AFTER_BATCH else 5 * S, rel=0.25)
+    stored = {key.partition: commits[-1][1] for key, commits in log.items()}  # type: ignore[attr-defined]
+    assert stored == dict(enumerate(whole.world.ledger.stored))
+
+
+def test_an_old_commit_on_its_way_does_not_meet_a_newer_one_that_was_never_sent() -> None:
+    """Commits that a partition of the network holds up count for when they were made, also when the pod dies right after it."""
+    for seed in range(1, 9):
+        events = (event("network", "app/0", 20, partition=True, for_us=25 * S), event("crash", "app/0", 47, for_us=S))
+        config = {**RANGE, "session.timeout.ms": "60000"}
+        result = run(scenario(*events, count=2, partitions=2, rate=100, poll=Constant(S), config=config), seed)
+        assert result.stopped == ""
 
 
 def test_a_clean_restart_costs_nothing() -> None:

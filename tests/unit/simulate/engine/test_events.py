@@ -7,8 +7,8 @@ import pytest
 from kgctl.simulate.engine.events.kind import Share
 from kgctl.simulate.engine.events.registry import EVENT_KINDS
 from kgctl.simulate.engine.result import RunResult
-from kgctl.simulate.engine.run import run
-from kgctl.simulate.scenario.distributions import Constant
+from kgctl.simulate.engine.run import RunLimits, run
+from kgctl.simulate.scenario.distributions import Constant, Uniform
 from kgctl.simulate.scenario.model import Event
 from kgctl.simulate.scenario.values.selectors import parse_selector
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
@@ -43,6 +43,18 @@ def test_a_stop_without_a_duration_is_for_good_and_leaves_the_group() -> None:
     assert len(life(result, "app-1")) == 1
     assert (result.metric("members"), result.metric("detection_time")) == (3, None)
     assert 10 <= life(result, "app-1")[0][1] <= 10.6
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_static_member_that_is_back_before_its_crash_is_noticed(restarts: bool) -> None:
+    """In the consumer protocol it is refused, and its client gives up: only another process can help."""
+    crash = event("crash", "app/1", 5, for_us=2 * S)
+    calm = scenario(crash, config=CONSUMER, instance_id="$name", restarts_on_failure=restarts, duration_s=200)
+    result = run(calm, 1)
+    refused = result.metric("errors", ("UNRELEASED_INSTANCE_ID",))
+    assert result.metric("fenced") == 0 or refused
+    assert (refused, result.metric("members")) == ((8, 4) if restarts else (2, 3))  # as answers, and out of poll()
+    assert result.metric("stuck_members") == (0 if restarts else 1)
 
 
 def test_a_stop_without_a_handler_is_noticed_by_the_session_only() -> None:
@@ -110,11 +122,35 @@ def test_a_stall_beyond_max_poll_interval_costs_the_membership_and_is_repaired()
     assert (result.metric("members"), result.metric("state")) == (4, "Stable")
 
 
+def test_a_group_goes_on_without_a_static_member_that_does_not_join_again_in_time() -> None:
+    """It stays a member, and reads on for the moment until it hears of it, beside whom the leader gave its partitions."""
+    config = {**COOPERATIVE, "max.poll.interval.ms": "20000"}
+    events = (event("scale", "app", 10, by=1), event("stall", "app/1", 11.2, for_us=60 * S))
+    result = run(scenario(*events, config=config, instance_id="$name", rate=10, duration_s=120), 1)
+    assert 0 < result.metric("double_owned") < 2  # type: ignore[operator]
+    assert (result.metric("members"), result.metric("state"), result.metric("owners")) == (5, "Stable", 1)
+
+
+def test_a_stall_within_a_stall_only_makes_it_longer() -> None:
+    config = {**RANGE, "max.poll.interval.ms": "8000"}
+    stalls = (event("stall", "app/1", for_us=6 * S), event("stall", "app/1", 5, for_us=25 * S))
+    result = run(scenario(*stalls, config=config, rate=10), 1)
+    first, *_ = (lane for lane in result.lanes().values() if lane[0].owner == "app-1")
+    assert 7.9 * S <= first[0].to_us <= 8.1 * S
+
+
 def test_a_short_stall_is_no_gap_but_a_backlog() -> None:
     result = run(scenario(event("stall", "app/1", for_us=10 * S), rate=80, rate_uhz=100 * S), 1)
     assert (result.metric("unavailable"), result.metric("rebalances")) == (0, 0)
     # Two of eight partitions, 10 records a second each, for 10 s and a little.
     assert result.metric("backlog_peak") == pytest.approx(200, abs=2)
+
+
+def test_a_pod_too_slow_for_its_poll_interval_and_without_partitions_is_no_endless_loop() -> None:
+    config = {**RANGE, "max.poll.interval.ms": "500"}
+    slow = event("slow", "app/3", factor=20_000_000, for_us=20 * S)
+    calm = scenario(slow, config=config, count=4, partitions=3, poll=Uniform(0, 100_000), duration_s=60)
+    assert run(calm, 1, limits=RunLimits(tasks=200_000)).stopped == ""
 
 
 def test_a_slow_pod_reads_so_much_less() -> None:
@@ -160,6 +196,16 @@ def test_new_partitions_are_found_with_the_next_metadata() -> None:
 def test_the_consumer_protocol_finds_new_partitions_with_a_beat() -> None:
     result = run(scenario(event("add_partitions", "t", at_s=5, by=4), config=CONSUMER), 1)
     assert 0 < result.metric("discovery_delay", ("t",)) <= 10.1  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("pattern", [None, "t.*"])
+def test_the_consumer_protocol_finds_new_topics_whatever_the_metadata_age(pattern: str | None) -> None:
+    """The members' own metadata may be refreshed before the first beat that makes the coordinator look."""
+    for seed in range(1, 6):
+        config = {**CONSUMER, "metadata.max.age.ms": "1000"}
+        grown = event("add_partitions", "t", 5, to=12) if pattern is None else event("create_topic", "t-2", 5, partitions=4)
+        result = run(scenario(grown, config=config, pattern=pattern, duration_s=60, warmup_s=40), seed)
+        assert result.metric("discovery_delay", ("t" if pattern is None else "t-2",)) < 12  # type: ignore[operator]
 
 
 def test_a_new_topic_is_picked_up_by_a_pattern() -> None:

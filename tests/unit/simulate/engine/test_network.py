@@ -12,7 +12,7 @@ S = 1_000_000
 
 
 def link(**network: object) -> Link:
-    return Link(Network(**network), Random(1))  # type: ignore[arg-type]
+    return Link(Network(**network), lambda: Random(1))  # type: ignore[arg-type]
 
 
 def test_a_message_takes_the_latency() -> None:

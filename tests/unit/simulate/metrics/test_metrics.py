@@ -9,9 +9,11 @@ import pytest
 from kgctl.errors import UsageError
 from kgctl.simulate.engine.recorder.causes import Cause
 from kgctl.simulate.engine.recorder.history import Counted, GroupPoint
+from kgctl.simulate.engine.run import run
 from kgctl.simulate.engine.world import World
 from kgctl.simulate.metrics.registry import METRICS, MetricView
 from kgctl.simulate.scenario.model import MemberSet, Scenario, Topic
+from tests.support.simulated import event, scenario
 
 S = 1_000_000
 
@@ -155,6 +157,16 @@ def test_moves_are_changes_of_owner() -> None:
     view = MetricView(made)
     assert [view.metric(name) for name in ("moves", "ping_pong")] == [4, 1]
     assert [view.metric("moves", (when,)) for when in ("before 15s", "after 15s")] == [1, 3]
+
+
+def test_moves_weigh_what_their_traffic_needs_of_a_consumer() -> None:
+    stop = event("stop", "app/1", 10)
+    moved = run(scenario(stop, count=2, partitions=4, rate=100, rate_uhz=200 * S), 1)
+    assert (moved.metric("moves"), moved.metric("moves", ("before 10s",))) == (2, 0)
+    assert moved.metric("r_score") == pytest.approx(2 * 25 / 200)
+    assert moved.metric("r_score", ("before 10s",)) == 0
+    assert run(scenario(stop, count=2, partitions=4, rate=100), 1).metric("r_score") is None
+    assert run(scenario(stop, count=2, partitions=4, rate_uhz=200 * S), 1).metric("r_score") is None
 
 
 def test_the_fewest_moves_are_those_of_the_departed_and_above_the_quota() -> None:

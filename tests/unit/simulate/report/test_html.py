@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from kgctl.errors import UsageError
 from kgctl.simulate.report.html import html_page
 from kgctl.simulate.report.html.data import MOST_LANES, page_data
-from kgctl.simulate.report.html.library import require_library
 from kgctl.simulate.report.view import Lane, Outcome, VariantOutcome
 from tests.support.simulate.outcomes import failing, outcome, picture, segments
 
@@ -98,13 +95,6 @@ def test_outcome_without_pictures_needs_no_charts() -> None:
     plain = replace(outcome(), variants={"cooperative": outcome().variants["cooperative"]})
 
     assert "<script" not in html_page(plain)
-
-
-def test_missing_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "vl_convert", None)
-
-    with pytest.raises(UsageError, match=r"^--html needs the extra `html`: pip install 'kgctl\[html\]'$"):
-        require_library()
 
 
 def _without_scripts(page: str) -> str:

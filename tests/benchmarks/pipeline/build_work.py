@@ -1,0 +1,71 @@
+"""A warehouse to build, and an engine that notes how much memory its workers take."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kgctl.pipeline.spread import Done, Engine
+from kgctl.pipeline.warehouse.warehouse import Warehouse
+from tests.support.pipeline.generated_log import START_MS, Size, generated_log
+
+SAMPLE_EVERY_MS = 15_000
+
+
+def collected(folder: Path, partitions: int, records: int) -> Warehouse:
+    """So many records over so many partitions, one file each, and samples of all topics' ends."""
+    warehouse = Warehouse.create(folder)
+    for partition in range(partitions):
+        warehouse.add_records("c1", partition, generated_log(partition, Size(records // partitions)), "generated")
+    warehouse.add_log_offsets("c1", samples(Size(records // partitions)))
+    return warehouse
+
+
+def samples(size: Size) -> pa.Table:
+    """Every topic's ends, which grow evenly."""
+    times = np.arange(START_MS, START_MS + size.records * size.interval_ms + SAMPLE_EVERY_MS, SAMPLE_EVERY_MS)
+    logs = [(f"topic-{topic}", partition) for topic in range(50) for partition in range(size.partitions)]
+    count = len(times)
+    return pa.table(
+        {
+            "topic": [topic for topic, _ in logs for _ in range(count)],
+            "partition": pa.array([partition for _, partition in logs for _ in range(count)], pa.int32()),
+            "timestamp_ms": np.tile(times, len(logs)),
+            "log_start_offset": np.zeros(count * len(logs), np.int64),
+            "log_end_offset": np.tile((times - START_MS) * 50, len(logs)),
+        }
+    )
+
+
+def forget(warehouse: Warehouse) -> None:
+    """As if nothing had been built."""
+    for folder in ("silver", "gold", "state/built"):
+        shutil.rmtree(warehouse.path / folder, ignore_errors=True)
+
+
+class Noting(Engine):
+    """Another engine's work; ``memory_kb`` is the most that one of its processes ever had."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.name, self.slots = engine.name, engine.slots
+        self._engine = engine
+        self.memory_kb = 0
+
+    def stream(self, function: Callable[[Any], Any], items: Sequence[Any]) -> Generator[Done[Any], None, None]:
+        """The other engine's."""
+        for done in self._engine.stream(partial(_noted, function), items):
+            value, memory_kb = done.get()
+            self.memory_kb = max(self.memory_kb, memory_kb)
+            yield replace(done, value=value)
+
+
+def _noted(function: Callable[[Any], Any], item: Any) -> tuple[Any, int]:
+    return function(item), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

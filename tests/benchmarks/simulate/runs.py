@@ -1,0 +1,97 @@
+"""Single runs of the simulator in CPU seconds, with all invariants looked at, beside their targets.
+
+The largest rolling restart is measured by its first pods and scaled up, and says so: every restart costs the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kgctl.simulate.engine.result import RunResult
+from kgctl.simulate.engine.run import run
+from kgctl.simulate.scenario.load import Variant, load
+from kgctl.simulate.scenario.text.yaml_tree import read_yaml
+from tests.benchmarks.rates.rate import Rates, Row, Scale
+from tests.benchmarks.simulate import scenarios
+
+LONG_S = 5.0
+"""What takes longer is run once."""
+
+
+@dataclass(frozen=True)
+class Rolling:
+    """Of ``members`` pods the first ``restarted`` are restarted; the targets are for all of them, by protocol."""
+
+    members: int
+    partitions: int
+    restarted: int
+    classic_s: float
+    consumer_s: float
+
+    def scenario(self, name: str, restarted: int) -> Variant:
+        """The variant of this name, with so many restarts."""
+        return _variant(scenarios.rolling(self.members, self.partitions, restarted=restarted), name)
+
+
+ROLLING = (Rolling(40, 200, 40, 0.1, 0.1), Rolling(200, 2_000, 200, 3.0, 3.0), Rolling(1_000, 10_000, 10, 60.0, 15.0))
+SMALL = (Rolling(4, 20, 4, 0.1, 0.1), Rolling(6, 20, 2, 3.0, 3.0))
+IDLE_MEMBERS = 10_000
+IDLE_TARGET_S = 1.0
+
+
+def measure(_: Sequence[str], scale: Scale) -> Iterator[Row]:
+    """Every row of the table."""
+    for size in SMALL if scale.small else ROLLING:
+        for name in ("eager", "cooperative", "kip848"):
+            yield _rolling(size, name, scale)
+    for name in ("eager", "kip848"):
+        yield from _idle(20 if scale.small else IDLE_MEMBERS, name, scale)
+
+
+def _rolling(size: Rolling, name: str, scale: Scale) -> Row:
+    cpu_s, result = _best(size.scenario(name, size.restarted), scale)
+    rate = result.tasks / cpu_s
+    title = f"rolling restart {size.members:,} x {size.partitions:,}, {name}"
+    if size.restarted < size.members:
+        start_s, _ = _best(size.scenario(name, 0), scale)
+        cpu_s = start_s + (cpu_s - start_s) * size.members / size.restarted
+        title += f", by {size.restarted} pods"
+    return _row(title, cpu_s, size.consumer_s if name == "kip848" else size.classic_s, rate)
+
+
+def _idle(members: int, name: str, scale: Scale) -> Iterator[Row]:
+    """The start of the group, and what a day in which nothing happens adds."""
+    start_s, result = _best(_variant(scenarios.idle(members, "1m"), name), scale)
+    whole_s, _ = _best(_variant(scenarios.idle(members, "24h"), name), scale)
+    yield _row(f"{members:,} members join, {name}", start_s, None, result.tasks / start_s)
+    yield _row(f"{members:,} members, 24 idle hours more, {name}", max(whole_s - start_s, 0.0), IDLE_TARGET_S, None)
+
+
+def _row(name: str, cpu_s: float, target_s: float | None, rate: float | None) -> Row:
+    target = "" if target_s is None else f"{target_s:g} {'reached' if cpu_s < target_s else 'MISSED'}"
+    return Row(name, (f"{cpu_s:.3f}", target, "" if rate is None else f"{rate:,.0f}"))
+
+
+def _best(variant: Variant, scale: Scale) -> tuple[float, RunResult]:
+    """The least disturbed of the runs, and what they come to."""
+    best_s, result = _timed(variant)
+    for _ in range(scale.runs - 1 if best_s < LONG_S else 0):
+        best_s = min(best_s, _timed(variant)[0])
+    return best_s, result
+
+
+def _timed(variant: Variant) -> tuple[float, RunResult]:
+    started = time.process_time()
+    result = run(variant.scenario, seed=1)
+    return time.process_time() - started, result
+
+
+def _variant(text: str, name: str) -> Variant:
+    return load(read_yaml(text, "benchmark.yaml"), variants=[name]).variants[0]
+
+
+RATES = Rates(
+    "simulate", "kgctl simulate, one run (target: 250,000 events a CPU second)", ("CPU s", "target", "events/CPU s"), measure
+)

@@ -1,0 +1,36 @@
+"""What is added up along the way has to come out at the end: time without a consumer (I8), records that wait (I9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from kgctl.errors import InvariantViolation
+from kgctl.simulate.engine.run import run
+from kgctl.simulate.engine.world import World
+from kgctl.simulate.scenario.model import SECOND_US
+from tests.support.simulated import event, scenario
+
+
+def _lose_a_gap(world: World) -> None:
+    lane = next(lane for lane in world.lanes.changes if any(at_us > world.scenario.warmup_us for at_us in lane[::2]))
+    lane[:] = lane[:4]
+
+
+def _lose_records(world: World) -> None:
+    world.ledger.backlog["t"].step(world.scenario.warmup_us, 10**12)
+
+
+@pytest.mark.parametrize(("spoil", "rule"), [(_lose_a_gap, "I8"), (_lose_records, "I9")])
+def test_accounts_that_do_not_come_out_end_the_run(spoil: Callable[[World], None], rule: str) -> None:
+    result = run(scenario(event("crash", "app/1", 5, for_us=10 * SECOND_US), rate=100), 1)
+    assert result.metric("unavailable") > 0  # type: ignore[operator]
+    result.world.check.settled()
+
+    spoil(result.world)
+    result.world.metrics.measured._gaps = (-1, {})
+    with pytest.raises(InvariantViolation, match=f"^{rule} broke at ") as caught:
+        result.world.check.settled()
+    assert caught.value.group == "group"
+    assert caught.value.story

@@ -1,0 +1,190 @@
+"""What comes of the runs of a sweep, whatever comes of them."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import pytest
+
+from kgctl import __version__
+from kgctl.errors import InvariantViolation, UsageError
+from kgctl.simulate.runs.task import Task, run_task
+from kgctl.simulate.runs.values import RunValues
+from kgctl.simulate.scenario.load import load
+from kgctl.simulate.scenario.text.yaml_tree import read_yaml
+from kgctl.simulate.sweep import run as sweep_run
+from kgctl.simulate.sweep.axes import axes_of
+from kgctl.simulate.sweep.plan import Block, blocks_of, require_axes_that_fit
+from kgctl.simulate.sweep.rows import AFTER, BEFORE, METRIC_NAMES, RowLayout, RunRow, digest_of_rows
+from kgctl.simulate.sweep.run import run_block
+from kgctl.simulate.sweep.summary import checked_metrics, summary_columns, summary_rows
+from kgctl.simulate.sweep.verify import chosen, differences
+from tests.support.simulate.sweeps import rows_of, sweep_of
+
+
+def test_a_row_has_what_simulate_run_gives() -> None:
+    sweep = sweep_of("members.app.count=2,3", seeds=(7,))
+    rows = rows_of(sweep)
+    assert [(row.number, row.variant, row.seed) for row in rows] == [
+        (0, "slow", 7),
+        (0, "quick", 7),
+        (1, "slow", 7),
+        (1, "quick", 7),
+    ]
+    loaded = load(sweep.tree, settings=["members.app.count=3"])
+    values = []
+    for variant in loaded.variants:
+        task = Task(variant=variant.name, scenario=variant.scenario, settings=variant.settings, checks=loaded.checks, seed=7)
+        values.append(run_task(task))
+    for row, one in zip(rows[2:], values, strict=True):
+        assert one is not None
+        assert (row.digest, row.events, row.error, row.stopped) == (one.digest, one.events, None, None)
+        assert row.metrics["max_gap"] == pytest.approx(one.metrics["max_gap"])
+
+
+def test_expectations_are_counted_and_those_that_fail_are_named_with_a_replay() -> None:
+    slow, quick = rows_of(sweep_of("members.app.count=2,3", seeds=(7,)))[:2]
+    assert (quick.expectations_passed, quick.expectations_failed, quick.failed_checks, quick.replay) == (2, 0, None, None)
+    assert (slow.expectations_passed, slow.expectations_failed, slow.failed_checks) == (1, 1, "max_gap < 30s")
+    assert slow.replay == (
+        f"kgctl simulate run 'crash file.yaml' --set members.app.count=2 --variant slow --seed 7   # kgctl {__version__}"
+    )
+
+
+def test_parameters_that_make_no_scenario_are_rows() -> None:
+    sweep = sweep_of("events.0.crash=app/1,nobody/1", seeds=(1, 2))
+    rows = rows_of(sweep)
+    assert [(row.number, row.variant, row.seed, row.error_code) for row in rows[4:]] == [
+        (1, "slow", 1, "USAGE"),
+        (1, "slow", 2, "USAGE"),
+        (1, "quick", 1, "USAGE"),
+        (1, "quick", 2, "USAGE"),
+    ]
+    assert all(row.error is None for row in rows[:4])
+    error, replay = rows[4].error, rows[4].replay
+    assert error is not None
+    assert "nobody" in error
+    assert replay is not None
+    assert "--set events.0.crash=nobody/1 --variant slow --seed 1" in replay
+
+
+def test_a_run_that_breaks_an_invariant_or_the_simulator_is_a_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaking(task: Task) -> RunValues | None:
+        if (task.variant, task.seed) == ("slow", 1):
+            raise InvariantViolation("two owners", story=("a", "b"))
+        if (task.variant, task.seed) == ("quick", 2):
+            raise ZeroDivisionError("by\nzero")
+        return run_task(task)
+
+    monkeypatch.setattr(sweep_run, "run_task", breaking)
+    rows = rows_of(sweep_of())
+    assert [(row.variant, row.seed, row.error_code, row.error) for row in rows] == [
+        ("slow", 1, "INVARIANT_VIOLATION", "two owners"),
+        ("slow", 2, None, None),
+        ("quick", 1, None, None),
+        ("quick", 2, "INTERNAL_ERROR", "ZeroDivisionError: by zero"),
+    ]
+
+
+@pytest.mark.parametrize("slots", [1, 2, 64])
+def test_the_same_rows_however_they_are_spread(slots: int) -> None:
+    sweep = sweep_of("members.app.count=2,3", seeds=tuple(range(1, 6)))
+    blocks = blocks_of(sweep, slots)
+    rows = RowLayout(sweep).ordered(row for block in reversed(blocks) for row in run_block(sweep, block))
+    assert len(rows) == sweep.run_count() == 20
+    assert RowLayout(sweep).records(rows) == RowLayout(sweep).records(rows_of(sweep))
+    assert digest_of_rows(rows) == digest_of_rows(rows_of(sweep))
+
+
+def test_blocks_cover_every_run_once_and_are_never_too_many_or_too_large() -> None:
+    sweep = sweep_of("members.app.count=1..3 step 1", seeds=tuple(range(100)))
+    for slots in (1, 4, 1000):
+        blocks = blocks_of(sweep, slots)
+        runs = [(block.number, seed) for block in blocks for seed in block.seeds]
+        assert sorted(runs) == [(number, seed) for number in range(3) for seed in range(100)]
+        assert max(len(block.seeds) for block in blocks) <= 32
+    assert len(blocks_of(sweep, 1000)) == 300
+
+
+def test_a_sweep_and_its_blocks_can_be_sent_elsewhere() -> None:
+    sweep = sweep_of("members.app.count=2,3")
+    again = pickle.loads(pickle.dumps(sweep))
+    assert run_block(again, Block(0, ("2",), (1,))) == run_block(sweep, Block(0, ("2",), (1,)))
+
+
+def test_columns_are_parameters_then_the_run_then_its_metrics() -> None:
+    sweep = sweep_of("members.app.count=2,3", "group.config.heartbeat.interval.ms=1s,3s", seeds=(1,))
+    layout = RowLayout(sweep)
+    names = ["members.app.count", "group.config.heartbeat.interval.ms", *BEFORE, *METRIC_NAMES, *AFTER]
+    assert list(layout.kinds()) == names
+    assert [layout.kinds()[name] for name in names[:4]] == [int, str, str, int]
+    records = layout.records(rows_of(sweep))
+    assert [list(record) for record in records] == [names] * 8
+    assert [(record["members.app.count"], record["group.config.heartbeat.interval.ms"]) for record in records[::2]] == [
+        (2, "1s"),
+        (2, "3s"),
+        (3, "1s"),
+        (3, "3s"),
+    ]
+
+
+def test_a_parameter_that_is_called_like_a_metric_is_told_apart() -> None:
+    sweep = sweep_of("warmup=30s,40s", seeds=(1,))
+    assert RowLayout(sweep).parameters == ("warmup",)
+    named_alike = axes_of(read_yaml("members: [1, 2]", "f"), read_yaml("members: [1, 2]", "g"), [])[0]
+    clash = replace(sweep, axes=named_alike)
+    assert RowLayout(clash).parameters == ("param.members",)
+
+
+def test_a_summary_has_a_line_for_each_point_and_variant() -> None:
+    sweep = sweep_of("members.app.count=2,3", seeds=(1, 2, 3))
+    rows = rows_of(sweep)
+    lines = list(summary_rows(sweep, rows, ("max_gap", "moves")))
+    assert [list(line) for line in lines] == [summary_columns(sweep, ("max_gap", "moves"))] * 4
+    assert [(line["members.app.count"], line["variant"], line["runs"], line["errors"], line["failed"]) for line in lines] == [
+        (2, "slow", 3, 0, 3),
+        (2, "quick", 3, 0, 0),
+        (3, "slow", 3, 0, 3),
+        (3, "quick", 3, 0, 0),
+    ]
+    gaps = sorted(float(row.metrics["max_gap"] or 0) for row in rows if (row.number, row.variant) == (0, "slow"))
+    assert (lines[0]["max_gap_median"], lines[0]["max_gap_max"]) == (gaps[1], gaps[2])
+
+
+def test_metrics_are_the_usual_ones_unless_named() -> None:
+    assert checked_metrics([]) == ("rebalances", "unavailable", "max_gap")
+    assert checked_metrics(["moves", "moves"]) == ("moves",)
+    with pytest.raises(UsageError, match="there is no metric 'movs'; did you mean 'moves'"):
+        checked_metrics(["movs"])
+
+
+def test_a_share_of_the_runs_is_repeated_and_a_difference_is_a_bug() -> None:
+    sweep = sweep_of("members.app.count=2,3", seeds=tuple(range(1, 26)))
+    rows = rows_of(sweep)
+    assert len(rows) == 100
+    assert [len(chosen(rows, share)) for share in (0.0, 0.001, 0.1, 1.0)] == [0, 1, 10, 100]
+    assert list(differences(sweep, chosen(rows, 0.03))) == [None] * 3
+    wrong = RunRow(number=0, variant="slow", seed=1, digest="0" * 64, metrics=rows[0].metrics)
+    (found,) = differences(sweep, [wrong])
+    assert found is not None
+    assert found.message.startswith("two runs of one seed differ, digests 0000")
+    assert found.message.endswith(f"--set members.app.count=2 --variant slow --seed 1   # kgctl {__version__}")
+
+
+WRONG_AXES = {
+    "group.config.sesion.timeout.ms=1s,2s": "unknown consumer setting 'sesion.timeout.ms'",
+    "members.ap.count=1,2": "members.ap.count: there is no 'ap' among the members; did you mean 'app'?",
+    "topics.order.partitions=1,2": "topics.order.partitions: there is no 'order' among the topics; did you mean 'orders'?",
+}
+
+
+@pytest.mark.parametrize("setting", WRONG_AXES)
+def test_a_parameter_that_fits_with_no_value_is_a_mistake(setting: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        require_axes_that_fit(sweep_of(setting))
+    assert WRONG_AXES[setting] in caught.value.message
+
+
+def test_a_parameter_that_fits_with_some_value_is_none() -> None:
+    require_axes_that_fit(sweep_of("events.0.crash=nobody/1,app/1"))

@@ -1,0 +1,32 @@
+"""What was measured with Apache Kafka and its Java client lies within what the simulation says over some seeds.
+
+The figures are in tests/calibration/measured.json; ``python -m tests.calibration --save`` measures again.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.calibration.cases import Case, all_cases, measured, simulated, spread
+
+SEEDS = 40
+SLACK = {"generations": (1.0, 0), "moves": (1.0, 0), "unavailable": (1.15, 0.3), "max_gap": (1.1, 0.2), "duplicates": (1.25, 20)}
+"""Metric -> by what factor, and by how much on top, a run in real time may lie outside."""
+
+
+def test_every_case_was_measured() -> None:
+    found = measured()
+    assert set(found) <= {case.name for case in all_cases()}
+    assert len(found) >= 24
+    assert all(len(times) >= 2 for times in found.values())
+
+
+@pytest.mark.parametrize("case", [case for case in all_cases() if case.name in measured()], ids=lambda case: case.name)
+def test_reality_is_within_the_simulation(case: Case) -> None:
+    model, real = spread(simulated(case, SEEDS)), spread(measured()[case.name])
+    outside = {}
+    for name, (factor, more) in SLACK.items():
+        low, _, high = model[name]
+        if not low / factor - more <= real[name][1] <= high * factor + more:
+            outside[name] = (real[name], model[name])
+    assert outside == {}
