@@ -79,9 +79,13 @@ def works(statement):
 
 
 def install(extras):
-    """Installs the locked packages, then kgctl itself; what is there already is not asked for."""
-    for extra in extras:
-        run([str(PYTHON), *PIP, "install", "--require-hashes", "-r", str(ROOT / ".ci" / LOCKS[extra])])
+    """Installs the locked packages, then kgctl itself; what is there already is not asked for.
+
+    The plain lock comes first: it has what pyspark is built with, which pip would else take from the index as it comes.
+    """
+    for extra in dict.fromkeys(["", *extras]):
+        own = ["--no-build-isolation"] if extra else []
+        run([str(PYTHON), *PIP, "install", *own, "--require-hashes", "-r", str(ROOT / ".ci" / LOCKS[extra])])
     run([str(PYTHON), *PIP, "install", "--no-deps", "--no-build-isolation", "-e", str(ROOT)])
 
 

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import signal
+
 pytest_plugins = [
     "tests.support.hypothesis_profiles",
     "tests.support.kafka.fixtures",
     "tests.support.serve",
     "tests.support.admin_targets",
     "tests.support.java_assignors",
+    "tests.support.pipeline.spark",
 ]
+
+
+def pytest_configure() -> None:
+    """Whoever starts pytest in the background has SIGINT ignored, and with it all programs that tests start and interrupt."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)

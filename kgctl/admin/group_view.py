@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.plan.lag import partition_lag, range_flags, total_lag
-from kgctl.admin.plan.scope import TopicScope
+from kgctl.admin.plan.scope import TopicScope, is_within
 from kgctl.errors import KgctlError
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
 from kgctl.model.offsets import LogOffsets, OffsetAndMetadata, PartitionLag
@@ -111,7 +111,7 @@ def _completed(partitions: set[TopicPartition], counts: Mapping[str, int]) -> se
 def _in_scope(partitions: Iterable[TopicPartition], scopes: Sequence[TopicScope]) -> Iterable[TopicPartition]:
     if not scopes:
         return partitions
-    return [partition for partition in partitions if any(partition in scope for scope in scopes)]
+    return [partition for partition in partitions if is_within(partition, scopes)]
 
 
 def _owners(description: GroupDescription) -> dict[TopicPartition, MemberDescription]:

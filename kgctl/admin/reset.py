@@ -13,6 +13,7 @@ from kgctl.admin.plan.offset_reset import (
     ResetResult,
     ResetRow,
     Strategy,
+    ToHistory,
     ToTime,
     plan_partition,
 )
@@ -31,8 +32,8 @@ Committed = Mapping[TopicPartition, OffsetAndMetadata]
 class ResetRequest:
     """What to reset, and to where.
 
-    ``scopes`` None means every partition with a commit; a strategy from a file brings its own scope. ``create`` allows groups
-    that do not exist, which the reset then makes.
+    ``scopes`` None means every partition with a commit, with `ToHistory` also those that had one then; a strategy from a file
+    brings its own scope. ``create`` allows groups that do not exist, which the reset then makes.
     """
 
     group_ids: tuple[str, ...]
@@ -149,9 +150,10 @@ def _scope(
 ) -> Sequence[TopicPartition]:
     if isinstance(request.strategy, FromFile):
         return sorted(request.strategy.groups[group_id])
-    if request.scopes is None:
-        return sorted(partition for partition, commit in committed.items() if commit.offset != NO_OFFSET)
-    return common
+    if request.scopes is not None:
+        return common
+    present = {partition for partition, commit in committed.items() if commit.offset != NO_OFFSET}
+    return sorted(present | set(request.strategy.groups[group_id]) if isinstance(request.strategy, ToHistory) else present)
 
 
 def _rows(

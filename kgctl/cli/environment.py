@@ -78,6 +78,15 @@ class Environment:
 
         return platformdirs.user_state_path("kgctl") / "backups"
 
+    @property
+    def warehouse_folder(self) -> Path:
+        """Where the history of groups is kept: KGCTL_WAREHOUSE, else ``warehouse`` in the user's state folder for kgctl."""
+        if path := self.variables.get("KGCTL_WAREHOUSE"):
+            return Path(path).expanduser()
+        import platformdirs
+
+        return platformdirs.user_state_path("kgctl") / "warehouse"
+
     def notice(self, line: str) -> None:
         """Tell the user something beside the result: one line on stderr."""
         self.stderr.write(f"{line}\n")

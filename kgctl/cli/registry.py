@@ -46,10 +46,23 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("simulate run", "simulate_run", "Run a scenario over its variants and seeds; expectations decide.", OUTPUT),
     CommandSpec("simulate check", "simulate_check", "Check a scenario without running it.", OUTPUT),
     CommandSpec("simulate compare", "simulate_compare", "Run two variants with the same seeds and show what differs.", OUTPUT),
+    CommandSpec(
+        "simulate sweep", "simulate.sweep", "Run a scenario over a grid of parameters, here or on Spark.", OUTPUT, long_lived=True
+    ),
     CommandSpec("simulate init", "simulate_init", "Write a first scenario, best from a group that there is."),
     CommandSpec("simulate list", "simulate_list", "List the built-in scenarios, with the question each answers.", OUTPUT),
     CommandSpec("simulate show", "simulate_show", "Print a built-in scenario.", OUTPUT),
     CommandSpec("simulate schema", "simulate_schema", "Print the JSON Schema of scenario files.", OUTPUT),
+    CommandSpec(
+        "history collect", "history.collect", "Collect the records of __consumer_offsets, live or from files.", long_lived=True
+    ),
+    CommandSpec("history build", "history.build", "Make the tables of the history from what was collected.", OUTPUT),
+    CommandSpec("history offsets", "history.offsets", "What groups had committed at a moment of the past.", OUTPUT),
+    CommandSpec("history lag", "history.lag", "The lag of groups in the past, in records and in time.", OUTPUT),
+    CommandSpec("history rebalances", "history.rebalances", "The generations of groups: when, how long, who and why.", OUTPUT),
+    CommandSpec("history resets", "history.resets", "Jumps of committed offsets that reading does not explain.", OUTPUT),
+    CommandSpec("history health", "history.health", "How groups were: status, members, rebalances, lag.", OUTPUT),
+    CommandSpec("history report", "history.report", "Write the history of groups as one HTML page.", OUTPUT),
     CommandSpec("serve", "serve", "Run a coordinator that Kafka clients talk to; no broker needed.", (), long_lived=True),
     CommandSpec("demo", "demo", "Try kgctl on a coordinator of its own: no broker needed.", (), long_lived=True),
 )
@@ -59,5 +72,6 @@ FAMILIES = {
     "describe": "Show one thing in full.",
     "context": "Named clusters: list them, choose one.",
     "simulate": "Rehearse what would happen to a group; nothing is touched.",
+    "history": "What happened to groups: collect it, ask it, undo with it.",
 }
 """First words that have further words behind them, with their line in the help."""

@@ -16,12 +16,13 @@ from kgctl.admin.plan.offset_reset import (
     Strategy,
     ToCurrent,
     ToEarliest,
+    ToHistory,
     ToLatest,
     ToOffset,
     ToTime,
 )
 from kgctl.admin.plan.scope import TopicScope, parse_topic_scopes
-from kgctl.admin.plan.times import format_instant, parse_duration_ms, parse_instant_ms
+from kgctl.admin.plan.times import format_instant, parse_duration_ms, parse_instant_ms, parse_past_instant_ms
 from kgctl.errors import UsageError
 
 AllTopics = Annotated[bool, typer.Option("--all-topics", help="Every partition with a committed offset.")]
@@ -48,6 +49,26 @@ ByDurationOption = Annotated[
 FromFileOption = Annotated[
     str | None, typer.Option("--from-file", metavar="FILE", help="To what a plan, a backup or Kafka's own CSV says.")
 ]
+ToHistoryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to-history",
+        metavar="TIME",
+        help="To what was committed at TIME, by the collected history; like --to-datetime, or `2h ago`.",
+    ),
+]
+HistoryWarehouse = Annotated[
+    str | None,
+    typer.Option(
+        "--warehouse", metavar="DIR", help="Where the history of --to-history is. [env: KGCTL_WAREHOUSE]", show_default=False
+    ),
+]
+HistoryCluster = Annotated[
+    str | None,
+    typer.Option(
+        "--history-cluster", metavar="NAME", help="This cluster's name in the warehouse, if it has several.", show_default=False
+    ),
+]
 Clamp = Annotated[
     bool,
     typer.Option(
@@ -72,6 +93,7 @@ class GivenStrategy:
     shift_by: int | None = None
     to_datetime: str | None = None
     by_duration: str | None = None
+    to_history: str | None = None
     from_file: str | None = None
 
     def chosen(self) -> str:
@@ -90,14 +112,14 @@ class GivenStrategy:
 
 
 def read_strategy(given: GivenStrategy, group_ids: Sequence[str], now_ms: int) -> tuple[Strategy, tuple[str, ...]]:
-    """The strategy, and what should be said of it: times are repeated in UTC.
+    """The strategy, and what should be said of it: times are repeated in UTC. `ToHistory` is still without what was committed.
 
     Raises:
         UsageError: none or several, or a value or file that cannot be read.
     """
     chosen = given.chosen()
-    if chosen in ("to_datetime", "by_duration"):
-        return _time_strategy(given, now_ms)
+    if chosen in _TIMES:
+        return _time_strategy(chosen, getattr(given, chosen), now_ms)
     builders: dict[str, Callable[[], Strategy]] = {
         "to_earliest": ToEarliest,
         "to_latest": ToLatest,
@@ -113,7 +135,7 @@ def read_scopes(strategy: Strategy, topics: Sequence[str], *, all_topics: bool) 
     """The scope; None for all topics with a commit.
 
     Raises:
-        UsageError: none, both, or one beside a file, which has its own.
+        UsageError: both, none for a strategy that has no partitions of its own, or one beside a file.
     """
     if isinstance(strategy, FromFile):
         if topics or all_topics:
@@ -121,9 +143,9 @@ def read_scopes(strategy: Strategy, topics: Sequence[str], *, all_topics: bool) 
         return None
     if topics and all_topics:
         raise UsageError("--topic and --all-topics exclude each other")
-    if not topics and not all_topics:
+    if not topics and not all_topics and not isinstance(strategy, ToHistory):
         raise UsageError("no scope given: use --topic TOPIC, --topic TOPIC:0,2-5 or --all-topics")
-    return None if all_topics else parse_topic_scopes(topics)
+    return parse_topic_scopes(topics) if topics else None
 
 
 def _option(name: str) -> str:
@@ -136,18 +158,21 @@ def _to_offset(offset: int) -> ToOffset:
     return ToOffset(offset)
 
 
-def _time_strategy(given: GivenStrategy, now_ms: int) -> tuple[ToTime, tuple[str, ...]]:
+def _time_strategy(chosen: str, text: str, now_ms: int) -> tuple[Strategy, tuple[str, ...]]:
     try:
-        if given.to_datetime is not None:
-            option, text = "--to-datetime", given.to_datetime
-            at_ms = parse_instant_ms(text)
-        else:
-            option, text = "--by-duration", given.by_duration or ""
-            at_ms = max(0, now_ms - parse_duration_ms(text))
+        at_ms = _TIMES[chosen](text, now_ms)
     except UsageError as error:
-        name = "--by-duration" if given.to_datetime is None else "--to-datetime"
-        raise UsageError(f"{name}: {error.message}") from None
-    return ToTime(at_ms), (f"{option} {text} means {format_instant(at_ms)} (UTC).",)
+        raise UsageError(f"{_option(chosen)}: {error.message}") from None
+    strategy = ToHistory(at_ms) if chosen == "to_history" else ToTime(at_ms)
+    return strategy, (f"{_option(chosen)} {text} means {format_instant(at_ms)} (UTC).",)
+
+
+_TIMES: dict[str, Callable[[str, int], int]] = {
+    "to_datetime": lambda text, _: parse_instant_ms(text),
+    "by_duration": lambda text, now_ms: max(0, now_ms - parse_duration_ms(text)),
+    "to_history": parse_past_instant_ms,
+}
+"""How the strategies that name a time read it."""
 
 
 def check_file_name(option: str, path: str | None) -> None:

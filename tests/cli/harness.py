@@ -64,6 +64,7 @@ class Cli:
         self.variables = {
             "KGCTL_CONFIG": str(folder / "config.yaml"),
             "KGCTL_BACKUP_DIR": str(folder / "backups"),
+            "KGCTL_WAREHOUSE": str(folder / "warehouse"),
             "KGCTL_BOOTSTRAP_SERVER": "fake:9092",
         }
         self.settings: list[ConnectionSettings] = []

@@ -7,12 +7,19 @@ from typing import Any
 
 import pytest
 
-from kgctl.cli.completers import COMPLETION_TIMEOUT_MS, complete_contexts, complete_groups, complete_topics
+from kgctl.cli.completers import (
+    COMPLETION_TIMEOUT_MS,
+    complete_contexts,
+    complete_groups,
+    complete_history_groups,
+    complete_topics,
+)
 from kgctl.cli.environment import Environment
 from kgctl.cli.session import Session
 from kgctl.errors import UnreachableError
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli
+from tests.support.pipeline.example import example_history
 
 
 @pytest.fixture
@@ -52,3 +59,11 @@ def test_contexts(ctx: Any, cli: Cli) -> None:
     assert complete_contexts(ctx, [], "d") == ["desk"]
     (cli.folder / "config.yaml").write_text("{")
     assert complete_contexts(ctx, [], "") == []
+
+
+def test_groups_of_the_history(ctx: Any, cli: Cli) -> None:
+    assert complete_history_groups(ctx, [], "") == []
+    example_history(cli.folder / "warehouse")
+    assert complete_history_groups(ctx, [], "p") == ["payments"]
+    ctx.params["cluster"] = "nosuch"
+    assert complete_history_groups(ctx, [], "p") == []

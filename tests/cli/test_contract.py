@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,8 +29,17 @@ from kgctl.errors import (
     UnsupportedError,
     UsageError,
 )
+from kgctl.pipeline.build.run import build
+from kgctl.pipeline.collect.at_rest import collect_at_rest
+from kgctl.pipeline.sources.pieces import segments
+from kgctl.pipeline.spread import LocalEngine
+from kgctl.pipeline.warehouse.warehouse import Warehouse
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli, Ran, example_cluster
+from tests.cli.history.questions import QUESTIONS
+from tests.support.pipeline.collected import collected_history
+from tests.support.pipeline.example import example_history
+from tests.support.pipeline.segments import example_segments
 
 ENVELOPE = ["kgctl_result_version", "command", "status", "exit_code", "data", "errors"]
 ERROR = ["code", "message", "group", "topic", "partition"]
@@ -52,6 +62,16 @@ LINES = {
     "simulate check": ("doubtful.yaml", "severity file line column path rule message"),
     "simulate compare": ("small.yaml --all", "a b metric a_mean b_mean difference low high a_better b_better seeds"),
     "simulate list": ("", "name question"),
+    "simulate sweep": (
+        "small.yaml --set members.app.count=2,3 --jobs 1 --metric moves",
+        "members.app.count variant runs errors failed moves_median moves_p95 moves_max",
+    ),
+    "history collect": (
+        "--segments logs/kafka --warehouse logs/warehouse",
+        "cluster log_partition records known damaged first_offset last_offset from to",
+    ),
+    "history build": ("--warehouse collected --engine local", "cluster table rows written changed"),
+    **QUESTIONS,
     "context list": ("", "context current bootstrap_server embedded command_config timeout"),
     "context use": ("desk", "context current bootstrap_server embedded command_config timeout"),
     "context show": ("desk", "context setting value"),
@@ -76,9 +96,37 @@ variants: {slow: {}, fast: {members: {app: {boot: 1s}}}}
 CONFIG = "current-context: desk\ncontexts: {desk: {bootstrap-server: 'a:1'}}\n"
 
 
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("history") / "warehouse"
+    example_history(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("history") / "collected"
+    collected_history(folder)
+    build(Warehouse.open(folder), ["c1"], LocalEngine)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Segments, and a warehouse that has their records already: collecting them again says the same each time."""
+    folder = tmp_path_factory.mktemp("logs")
+    example_segments(folder / "kafka")
+    new = Warehouse.create(folder / "warehouse")
+    collect_at_rest(new, "default", segments(folder / "kafka").pieces, LocalEngine(), str)
+    return folder
+
+
 @pytest.fixture(autouse=True)
-def config(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def config(cli: Cli, warehouse: Path, collected: Path, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (cli.folder / "config.yaml").write_text(CONFIG)
+    (cli.folder / "warehouse").symlink_to(warehouse)
+    (cli.folder / "collected").symlink_to(collected)
+    (cli.folder / "logs").symlink_to(logs)
     monkeypatch.chdir(cli.folder)
     (cli.folder / "small.yaml").write_text(SMALL)
     (cli.folder / "doubtful.yaml").write_text(SMALL.replace("count: 2", "count: 9"))

@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.serve import ServeProcess
 
-HEAVY = ("pyspark", "confluent_kafka", "kio", "yaml", "pydantic", "asyncio", "rich")
+HEAVY = ("pyspark", "pyarrow", "numpy", "confluent_kafka", "kio", "yaml", "pydantic", "asyncio", "rich")
 
 
 def kgctl(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

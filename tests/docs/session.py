@@ -1,4 +1,4 @@
-"""The cluster that the README's examples speak to: ``kgctl serve`` with two groups, one of them active."""
+"""What the README's examples speak to: ``kgctl serve`` with two groups, one of them active; and a history with fixed times."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from kgctl.admin.confluent.clients import ConsumerTeam, produce
+from tests.support.pipeline.collected import collected_history
+from tests.support.pipeline.example import example_history
+from tests.support.pipeline.segments import example_segments
 from tests.support.serve import ServeProcess
 
 CONFIG = """\
@@ -24,6 +27,9 @@ contexts:
 def readme_session(folder: Path) -> Iterator[Mapping[str, str]]:
     """The environment of the examples. ``payments`` has left with a lag of 120, ``shipping`` is there with two static members."""
     (folder / "config.yaml").write_text(CONFIG)
+    example_history(folder / "warehouse")
+    collected_history(folder / "history")
+    example_segments(folder / "kafka-logs")
     config = {"group.initial.rebalance.delay.ms": "300"}
     with ServeProcess(topics={"orders": 3, "returns": 1}, config=config) as server:
         produce(server.bootstrap, "orders", 300, 3)
@@ -37,4 +43,5 @@ def readme_session(folder: Path) -> Iterator[Mapping[str, str]]:
                 "KGCTL_BOOTSTRAP_SERVER": server.bootstrap,
                 "KGCTL_CONFIG": str(folder / "config.yaml"),
                 "KGCTL_BACKUP_DIR": str(folder / "backups"),
+                "KGCTL_WAREHOUSE": str(folder / "warehouse"),
             }

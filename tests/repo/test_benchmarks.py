@@ -18,6 +18,11 @@ def test_start_up_prints_its_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert "kafka-python's CLI --help" in printed
 
 
+def test_the_list_of_scenarios_prints_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate-list", *SMALLEST]) == 0
+    assert capsys.readouterr().out.startswith("kgctl simulate list, whole process: target 0.300 s ")
+
+
 @pytest.mark.interop
 @pytest.mark.parametrize("name", list(RATES))
 def test_rates_are_measured_against_kgctl_serve(name: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ from tests.repo.project import ROOT
 
 HEAVY = (
     "pyspark",
+    "pyarrow",
     "confluent_kafka",
     "kio",
     "yaml",
@@ -42,7 +43,10 @@ def test_import_contracts_hold() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["describe", "--help"], ["describe", "group", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["describe", "--help"], ["describe", "group", "--help"], ["history", "offsets", "--help"]],
+)
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LIST_HEAVY.format(arguments=arguments)], cwd=ROOT, capture_output=True, text=True, check=False

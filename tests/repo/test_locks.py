@@ -14,7 +14,7 @@ from tests.repo.project import ROOT, pyproject
 
 LOCKS = {
     "requirements.txt": (),
-    "requirements-dev.txt": ("dev", "zookeeper"),
+    "requirements-dev.txt": ("dev", "zookeeper", "spark"),
     "requirements-html.txt": ("html",),
     "requirements-spark.txt": ("spark",),
 }

@@ -6,6 +6,7 @@ request may be answered twice.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
 from kgctl.coordinator.regex import resolve_regexes
-from kgctl.coordinator.requests import Request
+from kgctl.coordinator.requests import Request, UpdateGroupConfig
 from kgctl.coordinator.results import Result
 from kgctl.model.partitions import MetadataImage
 from kgctl.model.records import CoordinatorRecord
@@ -24,7 +25,10 @@ OWN_REQUESTS = 1_000_000_000
 
 @dataclass
 class CoordinatorDriver:
-    """Runs one coordinator; ``log`` is everything appended, ``replies`` every answer with the time at which it was given."""
+    """Runs one coordinator; ``log`` is everything appended, ``replies`` every answer with the time at which it was given.
+
+    ``fired`` counts the timers that have fired, by their kind.
+    """
 
     config: CoordinatorConfig
     new_member_id: Callable[[str], str]
@@ -36,23 +40,32 @@ class CoordinatorDriver:
         self.log: list[AppendRecord] = []
         self.replies: dict[int, tuple[int, Result]] = {}
         self.on_records: Callable[[list[AppendRecord]], None] = lambda _: None
+        self.fired: Counter[str] = Counter()
+        self._group_configs: dict[str, UpdateGroupConfig] = {}
         self._own_requests = OWN_REQUESTS
         self.coordinator = self._new_coordinator()
         self._shadow = self._new_coordinator()
         self.coordinator.loaded(self.now_ms)
 
     def _new_coordinator(self) -> GroupCoordinator:
-        return GroupCoordinator(self.config, self.new_member_id, self.image, self.now_ms)
+        coordinator = GroupCoordinator(self.config, self.new_member_id, self.image, self.now_ms)
+        for request in self._group_configs.values():
+            coordinator.handle(request, self.now_ms)
+        return coordinator
 
     def request(self, request: Request) -> None:
         """Hand over a request now; look for the answer in ``replies``."""
         self.image = getattr(request, "image", self.image)
+        if isinstance(request, UpdateGroupConfig):
+            self._group_configs[request.group_id] = request
         self._perform(self.coordinator.handle(request, self.now_ms))
 
     def run_to(self, time_ms: int, between: Callable[[], None] = lambda: None) -> None:
         """Let time pass, firing each timer at its own time; ``between`` is called before the clock moves."""
         while (deadline_ms := self.coordinator.next_deadline_ms()) is not None and deadline_ms <= time_ms:
             self._move_to(deadline_ms, between)
+            timers = self.coordinator.shard.timers
+            self.fired.update(key.kind for key in timers.keys() if timers.deadline_ms(key) == deadline_ms)  # noqa: SIM118
             self._perform(self.coordinator.expire(deadline_ms))
         self._move_to(time_ms, between)
 

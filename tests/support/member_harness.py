@@ -16,7 +16,8 @@ from random import Random  # the seeded source that members are handed
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Effect, Reply, ResolveRegexes
-from kgctl.coordinator.requests import RegexResolved, Request, TopicsChanged
+from kgctl.coordinator.regex.resolve import resolve_regexes
+from kgctl.coordinator.requests import Request, TopicsChanged
 from kgctl.member.api import (
     Action,
     Answer,
@@ -300,19 +301,7 @@ class World:
             self.at(deadline_ms * 1000, self._expire_coordinator)
 
     def _resolve(self, effect: ResolveRegexes) -> None:
-        import re
-
-        topics = {
-            regex: tuple(sorted(name for name in self.image.topics if re.fullmatch(regex, name))) for regex in effect.regexes
-        }
-        resolved = RegexResolved(
-            request_id=next(self.ids),
-            group_id=effect.group_id,
-            topics=topics,
-            started_ms=effect.started_ms,
-            metadata_version=effect.metadata_version,
-        )
-        self._handle(resolved)
+        self._handle(resolve_regexes(effect, self.image.topics, next(self.ids)))
 
     def _expire_coordinator(self) -> None:
         self._armed.pop("", None)

@@ -76,7 +76,26 @@ class FromFile:
     groups: Mapping[str, Mapping[TopicPartition, PlannedOffset]] = field(default_factory=dict)
 
 
-Strategy = ToEarliest | ToLatest | ToOffset | ShiftBy | ToTime | ToCurrent | FromFile
+@dataclass(frozen=True, slots=True)
+class PastOffset:
+    """What was committed for one partition at a moment of the past, and why that is not certain, where it is not.
+
+    ``target`` None: something may have been committed, and what is not known; then there is a ``doubt``.
+    """
+
+    target: OffsetAndMetadata | None
+    doubt: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToHistory:
+    """To what was committed at a moment of the past, by group. A partition left out had no commit then and is left alone."""
+
+    timestamp_ms: int
+    groups: Mapping[str, Mapping[TopicPartition, PastOffset]] = field(default_factory=dict)
+
+
+Strategy = ToEarliest | ToLatest | ToOffset | ShiftBy | ToTime | ToCurrent | FromFile | ToHistory
 
 
 class ResetResult(StrEnum):
@@ -172,6 +191,7 @@ def plan_partition(
 
 LOG_UNKNOWN = "LOG_UNKNOWN"
 NOTHING_COMMITTED = "NOTHING_COMMITTED"
+NOT_IN_THE_HISTORY = "NOT_IN_THE_HISTORY"
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 PLAN_OUTDATED = "PLAN_OUTDATED"
 
@@ -195,6 +215,8 @@ def _wanted(strategy: Strategy, row: ResetRow, facts: PartitionFacts, start: int
             wanted = (row.old, None) if row.old else (OffsetAndMetadata(end), "nothing was committed; log end")
         case FromFile():
             wanted = _from_file(strategy, row)
+        case ToHistory():
+            wanted = _from_history(strategy, row)
         case _:
             assert_never(strategy)
     return wanted
@@ -222,6 +244,16 @@ def _from_file(strategy: FromFile, row: ResetRow) -> _Wanted | ResetRow:
     return planned.target, None
 
 
+def _from_history(strategy: ToHistory, row: ResetRow) -> _Wanted | ResetRow:
+    past = strategy.groups[row.group_id].get(row.partition)
+    if past is None:
+        note = f"the history has no commit at {format_instant(strategy.timestamp_ms)}; left alone"
+        return replace(row, new=row.old, result=ResetResult.UNCHANGED, note=note)
+    if past.target is None:
+        return _failed(row, NOT_IN_THE_HISTORY, past.doubt or "not known")
+    return past.target, past.doubt
+
+
 def _shown(offset: int | None) -> str:
     return "no commit" if offset is None else str(offset)
 
@@ -240,11 +272,12 @@ def _aimed(row: ResetRow, target: OffsetAndMetadata | None, note: str | None, *,
     change = Clamp(target.offset, applied)
     if not clamp:
         return _failed(row, OUT_OF_RANGE, str(change))
-    return replace(_planned(row, OffsetAndMetadata(applied), f"{change}; {applied} is used"), clamp=change)
+    told = f"{change}; {applied} is used"
+    return replace(_planned(row, OffsetAndMetadata(applied), f"{told}; {note}" if note else told), clamp=change)
 
 
 def _planned(row: ResetRow, new: OffsetAndMetadata, note: str | None) -> ResetRow:
-    """Only a file brings metadata; a reset to the same offset leaves the metadata that is there alone."""
+    """Only a file and the history bring metadata; a reset to the same offset leaves the metadata that is there alone."""
     same = row.old is not None and row.old.offset == new.offset and new.metadata in ("", row.old.metadata)
     return replace(row, new=new, result=ResetResult.UNCHANGED if same else ResetResult.PLANNED, note=note)
 

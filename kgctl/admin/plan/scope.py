@@ -58,6 +58,11 @@ def parse_topic_scopes(texts: Iterable[str]) -> tuple[TopicScope, ...]:
     return tuple(united.values())
 
 
+def is_within(partition: TopicPartition, scopes: Iterable[TopicScope]) -> bool:
+    """Whether one of the scopes has the partition."""
+    return any(partition in scope for scope in scopes)
+
+
 def resolve_scopes(scopes: Iterable[TopicScope], topics: Mapping[str, int]) -> tuple[TopicPartition, ...]:
     """The partitions of all scopes; ``topics`` maps the topics that exist to their number of partitions.
 

@@ -52,6 +52,16 @@ def parse_instant_ms(text: str) -> int:
     return milliseconds
 
 
+def parse_past_instant_ms(text: str, now_ms: int) -> int:
+    """Read a point in time as `parse_instant_ms` does, or one so long before ``now_ms``: ``2h ago``, ``PT90S ago``.
+
+    Raises:
+        UsageError: the text is nothing of that.
+    """
+    span, _, last = text.strip().rpartition(" ")
+    return max(0, now_ms - parse_duration_ms(span)) if last.lower() == "ago" else parse_instant_ms(text)
+
+
 def _epoch_ms(digits: str) -> int:
     if meant := _MISTAKEN.get(len(digits)):
         raise UsageError(f"the time {digits!r} looks like {meant}")

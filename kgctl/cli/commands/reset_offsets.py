@@ -11,6 +11,7 @@ from kgctl.admin.client import GroupAdmin
 from kgctl.admin.plan.offset_reset import FromFile, Strategy
 from kgctl.admin.reset import ResetPlan, ResetRequest, execute_reset, plan_reset
 from kgctl.cli.backup import save_backup
+from kgctl.cli.history.undo import from_history, open_for_undo
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
 from kgctl.cli.output.report import Report
 from kgctl.cli.output.reset_rows import dry_run_notices, executed_notices, reset_report, row_warnings
@@ -24,11 +25,14 @@ from kgctl.cli.reset_options import (
     Execute,
     FromFileOption,
     GivenStrategy,
+    HistoryCluster,
+    HistoryWarehouse,
     NoBackup,
     ShiftByOption,
     ToCurrentFlag,
     ToDatetimeOption,
     ToEarliestFlag,
+    ToHistoryOption,
     ToLatestFlag,
     ToOffsetOption,
     check_file_name,
@@ -54,6 +58,7 @@ EPILOG = """Examples:
 kgctl reset-offsets payments --topic orders --to-earliest
 kgctl reset-offsets payments --topic orders:0,2-5 --shift-by -100 --execute
 kgctl reset-offsets payments --all-topics --by-duration PT1H --execute
+kgctl reset-offsets payments --to-history '2h ago'
 kgctl reset-offsets payments --all-topics --to-latest -o csv > plan.csv
 kgctl reset-offsets --from-file plan.csv --execute
 """
@@ -81,6 +86,9 @@ def reset_offsets(
     shift_by: ShiftByOption = None,
     to_datetime: ToDatetimeOption = None,
     by_duration: ByDurationOption = None,
+    to_history: ToHistoryOption = None,
+    warehouse: HistoryWarehouse = None,
+    history_cluster: HistoryCluster = None,
     from_file: FromFileOption = None,
     clamp: Clamp = True,
     create: Create = False,
@@ -102,11 +110,17 @@ def reset_offsets(
     names = name_filter(match, exclude)
     if from_file is None or all_groups or names:
         check_selection(group_ids, all_groups=all_groups, names=names)
-    given = GivenStrategy(to_earliest, to_latest, to_current, to_offset, shift_by, to_datetime, by_duration, from_file)
+    given = GivenStrategy(
+        to_earliest, to_latest, to_current, to_offset, shift_by, to_datetime, by_duration, to_history, from_file
+    )
     strategy, remarks = read_strategy(given, group_ids, session.environment.now_ms())
     scopes = read_scopes(strategy, topic or (), all_topics=all_topics)
+    history = open_for_undo(session, strategy, warehouse, history_cluster)
     with session.connect() as admin:
         chosen = _chosen(admin, group_ids, names, strategy)
+        if history is not None:
+            chosen, strategy, told = from_history(history, strategy, chosen)
+            remarks = (*remarks, *told)
         plan = plan_reset(admin, ResetRequest(chosen.group_ids, strategy, scopes, clamp, create))
         plan = replace(plan, errors=(*chosen.errors, *plan.errors))
         if not execute:

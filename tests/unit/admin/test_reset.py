@@ -6,7 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgctl.admin.plan.offset_file import parse_offset_file, write_backup
-from kgctl.admin.plan.offset_reset import ResetResult, ShiftBy, Strategy, ToCurrent, ToEarliest, ToLatest, ToOffset
+from kgctl.admin.plan.offset_reset import (
+    PastOffset,
+    ResetResult,
+    ShiftBy,
+    Strategy,
+    ToCurrent,
+    ToEarliest,
+    ToHistory,
+    ToLatest,
+    ToOffset,
+)
 from kgctl.admin.plan.scope import TopicScope
 from kgctl.admin.reset import ResetPlan, ResetRequest, execute_reset, plan_reset
 from kgctl.model.groups import MemberDescription
@@ -25,15 +35,21 @@ COMMITS = st.dictionaries(
     st.builds(OffsetAndMetadata, st.integers(0, 120), st.text("ab", max_size=2), st.integers(-1, 5)),
     max_size=PARTITIONS,
 )
+Commits = dict[TopicPartition, OffsetAndMetadata]
+
+
+def to_history(commits: Commits) -> ToHistory:
+    return ToHistory(0, {"g": {partition: PastOffset(commit) for partition, commit in commits.items()}})
+
+
 STRATEGIES = st.one_of(
     st.just(ToEarliest()),
     st.just(ToLatest()),
     st.just(ToCurrent()),
     st.integers(0, 120).map(ToOffset),
     st.integers(-120, 120).map(ShiftBy),
+    COMMITS.map(to_history),
 )
-
-Commits = dict[TopicPartition, OffsetAndMetadata]
 
 
 def cluster(logs: list[tuple[int, int]], commits: Commits) -> FakeGroupAdmin:
@@ -92,3 +108,14 @@ def test_active_group_is_planned_and_never_changed(logs: list[tuple[int, int]], 
     done = execute_reset(admin, plan)
     assert (done.groups, len(done.errors)) == ((), 1)
     assert admin.groups["g"].offsets == commits
+
+
+@given(COMMITS, COMMITS)
+def test_history_without_a_scope_covers_what_was_committed_then_and_what_is_now(then: Commits, now: Commits) -> None:
+    admin = cluster([(0, 200)] * PARTITIONS, now)
+    plan = plan_reset(admin, ResetRequest(("g",), to_history(then)))
+    assert [row.partition for row in plan.rows] == sorted({*then, *now})
+    execute_reset(admin, plan)
+    assert {p: each.offset for p, each in admin.groups["g"].offsets.items()} == {
+        p: each.offset for p, each in {**now, **then}.items()
+    }

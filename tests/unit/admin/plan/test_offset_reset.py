@@ -10,6 +10,7 @@ from kgctl.admin.plan.offset_reset import (
     Clamp,
     FromFile,
     PartitionFacts,
+    PastOffset,
     PlannedOffset,
     ResetResult,
     ResetRow,
@@ -17,6 +18,7 @@ from kgctl.admin.plan.offset_reset import (
     Strategy,
     ToCurrent,
     ToEarliest,
+    ToHistory,
     ToLatest,
     ToOffset,
     ToTime,
@@ -30,6 +32,7 @@ from kgctl.model.partitions import TopicPartition
 
 P = TopicPartition("t", 0)
 LOG = LogOffsets(10, 100)
+IN_DOUBT = "later commits may be missing"
 
 
 def plan(strategy: Strategy, committed: int | None, *, at_time: int | None = None, clamp: bool = True) -> ResetRow:
@@ -40,6 +43,10 @@ def plan(strategy: Strategy, committed: int | None, *, at_time: int | None = Non
 def from_file(target: int | None, *, metadata: str = "", expected: int | None = None, verify: bool = False) -> FromFile:
     offset = None if target is None else OffsetAndMetadata(target, metadata)
     return FromFile({"g": {P: PlannedOffset(offset, expected, verify)}})
+
+
+def to_history(target: OffsetAndMetadata | None, doubt: str | None = None) -> ToHistory:
+    return ToHistory(0, {"g": {P: PastOffset(target, doubt)}})
 
 
 @pytest.mark.parametrize(
@@ -64,6 +71,23 @@ def from_file(target: int | None, *, metadata: str = "", expected: int | None = 
         (ToCurrent(), 500, None, 100, "500 is past the log end 100; 100 is used"),
         (from_file(42), 50, None, 42, None),
         (from_file(7), 50, None, 10, "7 is before the log start 10; 10 is used"),
+        (to_history(OffsetAndMetadata(42)), 50, None, 42, None),
+        (to_history(OffsetAndMetadata(42)), None, None, 42, None),
+        (to_history(OffsetAndMetadata(101)), 50, None, 100, "101 is past the log end 100; 100 is used"),
+        (
+            to_history(OffsetAndMetadata(42), IN_DOUBT),
+            50,
+            None,
+            42,
+            IN_DOUBT,
+        ),
+        (
+            to_history(OffsetAndMetadata(7), IN_DOUBT),
+            50,
+            None,
+            10,
+            f"7 is before the log start 10; 10 is used; {IN_DOUBT}",
+        ),
     ],
 )
 def test_strategy_moves_the_offset(
@@ -190,3 +214,23 @@ def test_what_was_reset_needs_no_second_reset(
     if first.result is ResetResult.PLANNED and not isinstance(strategy, ShiftBy):
         second = plan_partition(strategy, "g", P, PartitionFacts(first.new, log, at_time))
         assert second.result is ResetResult.UNCHANGED
+
+
+def test_history_restores_metadata_and_leader_epoch() -> None:
+    row = plan(to_history(OffsetAndMetadata(50, "mine", 7)), 50)
+    assert (row.result, row.new) == (ResetResult.PLANNED, OffsetAndMetadata(50, "mine", 7))
+
+
+@pytest.mark.parametrize("committed", [50, None])
+def test_what_had_no_commit_then_is_left_alone(committed: int | None) -> None:
+    row = plan(ToHistory(1500, {"g": {}}), committed)
+    assert (row.result, row.new, row.note) == (
+        ResetResult.UNCHANGED,
+        row.old,
+        "the history has no commit at 1970-01-01T00:00:01.500Z; left alone",
+    )
+
+
+def test_what_the_history_does_not_know_fails() -> None:
+    row = plan(to_history(None, IN_DOUBT), 50)
+    assert (row.result, row.code, row.new, row.note) == (ResetResult.FAILED, "NOT_IN_THE_HISTORY", None, IN_DOUBT)

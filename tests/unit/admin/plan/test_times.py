@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.admin.plan.times import format_instant, parse_duration_ms, parse_instant_ms
+from kgctl.admin.plan.times import format_instant, parse_duration_ms, parse_instant_ms, parse_past_instant_ms
 from kgctl.errors import UsageError
 
 START_OF_2024 = 1_704_067_200_000
@@ -145,3 +145,26 @@ def test_both_notations_of_a_duration_agree(days: int, hours: int, minutes: int,
     expected = ((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000
     assert parse_duration_ms(f"P{days}DT{hours}H{minutes}M{seconds}S") == expected
     assert parse_duration_ms(f"{days}d{hours}h{minutes}m{seconds}s") == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("2h ago", START_OF_2024 - 7_200_000),
+        (" PT90S  AGO ", START_OF_2024 - 90_000),
+        ("1d12h ago", START_OF_2024 - 129_600_000),
+        ("0s ago", START_OF_2024),
+        ("99999d ago", 0),
+        ("2023-12-31T23:00:00Z", START_OF_2024 - 3_600_000),
+        ("2023-12-31 23:00:00", START_OF_2024 - 3_600_000),
+        ("1704067200001", START_OF_2024 + 1),
+    ],
+)
+def test_past_instant_is_read(text: str, expected: int) -> None:
+    assert parse_past_instant_ms(text, START_OF_2024) == expected
+
+
+@pytest.mark.parametrize("text", ["ago", "2 ago", "2h", "-2h ago", "1M ago", "2h ago ago", "yesterday ago"])
+def test_past_instant_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_past_instant_ms(text, START_OF_2024)

@@ -1,0 +1,101 @@
+"""``kgctl history build``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgctl.cli.history import options
+from kgctl.cli.history.building import building
+from kgctl.cli.history.options import warehouse_path
+from kgctl.cli.output.report import Column, Report
+from kgctl.cli.session import session_of
+from kgctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgctl.pipeline.build.run import BuildResult
+
+COLUMNS = (Column("cluster"), Column("table"), Column("rows"), Column("written"), Column("changed"))
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl history build --warehouse /srv/history")(history_build)
+
+
+def history_build(
+    ctx: typer.Context,
+    *,
+    warehouse: options.Warehouse = None,
+    cluster: options.Cluster = None,
+    engine: Annotated[
+        str, typer.Option(metavar="spark|local", help="Who does the work: Spark, or processes of kgctl.")
+    ] = "spark",
+    master: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Spark's master: spark://HOST:PORT, yarn; local[*] otherwise.", show_default=False),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("-j", "--jobs", metavar="N", min=1, help="Use N processors of this machine.", show_default=False)
+    ] = None,
+    rebuild: Annotated[bool, typer.Option("--rebuild", help="Build everything anew, also what has not changed.")] = False,
+) -> Report:
+    """Make the tables of the history from what was collected. Only what is new is worked on: the same again changes nothing.
+
+    A partition that cannot be built keeps the tables it had, is named, and the others are built: exit code 3.
+    """
+    session = session_of(ctx)
+    if engine not in ("spark", "local"):
+        raise UsageError(f"--engine {engine}: spark or local")
+    if master is not None and engine != "spark":
+        raise UsageError("--master is for --engine spark")
+    if master is not None and jobs is not None:
+        raise UsageError("--jobs is for this machine, and --master names another: give one of them")
+    if cluster == "":
+        raise UsageError("--cluster is empty (an unset variable?): leave it out, or give it a name")
+    path = warehouse_path(warehouse, session.environment)
+    result = building(session.environment, path, cluster, engine, master=master, jobs=jobs, is_rebuild=rebuild)
+    rows = [{key: getattr(table, key) for key in (column.key for column in COLUMNS)} for table in result.tables]
+    return Report(
+        COLUMNS,
+        rows,
+        result.failed,
+        list(_notices(result)),
+        ("cluster", "table"),
+        something_done=result.built + result.unchanged > 0,
+    )
+
+
+def _notices(result: BuildResult) -> Iterator[str]:
+    if not result.built and not result.failed and not any(table.written for table in result.tables):
+        yield "Nothing is new: all tables are as they were."
+    for cluster, tables in result.rebuilt.items():
+        if tables:
+            yield f"cluster '{cluster}': an older kgctl had built {', '.join(tables)}; they are built anew."
+    for cluster, counts in result.counts.items():
+        yield from (f"cluster '{cluster}': {line}" for line in _remarks(counts))
+
+
+UNDECODED = (
+    ("unknown_type", "of a type that this kgctl does not know"),
+    ("unknown_version", "in a version that this kgctl does not know"),
+    ("no_key", "without a key"),
+    ("damaged_key", "with a damaged key"),
+    ("damaged_value", "with a damaged value"),
+    ("damaged_marker", "that end a transaction and are damaged"),
+)
+REMARKS = (
+    ("clock_went_back", "records are older than the one before them: the broker's clock went back"),
+    ("damaged", "stretches of segment files could not be read; they are in bronze/damaged"),
+    ("assignments_undecoded", "assignments are of another protocol type than consumers' or damaged, and are left out"),
+    ("partitions_without_samples", "partitions have commits, and no log end was ever sampled: their lag is unknown"),
+)
+
+
+def _remarks(counts: Mapping[str, int]) -> Iterator[str]:
+    undecoded = [f"{counts[reason]} {what}" for reason, what in UNDECODED if counts.get(reason)]
+    if undecoded:
+        yield f"records kept aside, in silver/undecoded: {', '.join(undecoded)}."
+    yield from (f"{counts[name]} {what}." for name, what in REMARKS if counts.get(name))

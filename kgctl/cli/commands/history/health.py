@@ -1,0 +1,59 @@
+"""``kgctl history health``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from kgctl.cli.history import options
+from kgctl.cli.history.series import Asked, Shape, answer, moment
+from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.session import session_of
+
+COLUMNS = (
+    Column("group"),
+    Column("window_start", "FROM"),
+    Column("window_ms", wide=True),
+    Column("status"),
+    Column("members"),
+    Column("rebalances"),
+    Column("rebalance_ms", wide=True),
+    Column("commits"),
+    Column("total_lag"),
+    Column("max_lag", wide=True),
+    Column("max_lag_ms"),
+    Column("resets"),
+    Column("stalled_partitions", "STALLED"),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl history health --at '1h ago'")(history_health)
+
+
+def history_health(
+    ctx: typer.Context,
+    groups: options.GroupArguments = None,
+    *,
+    group: options.Groups = None,
+    at: options.At = None,
+    from_: options.From = None,
+    to: options.To = None,
+    warehouse: options.Warehouse = None,
+    cluster: options.Cluster = None,
+) -> Report:
+    """How groups were, in windows of a minute: status, members, rebalances, commits, lag, resets, stalled partitions.
+
+    The window of a time, by default the last one that is known; with --from or --to all windows in between.
+    """
+    asked = Asked(groups=groups, group=group, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster)
+    return answer(session_of(ctx), asked, SHAPE, "HEALTH")
+
+
+def _made(row: dict[str, Any]) -> Row:
+    return {"window_start": moment(row["window_start_ms"])}
+
+
+SHAPE = Shape(columns=COLUMNS, made=_made, name_keys=("group",), nothing="Nothing is known of that time.")

@@ -1,0 +1,88 @@
+"""``kgctl history offsets``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from kgctl.admin.plan.scope import is_within, parse_topic_scopes
+from kgctl.admin.plan.times import format_instant
+from kgctl.cli.history import options
+from kgctl.cli.history.asking import ask, limits
+from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.session import session_of
+from kgctl.model.partitions import TopicPartition
+
+if TYPE_CHECKING:
+    from kgctl.pipeline.answers.offsets import CommitAt
+
+COLUMNS = (
+    Column("group"),
+    Column("topic"),
+    Column("partition"),
+    Column("offset"),
+    Column("metadata", wide=True),
+    Column("leader_epoch", wide=True),
+    Column("committed_at"),
+    Column("exactness"),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl history offsets payments --at '2h ago'")(history_offsets)
+
+
+def history_offsets(
+    ctx: typer.Context,
+    groups: options.GroupArguments = None,
+    *,
+    group: options.Groups = None,
+    topic: options.Topics = None,
+    at: options.At = None,
+    warehouse: options.Warehouse = None,
+    cluster: options.Cluster = None,
+) -> Report:
+    """What groups had committed at a moment of the past; now, if none is given. All groups, if none is named.
+
+    A row says whether it is exact: `compacted` where records after this commit were compacted away before they were collected,
+    so that a later one may have counted; `unknown`, without an offset, where only later commits were collected.
+    """
+    session = session_of(ctx)
+    at_ms = options.read_time_ms("--at", at, session.environment)
+    if at_ms is None:
+        at_ms = session.environment.now_ms()
+    scopes = parse_topic_scopes(topic or ())
+    question = ask(session, groups, group, warehouse, cluster)
+    if not question.is_answerable:
+        return Report(COLUMNS, errors=question.errors)
+    from kgctl.pipeline.answers.offsets import offsets_at
+
+    found = [
+        commit
+        for commit in offsets_at(question.history, question.groups, at_ms)
+        if not scopes or is_within(TopicPartition(commit.topic, commit.partition), scopes)
+    ]
+    notices = [] if found else [f"Nothing was committed at {format_instant(at_ms)}."]
+    return Report(
+        COLUMNS,
+        [_row(commit) for commit in found],
+        question.errors,
+        [*notices, *limits(question, at_ms, at_ms)],
+        ("topic", "partition"),
+        something_done=True,
+    )
+
+
+def _row(commit: CommitAt) -> Row:
+    return {
+        "group": commit.group,
+        "topic": commit.topic,
+        "partition": commit.partition,
+        "offset": commit.offset,
+        "metadata": commit.metadata,
+        "leader_epoch": commit.leader_epoch,
+        "committed_at": None if commit.committed_ms is None else format_instant(commit.committed_ms),
+        "exactness": commit.exactness.value,
+    }

@@ -1,0 +1,57 @@
+"""``kgctl history resets``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+
+from kgctl.cli.history import options
+from kgctl.cli.history.series import Asked, Shape, answer, moment
+from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.session import session_of
+
+COLUMNS = (
+    Column("group"),
+    Column("topic"),
+    Column("partition"),
+    Column("time"),
+    Column("kind", wide=True),
+    Column("offset_before", "BEFORE"),
+    Column("offset_after", "AFTER"),
+    Column("records"),
+    Column("evidence"),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl history resets payments --from '1d ago'")(history_resets)
+
+
+def history_resets(
+    ctx: typer.Context,
+    groups: options.GroupArguments = None,
+    *,
+    group: options.Groups = None,
+    topic: options.Topics = None,
+    at: options.At = None,
+    from_: options.From = None,
+    to: options.To = None,
+    warehouse: options.Warehouse = None,
+    cluster: options.Cluster = None,
+) -> Report:
+    """Jumps of committed offsets that reading does not explain: when, from where to where, and what speaks for it.
+
+    All that are known, or those between --from and --to; with --at the last one of each partition up to then. To undo one:
+    kgctl reset-offsets GROUP --to-history TIME, with a time before it.
+    """
+    asked = Asked(groups=groups, group=group, topic=topic, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster)
+    return answer(session_of(ctx), asked, SHAPE, "RESETS")
+
+
+def _made(row: dict[str, Any]) -> Row:
+    return {"time": moment(row["time_ms"]), "evidence": row["evidence"].split(",")}
+
+
+SHAPE = Shape(columns=COLUMNS, made=_made, name_keys=("topic", "partition"), nothing="No resets were found.", as_of_now=False)

@@ -1,0 +1,1 @@
+"""What the history commands have in common."""

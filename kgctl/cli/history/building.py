@@ -1,0 +1,66 @@
+"""A build, as the command line wants it: the engine opened when it is needed, and a bar on stderr."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kgctl.cli.environment import Environment
+
+if TYPE_CHECKING:
+    from kgctl.pipeline.build.run import BuildResult, Progress
+    from kgctl.pipeline.spread import Engine
+
+
+def building(
+    environment: Environment,
+    path: Path,
+    cluster: str | None,
+    engine: str,
+    *,
+    master: str | None,
+    jobs: int | None,
+    is_rebuild: bool,
+) -> BuildResult:
+    """Build what was collected of ``cluster``, or of all clusters.
+
+    Raises:
+        KgctlError: a package or Java is missing, there is no warehouse or no such cluster, somebody else is building.
+    """
+    from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
+    from kgctl.pipeline.extras import require
+
+    modules = ("pyarrow", "numpy", "pyspark") if engine == "spark" else ("pyarrow", "numpy")
+    require("kgctl history build", *modules)
+    from kgctl.pipeline.build.run import build
+    from kgctl.pipeline.warehouse.warehouse import Warehouse
+
+    warehouse = Warehouse.open(path)
+    clusters = warehouse.clusters() if cluster is None else [warehouse.require_cluster(cluster)]
+    if not clusters:
+        warehouse.require_cluster(None)
+    options = EngineOptions(name=EngineName(engine), jobs=jobs, master=master, what="kgctl history build")
+    with ExitStack() as stack, _bar(environment) as on_progress:
+
+        def opened() -> Engine:
+            return stack.enter_context(open_engine(options))
+
+        return build(warehouse, clusters, opened, is_rebuild=is_rebuild, on_progress=on_progress)
+
+
+@contextmanager
+def _bar(environment: Environment) -> Iterator[Callable[[Progress], object]]:
+    """Shows records as they are built; nothing where nobody looks at a terminal."""
+    if not environment.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("Building"), BarColumn(), MofNCompleteColumn(), TextColumn("records"), TimeElapsedColumn())
+    with Bar(*columns, console=Console(file=environment.stderr), transient=True) as bar:
+        task = bar.add_task("Building", total=None)
+        yield lambda progress: bar.update(task, completed=progress.records, total=progress.of_records)

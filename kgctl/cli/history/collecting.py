@@ -1,0 +1,205 @@
+"""Running a collection for the command line: where from, who does it, what is said meanwhile and in the end."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from kgctl.cli.history.collect_rows import report_of
+from kgctl.cli.history.live_options import LiveOptions
+from kgctl.cli.history.options import warehouse_path
+from kgctl.cli.history.progress_line import progress_line
+from kgctl.cli.output.report import Report
+from kgctl.cli.session import Session
+from kgctl.cli.settings import connection_settings
+from kgctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgctl.admin.connect import ConnectionSettings
+    from kgctl.pipeline.collect.live import LiveCollection, World
+    from kgctl.pipeline.collect.summary import Collection
+    from kgctl.pipeline.sources.live.reader import ReaderName
+    from kgctl.pipeline.sources.pieces import Piece
+    from kgctl.pipeline.warehouse.warehouse import Warehouse
+
+DEFAULT_CLUSTER = "default"
+_SAMPLE_EVERY_MS = 1_000
+_LEFT_OVERS_FROM_MS = 3_600_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """The options of a collection from files, as they were given."""
+
+    segments: tuple[str, ...]
+    record_log: str | None
+    parquet: str | None
+    engine: str
+    jobs: int | None
+    master: str | None
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The sources that were given."""
+        given = {"--segments": self.segments, "--record-log": self.record_log, "--parquet": self.parquet}
+        return tuple(flag for flag, value in given.items() if value not in ((), None))
+
+    @property
+    def is_given(self) -> bool:
+        """Whether files are to be read."""
+        return bool(self.flags)
+
+    @property
+    def flag(self) -> str:
+        """The one source. Raises `UsageError` for several, and for an empty path."""
+        if len(self.flags) > 1:
+            raise UsageError(f"{self.flags[0]} and {self.flags[1]} exclude each other")
+        if "" in (*self.segments, self.record_log, self.parquet):
+            raise UsageError(f"{self.flags[0]} is empty (an unset variable?)")
+        return self.flags[0]
+
+
+def collect_from_files(session: Session, rest: Rest, warehouse: str | None, cluster: str | None) -> Report:
+    """Segments, a record log, Parquet."""
+    from kgctl.pipeline.extras import require
+
+    require("kgctl history", "pyarrow", "numpy")
+    from kgctl.pipeline.collect.at_rest import collect_at_rest
+    from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
+
+    pieces, samples, found = _source(session, rest)
+    opened = _open(session, warehouse)
+    name = cluster or found or DEFAULT_CLUSTER
+    engine_options = EngineOptions(
+        name=EngineName(rest.engine), jobs=rest.jobs, master=rest.master, what="history collect --engine spark"
+    )
+    with opened.locked("collected"), open_engine(engine_options) as engine, progress_line(session.environment) as progress:
+        _clean(session, opened)
+        collection = collect_at_rest(opened, name, pieces, engine, progress)
+        if samples.num_rows:
+            opened.add_log_offsets(name, samples)
+            collection.samples = samples.num_rows
+    return report_of(collection)
+
+
+def _source(session: Session, rest: Rest) -> tuple[list[Piece], Any, str | None]:
+    """Pieces, samples, and the name that their cluster has there."""
+    from kgctl.pipeline.sources import pieces
+    from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS
+
+    if rest.record_log is not None:
+        from kgctl.pipeline.sources.record_log import record_log_samples
+
+        folder = Path(rest.record_log).expanduser()
+        found = list(pieces.record_log(folder).pieces)
+        return found, record_log_samples(folder, every_ms=_SAMPLE_EVERY_MS, now_ms=session.environment.now_ms()), None
+    if rest.parquet is not None:
+        from kgctl.pipeline.sources.parquet import parquet_samples
+
+        path = Path(rest.parquet).expanduser()
+        source = pieces.parquet(path)
+        return list(source.pieces), parquet_samples(path), source.cluster
+    each = [piece for path in rest.segments for piece in pieces.segments(Path(path).expanduser()).pieces]
+    return each, LOG_OFFSETS.empty_table(), None
+
+
+def collect_from_cluster(session: Session, live: LiveOptions, rest: Rest, warehouse: str | None, cluster: str | None) -> Report:
+    """A live cluster; an embedded coordinator's folder is read as the file that it is."""
+    settings = connection_settings(session.flags, session.environment)
+    if settings.embedded is not None:
+        live.refuse_with("--embedded")
+        rest = Rest((), str(settings.embedded), None, rest.engine, rest.jobs, rest.master)
+        return collect_from_files(session, rest, warehouse, cluster)
+    from kgctl.pipeline.extras import require
+
+    require("kgctl history", "pyarrow", "numpy")
+    collection = _collect_live(session, settings, live, warehouse, cluster)
+    return report_of(collection)
+
+
+def _collect_live(
+    session: Session, settings: ConnectionSettings, live: LiveOptions, warehouse: str | None, cluster: str | None
+) -> Collection:
+    from kgctl.pipeline.collect.live import LiveCollection
+    from kgctl.pipeline.sources.live.reader import open_reader
+
+    properties = _properties(settings)
+    reader, why = open_reader(properties, settings.timeout_ms, cast("ReaderName", live.reader))
+    if why is not None:
+        session.notice(
+            f"kgctl's own connection does not cover {why}, so confluent-kafka reads: what a transaction commits counts "
+            "from its record on, not from the transaction's end"
+        )
+    try:
+        state = reader.log_state()
+        opened = _open(session, warehouse)
+        with opened.locked("collected"), progress_line(session.environment) as progress:
+            _clean(session, opened)
+            halt = threading.Event()
+            collection = LiveCollection(
+                opened,
+                cluster or state.cluster_id or DEFAULT_CLUSTER,
+                reader,
+                source=properties["bootstrap.servers"],
+                plan=live.plan(),
+                world=_world(session, halt, progress),
+            )
+            with _ending_on_signals(collection, halt, enabled=not live.once):
+                return collection.run(state)
+    finally:
+        reader.close()
+
+
+def _properties(settings: ConnectionSettings) -> dict[str, str]:
+    properties = dict(settings.properties)
+    servers = settings.bootstrap or properties.get("bootstrap.servers") or properties.pop("metadata.broker.list", None)
+    if not servers:
+        raise UsageError("no cluster given: use --bootstrap-server HOST:PORT")
+    return {**properties, "bootstrap.servers": servers}
+
+
+def _open(session: Session, warehouse: str | None) -> Warehouse:
+    from kgctl.pipeline.warehouse.warehouse import Warehouse
+
+    return Warehouse.create(warehouse_path(warehouse, session.environment))
+
+
+def _clean(session: Session, warehouse: Warehouse) -> None:
+    """Remove what a crash left; files that were replaced just now may still be read by someone who began before."""
+    warehouse.remove_left_overs("collected", before_ms=session.environment.now_ms() - _LEFT_OVERS_FROM_MS)
+
+
+def _world(session: Session, halt: threading.Event, progress: Callable[[str], object]) -> World:
+    from kgctl.pipeline.collect.live import World
+
+    environment = session.environment
+    return World(environment.now_ms, time.monotonic, halt.wait, environment.notice, progress)
+
+
+@contextmanager
+def _ending_on_signals(collection: LiveCollection, halt: threading.Event, *, enabled: bool) -> Iterator[None]:
+    """SIGINT and SIGTERM end a collection that has no other end, in good order; a second one ends the process."""
+    if not enabled or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def stop(_number: int, _frame: object) -> None:
+        collection.stop()
+        halt.set()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    for number in before:
+        signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,154 @@
+"""Tables whose rows are things that happened one after the other: as of a moment, or over a stretch of time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kgctl.pipeline.answers.history import History
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A table, its columns, what its rows are about (``key``), and when they are (``time``: the first column that is not null).
+
+    ``order`` decides between rows of the same time. ``length`` is the column that says how long a row holds; without one it is of
+    a moment.
+    """
+
+    table: str
+    columns: tuple[str, ...]
+    key: tuple[str, ...]
+    time: tuple[str, ...]
+    order: tuple[str, ...] = ()
+    length: str = ""
+
+
+LAG = Series(
+    "lag",
+    ("group", "topic", "partition", "time_ms", "committed_offset", "log_end_offset", "lag", "lag_ms", "kind"),
+    ("group", "topic", "partition"),
+    ("time_ms",),
+)
+REBALANCES = Series(
+    "group_generations",
+    (
+        "group",
+        "type",
+        "generation_id",
+        "started_ms",
+        "stable_ms",
+        "duration_ms",
+        "started_by",
+        "assignor",
+        "leader",
+        "members",
+        "members_joined",
+        "members_left",
+        "cause",
+        "log_offset",
+    ),
+    ("group",),
+    ("started_ms", "stable_ms"),
+    ("log_offset",),
+)
+HEALTH = Series(
+    "group_health",
+    (
+        "group",
+        "window_start_ms",
+        "window_ms",
+        "status",
+        "members",
+        "rebalances",
+        "rebalance_ms",
+        "commits",
+        "total_lag",
+        "max_lag",
+        "max_lag_ms",
+        "resets",
+        "stalled_partitions",
+    ),
+    ("group",),
+    ("window_start_ms",),
+    length="window_ms",
+)
+RESETS = Series(
+    "resets",
+    ("group", "topic", "partition", "time_ms", "offset_before", "offset_after", "kind", "records", "evidence", "log_offset"),
+    ("group", "topic", "partition"),
+    ("time_ms",),
+    ("log_offset",),
+)
+COMMIT_RATE = Series(
+    "commit_rate",
+    ("group", "topic", "partition", "window_start_ms", "window_ms", "commits", "records_consumed", "records_per_s"),
+    ("group", "topic", "partition"),
+    ("window_start_ms",),
+    length="window_ms",
+)
+
+
+def rows_at(history: History, series: Series, groups: Sequence[str] | None, at_ms: int) -> list[Row]:
+    """Of each key the last row that is not after ``at_ms``, sorted by key."""
+    import pyarrow.compute as pc
+
+    from kgctl.pipeline.answers.latest import last_of_each
+
+    found: list[Row] = []
+    for part in history.parts(series.table, series.columns, groups):
+        past = part.rows.filter(pc.less_equal(_times(part.rows, series), at_ms))
+        timed = past.append_column("at", _times(past, series))
+        found += last_of_each(timed, series.key, ("at", *series.order)).select(series.columns).to_pylist()
+    return sorted(found, key=lambda row: tuple(row[name] for name in series.key))
+
+
+def rows_between(
+    history: History, series: Series, groups: Sequence[str] | None, from_ms: int | None, to_ms: int | None
+) -> list[Row]:
+    """The rows from ``from_ms`` on and before ``to_ms``, those too that still hold at ``from_ms``; sorted by key and time."""
+    tables = tables_between(history, series, groups, from_ms, to_ms)
+    return sorted((row for table in tables for row in table.to_pylist()), key=lambda row: _place(row, series))
+
+
+def tables_between(
+    history: History, series: Series, groups: Sequence[str] | None, from_ms: int | None, to_ms: int | None
+) -> list[pa.Table]:
+    """The same as tables, one for each partition of ``__consumer_offsets``, each in the order of its table."""
+    import pyarrow.compute as pc
+
+    tables = []
+    for part in history.parts(series.table, series.columns, groups):
+        rows = part.rows
+        if from_ms is not None:
+            rows = rows.filter(pc.greater_equal(_last_moments(rows, series), from_ms))
+        if to_ms is not None:
+            rows = rows.filter(pc.less(_times(rows, series), to_ms))
+        tables.append(rows)
+    return tables
+
+
+def _times(rows: pa.Table, series: Series) -> pa.ChunkedArray:
+    """When each row is; a row of which nothing tells it is before all times."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.coalesce(*(rows.column(name) for name in series.time), pa.scalar(-1, pa.int64()))
+
+
+def _last_moments(rows: pa.Table, series: Series) -> pa.ChunkedArray:
+    import pyarrow.compute as pc
+
+    times = _times(rows, series)
+    return pc.add(times, pc.subtract(rows.column(series.length), 1)) if series.length else times
+
+
+def _place(row: Row, series: Series) -> tuple[Any, ...]:
+    time_ms = next((row[name] for name in series.time if row[name] is not None), -1)
+    return (*(row[name] for name in series.key), time_ms, *(row[name] for name in series.order))

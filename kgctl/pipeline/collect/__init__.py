@@ -1,0 +1,1 @@
+"""From a source into the warehouse."""

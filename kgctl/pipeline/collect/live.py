@@ -1,0 +1,296 @@
+"""Collecting from a live cluster: from where the last collection ended to the log's end, or on and on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kgctl.errors import AuthError, BrokerError, KgctlError, NotFoundError, RefusedError, UnreachableError
+from kgctl.pipeline.collect.summary import Collection
+from kgctl.pipeline.collect.topics import TopicsSeen
+from kgctl.pipeline.sources.live.reader import LiveReader, LogOffsetRow, LogState, Part
+from kgctl.pipeline.sources.log.damage import damaged_table
+from kgctl.pipeline.warehouse.files import read_table
+from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS, RAW, rows_of
+from kgctl.pipeline.warehouse.warehouse import Warehouse
+
+_WAIT_MS = 500
+_FLUSH_ROWS = 500_000
+_FLUSH_ALL_ROWS = 3_000_000
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 30.0
+_FUTILE_ROUNDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How long, and what besides.
+
+    ``once``: up to the log's end as it was at the beginning. ``for_s``: so long; None, with ``once`` false: until `Run.stop`.
+    ``all_topics``: sample every topic, not only those that groups have commits on.
+    """
+
+    once: bool = False
+    for_s: float | None = None
+    sample_every_s: float = 30.0
+    flush_every_s: float = 10.0
+    all_topics: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Clocks and the rest of the outside. ``now_ms`` is wall-clock time; ``seconds`` only ever grows; ``pause`` sleeps."""
+
+    now_ms: Callable[[], int]
+    seconds: Callable[[], float]
+    pause: Callable[[float], object]
+    notice: Callable[[str], object]
+    progress: Callable[[str], object]
+
+
+@dataclass(slots=True)
+class _Buffer:
+    """What came of one partition and is not yet in the warehouse. ``saved`` is the position that the warehouse knows of."""
+
+    position: int
+    target: int
+    saved: int
+    tables: list[Any] = field(default_factory=list)
+    rows: int = 0
+    futile: int = 0
+
+
+class LiveCollection:
+    """One collection. `run` does it; `stop` ends it, from a signal handler or another thread."""
+
+    def __init__(self, warehouse: Warehouse, cluster: str, reader: LiveReader, *, source: str, plan: Plan, world: World) -> None:
+        """``source`` is what the manifests call the cluster: its address. Call `run` under `Warehouse.locked`."""
+        self._warehouse = warehouse
+        self._reader = reader
+        self._source = source
+        self._plan = plan
+        self._world = world
+        self._collection = Collection(cluster)
+        self._buffers: dict[int, _Buffer] = {}
+        self._given_up: set[int] = set()
+        self._missing: set[int] = set()
+        self._troubles: dict[int, str] = {}
+        self._sample_errors: dict[tuple[str | None, int | None, str], KgctlError] = {}
+        self._log_id: str | None = None
+        self._stopped = False
+        self._topics = TopicsSeen(_known_topics(warehouse, cluster))
+
+    def stop(self) -> None:
+        """Come to an end: what was read is written, then `run` returns."""
+        self._stopped = True
+
+    def run(self, state: LogState) -> Collection:
+        """Collect, from ``state`` on as the reader told it.
+
+        Everything read is in the warehouse when this returns or raises. Raises `UnreachableError` and `AuthError` where ``once``
+        is asked for; otherwise a cluster that is away is waited for.
+        """
+        self._begin(state)
+        if self._plan.once:
+            self._collection.errors += state.errors.values()
+        started = self._world.seconds()
+        try:
+            if self._plan.once:
+                while not self._stopped and self._behind():
+                    self._round(0)
+                if not self._stopped:
+                    self._sample()
+            else:
+                self._follow(started)
+        finally:
+            self._flush_all()
+        self._collection.errors += self._sample_errors.values()
+        return self._collection
+
+    def _begin(self, state: LogState) -> None:
+        """Take up the partitions that are not followed yet: all of them at first, later those that were not to be had before."""
+        _require_same_log(self._collection.cluster, self._log_id, state.log_id)
+        self._log_id = state.log_id
+        for partition, (start, end) in sorted(state.bounds.items()):
+            if partition not in self._buffers and partition not in self._given_up:
+                self._take_up(partition, start, end)
+        for partition, error in state.errors.items():
+            if partition not in self._missing and not self._plan.once:
+                self._world.notice(error.message)
+        self._missing = set(state.errors)
+
+    def _take_up(self, partition: int, start: int, end: int) -> None:
+        known = self._warehouse.collected(self._collection.cluster, partition)
+        _require_same_log(self._collection.cluster, known.log_id, self._log_id)
+        position = known.next_offset if known.next_offset is not None else start
+        if position > end:
+            self._give_up(partition, _truncated(self._collection.cluster, partition, position, end))
+            return
+        if position < start:
+            gap = f"offsets {position} to {start - 1} of partition {partition} were deleted before they were collected"
+            self._collection.notices.append(gap)
+        self._buffers[partition] = _Buffer(max(position, start), end, saved=max(position, start))
+
+    def _follow(self, started: float) -> None:
+        """On and on, sampling and writing every so often. A cluster that is away, or not ready, is waited for."""
+        next_sample: float | None = None
+        next_flush = started + self._plan.flush_every_s
+        pause_s = _FIRST_PAUSE_S
+        while not self._stopped and not self._is_over(started) and (self._buffers or self._missing):
+            try:
+                self._round(_WAIT_MS)
+                now = self._world.seconds()
+                if next_sample is None and not self._behind():
+                    next_sample = now
+                if next_sample is not None and now >= next_sample:
+                    self._begin(self._reader.log_state())
+                    self._sample()
+                    next_sample = max(next_sample + self._plan.sample_every_s, now)
+                pause_s = _FIRST_PAUSE_S
+            except (UnreachableError, NotFoundError, BrokerError) as error:
+                self._world.notice(f"{error.message}; trying again in {pause_s:g} s")
+                self._world.pause(pause_s)
+                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+            if self._world.seconds() >= next_flush:
+                self._flush_all()
+                next_flush = self._world.seconds() + self._plan.flush_every_s
+        if not self._stopped or next_sample is not None:
+            self._last_sample()
+
+    def _last_sample(self) -> None:
+        """What the end looks like, if the cluster is there to ask."""
+        try:
+            self._sample()
+        except (UnreachableError, BrokerError) as error:
+            self._collection.notices.append(f"no last sample of log offsets: {error.message}")
+
+    def _is_over(self, started: float) -> bool:
+        return self._plan.for_s is not None and self._world.seconds() - started >= self._plan.for_s
+
+    def _behind(self) -> list[int]:
+        """The partitions that are not yet where their logs ended at the beginning."""
+        return [number for number, buffer in self._buffers.items() if buffer.position < buffer.target]
+
+    def _round(self, max_wait_ms: int) -> None:
+        wanted = self._behind() or list(self._buffers)
+        if not wanted:
+            self._world.pause(max_wait_ms / 1000)
+            return
+        parts, errors = self._reader.fetch({number: self._buffers[number].position for number in wanted}, max_wait_ms)
+        for partition, part in parts.items():
+            self._troubles.pop(partition, None)
+            self._take(partition, part)
+        for partition, error in errors.items():
+            self._meet(partition, error)
+        if errors and not parts and not self._plan.once:
+            self._world.pause(max_wait_ms / 1000)
+        read = self._collection.records_read
+        self._world.progress(f"collected {read} records, {len(self._behind())} partitions to go")
+        if sum(buffer.rows for buffer in self._buffers.values()) >= _FLUSH_ALL_ROWS:
+            self._flush_all()
+
+    def _take(self, partition: int, part: Part) -> None:
+        buffer = self._buffers[partition]
+        if part.damaged:
+            place = f"{self._source} __consumer_offsets-{partition} from offset {buffer.position}"
+            self._warehouse.add_damaged(self._collection.cluster, damaged_table(place, partition, part.damaged))
+            self._collection.add_damage(partition, place, part.damaged)
+        buffer.futile = 0 if part.next_offset > buffer.position else buffer.futile + 1
+        buffer.position = part.next_offset
+        if part.table.num_rows:
+            buffer.tables.append(part.table)
+            buffer.rows += part.table.num_rows
+            self._collection.of(partition).read += part.table.num_rows
+            self._topics.see(part.table.column("key"))
+        if buffer.futile >= _FUTILE_ROUNDS and buffer.position < buffer.target:
+            buffer.target = buffer.position  # the log ends in records that no client is given
+        if buffer.rows >= _FLUSH_ROWS:
+            self._flush(partition)
+
+    def _meet(self, partition: int, error: KgctlError) -> None:
+        """An error that did not pass while it was asked again. A broker that is away comes back; a log that was cut does not."""
+        if self._plan.once or isinstance(error, RefusedError | AuthError):
+            self._flush(partition)
+            self._give_up(partition, error)
+        elif self._troubles.get(partition) != error.code:
+            self._troubles[partition] = error.code
+            self._world.notice(f"{error.message}; trying again")
+
+    def _give_up(self, partition: int, error: KgctlError) -> None:
+        self._buffers.pop(partition, None)
+        self._given_up.add(partition)
+        self._collection.errors.append(error)
+
+    def _flush_all(self) -> None:
+        for partition in list(self._buffers):
+            self._flush(partition)
+
+    def _flush(self, partition: int) -> None:
+        buffer, summary = self._buffers[partition], self._collection.of(partition)
+        if buffer.saved == buffer.position:
+            return
+        table = pa.concat_tables([RAW.empty_table(), *buffer.tables])
+        cluster, position = self._collection.cluster, buffer.position
+        try:
+            added = self._warehouse.add_records(
+                cluster, partition, table, self._source, next_offset=position, log_id=self._log_id
+            )
+        except RefusedError as error:  # other partitions may be as they should
+            self._give_up(partition, error)
+            return
+        summary.added += added
+        if added:
+            offsets, times = (pc.min_max(table.column(name)).as_py() for name in ("offset", "timestamp_ms"))
+            summary.widen((offsets["min"], offsets["max"]), (times["min"], times["max"]))
+        buffer.tables, buffer.rows, buffer.saved = [], 0, buffer.position
+
+    def _sample(self) -> None:
+        topics = None if self._plan.all_topics else sorted(self._topics.topics)
+        now_ms = self._world.now_ms()
+        rows, errors = self._reader.log_offsets(topics)
+        self._collection.samples += len(rows)
+        if rows:
+            self._warehouse.add_log_offsets(self._collection.cluster, samples_table(rows, now_ms))
+        before = self._sample_errors
+        self._sample_errors = {(error.topic, error.partition, error.code): error for error in errors}
+        if not self._plan.once:
+            for place in self._sample_errors.keys() - before.keys():
+                self._world.notice(f"no sample: {self._sample_errors[place].message}")
+
+
+def samples_table(rows: list[LogOffsetRow], now_ms: int) -> Any:
+    """Rows of `LOG_OFFSETS`, all of one moment."""
+    columns = dict(zip(LogOffsetRow._fields, zip(*rows, strict=True), strict=True))
+    return rows_of({**columns, "timestamp_ms": [now_ms] * len(rows)}, LOG_OFFSETS)
+
+
+def _known_topics(warehouse: Warehouse, cluster: str) -> set[str]:
+    """Those that were sampled last, else those of all records: what was collected before is not read again."""
+    files = warehouse.log_offset_files(cluster)
+    if files:
+        return set(read_table(warehouse.path / files[-1], ["topic"]).column("topic").to_pylist())
+    seen = TopicsSeen()
+    for partition in warehouse.partitions(cluster):
+        for file in warehouse.bronze_files(cluster, partition):
+            seen.see(read_table(warehouse.path / file.path, ["key"]).column("key"))
+    return seen.topics
+
+
+def _require_same_log(cluster: str, known: str | None, now: str | None) -> None:
+    if known is not None and now is not None and known != now:
+        raise RefusedError(
+            f"__consumer_offsets was made anew: its id is {now}, the warehouse has records of {known} for cluster '{cluster}'; "
+            "--cluster NAME keeps the new ones apart"
+        )
+
+
+def _truncated(cluster: str, partition: int, position: int, end: int) -> RefusedError:
+    return RefusedError(
+        f"partition {partition} of cluster '{cluster}' ends at offset {end}, but records up to {position - 1} were collected: "
+        "it was cut or made anew; --cluster NAME keeps what comes now apart",
+        partition=partition,
+    )

@@ -1,0 +1,1 @@
+"""The history of groups as one self-contained HTML file."""

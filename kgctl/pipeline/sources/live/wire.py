@@ -1,0 +1,150 @@
+"""Reading through kgctl's own connection: raw batches, so that transactions and their markers are seen as they are."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+import pyarrow.compute as pc
+
+from kgctl.errors import KgctlError, NotFoundError, UnsupportedError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import TopicPartition
+from kgctl.pipeline.sources.live.reader import OFFSETS_TOPIC, LogOffsetRow, LogState, Part, error_of
+from kgctl.pipeline.sources.log.parse import ParsedLog, parse_log
+from kgctl.wire.cluster import Cluster, ClusterLayout
+from kgctl.wire.connection import Connection
+from kgctl.wire.deadline import Deadline
+from kgctl.wire.fetch import Fetched, FetchLimits, fetch
+from kgctl.wire.list_offsets import EARLIEST, LATEST, list_offsets
+from kgctl.wire.routing import Failure, ask_leaders
+from kgctl.wire.settings import WireSettings, not_covered
+
+_LAST_OFFSET_DELTA = struct.Struct(">i")
+_LAST_OFFSET_DELTA_AT = 23
+
+_LEFT_OUT = Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")
+
+Bounds = tuple[int | Failure, int | Failure]
+
+
+class WireReader:
+    """`kgctl.pipeline.sources.live.reader.LiveReader`. Nothing is contacted before the first call."""
+
+    def __init__(self, properties: Mapping[str, str], timeout_ms: int) -> None:
+        """Raises `UsageError` for wrong properties, `UnsupportedError` where only librdkafka can log in."""
+        why = not_covered(properties)
+        if why is not None:
+            raise UnsupportedError(f"kgctl's own connection does not cover {why}: use --reader confluent")
+        self._cluster = Cluster(WireSettings.from_properties(properties))
+        self._timeout_ms = timeout_ms
+
+    def log_state(self) -> LogState:
+        """See `LiveReader`."""
+        layout = self._layout([OFFSETS_TOPIC])
+        topic = layout.topics.get(OFFSETS_TOPIC)
+        code = ErrorCode(topic.error_code) if topic else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise NotFoundError(
+                f"the cluster has no topic {OFFSETS_TOPIC} (no group ever committed), or this user may not see it"
+            )
+        if topic is None or code:
+            raise error_of(code, None, OFFSETS_TOPIC, None)
+        bounds, errors = self._bounds([TopicPartition(OFFSETS_TOPIC, number) for number in sorted(topic.leaders)])
+        of_partition = {place.partition: error for place, error in errors.items()}
+        found = {place.partition: bound for place, bound in bounds.items()}
+        return LogState(layout.cluster_id, _base64(topic.topic_id), found, of_partition)
+
+    def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, Part], Mapping[int, KgctlError]]:
+        """See `LiveReader`."""
+        deadline = Deadline(self._timeout_ms + max_wait_ms)
+        limits = FetchLimits(max_wait_ms=max_wait_ms)
+
+        def ask(connection: Connection, wanted: list[TopicPartition]) -> Mapping[TopicPartition, Fetched | Failure]:
+            return fetch(connection, {place: positions[place.partition] for place in wanted}, limits, deadline)
+
+        answers = ask_leaders(self._cluster, [TopicPartition(OFFSETS_TOPIC, number) for number in positions], ask, deadline)
+        parts: dict[int, Part] = {}
+        errors: dict[int, KgctlError] = {}
+        for (topic, partition), answer in answers.items():
+            if isinstance(answer, Failure):
+                errors[partition] = error_of(answer.code, answer.message, topic, partition)
+            else:
+                parts[partition] = _part(answer, partition, positions[partition])
+        return parts, errors
+
+    def log_offsets(self, topics: Sequence[str] | None) -> tuple[list[LogOffsetRow], list[KgctlError]]:
+        """See `LiveReader`."""
+        if topics is not None and not topics:
+            return [], []
+        layout = self._layout(None if topics is None else sorted(topics))
+        places = [
+            TopicPartition(name, partition)
+            for name, topic in sorted(layout.topics.items())
+            if not topic.error_code
+            for partition in sorted(topic.leaders)
+        ]
+        bounds, errors = self._bounds(places)
+        rows = [LogOffsetRow(*place, *bounds.get(place, (None, None))) for place in places]
+        return rows, list(errors.values())
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        self._cluster.close()
+
+    def _layout(self, topics: list[str] | None) -> ClusterLayout:
+        return self._cluster.layout(topics, Deadline(self._timeout_ms))
+
+    def _bounds(
+        self, places: Sequence[TopicPartition]
+    ) -> tuple[dict[TopicPartition, tuple[int, int]], dict[TopicPartition, KgctlError]]:
+        deadline = Deadline(self._timeout_ms)
+
+        def ask(connection: Connection, wanted: list[TopicPartition]) -> Mapping[TopicPartition, Bounds | Failure]:
+            starts, ends = list_offsets(connection, wanted, (EARLIEST, LATEST), deadline)
+            return {place: _both(starts.get(place, _LEFT_OUT), ends.get(place, _LEFT_OUT)) for place in wanted}
+
+        found: dict[TopicPartition, tuple[int, int]] = {}
+        errors: dict[TopicPartition, KgctlError] = {}
+        for place, answer in ask_leaders(self._cluster, places, ask, deadline).items() if places else ():
+            if isinstance(answer, Failure):
+                errors[place] = error_of(answer.code, answer.message, *place)
+            else:
+                start, end = answer
+                assert isinstance(start, int)
+                assert isinstance(end, int)
+                found[place] = (start, end)
+        return found, errors
+
+
+def _both(start: int | Failure, end: int | Failure) -> Bounds | Failure:
+    if isinstance(start, Failure):
+        return start
+    return end if isinstance(end, Failure) else (start, end)
+
+
+def _part(answer: Fetched, partition: int, position: int) -> Part:
+    parsed = parse_log(answer.records, partition)
+    table = parsed.table()
+    if table.num_rows and table.column("offset")[0].as_py() < position:  # a batch comes whole
+        table = table.filter(pc.greater_equal(table.column("offset"), position))
+    return Part(table, parsed.damaged, max(position, _behind(parsed)), answer.high_watermark)
+
+
+def _behind(parsed: ParsedLog) -> int:
+    """Where to go on. Behind damage where nothing but damage came: it would come again and again."""
+    if parsed.next_offset is not None:
+        return parsed.next_offset
+    behind = 0
+    for damage in parsed.damaged:
+        if damage.base_offset is not None and len(damage.data) >= _LAST_OFFSET_DELTA_AT + _LAST_OFFSET_DELTA.size:
+            (delta,) = _LAST_OFFSET_DELTA.unpack_from(damage.data, _LAST_OFFSET_DELTA_AT)
+            behind = max(behind, damage.base_offset + max(delta, 0) + 1)
+    return behind
+
+
+def _base64(topic_id: UUID | None) -> str | None:
+    """As Kafka writes ids: URL-safe base64 without padding."""
+    return None if topic_id is None else base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")

@@ -1,0 +1,293 @@
+"""The sources as a data source of PySpark, for jobs of people's own::
+
+    from kgctl.pipeline.sources.spark_source import register
+
+    register(spark)
+    spark.read.format("kgctl-consumer-offsets").option("segments", "/data/kafka-logs").load()
+    spark.readStream.format("kgctl-consumer-offsets").option("kafka.bootstrap.servers", "broker:9092").load()
+
+Rows have the columns of `kgctl.pipeline.warehouse.schemas.RAW`, markers of transactions included. One of these options says where
+they come from:
+
+``segments``, ``recordLog``, ``parquet``
+    a path, as the options of ``kgctl history collect``; batch only
+``kafka.bootstrap.servers``
+    a live cluster, batch and streaming; further ``kafka.NAME`` are librdkafka's properties, ``reader`` is ``auto``, ``wire`` or
+    ``confluent``, ``timeoutMs`` covers each call, ``maxOffsetsPerTrigger`` limits a micro-batch
+
+``failOnDamage`` (default ``true``): what cannot be read fails the query, with its place; ``false`` leaves it out and logs it.
+
+The executors need kgctl with its extra ``spark``, and see the same paths. `of_kafka_source` makes the same rows of the JVM's own
+source (``spark-sql-kafka``), for those who have its jar.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
+
+from kgctl.errors import RefusedError, StorageError, UsageError
+from kgctl.pipeline.sources.live.reader import OFFSETS_TOPIC, LiveReader, LogState, ReaderName, open_reader
+from kgctl.pipeline.sources.log.damage import Damage
+from kgctl.pipeline.sources.pieces import Piece, Source, parquet, record_log, segments
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+NAME = "kgctl-consumer-offsets"
+SCHEMA = (
+    "partition int, offset bigint, timestamp_ms bigint, key binary, value binary, "
+    "producer_id bigint, producer_epoch smallint, commits boolean"
+)
+_FILES = {"segments": segments, "recordLog": record_log, "parquet": parquet}
+_LIVE = "kafka.bootstrap.servers"
+_ROWS = 100_000
+_WAIT_MS = 500
+_FUTILE_ROUNDS = 5
+_DEFAULT_TIMEOUT_MS = 15_000
+
+
+def register(spark: SparkSession) -> None:
+    """Make the source known to a session, under `NAME`."""
+    spark.dataSource.register(ConsumerOffsetsSource)
+
+
+def of_kafka_source(frame: DataFrame) -> DataFrame:
+    """The rows of ``spark.read.format("kafka")`` on ``__consumer_offsets`` in the columns of this source.
+
+    The JVM's source shows no markers: read with ``kafka.isolation.level=read_committed``; what a transaction committed then
+    counts from its record on.
+    """
+    return frame.selectExpr(
+        "partition",
+        "offset",
+        "unix_millis(timestamp) AS timestamp_ms",
+        "key",
+        "value",
+        "CAST(NULL AS bigint) AS producer_id",
+        "CAST(NULL AS smallint) AS producer_epoch",
+        "CAST(NULL AS boolean) AS commits",
+    )
+
+
+class ConsumerOffsetsSource(DataSource):
+    """See the module. Options are checked when a reader is asked for."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What ``format()`` takes."""
+        return NAME
+
+    def schema(self) -> str:
+        """The columns of `RAW`."""
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """For ``spark.read``."""
+        del schema
+        options = dict(self.options)
+        given = [name for name in (*_FILES, _LIVE) if _option(options, name)]
+        if len(given) != 1:
+            what = " and ".join(given) or "none"
+            raise UsageError(f"{NAME}: one of the options {', '.join((*_FILES, _LIVE))} must be given; {what} was")
+        fails = _option(options, "failOnDamage", "true").lower() != "false"
+        if given[0] == _LIVE:
+            return LiveBatchReader(Target.of(options), fails)
+        return PieceReader(given[0], Path(_option(options, given[0])), fails)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
+        """For ``spark.readStream``: live clusters only."""
+        del schema
+        options = dict(self.options)
+        if not _option(options, _LIVE):
+            raise UsageError(f"{NAME}: a stream needs the option {_LIVE}")
+        most = _option(options, "maxOffsetsPerTrigger")
+        fails = _option(options, "failOnDamage", "true").lower() != "false"
+        return LiveStreamReader(Target.of(options), fails, int(most) if most else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A cluster, and who reads it."""
+
+    properties: Mapping[str, str]
+    reader: ReaderName
+    timeout_ms: int
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> Target:
+        """From the options of the source."""
+        properties = {name.lower()[6:]: value for name, value in options.items() if name.lower().startswith("kafka.")}
+        reader = _option(options, "reader", "auto")
+        if reader not in ("auto", "wire", "confluent"):
+            raise UsageError(f"{NAME}: reader {reader!r}: auto, wire or confluent")
+        return cls(properties, cast("ReaderName", reader), int(_option(options, "timeoutMs") or _DEFAULT_TIMEOUT_MS))
+
+    def open(self) -> LiveReader:
+        """The caller closes it."""
+        return open_reader(self.properties, self.timeout_ms, self.reader)[0]
+
+    def state(self) -> LogState:
+        """The log as it is. Raises the error of a partition where one has any."""
+        reader = self.open()
+        try:
+            state = reader.log_state()
+        finally:
+            reader.close()
+        for error in state.errors.values():
+            raise error
+        return state
+
+
+class PieceInput(InputPartition):
+    """A piece of a source at rest."""
+
+    def __init__(self, piece: Piece) -> None:
+        self.piece = piece
+
+
+class RangeInput(InputPartition):
+    """Offsets ``start`` to ``end`` (not included) of one partition of a live cluster."""
+
+    def __init__(self, partition: int, start: int, end: int) -> None:
+        self.partition = partition
+        self.start = start
+        self.end = end
+
+
+class PieceReader(DataSourceReader):
+    """Batch, from files: one task a piece."""
+
+    def __init__(self, kind: str, path: Path, fails: bool) -> None:  # noqa: FBT001 - an option's value
+        self._kind = kind
+        self._path = path
+        self._fails = fails
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One a segment file, a partition of a record log, or a Parquet file."""
+        source: Source = _FILES[self._kind](self._path)
+        return [PieceInput(piece) for piece in source.pieces]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Record batches."""
+        assert isinstance(partition, PieceInput)
+        for parsed in partition.piece.read():
+            _meet(partition.piece.source, parsed.damaged, fails=self._fails)
+            for table in parsed.tables:
+                yield from _batches(table)
+
+
+class LiveBatchReader(DataSourceReader):
+    """Batch, from a cluster: what is there when the query is planned; one task a partition."""
+
+    def __init__(self, target: Target, fails: bool) -> None:  # noqa: FBT001 - an option's value
+        self._target = target
+        self._fails = fails
+
+    def partitions(self) -> Sequence[InputPartition]:
+        """One a partition of ``__consumer_offsets`` that has something."""
+        bounds = self._target.state().bounds
+        return [RangeInput(number, start, end) for number, (start, end) in bounds.items() if start < end]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Record batches."""
+        return _read_range(self._target, partition, fails=self._fails)
+
+
+class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Streaming, from a cluster. Offsets are those of the log: ``{"0": 17, ...}``."""
+
+    def __init__(self, target: Target, fails: bool, most: int | None) -> None:  # noqa: FBT001 - an option's value
+        self._target = target
+        self._fails = fails
+        self._most = most
+        self._final: dict[str, int] | None = None
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        """The query is to end where the logs end now."""
+        self._final = self._ends()
+
+    def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """Where the logs begin."""
+        return {str(number): start for number, (start, _) in self._target.state().bounds.items()}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        """``maxOffsetsPerTrigger``, if given."""
+        return ReadAllAvailable() if self._most is None else ReadMaxRows(self._most)
+
+    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
+        """Where the logs end, or so far on the way there that no more than the limit comes."""
+        ends = self._ends() if self._final is None else self._final
+        for number, position in start.items():
+            if position > ends.get(number, position):
+                raise RefusedError(f"{OFFSETS_TOPIC}-{number} ends at {ends[number]}, before offset {position} that was read")
+        left = sum(end - start.get(number, 0) for number, end in ends.items())
+        if not isinstance(limit, ReadMaxRows) or left <= limit.max_rows:
+            return ends
+        share = limit.max_rows / left
+        return {number: _part_of_the_way(start.get(number, 0), end, share) for number, end in ends.items()}
+
+    def _ends(self) -> dict[str, int]:
+        return {str(number): end for number, (_, end) in self._target.state().bounds.items()}
+
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        """One a partition that has something new."""
+        ranges = [(int(number), start.get(number, 0), stop) for number, stop in end.items()]
+        return [RangeInput(*each) for each in ranges if each[1] < each[2]]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Record batches."""
+        return _read_range(self._target, partition, fails=self._fails)
+
+
+def _part_of_the_way(start: int, end: int, share: float) -> int:
+    return start + min(end - start, int((end - start) * share) + 1)
+
+
+def _read_range(target: Target, partition: InputPartition, *, fails: bool) -> Iterator[Any]:
+    import pyarrow.compute as pc
+
+    assert isinstance(partition, RangeInput)
+    reader = target.open()
+    position, futile = partition.start, 0
+    try:
+        while position < partition.end and futile < _FUTILE_ROUNDS:
+            parts, errors = reader.fetch({partition.partition: position}, _WAIT_MS)
+            for error in errors.values():
+                raise error
+            part = parts.get(partition.partition)
+            futile = futile + 1 if part is None or part.next_offset <= position else 0
+            if part is None:
+                continue
+            _meet(f"{OFFSETS_TOPIC}-{partition.partition} from offset {position}", part.damaged, fails=fails)
+            yield from _batches(part.table.filter(pc.less(part.table.column("offset"), partition.end)))
+            position = part.next_offset
+    finally:
+        reader.close()
+
+
+def _batches(table: Any) -> list[Any]:
+    """As Spark takes them, to which every column may be null."""
+    import pyarrow as pa
+
+    schema = pa.schema([field.with_nullable(True) for field in table.schema])  # noqa: FBT003 - pyarrow's signature
+    return list(pa.table(table.columns, schema=schema).to_batches(_ROWS))
+
+
+def _meet(source: str, damaged: Sequence[Damage], *, fails: bool) -> None:
+    for damage in damaged:
+        if fails:
+            raise StorageError(f"{source} {damage.describe()}; the option failOnDamage=false leaves it out", code="DAMAGED")
+        logging.getLogger("kgctl.pipeline").warning("%s %s", source, damage.describe())
+
+
+def _option(options: Mapping[str, str], name: str, default: str = "") -> str:
+    """Names of options have no case in Spark."""
+    return next((value for key, value in options.items() if key.lower() == name.lower()), default)

@@ -1,0 +1,255 @@
+"""Playing back a group of the consumer protocol (KIP-848).
+
+A change of the group writes a new group epoch (type 3): the rebalance begins. The target assignment for it follows, at once or
+later (6; the members' targets, 7, are not needed here), and each member reaches the epoch with a current assignment (8) in state
+STABLE. When all are there the epoch is stable. An epoch that the next one overtakes before that never is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from kgctl.model.records import (
+    AssignedTopicPartitions,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupRegularExpressionValue,
+)
+from kgctl.pipeline.tables.groups.causes import Cause, change_of_members
+from kgctl.pipeline.tables.groups.history import Arrival, Generation, GroupHistory, MemberInfo, Partition
+from kgctl.pipeline.tables.groups.place import Place
+from kgctl.pipeline.tables.groups.topic_names import TopicNames
+
+_FIRST_EPOCH = 1
+"""A new group is at it without a record that says so, until something bumps it (since Kafka 4.3)."""
+_STABLE = 0
+
+
+class ConsumerGroup:
+    """The group as its last record left it. ``type``: see `Generation`."""
+
+    type = "consumer"
+
+    def __init__(self, history: GroupHistory, topics: TopicNames) -> None:
+        self._history = history
+        self._topics = topics
+        self._epoch: int | None = None
+        self._target_epoch: int | None = None
+        self._row: Generation | None = None
+        self._metadata: dict[str, ConsumerGroupMemberMetadataValue] = {}
+        self._reached: dict[str, tuple[int, int]] = {}
+        self._behind: set[str] = set()
+        self._regexes: set[str] = set()
+        self._changes = _Changes()
+        self._fresh: set[str] = set()
+        self._hash = 0
+
+    @property
+    def generation(self) -> int:
+        """The group epoch; -1 where it is not known."""
+        return -1 if self._epoch is None else self._epoch
+
+    def member(self, member_id: str, value: ConsumerGroupMemberMetadataValue, place: Place) -> None:
+        """Type 5: a member, new or with another subscription."""
+        before = self._metadata.get(member_id)
+        self._metadata[member_id] = value
+        if before is None:
+            self._changes.joined[member_id] = value.instance_id
+            self._behind.add(member_id)
+        elif _subscription(before) != _subscription(value):
+            self._changes.subscription = True
+        if self._history.has_member(member_id, _info(value), place.time_ms, self._epoch or _FIRST_EPOCH):
+            self._fresh.add(member_id)
+
+    def member_gone(self, member_id: str, place: Place) -> None:
+        """Type 5, tombstone."""
+        value = self._metadata.pop(member_id, None)
+        self._behind.discard(member_id)
+        self._reached.pop(member_id, None)
+        self._fresh.discard(member_id)
+        if member_id in self._changes.joined:
+            del self._changes.joined[member_id]
+        elif value is not None:
+            self._changes.left[member_id] = value.instance_id
+        self._history.member_gone(member_id, place.time_ms, self.generation)
+
+    def regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
+        """Type 16: the topics that a regular expression stands for."""
+        if value is None:
+            self._regexes.discard(regex)
+            return
+        if regex not in self._regexes:
+            self._regexes.add(regex)
+            self._changes.subscription = True
+
+    def bumped(self, value: ConsumerGroupMetadataValue, place: Place, arrival: Arrival | None = None) -> None:
+        """Type 3: the group epoch. ``arrival``: if it is the first one since the group was of the other protocol."""
+        if value.epoch == self._epoch and arrival is None:
+            return
+        is_first = self._epoch is None and value.epoch <= _FIRST_EPOCH + 1
+        is_known = is_first or (self._epoch is not None and (place.is_gapless or value.epoch == self._epoch + 1))
+        is_same_hash = value.metadata_hash == self._hash != 0
+        compares = self._epoch is not None or is_first
+        self._epoch, self._hash = value.epoch, value.metadata_hash
+        self._leave_behind(place)
+        cause = self._cause(is_known=is_known, is_same_hash=is_same_hash) if arrival is None else arrival.cause
+        self._row = self._new_row(place, cause)
+        if arrival is not None:
+            self._row.members_joined, self._row.members_left = arrival.joined(self._metadata), arrival.left(self._metadata)
+        elif not compares:
+            self._row.members_joined = self._row.members_left = None
+        if not self._metadata:
+            self._row.stable_ms = place.time_ms
+        self._changes = _Changes()
+
+    def _leave_behind(self, place: Place) -> None:
+        """Members of the classic group that this one replaced and that did not come along."""
+        for member_id in [member_id for member_id in self._history.members if member_id not in self._metadata]:
+            self._history.member_gone(member_id, place.time_ms, self.generation)
+
+    def target(self, epoch: int) -> None:
+        """Type 6: the epoch of the target assignment."""
+        self._target_epoch = epoch
+        self._behind = {member_id for member_id in self._metadata if self._reached.get(member_id) != (_STABLE, epoch)}
+
+    def current(self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue, place: Place) -> None:
+        """Type 8: what a member owns, and how far it is."""
+        self._note_first_epoch(value.member_epoch, place)
+        self._note_return(member_id, place)
+        self._reached[member_id] = (value.state, value.member_epoch)
+        if self._reached[member_id] == (_STABLE, self._target_epoch):
+            self._behind.discard(member_id)
+        else:
+            self._behind.add(member_id)
+        partitions = self._partitions(value.partitions_pending_revocation, value.member_epoch)
+        partitions.update(self._partitions(value.assigned_partitions, value.member_epoch))
+        self._history.owns(member_id, partitions, place.time_ms)
+        self._settle([member_id])
+        row = self._row
+        if row is not None and row.stable_ms is None and not self._behind and self._target_epoch == self._epoch:
+            row.stable_ms = place.time_ms
+
+    def current_gone(self, member_id: str, place: Place) -> None:
+        """Type 8, tombstone."""
+        self._reached.pop(member_id, None)
+        self._history.owns(member_id, {}, place.time_ms)
+
+    def deleted(self, place: Place) -> Generation | None:
+        """Type 3, tombstone: the group is gone. A row, if its epoch is known."""
+        left = sorted({*self._metadata, *self._changes.left})
+        self._history.all_gone(place.time_ms, self.generation)
+        if self._epoch is None:
+            return None
+        row = self._new_row(place, Cause.GROUP_DELETED)
+        row.members, row.members_joined, row.members_left = 0, [], left
+        return row
+
+    def _settle(self, member_ids: Iterable[str]) -> None:
+        """These are at the group's epoch, if that is known; those that are new came with it."""
+        for member_id in member_ids if self._epoch is not None else ():
+            span = self._history.members.get(member_id)
+            if span is None:
+                continue
+            if member_id in self._fresh:
+                span.first_generation = self.generation
+            span.last_generation = max(span.first_generation, self.generation)
+            self._fresh.discard(member_id)
+
+    def _note_first_epoch(self, epoch: int, place: Place) -> None:
+        if self._epoch is None and epoch == _FIRST_EPOCH:
+            self._target_epoch = _FIRST_EPOCH
+            self.bumped(ConsumerGroupMetadataValue(_FIRST_EPOCH), place)
+
+    def _note_return(self, member_id: str, place: Place) -> None:
+        """A static member that takes the place of its predecessor changes no epoch, unless its subscription is another one."""
+        changes = self._changes
+        if self._epoch is None or member_id not in changes.joined:
+            return
+        if change_of_members(changes.joined, changes.left) is not Cause.STATIC_MEMBER_RETURNED:
+            return
+        row = self._new_row(place, Cause.STATIC_MEMBER_RETURNED)
+        row.stable_ms, row.started_by = place.time_ms, None
+        changes.joined, changes.left = {}, {}
+
+    def _new_row(self, place: Place, cause: Cause) -> Generation:
+        is_end = cause is Cause.GROUP_DELETED
+        row = Generation(
+            group=self._history.group,
+            type="consumer",
+            protocol_type="consumer",
+            generation_id=self.generation,
+            started_ms=place.time_ms,
+            stable_ms=None,
+            started_by=None if is_end else "epoch_bump",
+            assignor=None if is_end else _most_named(value.server_assignor for value in self._metadata.values()),
+            leader=None,
+            members=len(self._metadata),
+            members_joined=sorted(self._changes.joined),
+            members_left=sorted(self._changes.left),
+            cause=cause,
+            log_offset=place.log_offset,
+        )
+        self._settle(self._metadata)
+        if not is_end:
+            self._history.add(row)
+        return row
+
+    def _cause(self, *, is_known: bool, is_same_hash: bool) -> Cause:
+        if not self._metadata:
+            return Cause.GROUP_EMPTIED
+        if not is_known:
+            return Cause.UNKNOWN
+        changed = change_of_members(self._changes.joined, self._changes.left)
+        if changed is not None and changed is not Cause.STATIC_MEMBER_RETURNED:
+            return changed
+        if self._changes.subscription:
+            return Cause.SUBSCRIPTION_CHANGED
+        if changed is None:
+            return Cause.UNKNOWN if is_same_hash else Cause.PARTITIONS_CHANGED
+        return changed
+
+    def _partitions(self, topics: Iterable[AssignedTopicPartitions], member_epoch: int) -> dict[Partition, int]:
+        found: dict[Partition, int] = {}
+        for topic in topics:
+            name = self._topics.of(topic.topic_id)
+            epochs = topic.assignment_epochs
+            if len(epochs) != len(topic.partitions):
+                epochs = (max(member_epoch, 0),) * len(topic.partitions)
+            found.update(((name, partition), epoch) for partition, epoch in zip(topic.partitions, epochs, strict=True))
+        return found
+
+
+@dataclass(slots=True)
+class _Changes:
+    """Since the last row."""
+
+    joined: dict[str, str | None] = field(default_factory=dict)
+    left: dict[str, str | None] = field(default_factory=dict)
+    subscription: bool = False
+
+
+def _info(value: ConsumerGroupMemberMetadataValue) -> MemberInfo:
+    classic = value.classic_member_metadata
+    return MemberInfo(
+        value.instance_id,
+        value.client_id,
+        value.client_host,
+        None if classic is None else classic.session_timeout_ms,
+        value.rebalance_timeout_ms if value.rebalance_timeout_ms >= 0 else None,
+    )
+
+
+def _subscription(value: ConsumerGroupMemberMetadataValue) -> tuple[object, ...]:
+    return value.subscribed_topic_names, value.subscribed_topic_regex or ""
+
+
+def _most_named(assignors: Iterable[str | None]) -> str | None:
+    """The assignor that most members ask for, which decides; None where nobody asks: the broker's default, which no log names.
+
+    Of several, Kafka prefers one by the order of a hash map; with its own two that is uniform, the last in the alphabet.
+    """
+    counts = Counter(name for name in assignors if name is not None)
+    return max(counts, key=lambda name: (counts[name], name), default=None)

@@ -1,0 +1,191 @@
+"""What playing back makes: the generations of a group, and the spans of its members and their assignments."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from kgctl.pipeline.tables.groups.causes import Cause
+
+GroupType = Literal["classic", "consumer"]
+StartedBy = Literal["epoch_bump", "group_created", "join_phase_ended"]
+"""What ``started_ms`` is the time of. Only ``join_phase_ended`` is later than the start: classic groups log no earlier sign."""
+Partition = tuple[str, int]
+"""Topic (its id in Kafka's base64 form where the log has no name for it) and number."""
+
+
+@dataclass(slots=True)
+class Generation:
+    """A row of ``group_generations``."""
+
+    group: str
+    type: GroupType
+    protocol_type: str
+    generation_id: int
+    started_ms: int | None
+    stable_ms: int | None
+    started_by: StartedBy | None
+    assignor: str | None
+    leader: str | None
+    members: int
+    members_joined: Sequence[str] | None
+    members_left: Sequence[str] | None
+    cause: Cause
+    log_offset: int
+
+    @property
+    def duration_ms(self) -> int | None:
+        """From its start to stability; None where one of them is not known."""
+        if self.started_ms is None or self.stable_ms is None or self.cause is Cause.GROUP_DELETED:
+            return None
+        return self.stable_ms - self.started_ms
+
+
+@dataclass(frozen=True, slots=True)
+class MemberInfo:
+    """What the log says of a member."""
+
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int | None
+    rebalance_timeout_ms: int | None
+
+
+@dataclass(slots=True)
+class MemberSpan:
+    """A row of ``members``: a member for as long as it was one without interruption."""
+
+    group: str
+    member_id: str
+    info: MemberInfo
+    from_ms: int
+    first_generation: int
+    to_ms: int | None = None
+    last_generation: int = 0
+
+
+@dataclass(slots=True)
+class AssignmentSpan:
+    """A row of ``assignments``."""
+
+    group: str
+    partition: Partition
+    member_id: str
+    generation_id: int
+    from_ms: int
+    to_ms: int | None = None
+
+
+@dataclass
+class Spans:
+    """All that was found, of all groups of a log partition."""
+
+    generations: list[Generation] = field(default_factory=list)
+    members: list[MemberSpan] = field(default_factory=list)
+    assignments: list[AssignmentSpan] = field(default_factory=list)
+    counts: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """A group changed its protocol: the cause of its first row, and the members that it had before."""
+
+    cause: Cause
+    members: frozenset[str]
+
+    def joined(self, now: Iterable[str]) -> list[str]:
+        """Who of those that are there now was not there before."""
+        return sorted(set(now) - self.members)
+
+    def left(self, now: Iterable[str]) -> list[str]:
+        """Who was there before and is not now."""
+        return sorted(self.members - set(now))
+
+
+class GroupHistory:
+    """One group, as far as it was played back.
+
+    A span that ends and begins again in the same millisecond is one span: so a change of the protocol, which removes all records
+    of one kind and writes those of the other, does not interrupt its members. No span ends before it begins, also where the
+    broker's clock went back.
+    """
+
+    def __init__(self, group: str, found: Spans) -> None:
+        self.group = group
+        self.found = found
+        self.members: dict[str, MemberSpan] = {}
+        self._owned: dict[str, dict[Partition, AssignmentSpan]] = {}
+        self._closed_members: dict[str, MemberSpan] = {}
+        self._closed_owned: dict[tuple[str, Partition], AssignmentSpan] = {}
+        self._closed_ms: int | None = None
+
+    def add(self, row: Generation) -> None:
+        """The next generation."""
+        self.found.generations.append(row)
+
+    def has_member(self, member_id: str, info: MemberInfo, now_ms: int, generation: int) -> bool:
+        """It is a member from now on, or still; whether it is a new one."""
+        span = self.members.get(member_id) or self._reopened_member(member_id, now_ms)
+        is_new = span is None
+        if span is None:
+            span = MemberSpan(self.group, member_id, info, now_ms, generation)
+            self.found.members.append(span)
+        span.info, span.last_generation = info, max(generation, span.first_generation)
+        self.members[member_id] = span
+        return is_new
+
+    def member_gone(self, member_id: str, now_ms: int, generation: int) -> None:
+        """It is no member any more, and owns nothing."""
+        self.owns(member_id, {}, now_ms)
+        span = self.members.pop(member_id, None)
+        if span is not None:
+            self._forget_closed(now_ms)
+            span.to_ms, span.last_generation = max(now_ms, span.from_ms), max(generation, span.first_generation)
+            self._closed_members[member_id] = span
+
+    def all_gone(self, now_ms: int, generation: int) -> None:
+        """The group has no members any more."""
+        for member_id in list(self.members):
+            self.member_gone(member_id, now_ms, generation)
+
+    def owns(self, member_id: str, partitions: Mapping[Partition, int], now_ms: int) -> None:
+        """What the member owns from now on, with the generation at which it got each."""
+        owned = self._owned.setdefault(member_id, {})
+        for partition in [partition for partition in owned if partition not in partitions]:
+            self._forget_closed(now_ms)
+            span = owned.pop(partition)
+            span.to_ms = max(now_ms, span.from_ms)
+            self._closed_owned[member_id, partition] = span
+        for partition, generation in partitions.items():
+            if partition not in owned:
+                owned[partition] = self._assigned(member_id, partition, generation, now_ms)
+
+    def owned_by(self, member_id: str) -> Mapping[Partition, AssignmentSpan]:
+        """What it owns now."""
+        return self._owned.get(member_id, {})
+
+    def _assigned(self, member_id: str, partition: Partition, generation: int, now_ms: int) -> AssignmentSpan:
+        span = self._closed_owned.pop((member_id, partition), None)
+        if span is not None and span.to_ms == now_ms:
+            span.to_ms = None
+            return span
+        span = AssignmentSpan(self.group, partition, member_id, generation, now_ms)
+        self.found.assignments.append(span)
+        return span
+
+    def _reopened_member(self, member_id: str, now_ms: int) -> MemberSpan | None:
+        span = self._closed_members.pop(member_id, None)
+        if span is None or span.to_ms != now_ms:
+            return None
+        span.to_ms = None
+        return span
+
+    def _forget_closed(self, now_ms: int) -> None:
+        """Only spans that ended just now can go on."""
+        if self._closed_ms != now_ms:
+            self._closed_members.clear()
+            self._closed_owned.clear()
+            self._closed_ms = now_ms

@@ -1,0 +1,1 @@
+"""Groups in windows of time: what ``group_health`` is made of."""

@@ -1,0 +1,101 @@
+"""The tables, in the order in which they are built, and what each gets to build from.
+
+A table is a module with ``NAME``, ``VERSION`` (raised when what it holds changes, so that older files are rebuilt), ``SCHEMA``
+(a ``pyarrow.Schema``) and ``build(inputs) -> pyarrow.Table``: a pure function of its inputs, its rows sorted by their natural
+key, so that the same records in any partitioning, order and duplication give the same bytes. All commits and records of a group
+are in one partition of ``__consumer_offsets``; tables of `PARTITION_TABLES` are therefore built per such partition and get
+`PartitionInputs`. Those of `CLUSTER_TABLES` are of a whole cluster, are built first, and get `ClusterInputs`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DEFAULT_WINDOW_MS = 60_000
+"""Width of the windows of ``commit_rate`` and ``group_health``, in milliseconds; windows begin at multiples of it."""
+
+CLUSTER_TABLES = ("log_end_offsets",)
+PARTITION_TABLES = (
+    "offset_commits",
+    "group_generations",
+    "members",
+    "assignments",
+    "lag",
+    "resets",
+    "commit_rate",
+    "stalls",
+    "group_health",
+    "coverage",
+)
+
+T = TypeVar("T")
+
+
+class Table(Protocol):
+    """What a module of this package offers."""
+
+    NAME: str
+    VERSION: int
+    SCHEMA: pa.Schema
+
+    def build(self, inputs: Any, /) -> pa.Table:
+        """The table's rows, with exactly ``SCHEMA``."""
+
+
+@dataclass(frozen=True)
+class ClusterInputs:
+    """What a table of a whole cluster is built from."""
+
+    cluster: str
+    log_offsets: pa.Table
+    """Every sample that was collected (columns of ``LOG_OFFSETS``), in no particular order, duplicates included."""
+
+
+@dataclass(frozen=True)
+class PartitionInputs:
+    """What was collected of one partition of ``__consumer_offsets``, decoded, each record once.
+
+    ``offset_commits``: the silver columns, one row a (log_partition, log_offset), sorted by group, topic, partition,
+    effect_offset.
+    ``group_records``: group, record_type, member_id, time_ms, log_partition, log_offset, tombstone, key, value, sorted by
+    log_offset; key and value are the record's own bytes and ``kgctl.serde.coordinator_records.decode_record`` reads them.
+    ``log_offsets``: the rows of ``log_end_offsets`` of the topics that occur here, sorted by topic, partition, timestamp_ms.
+    ``coverage``: log_partition, first_offset, last_offset, first_ms, last_ms: runs of log offsets without a hole, ascending.
+    ``as_of_ms``: the greatest time of a record or sample of the partition: "now" for rules that need one (0: there is nothing).
+    """
+
+    cluster: str
+    log_partition: int
+    offset_commits: pa.Table
+    group_records: pa.Table
+    log_offsets: pa.Table
+    coverage: pa.Table
+    as_of_ms: int = 0
+    window_ms: int = DEFAULT_WINDOW_MS
+    counts: Counter[str] = field(default_factory=Counter, compare=False)
+    """What tables want to be told after the build: how much they had to leave out, by a name of their own."""
+    _memory: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+    def table(self, name: str) -> pa.Table:
+        """The table ``name`` of these inputs; built when it is first asked for, so that tables can stand on one another."""
+        return self.once(f"table {name}", lambda _: module(name).build(self))
+
+    def once(self, key: str, make: Callable[[PartitionInputs], T]) -> T:
+        """``make(self)``, computed once for these inputs: what several tables share (a sort, the bounds of the series)."""
+        if key not in self._memory:
+            self._memory[key] = make(self)
+        return cast("T", self._memory[key])
+
+
+def module(name: str) -> Table:
+    """The module of table ``name``; it must be one of `PARTITION_TABLES` or `CLUSTER_TABLES`."""
+    if name not in PARTITION_TABLES + CLUSTER_TABLES:
+        raise KeyError(name)
+    return cast("Table", import_module(f"kgctl.pipeline.tables.{name}"))

@@ -1,0 +1,26 @@
+"""A question to the history for each command that answers one, and the keys of the rows that come back."""
+
+from __future__ import annotations
+
+QUESTIONS = {
+    "history offsets": (
+        "payments --at 2026-03-02T08:30:00Z",
+        "group topic partition offset metadata leader_epoch committed_at exactness",
+    ),
+    "history rebalances": (
+        "payments",
+        "group type generation started stable duration_ms started_by members joined left cause assignor leader members_joined "
+        "members_left",
+    ),
+    "history lag": (
+        "payments --at 2026-03-02T08:30:00Z",
+        "group topic partition time committed_offset log_end_offset lag lag_ms kind",
+    ),
+    "history resets": ("payments", "group topic partition time kind offset_before offset_after records evidence"),
+    "history report": ("--html report.html", "group status rebalances rebalance_ms resets commits max_lag max_lag_ms"),
+    "history health": (
+        "payments --at 2026-03-02T08:30:00Z",
+        "group window_start window_ms status members rebalances rebalance_ms commits total_lag max_lag max_lag_ms resets "
+        "stalled_partitions",
+    ),
+}

@@ -1,0 +1,112 @@
+"""``kgctl history build``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kgctl.pipeline.warehouse.warehouse import Warehouse
+from tests.cli.harness import Cli
+from tests.support.pipeline.collected import collected_history
+from tests.unit.pipeline.build.test_run import LOG, collected
+from tests.unit.pipeline.build.test_versions import with_version
+
+LOCAL = "--engine local --jobs 1"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    collected_history(tmp_path / "w")
+    return tmp_path / "w"
+
+
+def test_the_first_build_and_the_second(cli: Cli, folder: Path) -> None:
+    first = cli(f"history build --warehouse {folder} {LOCAL} -o json")
+    second = cli(f"history build --warehouse {folder} {LOCAL} -o json")
+
+    assert (first.code, first.err) == (0, "")
+    commits = {"cluster": "c1", "table": "offset_commits", "rows": 16, "written": 16, "changed": True}
+    assert first.data[0] == commits
+    assert second.data[0] == commits | {"written": 0, "changed": False}
+    assert (second.code, second.err) == (0, "Nothing is new: all tables are as they were.\n")
+    again = cli(f"history build --warehouse {folder} {LOCAL} --rebuild -o json")
+    assert again.data[0] == commits | {"changed": False}
+
+
+def test_what_was_not_understood_and_what_is_missing_is_said(cli: Cli, tmp_path: Path) -> None:
+    warehouse = Warehouse.create(tmp_path / "w")
+    rows = LOG[1].to_pylist()
+    for row in rows:
+        row["key"] = b"\x00\x63of the future" if row["offset"] == 3 else row["key"]
+        row["value"] = b"\x00\x01" if row["offset"] == 4 else row["value"]
+        row["timestamp_ms"] -= 1000 if row["offset"] == 20 else 0
+    warehouse.add_records("c1", 1, type(LOG[1]).from_pylist(rows, schema=LOG[1].schema), "by hand")
+
+    ran = cli(f"history build --warehouse {tmp_path / 'w'} {LOCAL}")
+
+    assert ran.code == 0
+    assert ran.err.splitlines() == [
+        "cluster 'c1': records kept aside, in silver/undecoded: "
+        "1 of a type that this kgctl does not know, 1 with a damaged value.",
+        "cluster 'c1': 1 records are older than the one before them: the broker's clock went back.",
+        "cluster 'c1': 4 partitions have commits, and no log end was ever sampled: their lag is unknown.",
+    ]
+
+
+def test_a_partition_that_fails_is_partial(cli: Cli, tmp_path: Path) -> None:
+    warehouse = collected(tmp_path / "w")
+    broken = warehouse.path / warehouse.bronze_files("c1", 2)[0].path
+    broken.write_bytes(b"PAR1")
+
+    ran = cli(f"history build --warehouse {warehouse.path} {LOCAL} -o json")
+
+    assert (ran.code, ran.json["status"]) == (3, "partial")
+    (error,) = ran.json["errors"]
+    assert (error["code"], error["partition"]) == ("STORAGE_ERROR", 2)
+    assert error["message"].startswith(f"partition 2 of cluster 'c1' was not built: {broken}: cannot be read: ")
+
+
+def test_nothing_but_failures_is_an_error(cli: Cli, tmp_path: Path) -> None:
+    warehouse = collected(tmp_path / "w", LOG[:1])
+    (warehouse.path / warehouse.bronze_files("c1", 0)[0].path).unlink()
+
+    ran = cli(f"history build --warehouse {warehouse.path} {LOCAL} -o json")
+
+    assert (ran.code, ran.json["status"]) == (1, "error")
+
+
+def test_tables_of_another_kgctl(cli: Cli, tmp_path: Path) -> None:
+    warehouse = collected(tmp_path / "w", LOG[1:2])
+    cli(f"history build --warehouse {warehouse.path} {LOCAL}")
+    with_version(warehouse, "lag", 0)
+    older = cli(f"history build --warehouse {warehouse.path} {LOCAL}")
+    with_version(warehouse, "lag", 99)
+    newer = cli(f"history build --warehouse {warehouse.path} {LOCAL}")
+
+    assert (older.code, older.err) == (0, "cluster 'c1': an older kgctl had built lag; they are built anew.\n")
+    assert (newer.code, newer.out) == (5, "")
+    assert newer.err.startswith(f"kgctl: {warehouse.path}: a newer kgctl built lag of cluster 'c1'. Use that one, or --rebuild")
+
+
+def test_one_build_at_a_time(cli: Cli, folder: Path) -> None:
+    with Warehouse.open(folder).locked("built"):
+        ran = cli(f"history build --warehouse {folder} {LOCAL}")
+    assert ran.code == 5
+    assert "in use by" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "says"),
+    [
+        ("--engine flink", 2, "--engine flink: spark or local"),
+        ("--engine local --master local[2]", 2, "--master is for --engine spark"),
+        ("--master local[2] --jobs 2", 2, "give one of them"),
+        ("--cluster=", 2, "--cluster is empty"),
+        ("--warehouse nosuch", 4, "no warehouse at"),
+        ("--cluster nosuch --engine local", 4, "no cluster 'nosuch' (there: "),
+    ],
+)
+def test_mistakes(cli: Cli, line: str, code: int, says: str) -> None:
+    ran = cli(f"history build {line}")
+    assert (ran.code, says in ran.err) == (code, True), ran.err

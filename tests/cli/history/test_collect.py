@@ -1,0 +1,165 @@
+"""``kgctl history collect``: its options, its files, and what it says when something is wrong."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from kgctl.cli.environment import Environment
+from kgctl.cli.history.progress_line import progress_line
+from kgctl.storage.folder import DataFolder
+from tests.cli.harness import Cli, Terminal
+from tests.support.pipeline.segments import example_segments, segment
+from tests.support.storage import commit
+
+
+@pytest.fixture
+def cli(cli: Cli) -> Cli:
+    cli.variables["KGCTL_WAREHOUSE"] = str(cli.folder / "warehouse")
+    return cli
+
+
+@pytest.fixture
+def logs(cli: Cli) -> Path:
+    example_segments(cli.folder / "logs")
+    return cli.folder / "logs"
+
+
+def test_segments(cli: Cli, logs: Path) -> None:
+    ran = cli(f"history collect --segments {logs} -o json")
+    assert (ran.code, ran.err) == (0, "Collected 52 records of cluster 'default'.\n")
+    assert ran.data == [
+        {
+            "cluster": "default",
+            "log_partition": 7,
+            "records": 40,
+            "known": 0,
+            "damaged": 0,
+            "first_offset": 0,
+            "last_offset": 39,
+            "from": "2026-03-02T08:00:00.000Z",
+            "to": "2026-03-02T08:39:00.000Z",
+        },
+        {
+            "cluster": "default",
+            "log_partition": 31,
+            "records": 12,
+            "known": 0,
+            "damaged": 0,
+            "first_offset": 100,
+            "last_offset": 111,
+            "from": "2026-03-02T08:00:00.000Z",
+            "to": "2026-03-02T08:11:00.000Z",
+        },
+    ]
+    again = cli(f"history collect --segments {logs / '__consumer_offsets-31'} --segments {logs / '__consumer_offsets-7'}")
+    assert (again.code, again.err) == (0, "Collected 0 records of cluster 'default', 52 were there already.\n")
+
+
+def test_damage_is_partial(cli: Cli, logs: Path) -> None:
+    file = logs / "__consumer_offsets-31" / f"{100:020d}.log"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(bytes(data))
+    ran = cli(f"history collect --segments {logs} -o json")
+    assert (ran.code, ran.json["status"]) == (3, "partial")
+    (error,) = ran.json["errors"]
+    assert (error["code"], error["partition"]) == ("DAMAGED", 31)
+    assert f"{file} at byte" in error["message"]
+    assert "wrong checksum" in error["message"]
+    assert [(row["log_partition"], row["records"], row["damaged"]) for row in ran.data] == [(7, 40, 0), (31, 8, 1)]
+
+
+def test_nothing_of_kafkas_at_all(cli: Cli) -> None:
+    folder = cli.folder / "__consumer_offsets-1"
+    folder.mkdir()
+    (folder / f"{0:020d}.log").write_text("a log of another kind\n" * 9)
+    ran = cli(f"history collect --segments {folder} -o json")
+    assert (ran.code, ran.json["status"], ran.data) == (2, "error", [])
+    assert "holds no record batch of Kafka's" in ran.json["errors"][0]["message"]
+
+
+def test_segments_of_another_cluster(cli: Cli, logs: Path) -> None:
+    cli(f"history collect --segments {logs}")
+    file = logs / "__consumer_offsets-31" / f"{100:020d}.log"
+    file.write_bytes(segment([3], first_offset=100))
+    ran = cli(f"history collect --segments {file}")
+    assert ran.code == 5
+    assert "offset 100 is in the warehouse with another record" in ran.err
+    assert cli(f"history collect --segments {file} --cluster other").code == 0
+
+
+def test_a_data_folder_by_either_name(cli: Cli) -> None:
+    with DataFolder.open(cli.folder / "data", create=True, offsets_partitions=1) as folder:
+        folder.record_log.append([commit("g", 0, 5)], 1_000)
+    ran = cli(f"history collect --record-log {cli.folder / 'data'} -o json")
+    assert (ran.code, [row["records"] for row in ran.data]) == (0, [1])
+    ran = cli(f"--embedded {cli.folder / 'data'} history collect -o json")
+    assert (ran.code, [(row["records"], row["known"]) for row in ran.data]) == (0, [(0, 1)])
+
+
+def test_another_warehouse_keeps_its_name(cli: Cli, logs: Path) -> None:
+    cli(f"history collect --segments {logs} --cluster staging")
+    ran = cli(f"history collect --parquet {cli.folder / 'warehouse'} --warehouse {cli.folder / 'copy'} -o json")
+    assert {row["cluster"] for row in ran.data} == {"staging"}
+    assert sum(row["records"] for row in ran.data) == 52
+
+
+def test_progress_is_for_terminals() -> None:
+    for stream, expected in ((Terminal(), "\r\x1b[Kone\r\x1b[K"), (io.StringIO(), "")):
+        with progress_line(Environment(stderr=stream)) as show:
+            show("one")
+            show("too soon to be seen")
+        assert stream.getvalue() == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "words"),
+    [
+        ("--segments gone", 4, "gone: no such file or folder"),
+        ("--record-log gone", 4, "no data folder at gone"),
+        ("--parquet gone", 4, "gone: no such file or folder"),
+        ("--segments a --parquet b", 2, "--segments and --parquet exclude each other"),
+        ("--segments a --once", 2, "--once is for a live cluster, and --segments reads files"),
+        ("--segments a --for 5s", 2, "--for is for a live cluster, and --segments reads files"),
+        ("--record-log a --reader wire", 2, "--reader is for a live cluster, and --record-log reads files"),
+        ("--embedded a --all-topics", 2, "--all-topics is for a live cluster, and --embedded reads files"),
+        ("--once --for 5s", 2, "--once and --for exclude each other"),
+        ("--for soon", 2, "--for: cannot read 'soon' as a duration"),
+        ("--for 0s", 2, "--for 0s must be more than zero"),
+        ("--sample-every 10ms", 2, "--sample-every 10ms: the shortest is 1s"),
+        ("--reader kcat", 2, "--reader"),
+        ("--once -X security.protocol=nonsense", 2, "security.protocol"),
+        ("--once --reader wire -X security.protocol=SASL_SSL -X sasl.mechanism=GSSAPI", 1, "use --reader confluent"),
+        ("--once --bootstrap-server 127.0.0.1:1", 7, "127.0.0.1:1"),
+        ("--once --bootstrap-server 127.0.0.1:1 --reader confluent --timeout 2", 7, "127.0.0.1:1"),
+    ],
+)
+def test_mistakes(cli: Cli, line: str, code: int, words: str) -> None:
+    ran = cli(f"history collect {line}")
+    assert (ran.code, ran.out) == (code, "")
+    assert words in ran.err
+    assert "Traceback" not in ran.err
+    assert not (cli.folder / "warehouse").exists()
+
+
+@pytest.mark.parametrize("option", ["--segments", "--record-log", "--parquet", "--cluster", "--warehouse"])
+def test_empty_values(cli: Cli, logs: Path, option: str) -> None:
+    source = [] if option in ("--segments", "--record-log", "--parquet") else ["--segments", str(logs)]
+    ran = cli.run(["history", "collect", *source, option, ""])
+    assert ran.code == 2
+    assert "is empty (an unset variable?)" in ran.err
+
+
+def test_folders_that_are_no_warehouse(cli: Cli, logs: Path) -> None:
+    ran = cli(f"history collect --segments {logs} --warehouse {logs}")
+    assert (ran.code, ran.err) == (2, f"kgctl: {logs} is not a warehouse (warehouse.json is not there)\n")
+    newer = cli.folder / "newer"
+    newer.mkdir()
+    (newer / "warehouse.json").write_text(json.dumps({"kgctl_warehouse_version": 2}))
+    ran = cli(f"history collect --segments {logs} --warehouse {newer}")
+    assert ran.code == 2
+    assert "made by a newer kgctl" in ran.err

@@ -1,0 +1,152 @@
+"""``kgctl history offsets``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kgctl.pipeline.warehouse.warehouse import Warehouse
+from tests.cli.harness import Cli
+from tests.support.pipeline.example import minute
+from tests.support.pipeline.gold import START_MS, collect, commit, run, write_gold
+
+
+def test_offsets_of_a_group_at_a_time(cli: Cli) -> None:
+    ran = cli("history offsets payments --at 2026-03-02T08:39:59Z")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out == (
+        "GROUP     TOPIC   PARTITION  OFFSET  COMMITTED-AT              EXACTNESS\n"
+        "payments  orders          0      70  2026-03-02T08:35:00.000Z  exact\n"
+        "payments  orders          1      71  2026-03-02T08:35:00.000Z  exact\n"
+        "payments  orders          2      72  2026-03-02T08:35:00.000Z  exact\n"
+    )
+
+
+def test_all_groups_where_none_is_named_and_topics_narrow_it(cli: Cli) -> None:
+    rows = cli("history offsets --at 2026-03-02T09:12:00+01:00 --topic orders:0,2 -o json").data
+
+    assert [(row["group"], row["partition"], row["offset"], row["leader_epoch"], row["metadata"]) for row in rows] == [
+        ("audit", 0, 5, None, ""),
+        ("payments", 0, 20, None, ""),
+        ("payments", 2, 22, None, ""),
+    ]
+
+
+def test_names_are_topic_and_partition(cli: Cli) -> None:
+    assert cli(f"history offsets --group payments --at {minute(12)} -o name").out == "orders:0\norders:1\norders:2\n"
+
+
+def test_now_is_asked_where_no_time_is_given_and_the_end_of_the_collection_is_said(cli: Cli, tmp_path: Path) -> None:
+    write_gold(
+        tmp_path / "w", {"offset_commits": [commit("g", "t", 0, 7, START_MS, 0)], "coverage": [run(0, 0, START_MS, START_MS)]}
+    )
+
+    ran = cli(f"history offsets --warehouse {tmp_path / 'w'} -o csv")
+
+    assert ran.csv == [
+        {
+            "group": "g",
+            "topic": "t",
+            "partition": "0",
+            "offset": "7",
+            "metadata": "",
+            "leader_epoch": "",
+            "committed_at": "2023-11-14T22:13:20.000Z",
+            "exactness": "exact",
+        }
+    ]
+    assert (ran.code, ran.err) == (0, "Collected up to 2023-11-14T22:13:20.000Z: what came later is not known.\n")
+
+
+def test_times_before_the_collection_are_said_to_be_so(cli: Cli) -> None:
+    ran = cli("history offsets payments --at 2026-03-02")
+
+    assert (ran.code, ran.out) == (0, "")
+    assert ran.err == (
+        "Nothing was committed at 2026-03-02T00:00:00.000Z.\nNothing from before 2026-03-02T08:00:00.000Z was collected.\n"
+    )
+
+
+def test_group_without_a_commit_then_is_no_error(cli: Cli) -> None:
+    ran = cli("history offsets audit --at 2026-03-02T08:45:00Z -o json")
+
+    assert (ran.code, ran.data, ran.err) == (0, [], "Nothing was committed at 2026-03-02T08:45:00.000Z.\n")
+
+
+def test_unknown_groups_are_errors_of_their_own(cli: Cli) -> None:
+    one = cli("history offsets nosuch")
+    assert (one.code, one.out, one.err) == (4, "", "kgctl: group 'nosuch' is not in the history of cluster 'staging'\n")
+
+    two = cli("history offsets nosuch payments --at 2026-03-02T08:10:00Z -o json")
+    assert (two.code, two.json["status"], len(two.data)) == (3, "partial", 3)
+    assert [(error["code"], error["group"]) for error in two.json["errors"]] == [("NOT_FOUND", "nosuch")]
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        ("--at yesterday", 2, "--at: cannot read 'yesterday' as a time"),
+        ("--at 2h", 2, "(`2h ago`?)"),
+        ("--topic orders:x", 2, "'x' is not a partition"),
+        ("--warehouse=", 2, "--warehouse is empty (an unset variable?)"),
+        ("--cluster=", 2, "--cluster is empty (an unset variable?)"),
+        ("--group=", 2, "a group id must not be empty"),
+        ("--cluster other", 4, "no cluster 'other' (there: staging)"),
+        ("--warehouse nosuch", 4, "no warehouse at nosuch: kgctl history collect makes one"),
+        ("--bootstrap-server a:1", 2, "No such option: --bootstrap-server"),
+    ],
+)
+def test_what_cannot_be_answered_is_said_in_one_line(cli: Cli, line: str, code: int, message: str) -> None:
+    ran = cli(f"history offsets {line}")
+
+    assert (ran.code, ran.out, ran.err.count("\n")) == (code, "", 1)
+    assert message in ran.err
+
+
+def test_folder_that_is_no_warehouse(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    ran = cli(f"history offsets --warehouse {tmp_path}")
+
+    assert (ran.code, ran.err) == (2, f"kgctl: {tmp_path} is not a warehouse (warehouse.json is not there)\n")
+
+
+def test_what_was_not_built_yet_is_said(cli: Cli, tmp_path: Path) -> None:
+    warehouse = Warehouse.create(tmp_path / "w")
+    collect(warehouse, [0, 1])
+    line = f"history offsets --warehouse {tmp_path / 'w'} --at {START_MS}"
+
+    ran = cli(line)
+    assert (ran.code, ran.err) == (
+        4,
+        f"kgctl: {tmp_path / 'w'}: cluster 'c1' was collected but not built yet: kgctl history build does it\n",
+    )
+
+    write_gold(
+        tmp_path / "w", {"offset_commits": [commit("g", "t", 0, 7, START_MS, 0)], "coverage": [run(0, 1, START_MS, START_MS)]}
+    )
+    collect(warehouse, [2, 3, 4])
+    ran = cli(line)
+    assert (ran.code, ran.err) == (0, "3 records were collected after the last build: kgctl history build brings them in.\n")
+
+
+def test_tables_of_another_version_and_damaged_ones_are_named(cli: Cli, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    warehouse = write_gold(tmp_path / "w", {"offset_commits": [commit("g", "t", 0, 7, 1, 0)], "coverage": []})
+    (file,) = warehouse.gold("offset_commits", "c1")
+    line = f"history offsets --warehouse {tmp_path / 'w'}"
+
+    warehouse.write_table(file, pa.table({"group": ["g"], "topic": ["t"]}))
+    ran = cli(line)
+    assert (ran.code, ran.err) == (
+        1,
+        f"kgctl: {file}: built by another version of kgctl (no column 'partition'): kgctl history build builds it anew\n",
+    )
+
+    file.write_bytes(b"not Parquet")
+    ran = cli(line)
+    assert (ran.code, ran.err.count("\n")) == (1, 1)
+    assert f"{file}: cannot be read: " in ran.err

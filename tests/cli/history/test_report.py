@@ -1,0 +1,49 @@
+"""``kgctl history report``."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.cli.harness import Cli
+
+
+def test_page_is_written_and_groups_are_summed_up(cli: Cli) -> None:
+    page = cli.folder / "history.html"
+
+    ran = cli(f"history report payments --html {page} --from 2026-03-02T08:10:00Z --to 2026-03-02T08:50:00Z")
+
+    assert (ran.code, ran.err) == (0, f"written: {page}\n")
+    assert ran.out == (
+        "GROUP     STATUS  REBALANCES  REBALANCE-MS  RESETS  COMMITS  MAX-LAG  MAX-LAG-MS\n"
+        "payments  REWIND           2          2191       1       24       84     2520000\n"
+    )
+    text = page.read_text()
+    assert "<h1>History of payments</h1>" in text
+    assert "vegaEmbed" in text
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        ("", 2, "Missing option '--html'"),
+        ("--html nosuch/history.html", 2, "--html nosuch/history.html: there is no folder nosuch"),
+        ("--html .", 2, "--html . is a folder: give it a file"),
+        ("--html a.html --from soon", 2, "--from: cannot read 'soon' as a time"),
+        ("nosuch --html a.html", 4, "group 'nosuch' is not in the history of cluster 'staging'"),
+    ],
+)
+def test_what_cannot_be_written_is_said_before_the_work(cli: Cli, line: str, code: int, message: str) -> None:
+    ran = cli(f"history report {line}")
+
+    assert (ran.code, ran.out) == (code, "")
+    assert message in ran.err
+
+
+def test_missing_library_is_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+
+    ran = cli(f"history report --html {cli.folder / 'a.html'}")
+
+    assert (ran.code, ran.err) == (2, "kgctl: --html needs the extra `html`: pip install 'kgctl[html]'\n")

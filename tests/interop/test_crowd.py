@@ -1,0 +1,29 @@
+"""Thirty librdkafka members of the consumer protocol, coming and going under load."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.interop.crowd import QUICK, TOPIC, Crowd
+from tests.support.serve import ServeFactory
+
+pytestmark = [pytest.mark.interop, pytest.mark.slow]
+
+MEMBERS, PARTITIONS, SECONDS = 30, 60, 12.0
+
+
+def test_no_record_comes_twice_while_nobody_crashes(kgctl_serve: ServeFactory) -> None:
+    """Each commits what it has read before it gives a partition up, with the epoch that it had then (KIP-1251)."""
+    server = kgctl_serve(topics={TOPIC: PARTITIONS}, config=QUICK)
+    crowd = Crowd(server.bootstrap, MEMBERS, PARTITIONS)
+    with crowd.load():
+        crowd.churn(SECONDS)
+    crowd.settle(60)
+    stuck = crowd.close(60)
+    read = crowd.read()
+
+    assert stuck == []
+    assert [error for member in crowd.everybody for error in member.errors] == []
+    assert {record: count for record, count in read.items() if count > 1} == {}
+    assert len(read) == crowd.written
+    assert len(crowd.gone) > MEMBERS / 2

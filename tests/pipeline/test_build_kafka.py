@@ -1,0 +1,138 @@
+"""Groups that real clients drove on Apache Kafka: their rebalances, members and assignments are those that were driven."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer
+
+from kgctl.pipeline.build.run import build
+from kgctl.pipeline.spread import LocalEngine
+from kgctl.pipeline.warehouse.files import read_table
+from kgctl.pipeline.warehouse.warehouse import Warehouse
+from tests.support.kafka.broker import KafkaBroker
+from tests.support.kafka.consumers import consumer, poll_until
+from tests.support.kafka.data import create_topic, delete_topic, unique
+from tests.support.kafka.kgctl import run_kgctl
+from tests.support.pipeline.commands import run_history
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+PARTITIONS = 4
+CLUSTER = "kafka"
+CLASSIC = {"group_protocol": "classic", "session_timeout_ms": 10_000}
+CONSUMER = {"group_protocol": "consumer"}
+COOPERATIVE = {**CLASSIC, "partition_assignment_strategy": "cooperative-sticky"}
+Row = dict[str, Any]
+
+
+@dataclass
+class Driver:
+    """A group that is driven step by step; after each it has settled, and what its clients then had is written down."""
+
+    bootstrap: str
+    group: str
+    topic: str
+    properties: dict[str, Any]
+    members: dict[str, Consumer] = field(default_factory=dict)
+    seen: list[tuple[int, dict[str, frozenset[int]]]] = field(default_factory=list)
+
+    def join(self, name: str) -> None:
+        """One more."""
+        self.members[name] = consumer(self.bootstrap, self.group, name, **self.properties)
+        self.members[name].subscribe([self.topic])
+        self._settle()
+
+    def leave(self, name: str) -> None:
+        """One less."""
+        self.members.pop(name).close()
+        self._settle()
+
+    def _settle(self) -> None:
+        """Everybody has an even share; and it stays so for a while, so that the clocks need not agree to the millisecond."""
+        shares = [PARTITIONS // max(len(self.members), 1)] * len(self.members)
+        everybody = list(self.members.values())
+        poll_until(everybody, lambda: [len(member.assignment()) for member in everybody] == shares)
+        until = time.monotonic() + 1.5
+        poll_until(everybody, lambda: time.monotonic() > until)
+        had = {name: frozenset(at.partition for at in member.assignment()) for name, member in self.members.items()}
+        self.seen.append((time.time_ns() // 1_000_000 - 500, had))
+
+
+def drive(bootstrap: str, topic: str, properties: dict[str, Any]) -> Driver:
+    """Two come, one goes, another comes, all go."""
+    driver = Driver(bootstrap, unique("driven"), topic, properties)
+    driver.join("one")
+    driver.join("two")
+    driver.leave("one")
+    driver.join("three")
+    driver.leave("three")
+    driver.leave("two")
+    return driver
+
+
+@pytest.fixture(scope="module")
+def told(kafka_broker: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> tuple[Warehouse, dict[str, Driver]]:
+    """Three groups with a past, collected and built."""
+    bootstrap = kafka_broker.bootstrap
+    topic = unique("driven")
+    create_topic(bootstrap, topic, PARTITIONS)
+    kinds: dict[str, dict[str, Any]] = {"classic": CLASSIC, "cooperative": COOPERATIVE, "consumer": CONSUMER}
+    drivers = {name: drive(bootstrap, topic, properties) for name, properties in kinds.items()}
+    run_kgctl(bootstrap, "delete-groups", drivers["classic"].group, "--yes")
+    folder = tmp_path_factory.mktemp("driven") / "warehouse"
+    run_history("collect", folder, "--cluster", CLUSTER, "--bootstrap-server", bootstrap, "--once")
+    delete_topic(bootstrap, topic)
+    warehouse = Warehouse.open(folder)
+    assert build(warehouse, [CLUSTER], LocalEngine).failed == []
+    return warehouse, drivers
+
+
+def rows_of(warehouse: Warehouse, table: str, group: str) -> list[Row]:
+    found = [row for path in warehouse.gold(table, CLUSTER) for row in read_table(path).to_pylist()]
+    return [row for row in found if row["group"] == group]
+
+
+def at(rows: Sequence[Row], time_ms: int) -> list[Row]:
+    return [row for row in rows if row["from_ms"] <= time_ms and (row["to_ms"] is None or time_ms < row["to_ms"])]
+
+
+DRIVEN = ["member_joined", "member_joined", "member_left", "member_joined", "member_left", "group_emptied"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "causes"), [("classic", [*DRIVEN, "group_deleted"]), ("cooperative", DRIVEN), ("consumer", DRIVEN)]
+)
+def test_rebalances_are_those_that_were_driven(told: tuple[Warehouse, dict[str, Driver]], kind: str, causes: list[str]) -> None:
+    warehouse, drivers = told
+    rows = rows_of(warehouse, "group_generations", drivers[kind].group)
+    driven = [row for row in rows if row["cause"] != "partitions_handed_over"]
+
+    assert [row["cause"] for row in driven] == causes
+    assert [row["members"] for row in driven] == [1, 2, 1, 2, 1, 0, 0][: len(causes)]
+    assert {row["type"] for row in rows} == {"consumer" if kind == "consumer" else "classic"}
+    assert (len(driven) < len(rows)) == (kind == "cooperative"), "cooperative members hand over in a rebalance of its own"
+    stable = [row for row in driven if row["cause"] != "group_deleted"]
+    assert all(0 <= row["duration_ms"] < 30_000 for row in stable)
+    begins = [before for before, _ in drivers[kind].seen]
+    assert all(row["stable_ms"] <= time_ms for row, time_ms in zip(stable, begins, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["classic", "cooperative", "consumer"])
+def test_members_and_assignments_are_those_that_the_clients_had(told: tuple[Warehouse, dict[str, Driver]], kind: str) -> None:
+    warehouse, drivers = told
+    driver = drivers[kind]
+    members, owned = (rows_of(warehouse, table, driver.group) for table in ("members", "assignments"))
+
+    assert {row["topic"] for row in owned} == {driver.topic}, "also where the log only has ids"
+    for time_ms, had in driver.seen:
+        names = {row["member_id"]: row["client_id"] for row in at(members, time_ms)}
+        assert sorted(names.values()) == sorted(had)
+        found = {name: frozenset[int]() for name in had}
+        for row in at(owned, time_ms):
+            found[names[row["member_id"]]] |= {row["partition"]}
+        assert found == had

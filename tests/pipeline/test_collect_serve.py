@@ -1,0 +1,151 @@
+"""``kgctl history collect`` as a process, beside ``kgctl serve``: until it is told to end, and from where it ended."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.support.kafka.kgctl import run_kgctl
+from tests.support.members import wait_until
+from tests.support.pipeline.segments import segment
+from tests.support.serve import ServeFactory
+from tests.support.wire.raw_client import RawClient
+
+pytestmark = pytest.mark.interop
+
+OFFSET_COMMIT = 8
+
+
+def commit(raw: RawClient, offset: int) -> None:
+    entry = {"partition_index": 1, "committed_offset": offset, "committed_metadata": "m", "committed_leader_epoch": 0}
+    body = raw.call(OFFSET_COMMIT, 8, {"group_id": "payments", "topics": [{"name": "orders", "partitions": [entry]}]})
+    assert int(body.topics[0].partitions[0].error_code) == 0
+
+
+def records(warehouse: Path) -> Any:
+    files = sorted(warehouse.glob("bronze/records/**/*.parquet"))
+    return pa.concat_tables([pq.ParquetFile(file).read() for file in files]) if files else None
+
+
+def samples(warehouse: Path) -> int:
+    """How many files of samples there are."""
+    return len(list(warehouse.glob("bronze/log_offsets/**/*.parquet")))
+
+
+def start(bootstrap: str, warehouse: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "kgctl", "--bootstrap-server", bootstrap, "history", "collect"]
+    options = ["--warehouse", str(warehouse), "--sample-every", "1s", "-o", "json"]
+    return subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_runs_until_it_is_told_to_end_and_all_is_written(kgctl_serve: ServeFactory, tmp_path: Path, number: int) -> None:
+    server = kgctl_serve(topics={"orders": 2}, data=tmp_path / "data")
+    with RawClient(server.bootstrap) as raw:
+        commit(raw, 1)
+        collecting = start(server.bootstrap, tmp_path / "w")
+        try:
+            wait_until(lambda: samples(tmp_path / "w") > 0, "a sample")
+            commit(raw, 2)
+            wait_until(lambda: samples(tmp_path / "w") > 2, "more samples")
+            collecting.send_signal(number)
+            out, err = collecting.communicate(timeout=20)
+        finally:
+            collecting.kill()
+            collecting.communicate()
+        assert (collecting.returncode, json.loads(out)["status"]) == (0, "ok"), err
+        assert records(tmp_path / "w").num_rows == 2
+        commit(raw, 3)
+    again = run_kgctl(server.bootstrap, "history", "collect", "--once", "--warehouse", str(tmp_path / "w"))
+    assert [(row["records"], row["known"]) for row in again.data] == [(1, 0)]
+    by_folder = run_kgctl(
+        "unused:1", "history", "collect", "--record-log", str(tmp_path / "data"), "--warehouse", str(tmp_path / "f")
+    )
+    assert [row["records"] for row in by_folder.data] == [3]
+    assert records(tmp_path / "f").equals(records(tmp_path / "w").combine_chunks().sort_by("offset"))
+
+
+def test_two_collections_into_one_warehouse(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    server = kgctl_serve(topics={"orders": 2})
+    collecting = start(server.bootstrap, tmp_path / "w")
+    try:
+        wait_until((tmp_path / "w/state/collected/kgctl.lock").exists, "the lock")
+        refused = run_kgctl(server.bootstrap, "history", "collect", "--once", "--warehouse", str(tmp_path / "w"), code=5)
+        assert f"is in use by process {collecting.pid}" in refused.err
+        assert refused.out.count("Traceback") == 0
+    finally:
+        collecting.kill()
+        collecting.communicate()
+
+
+def test_a_killed_collection_loses_nothing(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    server = kgctl_serve(topics={"orders": 2})
+    with RawClient(server.bootstrap) as raw:
+        for offset in range(5):
+            commit(raw, offset)
+        collecting = start(server.bootstrap, tmp_path / "w")
+        wait_until(lambda: samples(tmp_path / "w") > 0, "a sample")
+        collecting.kill()
+        collecting.communicate()
+    run_kgctl(server.bootstrap, "history", "collect", "--once", "--warehouse", str(tmp_path / "w"))
+    assert sorted(records(tmp_path / "w").column("offset").to_pylist()) == list(range(5))
+
+
+def test_a_server_that_starts_again_is_waited_for(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    server = kgctl_serve(topics={"orders": 2}, data=tmp_path / "data")
+    with RawClient(server.bootstrap) as raw:
+        commit(raw, 1)
+    collecting = start(server.bootstrap, tmp_path / "w")
+    try:
+        wait_until(lambda: samples(tmp_path / "w") > 0, "a sample")
+        server.kill()
+        server = kgctl_serve(data=tmp_path / "data", listen=server.bootstrap)
+        with RawClient(server.bootstrap) as raw:
+            commit(raw, 2)
+            before = samples(tmp_path / "w")
+            wait_until(lambda: samples(tmp_path / "w") > before + 1, "samples again")
+        collecting.terminate()
+        out, err = collecting.communicate(timeout=20)
+    finally:
+        collecting.kill()
+        collecting.communicate()
+    assert (collecting.returncode, json.loads(out)["exit_code"]) == (0, 0), err
+    assert sorted(records(tmp_path / "w").column("offset").to_pylist()) == [0, 1]
+    assert "trying again in" in err
+
+
+def test_a_killed_collection_of_files_is_taken_up_again(tmp_path: Path) -> None:
+    for partition in range(12):
+        folder = tmp_path / "logs" / f"__consumer_offsets-{partition}"
+        folder.mkdir(parents=True)
+        for number in range(3):
+            (folder / f"{5_000 * number:020d}.log").write_bytes(segment([10] * 500, first_offset=5_000 * number))
+    words = ("history", "collect", "--segments", str(tmp_path / "logs"), "--jobs", "1", "--warehouse")
+    command = [sys.executable, "-m", "kgctl", *words, str(tmp_path / "w")]
+    killed = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wait_until(lambda: len(list((tmp_path / "w").glob("bronze/records/**/*.parquet"))) > 4, "some files")
+    killed.kill()
+    killed.wait()
+    committed = sum(json.loads(file.read_text())["files"] != [] for file in (tmp_path / "w/state/collected").glob("*/*=*.json"))
+    assert 1 <= committed < 12
+    rows = run_kgctl("unused:1", *words, str(tmp_path / "w")).data
+    assert sum(row["known"] for row in rows) == committed * 15_000
+    assert sum(row["records"] + row["known"] for row in rows) == 12 * 15_000
+    run_kgctl("unused:1", *words, str(tmp_path / "clean"))
+    assert by_place(tmp_path / "w").equals(by_place(tmp_path / "clean"))
+
+
+def by_place(warehouse: Path) -> Any:
+    """The records of the files that count, by place."""
+    manifests = sorted((warehouse / "state/collected").glob("*/*=*.json"))
+    files = [file["path"] for manifest in manifests for file in json.loads(manifest.read_text())["files"]]
+    table = pa.concat_tables([pq.ParquetFile(warehouse / file).read() for file in files])
+    return table.sort_by([("partition", "ascending"), ("offset", "ascending")])

@@ -1,0 +1,63 @@
+"""The engine on a real Spark: what it gives is what one process gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from kgctl.errors import KgctlError
+from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
+from kgctl.pipeline.spark_engine import SparkEngine, chunks_of
+from kgctl.pipeline.spread import PROCESS_DIED, LocalEngine
+from tests.support.pipeline.work import kill_at_five, square
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_chunks_are_dealt_out_like_cards() -> None:
+    assert chunks_of({0: "a", 1: "b", 4: "c", 5: "d", 7: "e"}, 2) == [[(0, "a"), (4, "c"), (7, "e")], [(1, "b"), (5, "d")]]
+    assert chunks_of({3: "a", 9: "b"}, 5) == [[(3, "a")], [(9, "b")]]
+    assert chunks_of({}, 5) == []
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 200])
+def test_the_same_as_in_one_process(spark: SparkSession, count: int) -> None:
+    engine = SparkEngine(spark.sparkContext)
+    seen: list[int] = []
+    found = engine.map(square, range(count), on_done=lambda done: seen.append(done.index))
+    here = LocalEngine().map(square, range(count))
+    assert [(done.index, done.value, done.failure and done.failure.message) for done in found] == [
+        (done.index, done.value, done.failure and done.failure.message) for done in here
+    ]
+    assert sorted(seen) == list(range(count))
+
+
+def test_an_item_that_kills_its_worker_fails_alone(spark: SparkSession) -> None:
+    engine = SparkEngine(spark.sparkContext)
+    found = engine.map(kill_at_five, range(40))
+    assert [done.value for done in found] == [None if number == 5 else number for number in range(40)]
+    assert found[5].failure is not None
+    assert found[5].failure.code == PROCESS_DIED
+    assert engine.map(square, [3])[0].value == 9
+
+
+def test_work_that_cannot_be_done_at_all_is_one_line(spark: SparkSession) -> None:
+    with pytest.raises(KgctlError, match=r"^Spark did none of the work: .*$") as caught:
+        SparkEngine(spark.sparkContext).map(kill_at_five, [5])
+    assert "\n" not in caught.value.message
+
+
+def test_a_stream_that_is_left_is_cancelled(spark: SparkSession) -> None:
+    engine = SparkEngine(spark.sparkContext)
+    stream = engine.stream(square, range(64))
+    assert next(stream).value is not None
+    stream.close()
+    assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
+
+
+def test_the_spark_there_is_is_used_and_goes_on(spark: SparkSession) -> None:
+    with open_engine(EngineOptions(name=EngineName.SPARK, master="local[1]")) as engine:
+        assert engine.slots == 2
+    assert spark.range(3).count() == 3

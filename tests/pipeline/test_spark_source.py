@@ -1,0 +1,147 @@
+"""The data source in Spark: the same rows as the readers give, from files, from a cluster, in a stream."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from kgctl.pipeline.collect.at_rest import collect_at_rest
+from kgctl.pipeline.sources.pieces import Source, record_log, segments
+from kgctl.pipeline.sources.spark_source import NAME, SCHEMA, of_kafka_source, register
+from kgctl.pipeline.spark_engine import SparkEngine
+from kgctl.pipeline.spread import LocalEngine
+from kgctl.pipeline.warehouse.schemas import RAW
+from kgctl.pipeline.warehouse.warehouse import Warehouse
+from tests.support.pipeline.segments import example_segments
+from tests.support.serve import ServeFactory
+from tests.support.wire.raw_client import RawClient
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.interop
+
+OFFSET_COMMIT = 8
+
+
+@pytest.fixture
+def session(spark: SparkSession) -> SparkSession:
+    register(spark)
+    return spark
+
+
+def rows_of(source: Source) -> list[tuple[Any, ...]]:
+    """What the pieces themselves give."""
+    tables = [table for piece in source.pieces for parsed in piece.read() for table in parsed.tables]
+    return sorted(tuple(row.values()) for table in tables for row in table.to_pylist())
+
+
+def load(session: SparkSession, **options: str) -> list[tuple[Any, ...]]:
+    rows = session.read.format(NAME).options(**options).load().collect()
+    return sorted(tuple(bytes(value) if isinstance(value, bytearray) else value for value in row) for row in rows)
+
+
+def commits(bootstrap: str, groups: int, offset: int) -> None:
+    with RawClient(bootstrap) as raw:
+        for number in range(groups):
+            entry = {"partition_index": 1, "committed_offset": offset, "committed_metadata": "", "committed_leader_epoch": 0}
+            body = {"group_id": f"g{number}", "topics": [{"name": "orders", "partitions": [entry]}]}
+            assert int(raw.call(OFFSET_COMMIT, 8, body).topics[0].partitions[0].error_code) == 0
+
+
+def test_segments(session: SparkSession, tmp_path: Path) -> None:
+    example_segments(tmp_path / "logs")
+    frame = session.read.format(NAME).option("segments", str(tmp_path / "logs")).load()
+    assert [f"{name} {kind}" for name, kind in frame.dtypes] == SCHEMA.split(", ")
+    assert [name for name, _ in frame.dtypes] == RAW.names
+    assert frame.rdd.getNumPartitions() == 3
+    assert load(session, segments=str(tmp_path / "logs")) == rows_of(segments(tmp_path / "logs"))
+
+
+def test_damage_fails_the_query_unless_it_may_be_left_out(session: SparkSession, tmp_path: Path) -> None:
+    example_segments(tmp_path)
+    file = tmp_path / "__consumer_offsets-31" / f"{100:020d}.log"
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(bytes(data))
+    with pytest.raises(Exception, match=r"wrong checksum.*failOnDamage=false leaves it out"):
+        load(session, segments=str(tmp_path))
+    assert len(load(session, segments=str(tmp_path), failOnDamage="false")) == 48
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "one of the options segments, recordLog, parquet, kafka.bootstrap.servers must be given; none was"),
+        ({"segments": "a", "recordLog": "b"}, "segments and recordLog was"),
+        ({"segments": "/gone"}, "/gone: no such file or folder"),
+        ({"kafka.bootstrap.servers": "127.0.0.1:1", "reader": "kcat"}, "reader 'kcat': auto, wire or confluent"),
+        ({"kafka.bootstrap.servers": "127.0.0.1:1"}, "127.0.0.1:1"),
+    ],
+)
+def test_options_that_cannot_be(session: SparkSession, options: dict[str, str], words: str) -> None:
+    with pytest.raises(Exception, match=words):
+        load(session, **options)
+
+
+def test_a_cluster_in_batches_and_as_a_stream(session: SparkSession, kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    server = kgctl_serve(topics={"orders": 2}, data=tmp_path / "data")
+    commits(server.bootstrap, 20, 5)
+    options = {"kafka.bootstrap.servers": server.bootstrap}
+    expected = rows_of(record_log(tmp_path / "data"))
+    assert len(expected) == 20
+    assert load(session, **options) == load(session, recordLog=str(tmp_path / "data")) == expected
+    assert load(session, **options, reader="confluent") == expected
+
+    def stream() -> list[tuple[Any, ...]]:
+        writing = (
+            session.readStream.format(NAME)
+            .options(**options, maxOffsetsPerTrigger="8")
+            .load()
+            .writeStream.format("parquet")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .start(str(tmp_path / "out"))
+        )
+        try:
+            writing.processAllAvailable()
+        finally:
+            writing.stop()
+        found = session.read.parquet(str(tmp_path / "out")).collect()
+        return sorted(tuple(bytes(value) if isinstance(value, bytearray) else value for value in row) for row in found)
+
+    assert stream() == expected
+    commits(server.bootstrap, 3, 6)
+    assert stream() == rows_of(record_log(tmp_path / "data"))
+    assert len(stream()) == 23
+
+
+def test_collecting_on_spark_is_collecting_here(session: SparkSession, tmp_path: Path) -> None:
+    example_segments(tmp_path / "logs")
+    found = []
+    for name, engine in (("spark", SparkEngine(session.sparkContext)), ("here", LocalEngine())):
+        warehouse = Warehouse.create(tmp_path / name)
+        collection = collect_at_rest(warehouse, "c", segments(tmp_path / "logs").pieces, engine, str)
+        assert (collection.added, collection.errors) == (52, [])
+        found.append({number: warehouse.bronze_files("c", number) for number in warehouse.partitions("c")})
+    assert found[0].keys() == found[1].keys()
+    for number, files in found[0].items():
+        assert sorted(files, key=lambda file: file.path) == sorted(found[1][number], key=lambda file: file.path)
+        for file in files:
+            here, there = (pq.ParquetFile(tmp_path / name / file.path).read() for name in ("here", "spark"))
+            assert here.equals(there)
+
+
+def test_rows_of_the_jvms_own_source(session: SparkSession) -> None:
+    kafka = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, timestampType int"
+    frame = session.sql(
+        "SELECT X'01' key, X'02' value, '__consumer_offsets' topic, 3 partition, 9L offset, "
+        "timestamp_millis(1772438400123) timestamp, 0 timestampType"
+    )
+    assert frame.schema.simpleString().count(":") == len(kafka.split(","))
+    found = of_kafka_source(frame)
+    assert [f"{name} {kind}" for name, kind in found.dtypes] == SCHEMA.split(", ")
+    (row,) = found.collect()
+    assert tuple(row) == (3, 9, 1_772_438_400_123, bytearray(b"\x01"), bytearray(b"\x02"), None, None, None)

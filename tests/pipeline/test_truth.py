@@ -1,0 +1,149 @@
+"""The history of groups that real clients drove on Apache Kafka, held against what the clients wrote down."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from kgctl.pipeline.answers.history import History
+from tests.support.kafka.broker import KafkaBroker
+from tests.support.kafka.consumers import joined
+from tests.support.kafka.data import unique, wait_until_coordinating
+from tests.support.kafka.fixtures import java_or_skip
+from tests.support.kafka.kgctl import run_kgctl
+from tests.support.pipeline.commands import run_history
+from tests.support.pipeline.tables import assert_same, copy_samples, copy_shuffled, tables_of
+from tests.support.pipeline.truth.check import certain_answers
+from tests.support.pipeline.truth.ledger import Ledger
+from tests.support.pipeline.truth.traffic import PARTITIONS, drive
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+CLUSTER = "c"
+OFFSETS_PARTITIONS = 5
+ROUNDS = 40
+TIMES = 150
+
+
+@dataclass(frozen=True)
+class Driven:
+    """A cluster whose groups have a past, and what was collected of it and built."""
+
+    bootstrap: str
+    log: Path
+    ledger: Ledger
+    topic: str
+    warehouse: Path
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    broker = KafkaBroker(
+        tmp_path_factory.mktemp("kafka-truth"), overrides={"offsets.topic.num.partitions": str(OFFSETS_PARTITIONS)}
+    )
+    try:
+        with java_or_skip():
+            broker.start()
+            wait_until_coordinating(broker.bootstrap, OFFSETS_PARTITIONS)
+        yield broker
+    finally:
+        broker.stop()
+
+
+@pytest.fixture(scope="module")
+def driven(broker: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Driven:
+    """Collected while it happened, and to the end."""
+    warehouse = tmp_path_factory.mktemp("truth") / "live"
+    with collecting(broker.bootstrap, warehouse):
+        ledger, topic = drive(broker.bootstrap, ROUNDS)
+    collect(broker.bootstrap, warehouse)
+    run_history("build", warehouse, "--engine", "local")
+    return Driven(broker.bootstrap, broker.folder / "log", ledger, topic, warehouse)
+
+
+@contextmanager
+def collecting(bootstrap: str, warehouse: Path) -> Iterator[None]:
+    """A collection that goes on for the length of the block, and ends well when it is asked to."""
+    line = ["history", "collect", "--bootstrap-server", bootstrap, "--warehouse", str(warehouse), "--cluster", CLUSTER]
+    command = [sys.executable, "-m", "kgctl", *line, "--sample-every", "1s"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    try:
+        yield
+    finally:
+        process.terminate()
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0, output
+
+
+def collect(bootstrap: str, warehouse: Path) -> None:
+    run_history("collect", warehouse, "--cluster", CLUSTER, "--bootstrap-server", bootstrap, "--once")
+
+
+def test_offsets_at_random_past_times_are_those_that_were_committed(driven: Driven) -> None:
+    history = History.open(driven.warehouse)
+
+    assert certain_answers(history, driven.ledger, driven.ledger.random_times(TIMES)) > 0.8
+
+
+def test_segments_of_the_broker_tell_the_same_history(driven: Driven, tmp_path: Path) -> None:
+    copied = tmp_path / "segments"
+    run_history("collect", copied, "--cluster", CLUSTER, "--segments", str(driven.log))
+    copy_samples(driven.warehouse, copied, CLUSTER)
+    run_history("build", copied, "--engine", "local")
+
+    assert_same(tables_of(copied, CLUSTER), tables_of(driven.warehouse, CLUSTER))
+
+
+def test_other_files_and_another_order_tell_the_same_history(driven: Driven, tmp_path: Path) -> None:
+    shuffled = tmp_path / "shuffled"
+    copy_shuffled(driven.warehouse, shuffled, CLUSTER, cuts=6, seed=1)
+    run_history("build", shuffled, "--engine", "local")
+
+    assert_same(tables_of(shuffled, CLUSTER), tables_of(driven.warehouse, CLUSTER))
+
+
+def test_reset_is_found_and_undone(driven: Driven, tmp_path: Path) -> None:
+    group, warehouse = unique("undone"), tmp_path / "undo"
+    with joined(driven.bootstrap, group, driven.topic, {"one": PARTITIONS}) as members:
+        for offset in (100, 200, 300):
+            offsets = [TopicPartition(driven.topic, partition, offset + partition) for partition in range(PARTITIONS)]
+            members["one"].commit(offsets=offsets, asynchronous=False)
+    before = committed(driven.bootstrap, group)
+    run_kgctl(
+        driven.bootstrap, "reset-offsets", group, "--topic", f"{driven.topic}:0,2", "--to-earliest", "--execute", "--no-backup"
+    )
+    collect(driven.bootstrap, warehouse)
+    run_history("build", warehouse, "--engine", "local")
+
+    found = run_history("resets", warehouse, "--group", group)
+    assert [(row["partition"], row["offset_before"], row["offset_after"], row["evidence"]) for row in found] == [
+        (0, 300, 0, ["group_empty"]),
+        (2, 302, 0, ["group_empty"]),
+    ]
+    just_before = str(milliseconds(found[0]["time"]) - 1)
+    line = ["reset-offsets", group, "--to-history", just_before, "--warehouse", str(warehouse)]
+    plan = run_kgctl(driven.bootstrap, *line).data
+    assert [(row["partition"], row["new_offset"], row["result"]) for row in plan] == [
+        (0, 300, "planned"),
+        (1, 301, "unchanged"),
+        (2, 302, "planned"),
+        (3, 303, "unchanged"),
+    ]
+    run_kgctl(driven.bootstrap, *line, "--execute", "--no-backup")
+    assert committed(driven.bootstrap, group) == before
+
+
+def committed(bootstrap: str, group: str) -> dict[int, int]:
+    return {row["partition"]: row["current_offset"] for row in run_kgctl(bootstrap, "describe", "group", group).data}
+
+
+def milliseconds(text: str) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000)

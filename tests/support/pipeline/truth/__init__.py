@@ -1,0 +1,1 @@
+"""What real clients committed when, written down beside them, to hold the history against."""

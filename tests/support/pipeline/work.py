@@ -1,0 +1,24 @@
+"""Functions that tests give to engines: of a module, so that other processes find them."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+from kgctl.errors import InvariantViolation
+
+
+def square(number: int) -> int:
+    """The square; 13 is refused, and 14 is a mistake of whoever wrote this."""
+    if number == 13:
+        raise InvariantViolation("thirteen is not squared")
+    if number == 14:
+        raise ZeroDivisionError("14")
+    return number * number
+
+
+def kill_at_five(number: int) -> int:
+    """Five takes its process with it."""
+    if number == 5:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return number

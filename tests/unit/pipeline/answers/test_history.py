@@ -1,0 +1,119 @@
+"""Finding the rows of groups in a warehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from kgctl.coordinator.partitioning import partition_for
+from kgctl.errors import NotFoundError, StorageError, UsageError
+from kgctl.pipeline.answers.history import History, Reach
+from kgctl.pipeline.answers.parquet import read_rows
+from kgctl.pipeline.warehouse.warehouse import Warehouse
+from tests.support.pipeline.example import example_history
+from tests.support.pipeline.gold import HOME, START_MS, collect, commit, run, write_gold
+
+COLUMNS = ("group", "committed_offset")
+
+
+def offsets(history: History, groups: list[str] | None = None) -> list[tuple[str, int]]:
+    parts = history.parts("offset_commits", COLUMNS, groups)
+    return sorted((row["group"], row["committed_offset"]) for part in parts for row in part.rows.to_pylist())
+
+
+def test_only_the_partition_of_a_group_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = (HOME + 1) % 50
+    write_gold(tmp_path, {"offset_commits": [commit("payments", "t", 0, 1, 1, 1)]})
+    write_gold(tmp_path, {"offset_commits": [commit("others", "t", 0, 2, 1, 1)]}, partition=other)
+    opened: set[str] = set()
+
+    def reading(path: Path, columns: Sequence[str], groups: Sequence[str] | None) -> pa.Table:
+        opened.add(path.parent.name)
+        return read_rows(path, columns, groups)
+
+    monkeypatch.setattr("kgctl.pipeline.answers.history.read_rows", reading)
+
+    assert offsets(History.open(tmp_path), ["payments"]) == [("payments", 1)]
+    assert opened == {f"partition={HOME}"}
+
+
+def test_group_is_found_wherever_it_is(tmp_path: Path) -> None:
+    """As in a cluster whose offsets topic has not 50 partitions."""
+    elsewhere = (partition_for("payments", 50) + 7) % 50
+    write_gold(tmp_path, {"offset_commits": [commit("payments", "t", 0, 1, 1, 1)]}, partition=elsewhere)
+    history = History.open(tmp_path)
+
+    assert (offsets(history, ["payments", "nosuch"]), history.home("payments")) == ([("payments", 1)], elsewhere)
+    assert (history.unknown(["payments", "nosuch"]), history.home("nosuch")) == (["nosuch"], None)
+
+
+def test_row_groups_are_chosen_by_their_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [commit(f"g{number:03}", "t", 0, number, 1, number) for number in range(100)]
+    monkeypatch.setattr("kgctl.pipeline.warehouse.files._ROW_GROUP_ROWS", 10)
+    write_gold(tmp_path, {"offset_commits": rows})
+    history = History.open(tmp_path)
+
+    assert offsets(history, ["g009", "g010", "g099", "nosuch"]) == [("g009", 9), ("g010", 10), ("g099", 99)]
+    assert len(offsets(history)) == 100
+
+
+def test_build_that_replaces_the_files_meanwhile_does_no_harm(tmp_path: Path) -> None:
+    warehouse = write_gold(tmp_path, {"offset_commits": [commit("payments", "t", 0, 1, 1, 1)]})
+    history = History.open(tmp_path)
+    assert history.built
+    (old,) = warehouse.gold("offset_commits", "c1")
+    other = warehouse.table_file("gold", "offset_commits", "c1", HOME, "other")
+    write_gold(tmp_path, {"offset_commits": [commit("payments", "t", 0, 2, 1, 1)]}, files=1)
+    old.rename(other)
+    warehouse.publish("c1", HOME, {"gold/offset_commits": [other]}, [])
+
+    assert offsets(history, ["payments"]) == [("payments", 2)]
+
+    other.unlink()
+    with pytest.raises(StorageError, match="cannot be read"):
+        offsets(History.open(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("version", "who"), [(0, "an older kgctl: kgctl history build builds it anew"), (99, "a newer kgctl: use")]
+)
+def test_tables_of_another_version_are_refused(tmp_path: Path, version: int, who: str) -> None:
+    warehouse = write_gold(tmp_path, {"offset_commits": [commit("payments", "t", 0, 1, 1, 1)]})
+    files = warehouse.gold("offset_commits", "c1")
+    warehouse.publish("c1", HOME, {"gold/offset_commits": files}, [], {"versions": {"offset_commits": version}})
+
+    with pytest.raises(StorageError, match=f"offset_commits of cluster 'c1' was built by {who}"):
+        offsets(History.open(tmp_path))
+
+
+def test_reach_and_records_that_were_not_built_yet(tmp_path: Path) -> None:
+    warehouse = write_gold(tmp_path, {"coverage": [run(0, 3, 100, 200), run(7, 9, 400, 600)]})
+    history = History.open(tmp_path)
+    assert (history.reach(), history.reach(["nosuch"]), history.records_behind()) == (Reach(100, 600), None, 0)
+
+    collect(warehouse, [10, 11])
+    collect(warehouse, [0], partition=HOME + 1)
+    assert History.open(tmp_path).records_behind() == 3
+
+
+def test_clusters_are_kept_apart(tmp_path: Path) -> None:
+    for cluster, offset in (("a", 1), ("b/c", 2)):
+        write_gold(tmp_path, {"offset_commits": [commit("payments", "t", 0, offset, START_MS, 1)]}, cluster=cluster)
+
+    assert [offsets(History.open(tmp_path, cluster)) for cluster in ("a", "b/c")] == [[("payments", 1)], [("payments", 2)]]
+    with pytest.raises(UsageError, match=r"several clusters: choose one with --cluster \(a, b/c\)"):
+        History.open(tmp_path)
+
+
+def test_groups_of_a_history(tmp_path: Path) -> None:
+    example_history(tmp_path / "w")
+
+    assert History.open(tmp_path / "w").groups() == ["audit", "payments"]
+
+
+def test_what_is_no_history_is_said(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="nothing was collected yet"):
+        History.open(Warehouse.create(tmp_path / "w").path)

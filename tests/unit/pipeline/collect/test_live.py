@@ -1,0 +1,289 @@
+"""Live collection, with a cluster made of lists and a clock that moves when it is asked to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from kgctl.errors import AuthError, BrokerError, KgctlError, RefusedError, UnreachableError
+from kgctl.pipeline.collect.live import LiveCollection, Plan, World
+from kgctl.pipeline.collect.summary import Collection
+from kgctl.pipeline.collect.topics import TopicsSeen
+from kgctl.pipeline.sources.live.reader import LogOffsetRow, LogState, Part
+from kgctl.pipeline.sources.log.damage import Damage
+from kgctl.pipeline.warehouse.schemas import RAW, rows_of
+from kgctl.pipeline.warehouse.warehouse import Warehouse
+from tests.support.pipeline.segments import commit_like
+
+
+@dataclass
+class FakeCluster:
+    """Logs as lists of offsets; each fetch gives at most two records of a partition. ``troubles`` are raised, one a fetch."""
+
+    logs: dict[int, list[int]]
+    log_id: str | None = "id-1"
+    start: int = 0
+    troubles: list[Exception | None] = field(default_factory=list)
+    broken: dict[int, KgctlError] = field(default_factory=dict)
+    away: set[int] = field(default_factory=set)
+    damaged: dict[int, Damage] = field(default_factory=dict)
+    asked: list[Mapping[int, int]] = field(default_factory=list)
+    sampled: list[Sequence[str] | None] = field(default_factory=list)
+    on_fetch: Any = None
+
+    def log_state(self) -> LogState:
+        bounds = {number: (self.start, self._end(number)) for number in self.logs if number not in self.away}
+        return LogState("cluster-1", self.log_id, bounds, {number: BrokerError(f"{number}: no leader") for number in self.away})
+
+    def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, Part], Mapping[int, KgctlError]]:
+        self.asked.append(dict(positions))
+        if self.on_fetch:
+            self.on_fetch(len(self.asked))
+        if self.troubles and (trouble := self.troubles.pop(0)) is not None:
+            raise trouble
+        parts = {number: self._part(number, offset) for number, offset in positions.items() if number not in self.broken}
+        return parts, {number: error for number, error in self.broken.items() if number in positions}
+
+    def log_offsets(self, topics: Sequence[str] | None) -> tuple[list[LogOffsetRow], list[KgctlError]]:
+        self.sampled.append(topics)
+        return [LogOffsetRow(topic, 0, 0, 10) for topic in topics or ()], [BrokerError("t-1: X", topic="t", partition=1)]
+
+    def close(self) -> None:
+        pass
+
+    def _end(self, number: int) -> int:
+        return max(self.logs[number], default=self.start - 1) + 1
+
+    def _part(self, number: int, position: int) -> Part:
+        found = [offset for offset in self.logs[number] if offset >= position][:2]
+        records = [commit_like(offset) for offset in found]
+        columns: dict[str, list[Any]] = {
+            "partition": [number] * len(found),
+            **{name: [getattr(record, name) for record in records] for name in ("offset", "timestamp_ms", "key", "value")},
+        }
+        damaged = [self.damaged.pop(number)] if number in self.damaged else []
+        return Part(rows_of(columns, RAW), damaged, found[-1] + 1 if found else position, self._end(number))
+
+
+class FakeWorld:
+    """A second passes whenever the time is looked at; a pause lasts as long as it says."""
+
+    def __init__(self) -> None:
+        self.s = 0.0
+        self.notices: list[str] = []
+        self.world = World(lambda: 1_000_000 + int(self.s * 1_000), self._seconds, self._pause, self.notices.append, str)
+
+    def _seconds(self) -> float:
+        self.s += 1
+        return self.s
+
+    def _pause(self, seconds: float) -> None:
+        self.s += seconds
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> Warehouse:
+    return Warehouse.create(tmp_path / "warehouse")
+
+
+def run(warehouse: Warehouse, cluster: FakeCluster, plan: Plan, fake: FakeWorld | None = None) -> Collection:
+    world = (fake or FakeWorld()).world
+    return LiveCollection(warehouse, "c", cluster, source="a:1", plan=plan, world=world).run(cluster.log_state())
+
+
+def stored(warehouse: Warehouse, partition: int) -> list[int]:
+    tables = [pq.read_table(warehouse.path / file.path) for file in warehouse.bronze_files("c", partition)]
+    return sorted(offset for table in tables for offset in table.column("offset").to_pylist())
+
+
+ONCE = Plan(once=True)
+
+
+def test_once_goes_to_the_end_and_the_next_one_goes_on(warehouse: Warehouse) -> None:
+    cluster = FakeCluster({0: [0, 1, 4, 7, 8], 1: [], 2: [3]})
+    found = run(warehouse, cluster, ONCE)
+    assert [stored(warehouse, number) for number in range(3)] == [[0, 1, 4, 7, 8], [], [3]]
+    assert {number: (each.read, each.added) for number, each in found.partitions.items() if each.read} == {0: (5, 5), 2: (1, 1)}
+    assert [warehouse.collected("c", number).next_offset for number in range(3)] == [9, None, 4]
+    assert cluster.sampled == [["orders"]]
+    cluster.logs[1] = [0]
+    cluster.asked.clear()
+    again = run(warehouse, cluster, ONCE)
+    assert (cluster.asked, again.added, stored(warehouse, 1)) == ([{1: 0}], 1, [0])
+    assert cluster.sampled == [["orders"], ["orders"]]  # known from the last sample
+    assert [error.message for error in again.errors] == ["t-1: X"]
+
+
+def test_a_log_that_ends_in_what_no_client_is_given_ends(warehouse: Warehouse) -> None:
+    cluster = FakeCluster({0: [0, 1]})
+    state = cluster.log_state()
+    longer = LogState(state.cluster_id, state.log_id, {0: (0, 9)})
+    found = LiveCollection(warehouse, "c", cluster, source="a:1", plan=ONCE, world=FakeWorld().world).run(longer)
+    assert (found.added, warehouse.collected("c", 0).next_offset) == (2, 2)
+
+
+def test_a_topic_that_was_made_anew_is_refused(warehouse: Warehouse) -> None:
+    run(warehouse, FakeCluster({0: [0, 1]}), ONCE)
+    with pytest.raises(RefusedError, match="its id is id-2, the warehouse has records of id-1 for cluster 'c'"):
+        run(warehouse, FakeCluster({0: [0, 1, 2]}, log_id="id-2"), ONCE)
+    assert stored(warehouse, 0) == [0, 1]
+
+
+def test_a_log_that_was_cut_is_named_and_the_others_go_on(warehouse: Warehouse) -> None:
+    run(warehouse, FakeCluster({0: [0, 1, 2], 1: [0]}, log_id=None), ONCE)
+    found = run(warehouse, FakeCluster({0: [0, 1], 1: [0, 1]}, log_id=None), ONCE)
+    assert [type(error) for error in found.errors] == [RefusedError, BrokerError]
+    assert "partition 0 of cluster 'c' ends at offset 2, but records up to 2 were collected" in found.errors[0].message
+    assert (stored(warehouse, 0), stored(warehouse, 1)) == ([0, 1, 2], [0, 1])
+
+
+def test_records_that_were_deleted_before_they_were_collected(warehouse: Warehouse) -> None:
+    run(warehouse, FakeCluster({0: [0, 1]}), ONCE)
+    found = run(warehouse, FakeCluster({0: [7, 8]}, start=7), ONCE)
+    assert found.notices == ["offsets 2 to 6 of partition 0 were deleted before they were collected"]
+    assert stored(warehouse, 0) == [0, 1, 7, 8]
+
+
+def test_for_a_time_it_samples_and_follows(warehouse: Warehouse) -> None:
+    cluster = FakeCluster({0: [0]})
+    cluster.on_fetch = cluster.logs[0].append
+    fake = FakeWorld()
+    found = run(warehouse, cluster, Plan(for_s=60, sample_every_s=10), fake)
+    assert stored(warehouse, 0) == list(range(len(stored(warehouse, 0))))
+    assert len(stored(warehouse, 0)) > 10
+    tables = [pq.read_table(warehouse.path / file) for file in warehouse.log_offset_files("c")]
+    times = sorted(row["timestamp_ms"] for table in tables for row in table.to_pylist())
+    assert 5 <= len(times) <= 8
+    assert found.samples == len(times)
+    assert [error.message for error in found.errors] == ["t-1: X"]  # as the last sample has it
+    assert fake.notices == ["no sample: t-1: X"]  # said once, not at each sample
+
+
+def test_all_topics(warehouse: Warehouse) -> None:
+    cluster = FakeCluster({0: [0]})
+    run(warehouse, cluster, Plan(once=True, all_topics=True))
+    assert cluster.sampled == [None]
+
+
+def test_a_cluster_that_goes_away_is_waited_for(warehouse: Warehouse) -> None:
+    away = UnreachableError("a:1 closed the connection")
+    cluster = FakeCluster({0: [0, 1, 2, 3]}, troubles=[None, away, away, None])
+    fake = FakeWorld()
+    run(warehouse, cluster, Plan(for_s=60), fake)
+    assert stored(warehouse, 0) == [0, 1, 2, 3]
+    assert fake.notices[:2] == [
+        "a:1 closed the connection; trying again in 0.5 s",
+        "a:1 closed the connection; trying again in 1 s",
+    ]
+
+
+def test_once_does_not_wait_but_keeps_what_came(warehouse: Warehouse) -> None:
+    cluster = FakeCluster({0: [0, 1, 2, 3]}, troubles=[None, UnreachableError("away")])
+    with pytest.raises(UnreachableError):
+        run(warehouse, cluster, ONCE)
+    assert (stored(warehouse, 0), warehouse.collected("c", 0).next_offset) == ([0, 1], 2)
+    with pytest.raises(AuthError):
+        run(warehouse, FakeCluster({0: [0, 1, 2]}, troubles=[AuthError("no")]), Plan(for_s=9))
+
+
+def test_an_error_of_one_partition_is_its_own(warehouse: Warehouse) -> None:
+    cluster = FakeCluster({0: [0], 1: [0]}, broken={1: BrokerError("p1: KAFKA_STORAGE_ERROR")})
+    found = run(warehouse, cluster, ONCE)
+    assert ([error.message for error in found.errors], stored(warehouse, 0)) == (["p1: KAFKA_STORAGE_ERROR", "t-1: X"], [0])
+
+
+def test_a_partition_whose_leader_is_away_is_followed_when_it_is_back(warehouse: Warehouse) -> None:
+    cluster = FakeCluster({0: [0], 1: [0, 1]}, broken={1: BrokerError("p1: LEADER_NOT_AVAILABLE", code="LEADER_NOT_AVAILABLE")})
+    cluster.on_fetch = lambda count: cluster.broken.clear() if count == 6 else None
+    fake = FakeWorld()
+    found = run(warehouse, cluster, Plan(for_s=60), fake)
+    assert (stored(warehouse, 0), stored(warehouse, 1)) == ([0], [0, 1])
+    assert fake.notices == ["p1: LEADER_NOT_AVAILABLE; trying again", "no sample: t-1: X"]
+    assert [error.message for error in found.errors] == ["t-1: X"]
+
+
+def test_a_partition_without_a_leader_is_taken_up_when_it_has_one(warehouse: Warehouse) -> None:
+    cluster = FakeCluster({0: [0], 1: [0, 1]}, away={1})
+    fake = FakeWorld()
+    cluster.on_fetch = lambda count: cluster.away.clear() if count == 5 else None
+    found = run(warehouse, cluster, Plan(for_s=60, sample_every_s=5), fake)
+    assert (stored(warehouse, 1), fake.notices) == ([0, 1], ["1: no leader", "no sample: t-1: X"])
+    assert [error.message for error in found.errors] == ["t-1: X"]
+
+
+def test_a_partition_without_a_leader_is_an_error_of_once(warehouse: Warehouse) -> None:
+    found = run(warehouse, FakeCluster({0: [0], 1: [0, 1]}, away={1}), ONCE)
+    assert [error.message for error in found.errors] == ["1: no leader", "t-1: X"]
+
+
+def test_a_topic_that_is_made_anew_meanwhile_ends_it(warehouse: Warehouse) -> None:
+    cluster = FakeCluster({0: [0]})
+    cluster.on_fetch = lambda count: setattr(cluster, "log_id", "id-9") if count == 5 else None
+    with pytest.raises(RefusedError, match="its id is id-9"):
+        run(warehouse, cluster, Plan(for_s=60, sample_every_s=5))
+    assert stored(warehouse, 0) == [0]
+
+
+def test_it_ends_when_no_partition_is_left_to_follow(warehouse: Warehouse) -> None:
+    cluster = FakeCluster({0: [0]}, broken={0: RefusedError("p0: OFFSET_OUT_OF_RANGE")})
+    found = run(warehouse, cluster, Plan())
+    assert found.errors[0].message == "p0: OFFSET_OUT_OF_RANGE"
+
+
+def test_damage_is_kept_aside(warehouse: Warehouse) -> None:
+    cluster = FakeCluster({0: [0]}, damaged={0: Damage(61, 80, "wrong checksum", 5, 2, b"data")})
+    found = run(warehouse, cluster, ONCE)
+    assert found.errors[0].message == (
+        "a:1 __consumer_offsets-0 from offset 0 at byte 61: wrong checksum (80 bytes, 2 records from offset 5)"
+    )
+    assert len(warehouse.damaged_files("c")) == 1
+
+
+def test_a_partition_of_another_cluster_is_refused_and_the_others_are_written(warehouse: Warehouse) -> None:
+    other = rows_of({"partition": [0], "offset": [1], "timestamp_ms": [5], "key": [b"x"], "value": [b"y"]}, RAW)
+    warehouse.add_records("c", 0, other, "segments")
+    found = run(warehouse, FakeCluster({0: [0, 1], 1: [0]}), ONCE)
+    assert [type(error) for error in found.errors] == [RefusedError, BrokerError]
+    assert "offset 1 is in the warehouse with another record" in found.errors[0].message
+    assert (stored(warehouse, 0), stored(warehouse, 1)) == ([1], [0])
+
+
+def test_topics_are_known_after_a_crash_before_the_first_sample(warehouse: Warehouse) -> None:
+    record = commit_like(0)
+    table = rows_of({"partition": [0], "offset": [0], "timestamp_ms": [5], "key": [record.key], "value": [record.value]}, RAW)
+    warehouse.add_records("c", 0, table, "a:1", next_offset=1)
+    cluster = FakeCluster({0: [0]})
+    run(warehouse, cluster, ONCE)
+    assert cluster.sampled == [["orders"]]
+
+
+def test_it_ends_when_it_is_told_to(warehouse: Warehouse) -> None:
+    cluster = FakeCluster({0: list(range(100))})
+    collection = LiveCollection(warehouse, "c", cluster, source="a:1", plan=Plan(), world=FakeWorld().world)
+    cluster.on_fetch = lambda count: collection.stop() if count == 3 else None
+    found = collection.run(cluster.log_state())
+    assert (found.added, stored(warehouse, 0), warehouse.collected("c", 0).next_offset) == (6, list(range(6)), 6)
+
+
+def test_topics_are_told_by_the_keys_of_commits() -> None:
+    import pyarrow as pa
+
+    seen = TopicsSeen(["known"])
+    commit = b"\0\1\0\1g\0\3\xc3\xa4b\0\0\0\7"
+    others = [
+        None,
+        b"",
+        b"\0",
+        b"\0\2\0\1g",
+        b"\0\1\0\x09g",
+        commit[:-1],
+        b"\0\1\xff\xffg\0\1t\0\0\0\0",
+        b"\0\1\0\1g\0\1\xff\0\0\0\0",
+    ]
+    seen.see(pa.array([commit, *others, commit], pa.binary()))
+    assert seen.topics == {"known", "äb"}

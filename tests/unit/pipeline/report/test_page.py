@@ -1,0 +1,134 @@
+"""The page, as data and as text."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from kgctl.admin.plan.times import format_instant
+from kgctl.pipeline.answers.history import History
+from kgctl.pipeline.report import content as contents
+from kgctl.pipeline.report import figures
+from kgctl.pipeline.report.figures import as_data
+from kgctl.pipeline.report.overview import GroupOverview
+from kgctl.pipeline.report.page import Content, html_page
+from tests.support.pipeline.example import END_AT, minute
+from tests.support.pipeline.gold import commit, run, write_gold
+
+
+def test_overview_has_the_worst_group_first(example: Content) -> None:
+    assert example.overview == [
+        GroupOverview("payments", "REWIND", 3, 5195, 1, 36, 94, 2_820_000),
+        GroupOverview("audit", "OK", 0, 0, 0, 1, 49, 1_470_000),
+    ]
+    assert [each.group for each in example.figures] == ["payments", "audit"]
+    assert example.notes == []
+
+
+def test_figures_of_a_group(example: Content) -> None:
+    data = as_data(example.figures[0])
+
+    begins, ends, statuses = zip(*data["health"], strict=True)
+    assert (begins[0], ends[:-1], ends[-1]) == (minute(0), begins[1:], minute(60) + 1)
+    assert (begins[-1], statuses[0], statuses[-1]) == (minute(40), "OK", "REWIND")
+    assert all(one != other for one, other in pairwise(statuses))
+    assert data["rebalances"] == [
+        [minute(0), minute(0) + 3004, "generation 1: member joined, 1 member, 1 joined, 3004 ms"],
+        [minute(20), minute(20) + 2150, "generation 2: member joined, 2 members, 1 joined, at least 2150 ms"],
+        [minute(35), minute(35) + 41, "generation 3: member left, 1 member, 1 left, at least 41 ms"],
+    ]
+    assert data["members"] == [(minute(0), 1), (minute(20), 2), (minute(35), 1)]
+    assert data["resets"] == [[minute(40), "orders-0: 70 to 0 (-70): went back"]]
+    assert [line["topic"] for line in data["lag"]] == ["orders"]
+    assert data["lag"][0]["points"][-1] == (minute(60), 122)
+    assert data["rate"][0]["points"][0] == (minute(5), 30)
+    assert (data["rate_ms"], data["notes"]) == (60_000, [])
+
+
+def test_stretch_of_time_begins_with_what_held(history: History) -> None:
+    (payments,) = contents.content(history, ["payments"], minute(30), minute(38), format_instant).figures
+
+    data = as_data(payments)
+    (held,) = data["health"]
+    assert held[:2] == [minute(30), minute(38)]
+    assert data["members"][-2:] == [(minute(30), 2), (minute(35), 1)]
+    assert [text for _, _, text in data["rebalances"]] == ["generation 3: member left, 1 member, 1 left, at least 41 ms"]
+    assert data["resets"] == []
+
+
+def test_stretch_shorter_than_a_window_has_what_held(history: History) -> None:
+    made = contents.content(history, None, minute(40) + 20_000, minute(40) + 30_000, format_instant)
+
+    assert [(each.group, each.status) for each in made.overview] == [("payments", "REWIND")]
+    assert as_data(made.figures[0])["health"] == [[minute(40) + 20_000, minute(40) + 30_000, "REWIND"]]
+
+
+def test_group_that_was_idle_is_there_if_it_was_named(history: History) -> None:
+    made = contents.content(history, ["audit"], minute(50), minute(51), format_instant)
+
+    assert made.overview == [GroupOverview("audit", None, 0, None, 0, 0, None, None)]
+    assert as_data(made.figures[0])["health"] == [[minute(50), minute(51), "unknown"]]
+
+
+def test_what_is_left_out_is_said(history: History, example: Content, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contents, "MOST_GROUPS", 1)
+    monkeypatch.setattr(figures, "MOST_MARKS", 1)
+    monkeypatch.setattr(figures, "MOST_WINDOWS", 7)
+
+    made = contents.content(history, None, minute(0), minute(END_AT) + 1, format_instant)
+
+    assert made.notes == ["Charts are there for 1 of 2 groups, those that were worst; --group chooses others."]
+    assert made.figures[0].notes == [
+        "commit rate: averaged over 9 minutes",
+        f"stretches of health: the 1 longest of {len(example.figures[0].health)} are drawn",
+        "rebalances: the 1 longest of 3 are drawn",
+    ]
+    assert sum(value or 0 for _, value in made.figures[0].rate[0].points) == 30 * 10 + 20
+
+
+def test_lag_that_is_not_known_is_said_and_not_drawn(tmp_path: Path) -> None:
+    row = {"group": "g", "topic": "t", "partition": 0, "time_ms": 5, "committed_offset": 7, "kind": "commit"}
+    write_gold(tmp_path, {"offset_commits": [commit("g", "t", 0, 7, 5, 0)], "lag": [row], "coverage": [run(0, 0, 5, 5)]})
+
+    (drawn,) = contents.content(History.open(tmp_path), ["g"], 0, 10, format_instant).figures
+
+    assert (drawn.lag, drawn.notes) == ([], ["lag: not known of t, whose log end was never sampled"])
+
+
+def test_page_says_it_without_any_script(example: Content) -> None:
+    frame = without_scripts(html_page(example))
+
+    assert "2026-03-02T08:00:00.000Z to 2026-03-02T09:00:00.000Z, cluster staging" in frame
+    assert '<td class="">payments</td><td class="">REWIND</td><td class="figure">3</td>' in frame
+    assert '<td class="">payments: orders-0: 70 to 0 (-70): went back</td>' in frame
+    assert "<code>kgctl reset-offsets payments --to-history 2026-03-02T08:39:59.999Z</code>" in frame
+    assert re.findall(r"https?:|\b(?:src|href)=|@import|url\(", frame) == []
+
+
+def test_names_cannot_become_markup(example: Content) -> None:
+    evil = "</script><img src=x onerror=alert(1)>"
+    named = replace(
+        example,
+        cluster=evil,
+        overview=[replace(example.overview[0], group=evil)],
+        figures=[replace(example.figures[0], group=evil)],
+        resets=[(evil, evil, evil)],
+        notes=[evil],
+    )
+
+    page = html_page(named)
+
+    assert "<img" not in without_scripts(page)
+    assert page.count(evil) == 0
+
+
+def test_nothing_known_needs_no_charts(example: Content) -> None:
+    assert "<script" not in html_page(replace(example, overview=[], figures=[], resets=[]))
+
+
+def without_scripts(page: str) -> str:
+    return re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)

@@ -1,0 +1,114 @@
+"""Windows of groups, held against a look at every row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kgctl.pipeline.tables import group_health
+from kgctl.pipeline.tables.health.windows import NONE, Windows
+from kgctl.pipeline.tables.registry import PartitionInputs
+from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS, RAW
+from tests.support.pipeline.histories import inputs_of, told_by_simulation
+from tests.support.simulated import CONSUMER, RANGE, event, scenario
+
+Row = dict[str, Any]
+WINDOW_MS = 10_000
+
+
+def simulated(config: Mapping[str, str]) -> PartitionInputs:
+    told = told_by_simulation(
+        scenario(event("crash", "app/1", 60), event("stop", "app", 150), config=config, count=3, rate=40, duration_s=250), 1
+    )
+    begin = told.raw.column("timestamp_ms")[0].as_py()
+    rows = [
+        {"topic": at.topic, "partition": at.partition, "timestamp_ms": ms, "log_end_offset": end * (ms - begin) // 250_000}
+        for at, end in told.state.end_offsets.items()
+        for ms in range(begin, told.state.now_ms, 7_000)
+        if at.partition != 3
+    ]
+    inputs = inputs_of(told.raw, pa.Table.from_pylist(rows, schema=LOG_OFFSETS))
+    return PartitionInputs(
+        "c1", 0, inputs.offset_commits, inputs.group_records, inputs.log_offsets, inputs.coverage, window_ms=WINDOW_MS
+    )
+
+
+@pytest.mark.parametrize("config", [RANGE, CONSUMER], ids=["classic", "consumer"])
+def test_a_window_says_what_the_other_tables_say(config: Mapping[str, str]) -> None:
+    inputs = simulated(config)
+    rows = group_health.build(inputs).to_pylist()
+    tables = {name: inputs.table(name).to_pylist() for name in ("members", "group_generations", "stalls", "resets", "lag")}
+
+    assert len(rows) > 15
+    assert {row["status"] for row in rows} > {"OK"}
+    for row in rows:
+        start, end = row["window_start_ms"], row["window_start_ms"] + WINDOW_MS
+        assert row["members"] == _standing(tables["members"], end)
+        assert row["stalled_partitions"] == _standing(
+            [one for one in tables["stalls"] if one["status"] in ("STOP", "STALL")], end
+        )
+        assert row["resets"] == sum(start <= one["time_ms"] < end for one in tables["resets"])
+        stable = [one for one in tables["group_generations"] if start <= (one["stable_ms"] or one["started_ms"]) < end]
+        assert row["rebalances"] == len(stable)
+        took = [one["duration_ms"] for one in stable if one["duration_ms"] is not None]
+        assert row["rebalance_ms"] == (sum(took) if took or not stable else None)
+        assert row["commits"] == sum(start <= one["time_ms"] < end and one["kind"] == "commit" for one in tables["lag"])
+        touched = [one["status"] for one in tables["stalls"] if one["from_ms"] < end and (one["to_ms"] or end) > start]
+        if touched:
+            assert row["status"] == max(touched, key=group_health.STATUSES.index)
+        assert row["total_lag"] is None or row["max_lag"] <= row["total_lag"]
+
+
+def _standing(rows: list[Row], end_ms: int) -> int:
+    return sum(row["from_ms"] < end_ms and (row["to_ms"] is None or row["to_ms"] >= end_ms) for row in rows)
+
+
+def test_lag_is_that_of_the_last_look_at_each_partition() -> None:
+    inputs = simulated(RANGE)
+    by_place: dict[int, Row] = {}
+    lags = sorted(inputs.table("lag").to_pylist(), key=lambda row: row["time_ms"])
+    for row in group_health.build(inputs).to_pylist():
+        end = row["window_start_ms"] + WINDOW_MS
+        by_place |= {one["partition"]: one for one in lags if one["time_ms"] < end}
+        known = [one["lag"] for one in by_place.values() if one["lag"] is not None]
+        times = [one["lag_ms"] for one in by_place.values() if one["lag_ms"] is not None]
+        if by_place and len(known) < len(by_place):
+            assert (row["total_lag"], row["max_lag"]) == (None, None)
+        else:
+            assert row["max_lag"] == max(known, default=None)
+        assert row["max_lag_ms"] == (max(times, default=None) if len(times) == len(by_place) else None)
+
+
+def test_a_group_without_samples_has_no_status_and_no_lag() -> None:
+    inputs = simulated(RANGE)
+    blind = PartitionInputs(
+        "c1", 0, inputs.offset_commits, inputs.group_records, inputs.log_offsets.slice(0, 0), inputs.coverage, window_ms=WINDOW_MS
+    )
+    rows = group_health.build(blind).to_pylist()
+
+    assert {(row["status"], row["total_lag"], row["max_lag"], row["max_lag_ms"]) for row in rows} == {(None, None, None, None)}
+
+
+def test_nothing_at_all() -> None:
+    assert group_health.build(inputs_of(RAW.empty_table())).num_rows == 0
+
+
+stretches = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.integers(-50, 50)), max_size=30)
+
+
+@given(stretches, st.integers(1, 20))
+def test_sums_and_maxima_over_stretches_of_rows(found: list[tuple[int, int, int]], size: int) -> None:
+    windows = Windows(np.zeros(size, np.int64), np.arange(size), 1)
+    first = np.array([min(low, size) for low, _, _ in found], np.int64)
+    end = np.array([min(max(low, high), size) for low, high, _ in found], np.int64)
+    values = np.array([value for *_, value in found], np.int64)
+    held = [values[(first <= row) & (row < end)] for row in range(size)]
+
+    assert windows.summed(first, end, values).tolist() == [int(each.sum()) for each in held]
+    assert windows.highest(first, end, values).tolist() == [int(each.max(initial=NONE)) for each in held]

@@ -1,0 +1,19 @@
+"""What is missing is named, with the line that installs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.errors import UsageError
+from kgctl.pipeline.extras import is_there, require
+
+
+def test_what_is_there_is_not_asked_for() -> None:
+    require("kgctl history", "json", "csv")
+    assert is_there("json")
+
+
+def test_what_is_missing_is_named_with_its_extra() -> None:
+    with pytest.raises(UsageError) as caught:
+        require("kgctl history", "json", "no_such_thing", "nor_this")
+    assert caught.value.message == "kgctl history needs no_such_thing and nor_this: pip install 'kgctl[spark]'"

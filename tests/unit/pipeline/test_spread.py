@@ -1,0 +1,70 @@
+"""Work spread over processes gives what one process gives; what fails is a result."""
+
+from __future__ import annotations
+
+import multiprocessing
+
+import pytest
+
+from kgctl.errors import KgctlError, UsageError
+from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
+from kgctl.pipeline.spread import PROCESS_DIED, Done, Failure, LocalEngine
+from tests.support.pipeline.work import kill_at_five, square
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 3])
+def test_results_are_in_the_order_of_the_items_and_failures_among_them(jobs: int) -> None:
+    seen: list[int] = []
+    found = LocalEngine(jobs).map(square, range(10, 17), on_done=lambda done: seen.append(done.index))
+    assert sorted(seen) == list(range(7))
+    assert [done.value for done in found] == [100, 121, 144, None, None, 225, 256]
+    assert found[3].failure == Failure("INVARIANT_VIOLATION", "thirteen is not squared")
+    mistake = found[4].failure
+    assert mistake is not None
+    assert (mistake.code, mistake.message) == ("ZeroDivisionError", "ZeroDivisionError: 14")
+    assert "in square" in mistake.trace
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_nothing_to_do_is_nothing_done(jobs: int) -> None:
+    assert LocalEngine(jobs).map(square, []) == []
+
+
+def test_an_item_that_kills_its_process_fails_alone() -> None:
+    found = LocalEngine(2).map(kill_at_five, range(12))
+    assert [done.value for done in found] == [0, 1, 2, 3, 4, None, 6, 7, 8, 9, 10, 11]
+    assert found[5].failure is not None
+    assert found[5].failure.code == PROCESS_DIED
+
+
+def test_an_iterator_that_is_left_leaves_no_process_behind() -> None:
+    stream = LocalEngine(2).stream(square, range(100))
+    assert next(stream).value is not None
+    stream.close()
+    for process in multiprocessing.active_children():
+        process.join(10)
+    assert multiprocessing.active_children() == []
+
+
+def test_a_value_that_is_asked_of_a_failure_raises_it() -> None:
+    assert Done(0, value=7).get() == 7
+    with pytest.raises(KgctlError, match="it broke") as caught:
+        Done(0, failure=Failure("BROKEN", "it broke")).get()
+    assert caught.value.code == "BROKEN"
+
+
+def test_the_local_engine_has_a_process_for_each_job() -> None:
+    with open_engine(EngineOptions(jobs=3)) as engine:
+        assert (engine.name, engine.slots) == ("local", 3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (EngineOptions(master="local[2]"), "--master is Spark's: add --engine spark"),
+        (EngineOptions(name=EngineName.SPARK, jobs=2, master="local[2]"), "--jobs and --master both say"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(options: EngineOptions, message: str) -> None:
+    with pytest.raises(UsageError, match=message), open_engine(options):
+        pass
