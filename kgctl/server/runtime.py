@@ -32,9 +32,19 @@ class Clock(Protocol):
 
 
 def steady_clock() -> Clock:
-    """The wall clock as it is now, carried on by the monotonic one: a changed system time expires no session."""
-    offset_ms = time.time_ns() // 1_000_000 - time.monotonic_ns() // 1_000_000
-    return lambda: time.monotonic_ns() // 1_000_000 + offset_ms
+    """The wall clock as it is now, carried on by the monotonic one: a changed system time expires no session.
+
+    It agrees with the system's clock to the millisecond until that is set anew.
+    """
+    offset_ns = min(_readings(), key=lambda each: each[0])[1]
+    return lambda: (time.monotonic_ns() + offset_ns) // 1_000_000
+
+
+def _readings() -> Iterable[tuple[int, int]]:
+    """How long a reading of both clocks took, and how far they were apart: one that was interrupted is not believed."""
+    for _ in range(5):
+        before_ns, wall_ns, after_ns = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        yield after_ns - before_ns, wall_ns - (before_ns + after_ns) // 2
 
 
 def new_member_id(prefix: str) -> str:

@@ -101,12 +101,14 @@ def _trim(facts: Reconciliation) -> ConsumerMember:
 
 def _merged(pending: Partitions, assigned: Partitions, dropped: Sequence[UUID]) -> Partitions:
     """What was to be revoked and the topics dropped now, as a HashMap copied from the one and changed with merge."""
-    revoked = dict(pending)
+    revoked, capacity = dict(pending), copied_map_capacity(len(pending))
     for topic_id in dropped:
+        # merge looks first whether the table is full, also for a topic that is there already.
+        if len(revoked) > capacity * 3 // 4:
+            capacity *= 2
         before = pending.get(topic_id)
         revoked[topic_id] = assigned[topic_id] if before is None else _with_all(before, assigned[topic_id])
     fresh = [topic_id for topic_id in dropped if topic_id not in pending]
-    capacity = grown_capacity(len(revoked) - 1, copied_map_capacity(len(pending)))
     order = hash_map_order([*reversed(fresh), *pending], capacity=capacity, hash_of=uuid_hash)
     return {topic_id: revoked[topic_id] for topic_id in order}
 
