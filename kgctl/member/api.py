@@ -367,3 +367,7 @@ class Member(Protocol):
         ones are due at or after ``until_us``, in the phase that they would have had.
         """
         ...
+
+    def quiet_commit_us(self, until_us: int) -> int | None:
+        """`Skipped.last_commit_us` of a `skip_quiet` until then, which is not done."""
+        ...

@@ -75,13 +75,22 @@ class Committer:
 
     def skip_timer(self, until_us: int) -> tuple[int, int | None]:
         """Take the automatic commits due before this as done: how many, and when the last one left."""
+        count, last_us = self.would_skip(until_us)
+        if last_us is not None:
+            self._runtime.deadlines.arm(AUTO_COMMIT, last_us + self._interval_us)
+        return count, last_us
+
+    def would_skip(self, until_us: int) -> tuple[int, int | None]:
+        """What `skip_timer` would answer; nothing changes."""
         due_us = self._runtime.deadlines.at(AUTO_COMMIT)
-        interval_us = max(self._runtime.config.auto_commit_interval_ms * 1000, 1)
         if due_us is None or due_us >= until_us:
             return 0, None
-        count = (until_us - due_us + interval_us - 1) // interval_us
-        self._runtime.deadlines.arm(AUTO_COMMIT, due_us + count * interval_us)
-        return count, due_us + (count - 1) * interval_us
+        count = (until_us - due_us + self._interval_us - 1) // self._interval_us
+        return count, due_us + (count - 1) * self._interval_us
+
+    @property
+    def _interval_us(self) -> int:
+        return max(self._runtime.config.auto_commit_interval_ms * 1000, 1)
 
     def auto_commit(self, partitions: Iterable[TopicPartition]) -> None:
         """The periodic commit: sent, not waited for, not tried again before the next."""

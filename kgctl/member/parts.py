@@ -213,6 +213,10 @@ class MemberParts(ABC):
         commits, last_commit_us = self.committer.skip_timer(until_us)
         return Skipped(beats, last_us, commits, last_commit_us, self.topics.skip_refreshes(until_us))
 
+    def quiet_commit_us(self, until_us: int) -> int | None:
+        """When the last automatic commit before this would have left; nothing changes."""
+        return self.committer.would_skip(until_us)[1]
+
     def in_poll(self) -> bool:
         """Whether the application's thread is inside poll() or close(), and not in a callback."""
         if self._after_callback is not None or not self.is_started:

@@ -28,6 +28,8 @@ class Quiet:
     def __init__(self, world: World) -> None:
         self._world = world
         self._frozen: dict[Process, tuple[TimerKey, int, int]] = {}
+        self._settled: dict[Process, int] = {}
+        """The last commit of each that `settle_commits` has entered."""
 
     def freeze(self, process: Process) -> None:
         """Freeze a process whose member is quiet, unless its heartbeats could be more than chores."""
@@ -60,12 +62,10 @@ class Quiet:
         process.is_frozen = False
         assert process.member is not None
         skipped = process.member.skip_quiet(world.loop.now_us)
-        commit_us = self._committed_us(process, skipped)
-        if commit_us is not None and commit_us <= max(process.last_commit_us, since_us):
-            commit_us = None
-        signs = [
-            at_us for at_us in (skipped.last_heartbeat_us, self._sign_of_life_us(process, key, commit_us)) if at_us is not None
-        ]
+        settled_us = self._settled.pop(process, None)
+        commit_us = self._new_commit_us(process, settled_us or since_us, skipped.last_commit_us)
+        sign_us = self._sign_of_life_us(process, key, commit_us or settled_us)
+        signs = [at_us for at_us in (skipped.last_heartbeat_us, sign_us) if at_us is not None]
         if signs:
             arrived_ms = world.broker.clock_ms(max(signs) + process.pod.link.mean_us)
             deadline_ms = arrived_ms + world.broker.session_timeout_ms(key.member_id, process.config.session_timeout_ms)
@@ -75,10 +75,24 @@ class Quiet:
             world.broker.arm_deadline()
         self._count(process, skipped)
         if commit_us is not None:
-            if world.keeps_all_commits:
-                record_quiet_commits(process, since_us, commit_us)
-            world.ownership.committed_quietly(process, since_us, commit_us)
+            self._enter(process, settled_us or since_us, commit_us)
         return skipped
+
+    def settle_commits(self) -> None:
+        """Enter what the frozen have committed by now, for somebody who looks at offsets. They stay frozen."""
+        now_us = self._world.loop.now_us
+        for process, (_, _, since_us) in self._frozen.items():
+            assert process.member is not None
+            from_us = self._settled.get(process, since_us)
+            commit_us = self._new_commit_us(process, from_us, process.member.quiet_commit_us(now_us))
+            if commit_us is not None:
+                self._enter(process, from_us, commit_us)
+                self._settled[process] = commit_us
+
+    def _enter(self, process: Process, from_us: int, commit_us: int) -> None:
+        if self._world.keeps_all_commits:
+            record_quiet_commits(process, from_us, commit_us)
+        self._world.ownership.committed_quietly(process, from_us, commit_us)
 
     def thaw_all(self) -> None:
         """Something happens to the whole group."""
@@ -101,11 +115,16 @@ class Quiet:
             if number:
                 counted[name] = counted.get(name, 0) + number
 
-    def _committed_us(self, process: Process, skipped: Skipped) -> int | None:
+    def _new_commit_us(self, process: Process, since_us: int, automatic_us: int | None) -> int | None:
+        """When the last commit left, if it was after this."""
+        commit_us = self._committed_us(process, automatic_us)
+        return None if commit_us is None or commit_us <= max(process.last_commit_us, since_us) else commit_us
+
+    def _committed_us(self, process: Process, automatic_us: int | None) -> int | None:
         """When the last commit of the quiet time left: the client's own, or the application's."""
         commit, now_us = process.commit, self._world.loop.now_us
         if commit.mode is CommitMode.AUTO:
-            return skipped.last_commit_us
+            return automatic_us
         if commit.mode is CommitMode.EVERY:
             return now_us - (now_us - max(process.last_commit_us, 0)) % max(commit.interval_us, 1)
         return process.polls.previous_us(now_us)
