@@ -7,8 +7,6 @@ function raises gives a `Failure` and is not the end of the others.
 from __future__ import annotations
 
 import multiprocessing
-import os
-import signal
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -20,6 +18,7 @@ from itertools import islice
 from typing import Generic, TypeVar
 
 from kgctl.errors import KgctlError
+from kgctl.workers import become_worker
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -155,7 +154,7 @@ def _in_processes(
 def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     """Processes that are ended, not waited for, when something goes wrong."""
     others = {process.pid for process in multiprocessing.active_children()}
-    pool = ProcessPoolExecutor(jobs, initializer=_obey_interrupts)
+    pool = ProcessPoolExecutor(jobs, initializer=become_worker)
     try:
         yield pool
     except BaseException:
@@ -165,9 +164,3 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
                 process.terminate()
         raise
     pool.shutdown()
-
-
-def _obey_interrupts() -> None:
-    """Ctrl-C reaches every process: those that only work end at once and say nothing."""
-    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 from pathlib import Path
 
 from kgctl.errors import RefusedError, StorageError
@@ -31,6 +32,7 @@ class FolderLock:
             owner = os.read(self._descriptor, 32).decode("ascii", "replace").strip()
             os.close(self._descriptor)
             raise RefusedError(f"{folder} is in use by process {owner or 'unknown'}; stop it first") from None
+        _held.add(self)
         before = os.fstat(self._descriptor)
         self.last_alive_ms = before.st_mtime_ns // 1_000_000
         os.ftruncate(self._descriptor, 0)
@@ -47,6 +49,19 @@ class FolderLock:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
+
+
+_held: weakref.WeakSet[FolderLock] = weakref.WeakSet()
+
+
+def _leave_to_the_parent() -> None:
+    """In a process that was forked off: the lock is its parent's, and must not outlive that."""
+    for lock in list(_held):
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
 def is_in_use(folder: Path) -> bool:

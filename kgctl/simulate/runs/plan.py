@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from contextlib import contextmanager
@@ -12,6 +10,7 @@ from dataclasses import dataclass
 from kgctl.simulate.runs.task import Task, run_task
 from kgctl.simulate.runs.values import RunValues
 from kgctl.simulate.scenario.load import LoadedFile, Variant
+from kgctl.workers import become_worker
 
 _WAITING_PER_PROCESS = 2
 
@@ -65,15 +64,10 @@ def run_all(tasks: Sequence[Task], jobs: int, on_done: Callable[[RunValues | Non
         return _spread(tasks, pool, jobs, on_done)
 
 
-def _obey_interrupts() -> None:
-    """Ctrl-C reaches every process: those that only work end at once and say nothing."""
-    signal.signal(signal.SIGINT, lambda *_: os._exit(130))
-
-
 @contextmanager
 def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     """Processes that are not waited for when something goes wrong."""
-    pool = ProcessPoolExecutor(jobs, initializer=_obey_interrupts)
+    pool = ProcessPoolExecutor(jobs, initializer=become_worker)
     try:
         yield pool
     except BaseException:
