@@ -17,6 +17,7 @@ from kgctl.errors import UsageError
 from kgctl.pipeline import frames
 from kgctl.pipeline.tables.registry import CLUSTER_TABLES, PARTITION_TABLES
 from kgctl.pipeline.warehouse.files import read_table
+from tests.support.patience import PATIENCE_S
 from tests.unit.pipeline.build.test_run import LOG, built, built_whole, collected, gold_of
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def test_spark_submit_runs_the_build(tmp_path: Path) -> None:
         env=environment | {"SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
         text=True,
-        timeout=170,
+        timeout=PATIENCE_S,
         check=False,
     )
 

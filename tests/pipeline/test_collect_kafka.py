@@ -19,14 +19,13 @@ from kgctl.serde.record_batch import iterate_batches
 from tests.support.kafka import KafkaBroker, KafkaCluster, SecureKafkaBroker, commit, create_topic, produce, unique
 from tests.support.kafka.config import CLUSTER_ID, NodePorts, combined_node
 from tests.support.kafka.consumers import consumer, joined
-from tests.support.kafka.data import wait_until_coordinating
+from tests.support.kafka.data import TIMEOUT_S, wait_until_coordinating
 from tests.support.kafka.fixtures import java_or_skip
 from tests.support.kafka.kgctl import KgctlRun, run_kgctl
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
 
 PARTITIONS = 3
-TIMEOUT_S = 30
 TOPIC = "__consumer_offsets"
 CODECS = {"none": "0", "gzip": "1", "snappy": "2", "lz4": "3", "zstd": "4"}
 

@@ -15,6 +15,7 @@ import pytest
 
 from tests.support.kafka.kgctl import run_kgctl
 from tests.support.members import wait_until
+from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.segments import segment
 from tests.support.serve import ServeFactory
 from tests.support.wire.raw_client import RawClient
@@ -22,6 +23,23 @@ from tests.support.wire.raw_client import RawClient
 pytestmark = pytest.mark.interop
 
 OFFSET_COMMIT = 8
+STOPPING = """\
+import sys
+from kgctl.cli.app import run_process
+from kgctl.pipeline.collect import at_rest
+name, times = sys.argv[1], int(sys.argv[2])
+step = getattr(at_rest, name)
+def stopping(*arguments):
+    global times
+    times -= 1
+    if not times:
+        print("here", flush=True)
+        sys.stdin.read()
+    return step(*arguments)
+setattr(at_rest, name, stopping)
+raise SystemExit(run_process(sys.argv[3:]))
+"""
+"""A command that waits to be killed, in the so-and-so-manieth call of a step."""
 
 
 def commit(raw: RawClient, offset: int) -> None:
@@ -57,7 +75,7 @@ def test_it_runs_until_it_is_told_to_end_and_all_is_written(kgctl_serve: ServeFa
             commit(raw, 2)
             wait_until(lambda: samples(tmp_path / "w") > 2, "more samples")
             collecting.send_signal(number)
-            out, err = collecting.communicate(timeout=20)
+            out, err = collecting.communicate(timeout=PATIENCE_S)
         finally:
             collecting.kill()
             collecting.communicate()
@@ -77,7 +95,8 @@ def test_two_collections_into_one_warehouse(kgctl_serve: ServeFactory, tmp_path:
     server = kgctl_serve(topics={"orders": 2})
     collecting = start(server.bootstrap, tmp_path / "w")
     try:
-        wait_until((tmp_path / "w/state/collected/kgctl.lock").exists, "the lock")
+        lock = tmp_path / "w/state/collected/kgctl.lock"
+        wait_until(lambda: lock.exists() and lock.read_text() == f"{collecting.pid}\n", "the lock, with its owner")
         refused = run_kgctl(server.bootstrap, "history", "collect", "--once", "--warehouse", str(tmp_path / "w"), code=5)
         assert f"is in use by process {collecting.pid}" in refused.err
         assert refused.out.count("Traceback") == 0
@@ -113,7 +132,7 @@ def test_a_server_that_starts_again_is_waited_for(kgctl_serve: ServeFactory, tmp
             before = samples(tmp_path / "w")
             wait_until(lambda: samples(tmp_path / "w") > before + 1, "samples again")
         collecting.terminate()
-        out, err = collecting.communicate(timeout=20)
+        out, err = collecting.communicate(timeout=PATIENCE_S)
     finally:
         collecting.kill()
         collecting.communicate()
@@ -122,20 +141,22 @@ def test_a_server_that_starts_again_is_waited_for(kgctl_serve: ServeFactory, tmp
     assert "trying again in" in err
 
 
-def test_a_killed_collection_of_files_is_taken_up_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("step", "times"), [("commit_records", 4), ("stage_records", 11)])
+def test_a_killed_collection_of_files_is_taken_up_again(tmp_path: Path, step: str, times: int) -> None:
+    """Killed when three of twelve partitions are there."""
     for partition in range(12):
         folder = tmp_path / "logs" / f"__consumer_offsets-{partition}"
         folder.mkdir(parents=True)
         for number in range(3):
             (folder / f"{5_000 * number:020d}.log").write_bytes(segment([10] * 500, first_offset=5_000 * number))
     words = ("history", "collect", "--segments", str(tmp_path / "logs"), "--jobs", "1", "--warehouse")
-    command = [sys.executable, "-m", "kgctl", *words, str(tmp_path / "w")]
-    killed = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_until(lambda: len(list((tmp_path / "w").glob("bronze/records/**/*.parquet"))) > 4, "some files")
-    killed.kill()
-    killed.wait()
+    command = [sys.executable, "-c", STOPPING, step, str(times), *words, str(tmp_path / "w")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as killed:
+        assert killed.stdout is not None
+        assert killed.stdout.readline() == "here\n"
+        killed.kill()
     committed = sum(json.loads(file.read_text())["files"] != [] for file in (tmp_path / "w/state/collected").glob("*/*=*.json"))
-    assert 1 <= committed < 12
+    assert committed == 3
     rows = run_kgctl("unused:1", *words, str(tmp_path / "w")).data
     assert sum(row["known"] for row in rows) == committed * 15_000
     assert sum(row["records"] + row["known"] for row in rows) == 12 * 15_000

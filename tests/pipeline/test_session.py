@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from kgctl.pipeline.session import SparkOptions, spark_context, spark_session
+from tests.support.patience import PATIENCE_S
 
 HOLD = """\
 import sys
@@ -92,7 +93,7 @@ def test_nothing_is_said_and_nothing_is_left(tmp_path: Path) -> None:
         java = int(process.stdout.readline())
         process.stdin.write("\n")
         process.stdin.close()
-        assert (process.stdout.read(), process.stderr.read(), process.wait(60)) == ("done\n", "", 0)
+        assert (process.stdout.read(), process.stderr.read(), process.wait(PATIENCE_S)) == ("done\n", "", 0)
     assert not Path(f"/proc/{java}").exists()
     assert list(tmp_path.iterdir()) == []
 
@@ -104,13 +105,13 @@ def test_java_ends_when_its_driver_is_killed(tmp_path: Path) -> None:
         assert process.stdout.readline() == "[1, 2, 3, 4]\n"
         java = os.pidfd_open(int(process.stdout.readline()))
         process.kill()
-        assert process.wait(60) == -signal.SIGKILL
-    assert select.select([java], [], [], 60)[0] == [java]
+        assert process.wait(PATIENCE_S) == -signal.SIGKILL
+    assert select.select([java], [], [], PATIENCE_S)[0] == [java]
     os.close(java)
 
 
 def test_an_interrupted_start_leaves_no_java_behind() -> None:
-    ran = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=120)
+    ran = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert (ran.stdout, ran.stderr) == ("True\n", "")
 
 
@@ -120,7 +121,7 @@ def test_a_master_that_is_none_is_one_line() -> None:
         "from kgctl.cli.app import run_process\n"
         "raise SystemExit(run_process('simulate sweep crash-detection --runs 2 --engine spark --master foo://x'.split()))\n"
     )
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=120)
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert (ran.returncode, ran.stdout, ran.stderr.count("\n")) == (1, "", 1)
     assert ran.stderr.startswith("kgctl: Spark does not start: ")
     Path(ran.stderr.rstrip(")\n").rpartition("its log: ")[2]).unlink()

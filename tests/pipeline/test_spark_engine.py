@@ -10,6 +10,7 @@ from kgctl.errors import KgctlError
 from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
 from kgctl.pipeline.spark_engine import SparkEngine, chunks_of
 from kgctl.pipeline.spread import PROCESS_DIED, LocalEngine
+from tests.support.members import wait_until
 from tests.support.pipeline.work import kill_at_five, square
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def test_a_stream_that_is_left_is_cancelled(spark: SparkSession) -> None:
     stream = engine.stream(square, range(64))
     assert next(stream).value is not None
     stream.close()
-    assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
+    wait_until(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() == [], "no job goes on, and Spark has noticed")
 
 
 def test_the_spark_there_is_is_used_and_goes_on(spark: SparkSession) -> None:

@@ -15,7 +15,8 @@ LIBRDKAFKAS_END = "\0"
 def certain_answers(history: History, ledger: Ledger, times: Iterable[int]) -> float:
     """Assert that at each time every place has what was committed, and nothing else is there.
 
-    The share of answers for which the book allows one only.
+    The share of answers for which the book allows one only. Groups commit one after the other, so that however slow the machine
+    is only one group's are in doubt at a time: with five groups and more, four fifths are certain.
     """
     certain = []
     for at_ms in times:
