@@ -36,6 +36,7 @@ from tests.support.kafka import (
 from tests.support.kafka.consumers import joined
 from tests.support.kafka.data import result_of
 from tests.support.kafka.kgctl import run_kgctl
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.kafka
 
@@ -200,15 +201,16 @@ STRATEGIES: dict[str, Callable[[int], list[str]]] = {
     "time between two records": lambda first: ["--to-datetime", at(first, 50.5)],
     "time before the first": lambda first: ["--to-datetime", at(first, -5)],
     "time past the last": lambda first: ["--to-datetime", at(first, 400)],
-    "duration": lambda first: ["--by-duration", f"PT{hours_since(first, 70)}H30M"],
+    "duration": lambda first: ["--by-duration", f"PT{minutes_since(first, 70.5)}M"],
     "longer than the log": lambda _: ["--by-duration", "P30D"],
     "no duration at all": lambda _: ["--by-duration", "PT0S"],
     "current": lambda _: ["--to-current"],
 }
 
 
-def hours_since(first_ms: int, record: int) -> int:
-    return (time.time_ns() // 1_000_000 - first_ms) // HOUR_MS - record
+def minutes_since(first_ms: int, hours: float) -> int:
+    """So that half an hour may pass on either side before another record is the first."""
+    return round((time.time_ns() // 1_000_000 - first_ms - hours * HOUR_MS) / 60_000)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
@@ -333,7 +335,7 @@ def short_lived(kafka_broker: KafkaBroker) -> Idle:
 
 def test_commits_of_a_deleted_topic_are_gone_for_both(short_lived: Idle) -> None:
     delete_topic(short_lived.bootstrap, short_lived.topic)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while committed(short_lived.bootstrap, short_lived.group):
         assert time.monotonic() < deadline
     assert kcg_rows(short_lived.kcg("--describe")) == []

@@ -13,9 +13,10 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType
 from kgctl.model.offsets import OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
-from tests.support.admin_targets import TIMEOUT_MS, Target
+from tests.support.admin_targets import Target
 from tests.support.kafka import KafkaBroker, unique
 from tests.support.members import wait_until
+from tests.support.patience import PATIENCE_MS
 
 pytestmark = pytest.mark.kafka
 
@@ -29,7 +30,7 @@ def kafka(kafka_broker: KafkaBroker) -> Target:
 
 @pytest.fixture(scope="module")
 def own_admin(kafka: Target) -> Iterator[GroupAdmin]:
-    with connect(ConnectionSettings(kafka.bootstrap, timeout_ms=TIMEOUT_MS)) as admin:
+    with connect(ConnectionSettings(kafka.bootstrap, timeout_ms=PATIENCE_MS)) as admin:
         yield admin
 
 

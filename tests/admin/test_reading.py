@@ -13,11 +13,12 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, Node
 from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
-from tests.support.admin_targets import RECORDS, TIMEOUT_MS, Target
+from tests.support.admin_targets import RECORDS, Target
 from tests.support.kafka import commit, produce, unique
 from tests.support.kafka.consumers import joined
 from tests.support.kafka_python import committed_offsets, log_bounds
 from tests.support.members import wait_until
+from tests.support.patience import PATIENCE_MS, SOON_S
 from tests.support.serve import ServeFactory
 
 
@@ -212,7 +213,7 @@ def test_unknown_topics_and_partitions_are_errors_of_their_own(target: Target, a
     assert {each: error.code for each, error in found.errors.items()} == dict.fromkeys(
         wanted[1:], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     )
-    assert time.monotonic() - started < 10
+    assert time.monotonic() - started < SOON_S
 
 
 def test_the_offset_at_a_time_is_that_of_the_first_record_not_before_it(target: Target, any_admin: GroupAdmin) -> None:
@@ -269,7 +270,7 @@ def test_groups_of_several_brokers_are_one_picture(kgctl_serve: ServeFactory) ->
     groups = sorted(unique("group") for _ in range(12))
     for number, group in enumerate(groups):
         commit(server.bootstrap, group, {("t", number % 6): number % 4})
-    with connect(ConnectionSettings(server.bootstrap, timeout_ms=TIMEOUT_MS)) as admin:
+    with connect(ConnectionSettings(server.bootstrap, timeout_ms=PATIENCE_MS)) as admin:
         listed = admin.list_groups().values
         described = admin.describe_groups(groups).values
         offsets = admin.list_committed_offsets(groups).values

@@ -18,11 +18,10 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.offsets import OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
 from tests.support.kafka import SecureKafkaBroker, commit, create_topic, produce, unique
+from tests.support.patience import PATIENCE_MS, SOON_S
 
 pytestmark = pytest.mark.kafka
 
-TIMEOUT_MS = 15_000
-SOON_S = 5.0
 LOGINS = [
     ("SSL", "PLAIN"),
     ("SASL_PLAINTEXT", "PLAIN"),
@@ -42,8 +41,8 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 def open_admin(backend: str, properties: Mapping[str, str]) -> GroupAdmin:
     if backend == "confluent":
-        return ConfluentGroupAdmin(properties, TIMEOUT_MS)
-    return connect(ConnectionSettings(properties=properties, timeout_ms=TIMEOUT_MS))
+        return ConfluentGroupAdmin(properties, PATIENCE_MS)
+    return connect(ConnectionSettings(properties=properties, timeout_ms=PATIENCE_MS))
 
 
 def as_client_certificate(broker: SecureKafkaBroker, properties: dict[str, str]) -> dict[str, str]:

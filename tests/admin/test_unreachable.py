@@ -24,10 +24,12 @@ from kgctl.model.partitions import TopicPartition
 from tests.support.kafka import KafkaBroker, KafkaCluster, commit, create_topic, unique
 from tests.support.kafka.data import wait_for_brokers, wait_until_coordinating
 from tests.support.kafka.fixtures import java_or_skip
+from tests.support.patience import PATIENCE_MS, SOON_S
 from tests.support.serve import ServeProcess
 
 SHORT_MS = 700
-SLACK_S = 2.0
+PART_MS = 2_000
+SLACK_S = 15.0
 
 CALLS = {
     "list_groups": lambda admin: admin.list_groups(),
@@ -54,10 +56,10 @@ def dead_address() -> str:
 @pytest.mark.parametrize("backend", ["live", "confluent"])
 def test_a_dead_port_is_unreachable_before_the_time_is_up(backend: str) -> None:
     started = time.monotonic()
-    with pytest.raises(UnreachableError, match="refused") as caught, open_admin(backend, dead_address(), 60_000) as admin:
+    with pytest.raises(UnreachableError, match="refused") as caught, open_admin(backend, dead_address(), PATIENCE_MS) as admin:
         admin.list_groups()
 
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < SOON_S
     assert not isinstance(caught.value, TimedOutError)
 
 
@@ -110,9 +112,15 @@ def test_an_answer_that_comes_too_late_does_not_end_the_process(freezing_broker:
     """librdkafka 2.16 aborts when the coordinator that it gave up on is told after all (librdkafka#4605)."""
     code = f"""
 import sys, time
+from kgctl.errors import TimedOutError
 from tests.admin.test_unreachable import CALLS, open_admin
 admin = open_admin({backend!r}, {freezing_broker.bootstrap!r})
-admin.list_topics()
+while True:
+    try:
+        admin.list_topics()
+        break
+    except TimedOutError:
+        continue
 print("ready", flush=True)
 sys.stdin.readline()
 try:
@@ -142,8 +150,8 @@ print("alive", flush=True)
 
 
 def target_admin(cluster: KafkaCluster) -> GroupAdmin:
-    """Its two calls together must be over before the cluster takes a frozen broker for dead (3 s) and others coordinate."""
-    return open_admin("live", cluster.bootstrap)
+    """Its two calls together must be over before the cluster takes a frozen broker for dead (9 s) and others coordinate."""
+    return open_admin("live", cluster.bootstrap, PART_MS)
 
 
 @pytest.mark.kafka
@@ -171,12 +179,12 @@ def test_one_broker_of_three_that_hangs_costs_only_its_part(kafka_cluster: Kafka
     assert part.status == "partial"
     assert set(offsets.errors) == lost
     assert {error.code for error in offsets.errors.values()} == {ErrorCode.REQUEST_TIMED_OUT}
-    assert took_s < 2 * SHORT_MS / 1000 + SLACK_S
+    assert took_s < 2 * PART_MS / 1000 + SLACK_S
 
 
 @pytest.mark.interop
 def test_a_server_that_thaws_in_time_is_answered(server: ServeProcess) -> None:
-    with open_admin("live", server.bootstrap, 20_000) as admin:
+    with open_admin("live", server.bootstrap, PATIENCE_MS) as admin:
         os.kill(server.process.pid, signal.SIGSTOP)
         thaw = threading.Timer(0.3, os.kill, (server.process.pid, signal.SIGCONT))
         thaw.start()

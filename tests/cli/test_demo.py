@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_S, SOON_S
+
 DEMO = [sys.executable, "-m", "kgctl", "demo"]
 
 pytestmark = pytest.mark.interop
@@ -28,9 +30,9 @@ def commands(transcript: str) -> list[str]:
 
 def test_demo_runs_the_main_job_and_leaves_nothing_behind(tmp_path: Path) -> None:
     started = time.monotonic()
-    ran = subprocess.run(DEMO, capture_output=True, text=True, env=environment(tmp_path), check=False, timeout=60)
+    ran = subprocess.run(DEMO, capture_output=True, text=True, env=environment(tmp_path), check=False, timeout=PATIENCE_S)
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert time.monotonic() - started < 30
+    assert time.monotonic() - started < SOON_S
     assert list(tmp_path.iterdir()) == []
     assert commands(ran.stdout)[:5] == [
         "list groups --lag",
@@ -63,9 +65,9 @@ def test_kept_demo_answers_until_it_is_ended(tmp_path: Path, number: signal.Sign
             capture_output=True,
             text=True,
             check=False,
-            timeout=30,
+            timeout=PATIENCE_S,
         )
         process.send_signal(number)
-        _, errors = process.communicate(timeout=30)
+        _, errors = process.communicate(timeout=PATIENCE_S)
     assert (other.stdout, process.returncode, errors) == ("payments\n", 0, "")
     assert list(tmp_path.iterdir()) == []

@@ -19,7 +19,7 @@ from tests.differential.search import GOLDEN, Tally, build, differences, run
 from tests.differential.verdict import Verdict
 from tests.support.kafka.fixtures import java_or_skip
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.kafka
 
 DEEP = os.environ.get("KGCTL_HYPOTHESIS") == "exhaustive"
 SEQUENCES = 2_000 if DEEP else 100

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.patience import PATIENCE_S
+
 FOLDER = Path(__file__).parents[2] / "completions"
 FILES = {"bash": FOLDER / "kgctl.bash", "zsh": FOLDER / "_kgctl", "fish": FOLDER / "kgctl.fish"}
 
@@ -20,6 +22,6 @@ def script(shell: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     return ran.stdout.strip() + "\n"

@@ -12,6 +12,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from tests.support.patience import PATIENCE_S
+
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 
@@ -54,7 +56,7 @@ def _output(line: str, folder: Path, variables: Mapping[str, str]) -> str:
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     return ran.stdout
 
@@ -114,7 +116,7 @@ def _help(path: str) -> str:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         env={**os.environ, "COLUMNS": "102"},
     )
     return f"### kgctl {path}".rstrip() + f"\n\n```text\n{ran.stdout}```\n\n"

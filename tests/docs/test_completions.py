@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.completions import FILES, FOLDER, script
+from tests.support.patience import PATIENCE_S
 
 
 @pytest.mark.parametrize("shell", FILES)
@@ -48,7 +49,7 @@ def test_bash_completes(tmp_path: Path, words: list[str], expected: str) -> None
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         env={**os.environ, "PATH": path, "KGCTL_CONFIG": str(config)},
     )
     assert (ran.stdout.split(), ran.stderr) == ([expected], "")

@@ -11,18 +11,19 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from tests.support.patience import PATIENCE_S
 from tests.support.serve import ServeProcess
 
 TOPIC, GROUP = "crowded", "crowd"
 QUICK = {
     "group.consumer.heartbeat.interval.ms": "200",
     "group.consumer.min.heartbeat.interval.ms": "50",
-    "group.consumer.session.timeout.ms": "30000",
+    "group.consumer.session.timeout.ms": "45000",
     "group.consumer.min.session.timeout.ms": "500",
     "group.consumer.assignment.interval.ms": "0",
 }
@@ -119,10 +120,9 @@ class Crowd:
             self.members.remove(member)
             self.gone.append(member)
 
-    def churn(self, seconds: float) -> None:
-        """Members come and go for this long, some at once, the crowd keeping its size."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+    def churn(self, is_over: Callable[[], bool]) -> None:
+        """Members come and go until it is over, some at once, the crowd keeping its size."""
+        while not is_over():
             for _ in range(self._random.randint(1, 3)):
                 self.depart()
             while len(self.members) < self.size:
@@ -149,7 +149,7 @@ class Crowd:
         finally:
             done.set()
             thread.join()
-            assert producer.flush(30) == 0
+            assert producer.flush(PATIENCE_S) == 0
 
     def settle(self, timeout_s: float) -> None:
         """Wait until every record has come to somebody."""
@@ -175,9 +175,10 @@ def main() -> int:
     with ServeProcess(topics={TOPIC: options.partitions}, config=QUICK) as server:
         crowd = Crowd(server.bootstrap, options.members, options.partitions)
         with crowd.load():
-            crowd.churn(options.seconds)
-        crowd.settle(60)
-        stuck = crowd.close(60)
+            end = time.monotonic() + options.seconds
+            crowd.churn(lambda: time.monotonic() > end)
+        crowd.settle(PATIENCE_S)
+        stuck = crowd.close(PATIENCE_S)
     read = crowd.read()
     twice = [record for record, count in read.items() if count > 1]
     errors = Counter(error for member in crowd.everybody for error in member.errors)

@@ -11,6 +11,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from confluent_kafka.admin import AdminClient
 
 from tests.support.members import wait_until
+from tests.support.patience import PATIENCE_S
 from tests.support.serve import ServeFactory, ServeProcess
 from tests.support.wire.raw_client import RawClient
 
@@ -25,7 +26,7 @@ def produce(server: ServeProcess, count: int) -> None:
     for number in range(count):
         producer.produce(TOPIC, str(number).encode(), partition=number % 2)
 
-    assert producer.flush(10) == 0
+    assert producer.flush(PATIENCE_S) == 0
 
 
 def consume_and_commit(server: ServeProcess, count: int) -> None:
@@ -35,7 +36,6 @@ def consume_and_commit(server: ServeProcess, count: int) -> None:
             "group.id": GROUP,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "session.timeout.ms": 6_000,
         }
     )
     consumer.subscribe([TOPIC])
@@ -64,19 +64,19 @@ def test_commits_records_and_topics_survive_the_end_of_the_server(
     produce(server, 10)
     consume_and_commit(server, 10)
     server.process.send_signal(end)
-    server.process.communicate(timeout=15)
+    server.process.communicate(timeout=PATIENCE_S)
 
     assert server.process.returncode == (-signal.SIGKILL if end is signal.SIGKILL else 0)
 
     again = kgctl_serve(data=tmp_path / "data")
-    metadata = AdminClient({"bootstrap.servers": again.bootstrap}).list_topics(timeout=10)
+    metadata = AdminClient({"bootstrap.servers": again.bootstrap}).list_topics(timeout=PATIENCE_S)
 
     assert committed(again) == {(TOPIC, 0): 5, (TOPIC, 1): 5}
     assert len(metadata.topics[TOPIC].partitions) == 2
 
     consumer = Consumer({"bootstrap.servers": again.bootstrap, "group.id": "other"})
 
-    assert consumer.get_watermark_offsets(TopicPartition(TOPIC, 1), timeout=10) == (0, 5)
+    assert consumer.get_watermark_offsets(TopicPartition(TOPIC, 1), timeout=PATIENCE_S) == (0, 5)
 
     consumer.close()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -59,8 +59,10 @@ def share(first: Member, second: Member) -> bool:
     return first.owned | second.owned == ALL and len(first.owned) == len(second.owned) == PARTITIONS // 2
 
 
-def two_members(members: Members, *, static: bool = False, **settings: Any) -> tuple[Member, Member]:
-    """Two that share the partitions. The second comes when the first has settled.
+def two_members(
+    members: Members, *, static: bool = False, second: Mapping[str, Any] | None = None, **settings: Any
+) -> tuple[Member, Member]:
+    """Two that share the partitions; ``second`` are settings of the second alone, which comes when the first has settled.
 
     kafka-python 3.0.12 may hang when a rebalance begins at the moment of its own first join, with Apache Kafka as well (once in
     some twenty times).
@@ -68,7 +70,7 @@ def two_members(members: Members, *, static: bool = False, **settings: Any) -> t
     names = {name: {"instance_id": f"instance-{name}"} if static else {} for name in ("one", "two")}
     one = members.start("one", **names["one"], **settings)
     wait_until(lambda: one.owned == ALL, "one has all partitions")
-    two = members.start("two", **names["two"], **settings)
+    two = members.start("two", **names["two"], **settings, **(second or {}))
     wait_until(lambda: share(one, two), "one and two share the partitions")
     return one, two
 
@@ -101,7 +103,7 @@ def test_members_join_share_consume_commit_and_leave(members: Members) -> None:
 
 @every_client
 def test_a_killed_member_expires_and_its_partitions_go_to_the_other(members: Members) -> None:
-    one, two = two_members(members, session_timeout_ms=1_500)
+    one, two = two_members(members, second={"session_timeout_ms": 4_000})
     two.kill()
     wait_until(lambda: one.owned == ALL, "one has all partitions")
 
@@ -110,10 +112,10 @@ def test_a_killed_member_expires_and_its_partitions_go_to_the_other(members: Mem
 
 @with_static_members
 def test_a_static_member_comes_back_without_a_rebalance(members: Members) -> None:
-    one, two = two_members(members, static=True, session_timeout_ms=20_000)
+    one, two = two_members(members, static=True)
     before, assigned = len(one.owned_history), two.owned
     two.kill()
-    again = members.start("two", instance_id="instance-two", session_timeout_ms=20_000)
+    again = members.start("two", instance_id="instance-two")
     wait_until(lambda: again.owned == assigned, "two has its partitions back")
     group = describe(members.bootstrap)
 

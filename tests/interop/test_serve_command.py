@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE_S
 from tests.support.serve import ServeFactory
 from tests.support.wire.classic_member import ClassicMember
 from tests.support.wire.raw_client import RawClient
@@ -24,7 +25,7 @@ LIST_GROUPS = 16
 def refused(*arguments: str) -> tuple[int, str]:
     """Exit code and stderr of a serve that does not start; stdout must stay empty."""
     done = subprocess.run(
-        [sys.executable, "-m", "kgctl", "serve", *arguments], capture_output=True, text=True, timeout=30, check=False
+        [sys.executable, "-m", "kgctl", "serve", *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
 
     assert done.stdout == ""
@@ -46,7 +47,7 @@ def test_an_ipv6_address_is_told_as_clients_take_it(kgctl_serve: ServeFactory) -
         [sys.executable, "-m", "kgctl", "list", "groups", "--bootstrap-server", server.bootstrap, "-o", "json"],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert (ran.returncode, ran.stderr) == (0, "The cluster has no groups.\n")

@@ -35,8 +35,8 @@ class Cluster:
     server: EmbeddedServer
 
     def kgctl(self, *arguments: str, code: int) -> KgctlRun:
-        """kgctl, told only of the first broker."""
-        return run_kgctl(self.server.bootstrap.split(",")[0], "--timeout", "5", *arguments, code=code)
+        """kgctl, told only of the first broker; it looks for a coordinator that is gone for half of its time."""
+        return run_kgctl(self.server.bootstrap.split(",")[0], "--timeout", "8", *arguments, code=code)
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,27 +18,33 @@ from confluent_kafka import Producer
 from tests.support.admin_targets import Target
 from tests.support.kafka import unique
 from tests.support.kafka.consumers import joined
+from tests.support.patience import PATIENCE_S
 
 RATE = 200
 
 
 def kgctl(*arguments: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "kgctl", *arguments], capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-m", "kgctl", *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
 @contextlib.contextmanager
 def written_to(bootstrap: str, topic: str) -> Iterator[None]:
-    """`RATE` records a second."""
+    """`RATE` records a second; a thread that had to wait for its turn catches up."""
     is_over = threading.Event()
 
     def write() -> None:
         producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+        begun, written = time.monotonic(), 0
         while not is_over.wait(1 / RATE):
-            producer.produce(topic, b"x")
+            while written < (time.monotonic() - begun) * RATE:
+                producer.produce(topic, b"x")
+                written += 1
             producer.poll(0)
-        producer.flush(10)
+        producer.flush(PATIENCE_S)
 
     thread = threading.Thread(target=write)
     thread.start()

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from tests.support.members import wait_until
+from tests.support.patience import PATIENCE_S
 from tests.support.serve import ServeFactory, ServeProcess
 from tests.support.wire.raw_client import RawClient
 from tests.wire.differential.about_transactions import Producer as RawProducer
@@ -22,7 +23,7 @@ OFFSET_FETCH, UNSTABLE = 9, 88
 
 def transactional(server: ServeProcess, transactional_id: str = "tx") -> Producer:
     producer = Producer({"bootstrap.servers": server.bootstrap, "transactional.id": transactional_id})
-    producer.init_transactions(10)
+    producer.init_transactions(PATIENCE_S)
     return producer
 
 
@@ -55,7 +56,7 @@ def read(server: ServeProcess, isolation_level: str) -> list[bytes]:
 
 def consumer_of(server: ServeProcess) -> Consumer:
     config = {"bootstrap.servers": server.bootstrap, "group.id": GROUP, "enable.auto.commit": False}
-    consumer = Consumer({**config, "auto.offset.reset": "earliest", "session.timeout.ms": 6_000})
+    consumer = Consumer({**config, "auto.offset.reset": "earliest"})
     consumer.subscribe([IN])
     return consumer
 
@@ -65,7 +66,7 @@ def test_records_and_offsets_count_together_or_not_at_all(kgctl_serve: ServeFact
     source = Producer({"bootstrap.servers": server.bootstrap})
     for number in range(4):
         source.produce(IN, str(number).encode())
-    source.flush(10)
+    source.flush(PATIENCE_S)
     consumer, producer = consumer_of(server), transactional(server)
     taken: list[Any] = []
 
@@ -79,16 +80,16 @@ def test_records_and_offsets_count_together_or_not_at_all(kgctl_serve: ServeFact
         producer.begin_transaction()
         producer.produce(OUT, b"good" if commits else b"bad")
         position = [TopicPartition(IN, 0, 2 + number)]
-        producer.send_offsets_to_transaction(position, consumer.consumer_group_metadata(), 10)
+        producer.send_offsets_to_transaction(position, consumer.consumer_group_metadata(), PATIENCE_S)
         if commits:
-            producer.commit_transaction(10)
+            producer.commit_transaction(PATIENCE_S)
         else:
-            producer.flush(10)
-            producer.abort_transaction(10)
+            producer.flush(PATIENCE_S)
+            producer.abort_transaction(PATIENCE_S)
 
     assert read(server, "read_committed") == [b"good"]
     assert read(server, "read_uncommitted") == [b"good", b"bad"]
-    assert consumer.committed([TopicPartition(IN, 0)], 10)[0].offset == 2
+    assert consumer.committed([TopicPartition(IN, 0)], PATIENCE_S)[0].offset == 2
 
     consumer.close()
 
@@ -98,13 +99,13 @@ def test_a_second_producer_of_the_same_id_fences_the_first(kgctl_serve: ServeFac
     first = transactional(server)
     first.begin_transaction()
     first.produce(OUT, b"lost")
-    first.flush(10)
+    first.flush(PATIENCE_S)
     second = transactional(server)
     with pytest.raises(KafkaException):
-        first.commit_transaction(10)
+        first.commit_transaction(PATIENCE_S)
     second.begin_transaction()
     second.produce(OUT, b"kept")
-    second.commit_transaction(10)
+    second.commit_transaction(PATIENCE_S)
 
     assert read(server, "read_committed") == [b"kept"]
 

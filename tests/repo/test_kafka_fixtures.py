@@ -19,6 +19,7 @@ from tests.support.kafka import (
 )
 from tests.support.kafka.data import admin_client, wait_until_coordinating
 from tests.support.kafka.security import MECHANISMS
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.kafka
 
@@ -47,17 +48,17 @@ def test_user_logs_in_and_sees_nothing_without_acls(
     secure_kafka_broker: SecureKafkaBroker, protocol: str, mechanism: str
 ) -> None:
     properties = secure_kafka_broker.client_properties(protocol, mechanism, "eve")
-    assert list(admin_client(properties["bootstrap.servers"], properties).list_topics(timeout=20).topics) == []
+    assert list(admin_client(properties["bootstrap.servers"], properties).list_topics(timeout=PATIENCE_S).topics) == []
 
 
 def test_allowed_topic_is_listed(secure_kafka_broker: SecureKafkaBroker) -> None:
     topic = create_topic(secure_kafka_broker.bootstrap, unique("orders"))
     secure_kafka_broker.allow("carol", ResourceType.TOPIC, topic, [AclOperation.DESCRIBE])
     properties = secure_kafka_broker.client_properties("SASL_SSL", "SCRAM-SHA-512", "carol")
-    assert list(admin_client(properties["bootstrap.servers"], properties).list_topics(timeout=20).topics) == [topic]
+    assert list(admin_client(properties["bootstrap.servers"], properties).list_topics(timeout=PATIENCE_S).topics) == [topic]
 
 
 def test_three_brokers_replicate(kafka_cluster: KafkaCluster) -> None:
     topic = create_topic(kafka_cluster.bootstrap, unique("orders"), 3, replication=3)
-    partitions = admin_client(kafka_cluster.bootstrap).list_topics(topic, timeout=20).topics[topic].partitions
+    partitions = admin_client(kafka_cluster.bootstrap).list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
     assert [sorted(partition.replicas) for partition in partitions.values()] == [[1, 2, 3]] * 3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
@@ -105,5 +104,5 @@ class GroupMachine(RuleBasedStateMachine):
             self.world.run_until_stable(200)
 
 
-TestMemberGroup: Any = pytest.mark.timeout(300)(GroupMachine.TestCase)
+TestMemberGroup: Any = GroupMachine.TestCase
 TestMemberGroup.settings = settings(max_examples=60, stateful_step_count=15, deadline=None)

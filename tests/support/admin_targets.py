@@ -11,9 +11,9 @@ from kgctl.admin.client import GroupAdmin
 from kgctl.admin.confluent.admin import ConfluentGroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from tests.support.kafka import create_topic, produce, unique
+from tests.support.patience import PATIENCE_MS
 from tests.support.serve import ServeProcess
 
-TIMEOUT_MS = 20_000
 RECORDS = 10
 
 
@@ -31,11 +31,11 @@ class Target:
             produce(self.bootstrap, topic, dict.fromkeys(range(partitions), records))
         return topic
 
-    def admin(self, timeout_ms: int = TIMEOUT_MS) -> GroupAdmin:
+    def admin(self, timeout_ms: int = PATIENCE_MS) -> GroupAdmin:
         """As the commands get it."""
         return connect(ConnectionSettings(self.bootstrap, timeout_ms=timeout_ms))
 
-    def confluent(self, timeout_ms: int = TIMEOUT_MS) -> GroupAdmin:
+    def confluent(self, timeout_ms: int = PATIENCE_MS) -> GroupAdmin:
         """As the commands get it for a login that only librdkafka covers."""
         return ConfluentGroupAdmin({"bootstrap.servers": self.bootstrap}, timeout_ms)
 

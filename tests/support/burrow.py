@@ -19,10 +19,10 @@ from typing import Any
 from tests.support.kafka.fixtures import unavailable
 from tests.support.kafka.ports import free_ports
 from tests.support.kafka.processes import start_process, stop_process
+from tests.support.patience import PATIENCE_S
 
 ZOOKEEPER_JARS = (Path("/usr/share/java/zookeeper.jar"), Path("/usr/share/java/slf4j-nop.jar"))
 ZOOKEEPER_MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
-READY_S = 30
 ZOOKEEPER_CONFIG = """\
 clientPort={zookeeper}
 clientPortAddress=127.0.0.1
@@ -83,7 +83,7 @@ class Burrow:
 
     def _get(self, what: str) -> dict[str, Any]:
         try:
-            with urllib.request.urlopen(f"{self._url}/{what}", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self._url}/{what}", timeout=PATIENCE_S) as answer:
                 found: dict[str, Any] = json.load(answer)
         except urllib.error.HTTPError as error:
             error.close()
@@ -120,7 +120,7 @@ def burrow(bootstrap: str, folder: Path) -> Iterator[Burrow]:
 
 def wait_until_serving(port: int) -> None:
     """Burrow gives up at once where no ZooKeeper answers; one that has just begun to listen does not."""
-    deadline = time.monotonic() + READY_S
+    deadline = time.monotonic() + PATIENCE_S
     while not is_serving(port):
         assert time.monotonic() < deadline, f"no ZooKeeper serves on {port}"
         time.sleep(0.05)
@@ -138,7 +138,7 @@ def is_serving(port: int) -> bool:
 
 def wait_for(what: str, monitor: Burrow, is_there: Callable[[], bool]) -> None:
     """Poll until ``is_there()``; fails with Burrow's log."""
-    deadline = time.monotonic() + READY_S
+    deadline = time.monotonic() + PATIENCE_S
     while not is_there():
-        assert time.monotonic() < deadline, f"{what} is not there after {READY_S} s:\n{monitor.log()}"
+        assert time.monotonic() < deadline, f"{what} is not there after {PATIENCE_S} s:\n{monitor.log()}"
         time.sleep(0.1)

@@ -14,6 +14,7 @@ from kgctl.serde.frames import frame
 from kgctl.serde.messages import DecodedRequest, decode_request, encode_response
 from kgctl.wire import apis
 from kgctl.wire.apis import Api
+from tests.support.patience import PATIENCE_S
 
 CLOSE = object()
 """An answer: end the connection."""
@@ -78,7 +79,7 @@ class FakeBroker:
         self._listener.close()
         self.hang_up()
         for thread in list(self._threads):
-            thread.join(5)
+            thread.join(PATIENCE_S)
 
     def _start(self, target: Callable[..., None], *args: Any) -> None:
         thread = threading.Thread(target=target, args=args, daemon=True)

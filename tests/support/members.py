@@ -20,10 +20,10 @@ from typing import Any, Self
 import pytest
 
 from tests.support.maven import cache_folder, cache_lock, digest
+from tests.support.patience import PATIENCE_S
 
 PROJECT = Path(__file__).parents[2]
 KAFKAJS = PROJECT / "tests" / "interop" / "kafkajs"
-DEADLINE_S = 30.0
 Partition = tuple[str, int]
 
 
@@ -143,13 +143,13 @@ class Member:
         """Leave the group as a client does, and end."""
         self.tell("leave")
         self.wait_for("left")
-        self.process.wait(timeout=DEADLINE_S)
+        self.process.wait(timeout=PATIENCE_S)
 
     def kill(self) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.wait(timeout=DEADLINE_S)
-        self._reader.join(timeout=DEADLINE_S)
+        self.process.wait(timeout=PATIENCE_S)
+        self._reader.join(timeout=PATIENCE_S)
         for stream in (self.process.stdin, self.process.stdout):
             assert stream is not None
             stream.close()
@@ -167,12 +167,12 @@ class Member:
 
 def wait_until(condition: Callable[[], bool], what: str, changed: threading.Condition | None = None) -> None:
     """Poll until the condition holds; fails with ``what`` after the deadline."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + PATIENCE_S
     waiter = changed or threading.Condition()
     with waiter:
         while not condition():
             if time.monotonic() > deadline:
-                raise AssertionError(f"after {DEADLINE_S} s still not: {what}")
+                raise AssertionError(f"after {PATIENCE_S} s still not: {what}")
             waiter.wait(0.05)
 
 

@@ -13,7 +13,8 @@ from typing import Self
 
 import pytest
 
-EXIT_TIMEOUT_S = 15
+from tests.support.patience import PATIENCE_S
+
 FAST_GROUPS = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "500"}
 
 
@@ -40,7 +41,7 @@ class ServeProcess:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line.startswith("listening on "):
-            _, errors = self.process.communicate(timeout=EXIT_TIMEOUT_S)
+            _, errors = self.process.communicate(timeout=PATIENCE_S)
             raise AssertionError(f"kgctl serve did not start: {line!r} {errors}")
         self.bootstrap = line.removeprefix("listening on ").strip()
 
@@ -50,17 +51,17 @@ class ServeProcess:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         if self.process.poll() is None:
             self.process.kill()
-        self.process.communicate(timeout=EXIT_TIMEOUT_S)
+        self.process.communicate(timeout=PATIENCE_S)
 
     def kill(self) -> None:
         """End it as a power cut would."""
         self.process.send_signal(signal.SIGKILL)
-        self.process.communicate(timeout=EXIT_TIMEOUT_S)
+        self.process.communicate(timeout=PATIENCE_S)
 
     def terminate(self) -> tuple[int, str]:
         """Ask it to end; its exit code and what it wrote to stderr."""
         self.process.terminate()
-        _, errors = self.process.communicate(timeout=EXIT_TIMEOUT_S)
+        _, errors = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, errors
 
 

@@ -162,8 +162,7 @@ def test_a_client_that_leaves_while_it_waits_is_forgotten(server: EmbeddedServer
             waiting.socket.shutdown(socket.SHUT_RDWR)
     raw.call(API_VERSIONS, 0)
     wait_until(lambda: server.server.connection_count == 1, "only the connection of this test is left")
-
-    assert not server.server.services.data.signal.is_watched
+    wait_until(lambda: not server.server.services.data.signal.is_watched, "nobody waits for data any more")
 
 
 def test_a_client_that_only_sends_is_read_no_further(server: EmbeddedServer, raw: RawClient) -> None:

@@ -16,7 +16,7 @@ _QUIET: Mapping[str, Any] = {"log_level": 0, "reconnect.backoff.ms": 1, "reconne
 _POLL_S = 0.01
 
 
-def produce(bootstrap: str, topic: str, records: int, partition_count: int, *, timeout_ms: int = 10_000) -> None:
+def produce(bootstrap: str, topic: str, records: int, partition_count: int, *, timeout_ms: int = 30_000) -> None:
     """``records`` records, dealt out to the partitions in turn, all acknowledged when this returns.
 
     Raises `TimedOutError` when they are not within the time, `BrokerError` with the broker's own error for one of them.
@@ -64,20 +64,20 @@ class ConsumerTeam:
             member.subscribe(list(topics))
             self._members.append(member)
 
-    def consume(self, records: int, *, timeout_ms: int = 30_000) -> int:
-        """Poll until every member has its assignment and ``records`` records have come, then commit what was read.
+    def consume(self, records: int, *, timeout_ms: int = 60_000) -> None:
+        """Poll until every member has its assignment and the topics' first ``records`` records are read, then commit that.
 
-        Gives the number of records read. Raises `TimedOutError`.
+        What a member has read of a partition that then went to another one counts no more: it was not committed, and comes
+        again. Raises `TimedOutError`.
         """
         end = time.monotonic() + timeout_ms / 1000
-        read = 0
-        while read < records or not all(self.assignments()):
+        while (read := sum(map(_position, self._members))) < records or not all(self.assignments()):
             if time.monotonic() > end:
                 raise TimedOutError(f"the group read {read} of {records} records in {timeout_ms / 1000:g} s")
-            read += sum(self._poll(member) for member in self._members)
+            for member in self._members:
+                self._poll(member)
         for member in self._members:
             _commit(member)
-        return read
 
     def assignments(self) -> list[tuple[TopicPartition, ...]]:
         """What each member owns, by the order of the members."""
@@ -97,13 +97,11 @@ class ConsumerTeam:
         self.leave()
 
     @staticmethod
-    def _poll(member: Consumer) -> int:
-        messages = member.consume(500, _POLL_S)
-        for message in messages:
+    def _poll(member: Consumer) -> None:
+        for message in member.consume(500, _POLL_S):
             error = message.error()
             if error is not None and error.fatal():
                 raise BrokerError(error.str())
-        return sum(message.error() is None for message in messages)
 
 
 _CONSUMER: Mapping[str, Any] = {
@@ -113,6 +111,11 @@ _CONSUMER: Mapping[str, Any] = {
     "fetch.wait.max.ms": 50,
     "topic.metadata.refresh.fast.interval.ms": 50,
 }
+
+
+def _position(member: Consumer) -> int:
+    """How far it is in its partitions together; one that it has read nothing of counts nothing."""
+    return sum(max(each.offset, 0) for each in member.position(member.assignment()))
 
 
 def _commit(member: Consumer) -> None:

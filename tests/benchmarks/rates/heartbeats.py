@@ -101,7 +101,7 @@ def measure(clusters: Sequence[str], scale: Scale) -> Sequence[Row]:
 def _joined(stack: ExitStack, bootstrap: str, number: int) -> list[ClassicMember]:
     members = []
     for place in range(number):
-        raw = stack.enter_context(RawClient(bootstrap, timeout_s=30))
+        raw = stack.enter_context(RawClient(bootstrap))
         raw.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         member = ClassicMember(raw, f"beating-{number}-{place}", ["orders"], session_timeout_ms=SESSION_MS)
         member.join()

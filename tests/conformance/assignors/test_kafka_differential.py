@@ -15,7 +15,7 @@ from tests.support.assignor_histories import history
 from tests.support.assignor_strategies import client_documents, server_documents
 from tests.support.java_assignors import JavaAssignors
 
-pytestmark = [pytest.mark.kafka, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.kafka
 
 _SETTINGS = settings(
     max_examples=300,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from tests.interop.members.wire_talk import Commands, Owned, emit, settings
+from tests.support.patience import PATIENCE_S
 
 
 def produce(bootstrap: str, topic: str, count: int, partitions: int) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number in range(count):
         producer.produce(topic, str(number).encode(), partition=number % partitions)
-    emit("produced", left=producer.flush(10))
+    emit("produced", left=producer.flush(PATIENCE_S))
 
 
 def commit_what_is_read(consumer: Consumer, _partitions: list[TopicPartition]) -> None:

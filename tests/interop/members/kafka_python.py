@@ -10,6 +10,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from tests.interop.members.wire_talk import Commands, Owned, emit, settings
+from tests.support.patience import PATIENCE_S
 
 ASSIGNORS = {"range": RangePartitionAssignor, "sticky": StickyPartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
 
@@ -18,7 +19,7 @@ def produce(bootstrap: str, topic: str, count: int, partitions: int) -> None:
     producer = KafkaProducer(bootstrap_servers=bootstrap)
     futures = [producer.send(topic, str(number).encode(), partition=number % partitions) for number in range(count)]
     for future in futures:
-        future.get(timeout=10)
+        future.get(timeout=PATIENCE_S)
     producer.close()
     emit("produced", left=0)
 

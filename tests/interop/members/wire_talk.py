@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from tests.support.patience import SESSION_MS
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -21,7 +23,7 @@ class Settings:
     client_id: str
     assignor: str = "range"
     instance_id: str | None = None
-    session_timeout_ms: int = 6_000
+    session_timeout_ms: int = SESSION_MS
     protocol: str = "classic"
     commit_on_revoke: bool = False
 

@@ -16,8 +16,8 @@ from tests.support.kafka import processes
 from tests.support.kafka.config import CLUSTER_ID, NodePorts, combined_node
 from tests.support.kafka.install import JVM, cache_key, formatted_checkpoint, kafka_command
 from tests.support.kafka.ports import free_ports
+from tests.support.patience import PATIENCE_S
 
-READY_TIMEOUT_S = 60
 START_TRIES = 3
 API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
@@ -111,7 +111,7 @@ class KafkaBroker:
 
     def wait_for_port(self) -> None:
         """Returns once the first listener answers an ApiVersions request."""
-        deadline = time.monotonic() + READY_TIMEOUT_S
+        deadline = time.monotonic() + PATIENCE_S
         port = self.ports.listeners[self._listeners[0]]
         while not answers(port):
             if not self.running or time.monotonic() > deadline:

@@ -38,6 +38,7 @@ THREE_BROKER_KEYS: Mapping[str, str] = {
     "offsets.topic.replication.factor": "3",
     "offsets.topic.num.partitions": "3",
     "default.replication.factor": "3",
+    "broker.session.timeout.ms": "9000",  # Kafka's own: a broker that hangs is still taken for alive while kgctl asks it
 }
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from confluent_kafka import Consumer
 
-SETTLE_TIMEOUT_S = 30
+from tests.support.patience import PATIENCE_S
 
 
 def consumer(bootstrap: str, group: str, client_id: str, **properties: str | int | bool) -> Consumer:
@@ -27,9 +27,9 @@ def consumer(bootstrap: str, group: str, client_id: str, **properties: str | int
 
 def poll_until(members: Sequence[Consumer], settled: Callable[[], bool]) -> None:
     """Polls every member in turn until ``settled()``."""
-    deadline = time.monotonic() + SETTLE_TIMEOUT_S
+    deadline = time.monotonic() + PATIENCE_S
     while not settled():
-        assert time.monotonic() < deadline, f"not settled after {SETTLE_TIMEOUT_S} s: {[len(m.assignment()) for m in members]}"
+        assert time.monotonic() < deadline, f"not settled after {PATIENCE_S} s: {[len(m.assignment()) for m in members]}"
         for member in members:
             member.poll(0.05)
 

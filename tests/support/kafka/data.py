@@ -20,7 +20,9 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient, NewTopic, TopicMetadata
 
-TIMEOUT_S = 30
+from tests.support.patience import PATIENCE_S
+
+TIMEOUT_S = PATIENCE_S
 
 _T = TypeVar("_T")
 _Key = TypeVar("_Key")

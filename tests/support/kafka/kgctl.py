@@ -8,7 +8,7 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-RUN_TIMEOUT_S = 60
+from tests.support.patience import PATIENCE_S
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,6 @@ class KgctlRun:
 def run_kgctl(bootstrap: str, *arguments: str, code: int | None = 0) -> KgctlRun:
     """Runs kgctl against a cluster, with JSON as its output unless ``arguments`` say otherwise; it must end with ``code``."""
     command = [sys.executable, "-m", "kgctl", "--bootstrap-server", bootstrap, "-o", "json", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=RUN_TIMEOUT_S, stdin=subprocess.DEVNULL)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S, stdin=subprocess.DEVNULL)
     assert code is None or done.returncode == code, f"{arguments} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
     return KgctlRun(done.returncode, done.stdout, done.stderr)

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from tests.support.kafka.broker import class_data_archive
 from tests.support.kafka.install import JVM, kafka_command
+from tests.support.patience import PATIENCE_S
 
 CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 GROUPS = "org.apache.kafka.tools.GroupsCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
-TOOL_TIMEOUT_S = 120
 
 _COLUMN = re.compile(r"COORDINATOR \(ID\)|\S+")
 
@@ -21,7 +21,7 @@ _COLUMN = re.compile(r"COORDINATOR \(ID\)|\S+")
 def run_kafka_tool(main_class: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Runs a tool of Kafka to its end; its exit code is the caller's to judge (most of them end with 0 whatever happened)."""
     command = kafka_command(main_class, *arguments, jvm=JVM, archive=class_data_archive())
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=TOOL_TIMEOUT_S)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
 
 
 def run_kcg(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:

@@ -7,6 +7,7 @@ from typing import Any
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.subscription import ConsumerAssignment, ConsumerSubscription
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
+from tests.support.patience import SESSION_MS
 from tests.support.wire.raw_client import RawClient
 
 JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
@@ -15,7 +16,7 @@ JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP = 11, 12, 13, 14
 class ClassicMember:
     """Alone in its group it is the leader and gives itself nothing."""
 
-    def __init__(self, raw: RawClient, group: str, topics: list[str], *, session_timeout_ms: int = 10_000) -> None:
+    def __init__(self, raw: RawClient, group: str, topics: list[str], *, session_timeout_ms: int = SESSION_MS) -> None:
         self.raw = raw
         self.group = group
         self.member_id = ""

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from kgctl.serde.messages import decode_response, encode_request
+from tests.support.patience import PATIENCE_S
 
 
 class ConnectionClosed(Exception):  # noqa: N818 - what happened
@@ -19,7 +20,7 @@ class ConnectionClosed(Exception):  # noqa: N818 - what happened
 class RawClient:
     """One connection. ``timeout_s`` bounds each wait."""
 
-    def __init__(self, address: str, *, timeout_s: float = 10.0, client_id: str = "raw") -> None:
+    def __init__(self, address: str, *, timeout_s: float = PATIENCE_S, client_id: str = "raw") -> None:
         host, _, port = address.rpartition(":")
         self.socket = socket.create_connection((host, int(port)), timeout=timeout_s)
         self.client_id = client_id

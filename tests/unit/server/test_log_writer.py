@@ -11,6 +11,7 @@ import pytest
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey
 from kgctl.server.log_writer import LogWriter
+from tests.support.patience import PATIENCE_S
 
 
 def record(name: str) -> AppendRecord:
@@ -27,7 +28,7 @@ class Log:
         self.error: Exception | None = None
 
     def append(self, effects: Sequence[AppendRecord], now_ms: int) -> None:
-        self.may_write.wait(10)
+        self.may_write.wait(PATIENCE_S)
         if self.error is not None:
             raise self.error
         self.batches.append(list(effects))

@@ -15,6 +15,7 @@ from kgctl.coordinator.results import JoinGroupResult
 from kgctl.model.error_codes import ErrorCode
 from kgctl.server.log_writer import LogWriter
 from kgctl.server.runtime import CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
+from tests.support.patience import PATIENCE_S
 
 
 class Log:
@@ -72,7 +73,7 @@ def test_an_answer_that_depends_on_records_comes_after_them() -> None:
 def test_timers_of_the_core_fire_by_themselves() -> None:
     async def scenario() -> JoinGroupResult:
         made = runtime(Log(), group_initial_rebalance_delay_ms="20")
-        values = await asyncio.wait_for(join(made), 5)
+        values = await asyncio.wait_for(join(made), PATIENCE_S)
         await made.stop()
         result = values["result"]
         assert isinstance(result, JoinGroupResult)
@@ -89,7 +90,7 @@ def test_stopping_answers_what_is_parked() -> None:
         parked = asyncio.create_task(join(made))
         await asyncio.sleep(0)
         await made.stop()
-        values = await asyncio.wait_for(parked, 5)
+        values = await asyncio.wait_for(parked, PATIENCE_S)
         result = values["result"]
         assert isinstance(result, JoinGroupResult)
         return result

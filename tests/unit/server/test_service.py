@@ -14,6 +14,7 @@ from kgctl.errors import KgctlError, RefusedError, StorageError, UsageError
 from kgctl.server.background import EmbeddedServer
 from kgctl.server.group_configs import FILE_NAME
 from kgctl.server.status import status
+from tests.support.members import wait_until
 from tests.support.wire.classic_member import ClassicMember
 from tests.support.wire.raw_client import ConnectionClosed, RawClient
 
@@ -76,11 +77,11 @@ def test_status_tells_whom_a_rebalance_waits_for() -> None:
         first = ClassicMember(raw, "g", ["t"])
         first.join(3)
         ClassicMember(other, "g", ["t"]).send_join(3)
-        raw.call(LIST_GROUPS, 4)
 
         async def told() -> str:
             return json.dumps(status(server.server.services, server.server.connection_count))
 
+        wait_until(lambda: json.loads(server.run(told()))["rebalances"] != [], "the join has been read")
         found = json.loads(server.run(told()))
         (rebalance,) = found["rebalances"]
 

@@ -15,6 +15,7 @@ from kgctl.wire.connection import Connection
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import Address, SaslSettings, WireSettings
 from tests.support.fake_broker import SILENCE, FakeBroker, metadata
+from tests.support.patience import PATIENCE_MS, PATIENCE_S
 
 
 def cluster_of(*ports: int) -> Cluster:
@@ -28,7 +29,7 @@ def dead_port() -> int:
 
 
 def soon() -> Deadline:
-    return Deadline(5_000)
+    return Deadline(PATIENCE_MS)
 
 
 def test_the_first_bootstrap_server_that_answers_is_used() -> None:
@@ -43,7 +44,7 @@ def test_a_silent_bootstrap_server_leaves_time_for_the_next() -> None:
     with FakeBroker({API_VERSIONS: lambda _: SILENCE}) as silent, FakeBroker() as broker:
         cluster = cluster_of(silent.port, broker.port)
 
-        assert cluster.any_broker(Deadline(1_000)).address.port == broker.port
+        assert cluster.any_broker(Deadline(4_000)).address.port == broker.port
         cluster.close()
 
 
@@ -128,7 +129,7 @@ def test_layout_asks_for_all_topics_or_for_none(topics: list[str] | None, expect
 
 def test_brokers_are_asked_at_the_same_time() -> None:
     """Each answers only when the other has been asked as well."""
-    both_asked = threading.Barrier(2, timeout=5)
+    both_asked = threading.Barrier(2, timeout=PATIENCE_S)
 
     def handler(_: object) -> dict[str, object]:
         both_asked.wait()

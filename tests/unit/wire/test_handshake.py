@@ -19,13 +19,14 @@ from kgctl.wire.deadline import Deadline
 from kgctl.wire.handshake import open_connection
 from kgctl.wire.settings import Address, SaslSettings, TlsSettings, WireSettings
 from tests.support.fake_broker import CLOSE, FakeBroker, Handler
+from tests.support.patience import PATIENCE_MS
 
 
 def open_to(broker: FakeBroker, **settings: Any) -> None:
     address = Address("127.0.0.1", broker.port)
-    connection = open_connection(address, WireSettings((address,), **settings), Deadline(5_000))
+    connection = open_connection(address, WireSettings((address,), **settings), Deadline(PATIENCE_MS))
     try:
-        connection.call(METADATA, {"topics": []}, Deadline(5_000))
+        connection.call(METADATA, {"topics": []}, Deadline(PATIENCE_MS))
     finally:
         connection.close()
 
@@ -181,7 +182,7 @@ def test_a_listener_that_does_not_speak_tls_is_unreachable() -> None:
         peer = threading.Thread(target=hang_up_at_once, args=(listener,))
         peer.start()
         with pytest.raises(UnreachableError, match="TLS handshake failed"):
-            open_connection(address, WireSettings((address,), tls=TlsSettings()), Deadline(5_000))
+            open_connection(address, WireSettings((address,), tls=TlsSettings()), Deadline(PATIENCE_MS))
         peer.join()
 
 

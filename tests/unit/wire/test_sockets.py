@@ -13,13 +13,14 @@ from kgctl.errors import TimedOutError, UnreachableError
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import Address, WireSettings
 from kgctl.wire.sockets import open_socket
+from tests.support.patience import PATIENCE_MS, PATIENCE_S, SOON_S
 
 V4 = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
 
 
 def opened(host: str, port: int, deadline: Deadline | None = None, family: str = "any") -> socket.socket:
     address = Address(host, port)
-    return open_socket(address, WireSettings((address,), address_family=family), deadline or Deadline(5_000))
+    return open_socket(address, WireSettings((address,), address_family=family), deadline or Deadline(PATIENCE_MS))
 
 
 def test_each_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,13 +35,13 @@ def test_each_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_a_name_server_that_hangs_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
     done = threading.Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: done.wait(10) and [])
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: done.wait(PATIENCE_S) and [])
     started = time.monotonic()
     with pytest.raises(TimedOutError, match=r"the name server, asked for slow\.example, did not answer within 0\.1 s"):
         opened("slow.example", 1, Deadline(100))
     done.set()
 
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < SOON_S
 
 
 @pytest.mark.parametrize(("family", "expected"), [("v4", socket.AF_INET), ("v6", socket.AF_INET6), ("any", socket.AF_UNSPEC)])

@@ -37,7 +37,7 @@ class Producer:
         self.sequence = 0
         self.topic_id = create_topic(probe, name)
         probe.until(FIND_COORDINATOR, 2, {"key": name, "key_type": 1}, lambda body: body.error_code == 0)
-        values = {"transactional_id": name, "transaction_timeout_ms": 30_000, "producer_id": -1, "producer_epoch": -1}
+        values = {"transactional_id": name, "transaction_timeout_ms": 300_000, "producer_id": -1, "producer_epoch": -1}
         body = probe.until(INIT_PRODUCER_ID, 4, values, lambda body: body.error_code == 0)
         self.identity = {"transactional_id": name, "producer_id": body.producer_id, "producer_epoch": body.producer_epoch}
 
@@ -170,7 +170,7 @@ def fencing(probe: Probe, version: int, name: str) -> None:
     first = Producer(probe, version, name)
     first.add_partition()
     first.write()
-    values = {"transactional_id": name, "transaction_timeout_ms": 30_000, "producer_id": -1, "producer_epoch": -1}
+    values = {"transactional_id": name, "transaction_timeout_ms": 300_000, "producer_id": -1, "producer_epoch": -1}
     probe.until(INIT_PRODUCER_ID, 4, values, lambda body: body.error_code == 0)
     first.settle()
     first.add_partition()
@@ -191,5 +191,11 @@ def transactional_ids(probe: Probe, version: int, name: str) -> None:
         {"producer_id": producer.identity["producer_id"], "producer_epoch": 1},
         {"producer_id": producer.identity["producer_id"], "producer_epoch": 9},
     ):
-        values = {"transactional_id": name, "transaction_timeout_ms": 30_000, "producer_id": -1, "producer_epoch": -1, **settings}
+        values = {
+            "transactional_id": name,
+            "transaction_timeout_ms": 300_000,
+            "producer_id": -1,
+            "producer_epoch": -1,
+            **settings,
+        }
         probe.call(INIT_PRODUCER_ID, version, values)

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.serde.messages import decode_response
+from tests.support.patience import PATIENCE_S
 from tests.support.wire.raw_client import ConnectionClosed, RawClient
 from tests.wire.differential.plain import Plain
 
@@ -51,13 +52,13 @@ class Probe:
 
     def until(self, api_key: int, version: int, values: Mapping[str, Any], is_there: Callable[[Any], bool]) -> Any:
         """Ask until the answer is as wanted; only a real broker needs a second time. Nothing is noted."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             body = self.call(api_key, version, values, note=False)
             if is_there(body):
                 return body
             if time.monotonic() > deadline:
-                raise AssertionError(f"not in 20 s: {body}")
+                raise AssertionError(f"not in {PATIENCE_S} s: {body}")
             time.sleep(0.02)
 
     def payload(self, payload: bytes, api_key: int, version: int) -> None:
@@ -82,7 +83,7 @@ class Probe:
 
     def _connection(self) -> RawClient:
         if self._raw is None:
-            self._raw = RawClient(self._bootstrap, timeout_s=20, client_id="probe")
+            self._raw = RawClient(self._bootstrap, client_id="probe")
         return self._raw
 
     def _named(self, value: Any, key: str) -> Any:

@@ -11,6 +11,7 @@ from crc32c import crc32c
 from kgctl.model.subscription import ConsumerAssignment, ConsumerSubscription
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from kgctl.serde.record_batch import Record, build_batch
+from tests.support.patience import SESSION_MS
 from tests.wire.differential.probe import Probe
 
 Conversation = Callable[[Probe, int, str], None]
@@ -51,8 +52,8 @@ def join_values(group: str, **settings: Any) -> dict[str, Any]:
     protocols = settings.pop("protocols", ("range",))
     return {
         "group_id": group,
-        "session_timeout_ms": 10_000,
-        "rebalance_timeout_ms": 20_000,
+        "session_timeout_ms": SESSION_MS,
+        "rebalance_timeout_ms": 60_000,
         "member_id": "",
         "group_instance_id": None,
         "protocol_type": "consumer",

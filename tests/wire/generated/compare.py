@@ -2,7 +2,7 @@
 
 Most answers come at once. Whether a JoinGroup or SyncGroup is answered or parked cannot be seen in a moment, so kgctl's server
 leads: what it has answered when it has come to rest is what Apache Kafka must answer, and no more. A difference counts when it is
-there each of `TRIES` times: a machine that was busy for a moment is none.
+there each of `TRIES` times, waited for `MORE_PATIENT` times as long each time: a machine that is busy or slow is none.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from tests.wire.generated.side import Side
 from tests.wire.generated.steps import Step
 
 PARKED_S = 0.03
-PATIENCE_S = 1.5
+AT_MOST_S = 1.5
 TRIES = 3
+MORE_PATIENT = 5
 CONVERSATION = "generated"
 PARKABLE = ("join", "sync")
 DRAWING = ("join", "consumer heartbeat")
@@ -41,17 +42,17 @@ class Server:
 def compare(kafka: Server, kgctl: Server, script: list[Step], tries: int = TRIES) -> list[str]:
     """What differs, one line for each field; empty where the two say the same."""
     found: list[str] = []
-    for _ in range(tries):
-        found = _play(kafka, kgctl, script)
+    for number in range(tries):
+        found = _play(kafka, kgctl, script, MORE_PATIENT**number)
         if not found:
             break
     return found
 
 
-def _play(kafka: Server, kgctl: Server, script: list[Step]) -> list[str]:
+def _play(kafka: Server, kgctl: Server, script: list[Step], patience: int) -> list[str]:
     # Dots, so that no part of it looks like an id that a server has drawn.
     group = f"generated.{os.getpid()}.{next(_numbers)}"
-    theirs, ours = (Side(server.bootstrap, server.topic_ids, group) for server in (kafka, kgctl))
+    theirs, ours = (Side(server.bootstrap, server.topic_ids, group, patience) for server in (kafka, kgctl))
     try:
         for index, step in enumerate(script):
             found = _step(theirs, ours, index, step, kgctl.next_ids)
@@ -71,7 +72,7 @@ def _step(theirs: Side, ours: Side, index: int, step: Step, next_ids: deque[str]
         next_ids.extend(theirs.drawn_id(index))
     ours.ask(index, step)
     _rest(ours, index, step)
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + AT_MOST_S * ours.patience
     while True:
         ours.collect()
         theirs.collect()
@@ -87,7 +88,7 @@ def _step(theirs: Side, ours: Side, index: int, step: Step, next_ids: deque[str]
 
 def _rest(side: Side, index: int, step: Step) -> None:
     """Wait until the step is answered, or parked as far as one can see."""
-    deadline = time.monotonic() + (PARKED_S if step["api"] in PARKABLE else PATIENCE_S)
+    deadline = time.monotonic() + (PARKED_S if step["api"] in PARKABLE else AT_MOST_S) * side.patience
     while index not in side.answers and time.monotonic() < deadline:
         side.collect(0.01)
 

@@ -45,8 +45,8 @@ def shrink(kafka: Server, kgctl: Server, script: list[Step], seen: str) -> list[
     return script
 
 
-def run(kafka: Server, kgctl: Server, examples: int, start: int, budget_s: float = float("inf")) -> Tally:
-    """So many scripts, as far as the time allows; of each kind of difference the first script is shrunk, and the run goes on."""
+def run(kafka: Server, kgctl: Server, examples: int, start: int, budget_s: float = float("inf"), fewest: int = 0) -> Tally:
+    """So many scripts, as far as the time allows, but ``fewest`` at least; the first of each kind of difference is shrunk."""
     tally = Tally()
     deadline = time.monotonic() + budget_s
 
@@ -54,7 +54,7 @@ def run(kafka: Server, kgctl: Server, examples: int, start: int, budget_s: float
     @settings(max_examples=examples, deadline=None, database=None, phases=[Phase.generate], suppress_health_check=[*HealthCheck])
     @given(scripts())
     def search(script: list[Step]) -> None:
-        if time.monotonic() > deadline:
+        if time.monotonic() > deadline and tally.scripts >= fewest:
             return
         tally.scripts += 1
         tally.steps += len(script)

@@ -21,7 +21,6 @@ from tests.wire.generated.steps import APIS, CLASSIC, CONSUMERS, PRODUCERS, Step
 DRAWN_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|(?<![\w-])[\w-]{22}(?![\w-])")
 """Ids that a server draws, of both protocols."""
 UNIMPORTANT = {"host": "host", "port": "port", "client_host": "host"}
-WAIT_S = 10.0
 CONCURRENT_TRANSACTIONS = 51
 PATIENT_TRIES = 100
 
@@ -39,10 +38,11 @@ class Asked:
 class Side:
     """One server in one script. Connections that wait for an answer are not used for anything else meanwhile."""
 
-    def __init__(self, bootstrap: str, topic_ids: Mapping[str, UUID], group: str) -> None:
+    def __init__(self, bootstrap: str, topic_ids: Mapping[str, UUID], group: str, patience: int = 1) -> None:
         actors = {name: Actor(name, "" if name in CLASSIC else name) for name in (*CLASSIC, *CONSUMERS, *PRODUCERS)}
         self.cast = Cast(group, topic_ids, actors)
         self.answers: dict[int, Any] = {}
+        self.patience = patience
         self.waiting: list[Asked] = []
         self._bootstrap = bootstrap
         self._idle: dict[str, list[RawClient]] = {}
@@ -71,7 +71,7 @@ class Side:
     def look(self) -> Any:
         """The group as it stands, by both describing APIs."""
         group = self.cast.group_id("g")
-        with RawClient(self._bootstrap, timeout_s=WAIT_S) as connection:
+        with RawClient(self._bootstrap) as connection:
             classic = connection.call(15, 6, {"groups": [group]})
             consumer = connection.call(69, 1, {"group_ids": [group]})
             offsets = connection.call(9, 7, {"group_id": group, "topics": None})
@@ -90,7 +90,7 @@ class Side:
 
     def _connection(self, actor: str) -> RawClient:
         idle = self._idle.setdefault(actor, [])
-        return idle.pop() if idle else RawClient(self._bootstrap, timeout_s=WAIT_S)
+        return idle.pop() if idle else RawClient(self._bootstrap)
 
     def _take(self, asked: Asked) -> None:
         step = asked.step
@@ -101,7 +101,7 @@ class Side:
             self.answers[asked.index] = "closed"
             return
         self._idle[step["actor"]].append(asked.connection)
-        if asked.tries < PATIENT_TRIES and _is_passing(body):
+        if asked.tries < PATIENT_TRIES * self.patience and _is_passing(body):
             time.sleep(0.01)
             self._send(asked.index, step, asked.tries + 1)
             return

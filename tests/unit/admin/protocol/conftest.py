@@ -11,6 +11,7 @@ from kgctl.wire.cluster import Cluster
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import Address, WireSettings
 from tests.support.fake_broker import FakeBroker, coordinator_of
+from tests.support.patience import PATIENCE_MS
 
 
 @pytest.fixture
@@ -29,4 +30,4 @@ def cluster(broker: FakeBroker) -> Iterator[Cluster]:
 
 @pytest.fixture
 def deadline() -> Deadline:
-    return Deadline(5_000)
+    return Deadline(PATIENCE_MS)
