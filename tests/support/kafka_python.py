@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from kgctl.model.partitions import TopicPartition
 
@@ -12,6 +13,17 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # it reads its schemas by importlib.resources.read_text
     import kafka
     from kafka.admin import OffsetSpec
+
+
+def knowing(consumer: Any, topic: str) -> Any:
+    """A consumer that has seen the topic's partitions.
+
+    kafka-python 3.0.12 forgets that it wants to know a topic when an answer for others is still on its way: with a slow server
+    the first of a group then assigns nothing, and notices five minutes later.
+    """
+    while not consumer.partitions_for_topic(topic):
+        pass
+    return consumer
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 
 from tests.support.kafka.consumers import consumer, joined
 from tests.support.kafka.data import TIMEOUT_S, admin_client
+from tests.support.kafka_python import knowing
+from tests.support.patience import PATIENCE_MS, SESSION_MS
 from tests.support.pipeline.truth.ledger import Commit, Ledger
 
 with warnings.catch_warnings():
@@ -75,10 +77,11 @@ class KafkaPython:
     def __init__(self, stack: ExitStack, ledger: Ledger, bootstrap: str, group: str, topic: str) -> None:
         self.group = group
         self._ledger, self._topic = ledger, topic
-        self._consumer = kafka.KafkaConsumer(topic, bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)
+        settings = {"enable_auto_commit": False, "auto_offset_reset": "earliest", "session_timeout_ms": SESSION_MS}
+        self._consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, group_id=group, **settings)
         stack.callback(self._consumer.close)
-        while not self._consumer.assignment():
-            self._consumer.poll(timeout_ms=100)
+        knowing(self._consumer, topic).subscribe([topic])
+        assert self._consumer.poll(timeout_ms=PATIENCE_MS), "no records for kafka-python"
 
     def commit(self, commits: Commits) -> None:
         """By its synchronous commit."""
