@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ def pyproject() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
+@functools.cache
 def project_files() -> list[Path]:
     """Every file that belongs to the project: known to git, or new and not ignored; without git all but hidden folders."""
     try:
@@ -31,19 +32,23 @@ def _is_left_out(path: Path) -> bool:
     return any((part.startswith(".") and part != ".ci") or part in ("__pycache__", "build", "dist") for part in path.parts)
 
 
-def python_files(*folders: str) -> Iterator[tuple[str, str]]:
+@functools.cache
+def python_files(*folders: str) -> list[tuple[str, str]]:
     """(path inside the project, text) of each Python file under ``folders``."""
-    for path in project_files():
-        name = path.relative_to(ROOT).as_posix()
-        if path.suffix == ".py" and name.startswith(tuple(f"{folder}/" for folder in folders)):
-            yield name, path.read_text()
+    beginnings = tuple(f"{folder}/" for folder in folders)
+    named = [(path.relative_to(ROOT).as_posix(), path) for path in project_files() if path.suffix == ".py"]
+    return [(name, path.read_text()) for name, path in named if name.startswith(beginnings)]
 
 
-def definitions(source: str) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
+parsed = functools.cache(ast.parse)
+"""A module's text as a tree, made once for all tests that look at it."""
+
+
+@functools.cache
+def definitions(source: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
     """Every function and class of a module, nested ones too."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return [node for node in ast.walk(parsed(source)) if isinstance(node, kinds)]
 
 
 def line_count(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:

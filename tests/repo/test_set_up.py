@@ -21,8 +21,8 @@ def test_readme_starts_with_the_two_lines() -> None:
     assert blocks[:2] == [f"$ {DEMO_LINE}\n", f"$ {TEST_LINE}\n"]
 
 
-def test_ci_ends_with_the_line_that_the_readme_shows() -> None:
-    assert (ROOT / ".ci" / "run").read_text().splitlines()[-1] == TEST_LINE
+def test_ci_runs_the_line_that_the_readme_shows() -> None:
+    assert TEST_LINE in [line.strip() for line in (ROOT / ".ci" / "run").read_text().splitlines()]
 
 
 def test_changelog_starts_with_unreleased_or_this_version() -> None:

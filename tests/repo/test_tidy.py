@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections import Counter
 from pathlib import PurePosixPath
 
 import pytest
 
-from tests.repo.project import ROOT, definitions, line_count, project_files, python_files
+from tests.repo.project import ROOT, definitions, line_count, parsed, project_files, python_files
 
 MODULE_LINES = 400
 FUNCTION_LINES = 60
@@ -69,14 +70,14 @@ def test_package_init_files_only_document_and_re_export() -> None:
         f"{name}:{node.lineno}"
         for name, text in python_files("kgctl")
         if name.endswith("__init__.py") and name not in BUSY_INIT_FILES
-        for node in ast.parse(text).body
+        for node in parsed(text).body
         if not isinstance(node, allowed)
     ]
     assert found == []
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    assert [name for name, text in python_files(*CODE) if ast.get_docstring(ast.parse(text)) is None] == []
+    assert [name for name, text in python_files(*CODE) if ast.get_docstring(parsed(text)) is None] == []
 
 
 def test_nothing_is_left_to_do_later() -> None:
@@ -100,6 +101,7 @@ def test_no_word_of_the_place_where_it_was_written(word: str) -> None:
     assert [f"{name}:{number}: {line.strip()[:80]}" for name, number, line in lines_of_text() if pattern.search(line)] == []
 
 
+@functools.cache
 def lines_of_text() -> list[tuple[str, int, str]]:
     """(path, line number, line) of every text file of the project but data files larger than 200 kB."""
     found = []
