@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import heappop
 
+from kgctl.simulate.engine.autoscale.loop import AutoscaleLoop
 from kgctl.simulate.engine.nemesis import unleash
 from kgctl.simulate.engine.result import RunResult
 from kgctl.simulate.engine.schedule import Schedule
@@ -60,6 +61,8 @@ def run(
     schedule.begin()
     if scenario.nemesis is not None:
         unleash(world, scenario.nemesis)
+    if scenario.autoscale is not None:
+        AutoscaleLoop(world, scenario.autoscale).begin()
     with _rare_collections():
         stopped = _Clockwork(world, schedule, limits, tuple(observers)).run()
     world.settle_accounts()

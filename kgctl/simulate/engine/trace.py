@@ -194,7 +194,37 @@ class Happened(NamedTuple):
         )
 
 
-TraceEvent: TypeAlias = PodChanged | Requested | Replied | GroupChanged | Removed | Owned | Disowned | Committed | Happened
+class Scaled(NamedTuple):
+    """An autoscaler has looked: from so many pods to so many, what its metric alone would ask for, and what decided.
+
+    ``value`` is the metric's: records (lag), microseconds (lag-age), millionths (cpu).
+    """
+
+    at_us: int
+    members: str
+    before: int
+    replicas: int
+    desired: int
+    why: str
+    metric: str
+    value: int
+
+    @property
+    def kind(self) -> str:
+        """What the line is about."""
+        return "autoscale"
+
+    def line(self) -> str:
+        """One line of JSON."""
+        return (
+            f'{{"at_us":{self.at_us},"kind":"autoscale","members":{quoted(self.members)},"metric":"{self.metric}",'
+            f'"value":{self.value},"before":{self.before},"replicas":{self.replicas},"desired":{self.desired},"why":"{self.why}"}}'
+        )
+
+
+TraceEvent: TypeAlias = (
+    PodChanged | Requested | Replied | GroupChanged | Removed | Owned | Disowned | Committed | Happened | Scaled
+)
 
 
 def _names(partitions: tuple[str, ...]) -> str:

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from kgctl.model.quick_enum import quick_enum
+from kgctl.simulate.scenario.autoscale import Autoscale
 from kgctl.simulate.scenario.distributions import ZERO, Constant, Distribution, Uniform
 from kgctl.simulate.scenario.selectors import Selector
 
@@ -212,3 +213,4 @@ class Scenario:
     traffic: tuple[Traffic, ...] = ()
     events: tuple[Event, ...] = ()
     nemesis: Nemesis | None = None
+    autoscale: Autoscale | None = None

@@ -73,6 +73,17 @@ class EventMark(NamedTuple):
     target: str
 
 
+class Scaling(NamedTuple):
+    """An autoscaler has changed the number of pods; ``value`` is what it saw (see `kgctl.simulate.engine.trace.Scaled`)."""
+
+    at_us: int
+    members: str
+    before: int
+    replicas: int
+    metric: str
+    value: int
+
+
 @dataclass(slots=True)
 class History:
     """Everything but the lanes."""
@@ -86,6 +97,7 @@ class History:
     triggers: list[tuple[int, str]] = field(default_factory=list)
     """What set a rebalance off, and when: api or timer, and the pod."""
     events: list[EventMark] = field(default_factory=list)
+    scalings: list[Scaling] = field(default_factory=list)
     requests: list[Counted] = field(default_factory=list)
     skipped_requests: dict[str, int] = field(default_factory=dict)
     errors: list[Counted] = field(default_factory=list)

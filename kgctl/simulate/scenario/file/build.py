@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from kgctl.simulate.scenario.autoscale import Autoscale
+from kgctl.simulate.scenario.file.autoscale import Reader
 from kgctl.simulate.scenario.file.events import EventReader, Surroundings
 from kgctl.simulate.scenario.file.sections import MembersSection, ScenarioSections
 from kgctl.simulate.scenario.file.settings import check_settings, plain_settings, read_broker_settings, read_client_settings
@@ -53,6 +55,7 @@ class Builder:
             traffic=self._traffic(),
             events=EventReader(self._tree, kinds, around, self._problems).read(),
             nemesis=self._nemesis(kinds),
+            autoscale=self._autoscale(),
         )
 
     def _cluster(self) -> Cluster:
@@ -129,6 +132,16 @@ class Builder:
             if kind not in kinds:
                 self._wrong(("nemesis", "of", index), f"unknown kind of fault {kind!r}{did_you_mean(kind, kinds)}")
         return Nemesis(mean_interval_us=given.rate, of=tuple(given.of), until_us=given.until)
+
+    def _autoscale(self) -> Autoscale | None:
+        given = self._file.autoscale
+        if given is None:
+            return None
+        writes = bool(self._file.traffic) or any(
+            isinstance(event, dict) and "set_traffic" in event for event in self._file.events
+        )
+        rates = {name: each.rate for name, each in self._file.members.items()}
+        return Reader(given, self._wrong).read(rates, has_traffic=writes)
 
     def _check_references(self) -> None:
         from kgctl.simulate.scenario.file.types import NAME

@@ -8,7 +8,6 @@ from kgctl.simulate.scenario.text.places import Path, Problem
 from kgctl.simulate.scenario.text.yaml_tree import Tree
 
 _KEYS: dict[Path, str] = {
-    ("autoscale",): "write `scale` events instead",
     ("groups",): "one scenario has one `group`",
     ("report",): "`-o json` has every metric of every seed",
     ("group", "from"): "`kgctl simulate init --from-group` writes a scenario from a group",

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from kgctl.simulate.scenario.distributions import ZERO
 from kgctl.simulate.scenario.file import types
+from kgctl.simulate.scenario.file.autoscale import AutoscaleSection
+from kgctl.simulate.scenario.file.section import Section
 from kgctl.simulate.scenario.file.traffic import Keys, RateSteps, parse_keys, parse_rates
 from kgctl.simulate.scenario.model import MemberSet, Network
-
-
-class Section(BaseModel):
-    """A mapping of the file: no keys but its own, no types but the right ones."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
 
 
 class Between(Section):
@@ -188,6 +184,7 @@ class ScenarioSections(Section):
     members: dict[str, MembersSection] = Field(default_factory=dict)
     assign_time: AssignTimeSection = AssignTimeSection()
     traffic: TrafficByTopic = Field(default_factory=dict)
+    autoscale: AutoscaleSection | None = None
     events: list[Any] = Field(default_factory=list)
     nemesis: NemesisSection | None = None
     expect: list[Any] = Field(default_factory=list)
