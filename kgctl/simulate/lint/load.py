@@ -15,7 +15,9 @@ def more_traffic_than_the_members_can_take(context: Context) -> Iterator[Finding
     rates = [members.rate_uhz for members in scenario.members if members.start is not None and members.count]
     if not rates or None in rates:
         return
-    capacity = sum((members.rate_uhz or 0) * members.count for members in scenario.members if members.start is not None)
+    most = {scenario.autoscale.members: scenario.autoscale.maximum} if scenario.autoscale is not None else {}
+    counts = {members.name: most.get(members.name, members.count) for members in scenario.members if members.start is not None}
+    capacity = sum((members.rate_uhz or 0) * counts.get(members.name, 0) for members in scenario.members)
     last = sum(traffic.steps[-1][1] for traffic in scenario.traffic if traffic.steps)
     if last > capacity:
         yield Finding(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from kgctl.simulate.lint import load, membership, timeouts
+from kgctl.simulate.lint import autoscale, load, membership, timeouts
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.text.places import Problem
@@ -26,6 +26,11 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "no-such-rack": membership.racks_without_racks,
     "overload": load.more_traffic_than_the_members_can_take,
     "no-traffic": load.rates_without_traffic,
+    "autoscale-max": autoscale.maximum_above_partitions,
+    "autoscale-target": autoscale.target_below_what_commits_leave,
+    "autoscale-window": autoscale.window_below_boot,
+    "autoscale-poll": autoscale.poll_without_effect,
+    "autoscale-hot-partition": autoscale.no_target_in_reach,
 }
 
 
