@@ -22,7 +22,7 @@ def one_of(choices: type[ScaleMetric] | type[Select]) -> Callable[[object], Any]
 
     def read(raw: object) -> Any:
         if raw not in list(choices):
-            near = did_you_mean(str(raw), list(choices))
+            near = did_you_mean(str(raw), tuple(map(str, choices)))
             raise ValueError(f"must be one of {', '.join(choices)}, not {raw!r}{near}")
         return choices(str(raw))
 
@@ -83,8 +83,8 @@ class AutoscaleSection(Section):
     max: int = Field(default=100, ge=1, le=_MOST, description="maxReplicaCount.")
     every: Period = Field(default=15_000_000, description="The HPA's sync period.")
     tolerance: types.ShareOf = Field(default=100_000, description="Of the HPA: 0.1, or 10%.")
-    scale_up: RulesEntry = RulesSection()
-    scale_down: RulesEntry = RulesSection()
+    scale_up: RulesEntry = Field(default_factory=RulesSection)
+    scale_down: RulesEntry = Field(default_factory=RulesSection)
     poll: Period = Field(
         default=30_000_000,
         description="KEDA's pollingInterval. With min: 0 it looks this often; with use_cached_metrics the HPA gets that.",

@@ -33,6 +33,17 @@ DOUBTS = {
     "no-such-rack": "{cluster: {racks: [a, b]}, members: {app: {rack: c}}}",
     "overload": "{members: {app: {rate: 10/s}}, traffic: {orders: 31/s}}",
     "no-traffic": "members: {app: {rate: 10/s}}",
+    "autoscale-max": "{traffic: {orders: 1/s}, autoscale: {members: app, target: 10, max: 13}}",
+    "autoscale-target": "{members: {app: {rate: 10/s}}, traffic: {orders: 1/s}, autoscale: {members: app, target: 24}}",
+    "autoscale-window": (
+        "{members: {app: {boot: 20s..40s}}, traffic: {orders: 1/s}, autoscale: {members: app, target: 10, "
+        "scale_down: {stabilize: 42s}}}"
+    ),
+    "autoscale-poll": "{traffic: {orders: 1/s}, autoscale: {members: app, target: 10, poll: 1m}}",
+    "autoscale-hot-partition": (
+        "{members: {app: {rate: 10/s}}, traffic: {orders: {rate: 22/s, keys: 'weights([11, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1])'}}, "
+        "autoscale: {members: app, target: 100}}"
+    ),
 }
 
 
@@ -48,6 +59,37 @@ def test_every_rule_has_its_case() -> None:
 @pytest.mark.parametrize("rule", DOUBTS)
 def test_rule_finds_its_doubt(rule: str) -> None:
     assert rules_of(DOUBTS[rule]) == {rule}
+
+
+NO_DOUBTS = {
+    "an autoscaler that may": "{traffic: {orders: 1/s}, autoscale: {members: app, target: 10, max: 12, min: 0, poll: 1m}}",
+    "more traffic than the pods at first": (
+        "{members: {app: {rate: 10/s}}, traffic: {orders: 60/s}, autoscale: {members: app, target: 100, max: 12}}"
+    ),
+    "a window that is long enough": (
+        "{members: {app: {boot: 20s..40s}}, traffic: {orders: 1/s}, autoscale: {members: app, target: 10, "
+        "scale_down: {stabilize: 43s}}}"
+    ),
+    "by cpu": "{members: {app: {rate: 10/s}}, traffic: {orders: 1/s}, autoscale: {members: app, metric: cpu, target: 1%}}",
+}
+MORE_DOUBTS = {
+    "as old as commits leave it": "autoscale: {members: app, metric: lag-age, target: 5s}",
+    "a window within one value": (
+        "autoscale: {members: app, target: 25, use_cached_metrics: true, poll: 2m, scale_down: {stabilize: 1m}}"
+    ),
+}
+
+
+@pytest.mark.parametrize("patch", NO_DOUBTS.values(), ids=NO_DOUBTS)
+def test_what_is_just_about_right_is_beyond_doubt(patch: str) -> None:
+    assert rules_of(patch) == set()
+
+
+@pytest.mark.parametrize(
+    ("case", "rule"), [("as old as commits leave it", "autoscale-target"), ("a window within one value", "autoscale-poll")]
+)
+def test_rules_have_more_than_one_case(case: str, rule: str) -> None:
+    assert rules_of(f"{{members: {{app: {{rate: 10/s}}}}, traffic: {{orders: 1/s}}, {MORE_DOUBTS[case]}}}") == {rule}
 
 
 def test_a_plain_file_is_beyond_doubt() -> None:

@@ -60,7 +60,7 @@ MISTAKES = {
     ),
     "traffic: {ordes: 5/s}": "5:11: traffic.ordes: there is no topic 'ordes'; did you mean 'orders'?",
     "traffic: {orders: 'sine(1/s, 2/s, 24h)'}": "5:11: traffic.orders: sine(...) is not supported yet; write steps such as",
-    "autoscale: {members: app}": "5:1: autoscale: not supported yet; write `scale` events instead",
+    "autoscale: {members: app}": "5:1: autoscale.target: this key is missing",
     "sweep: {members.app.count: 3}": "5:9: sweep.members.app.count: a parameter takes a list of values, or a range such as 10s..",
     "sweep: {members.app.count: 1..9 step -1}": "5:9: sweep.members.app.count: '1..9 step -1' never ends: its step leads away",
     "variants: {a: {sweep: {}}}": "5:16: variants.a.sweep: stands for the whole file, not in a variant",
