@@ -36,6 +36,8 @@ class Transaction:
     started_ms: int | None = None
     ending: bool | None = None
     last_outcome: bool | None = None
+    last_epoch: int = -1
+    """The epoch before this one, as far as a producer that says it may still go on with this one (KIP-360)."""
 
     @property
     def is_ongoing(self) -> bool:
@@ -85,20 +87,24 @@ class Transactions:
         if not 0 < timeout_ms <= MAX_TIMEOUT_MS:
             return ErrorCode.INVALID_TRANSACTION_TIMEOUT
         known = self._by_id.get(identity.transactional_id)
-        has_identity = known is not None and identity.producer_id != -1
-        if has_identity and known is not None and (known.producer_id, known.epoch) != (identity.producer_id, identity.epoch):
+        if known is not None and identity.producer_id not in (-1, known.producer_id):
             return ErrorCode.PRODUCER_FENCED
         return ErrorCode.NONE
 
-    def init(self, transactional_id: str, timeout_ms: int, *, bump: bool = True) -> Transaction:
-        """The id's next producer epoch; what it had open must have been aborted before. ``bump`` False: it has that already."""
-        transaction = self._by_id.get(transactional_id)
+    def init(self, identity: ProducerIdentity, timeout_ms: int) -> Transaction | None:
+        """The id's next producer epoch; what it had open must have been aborted before. None: that producer is fenced.
+
+        A producer that says the epoch before this one has not heard of this one: it goes on with it.
+        """
+        transaction = self._by_id.get(identity.transactional_id)
         if transaction is None:
-            transaction = Transaction(transactional_id, self._producers.new_id(), 0, timeout_ms)
-            self._by_id[transactional_id] = transaction
+            transaction = Transaction(identity.transactional_id, self._producers.new_id(), 0, timeout_ms)
+            self._by_id[identity.transactional_id] = transaction
         else:
-            if bump:
-                self._bump(transaction)
+            if identity.epoch not in (-1, transaction.epoch, transaction.last_epoch):
+                return None
+            if identity.epoch in (-1, transaction.epoch):
+                self._bump(transaction, last_epoch=identity.epoch)
             transaction.timeout_ms = timeout_ms
             transaction.last_outcome = None
         self.save()
@@ -119,7 +125,7 @@ class Transactions:
     def begin_end(self, transaction: Transaction, *, committed: bool, bump: bool) -> None:
         """The outcome is decided and kept; markers come next, with the epoch that it has now."""
         if bump:
-            self._bump(transaction)
+            self._bump(transaction, last_epoch=transaction.epoch)
         transaction.ending = committed
         self.save()
 
@@ -134,7 +140,8 @@ class Transactions:
         """Those that have been open for longer than their timeout."""
         return [entry for entry in self if entry.started_ms is not None and entry.started_ms + entry.timeout_ms < now_ms]
 
-    def _bump(self, transaction: Transaction) -> None:
+    def _bump(self, transaction: Transaction, *, last_epoch: int) -> None:
+        transaction.last_epoch = last_epoch
         if transaction.epoch >= MAX_EPOCH:
             transaction.producer_id, transaction.epoch = self._producers.new_id(), 0
         else:

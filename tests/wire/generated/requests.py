@@ -207,7 +207,13 @@ def coordinator(cast: Cast, step: Step) -> dict[str, Any]:
 def init_producer(cast: Cast, step: Step) -> dict[str, Any]:
     """InitProducerId."""
     own = cast.actors[step["actor"]]
-    who = {"new": (-1, -1), "own": (own.producer_id, own.producer_epoch), "wrong": (own.producer_id, 7)}[step["who"]]
+    epoch = own.producer_epoch
+    who = {
+        "new": (-1, -1),
+        "own": (own.producer_id, epoch),
+        "older": (own.producer_id, max(epoch - 1, -1)),
+        "wrong": (own.producer_id, 7),
+    }[step["who"]]
     return {
         "transactional_id": f"{cast.group}-{step['actor']}",
         "transaction_timeout_ms": step["timeout"],

@@ -147,7 +147,10 @@ WHO = {
     "producer_epoch": _often("right", "right", "right", "+1", "-1", -1),
 }
 INIT_PRODUCER = _step(
-    "init producer", PRODUCERS, timeout=_often(60_000, 60_000, 0, 1_000_000_000), who=_often("new", "new", "own", "wrong")
+    "init producer",
+    PRODUCERS,
+    timeout=_often(60_000, 60_000, 0, 1_000_000_000),
+    who=_often("new", "new", "own", "own", "older", "wrong"),
 )
 TRANSACTION_STEPS = st.one_of(
     _step("add group", PRODUCERS, **WHO),

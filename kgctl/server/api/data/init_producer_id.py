@@ -22,18 +22,21 @@ def handle(call: Call, body: Any) -> Values:
     timeout_ms = milliseconds(body.transaction_timeout)
     identity = ProducerIdentity(body.transactional_id, getattr(body, "producer_id", -1), getattr(body, "producer_epoch", -1))
     error = transactions.init_error(identity, timeout_ms)
+    if error is not ErrorCode.NONE:
+        return _refused(call, error)
+    known = transactions.get(body.transactional_id)
+    if known is not None and known.is_ongoing:
+        abort(call.services, known)  # as Kafka does before it looks at the epoch: a fenced producer ends what is open, too
+    transaction = transactions.init(identity, timeout_ms)
+    if transaction is None:
+        return _refused(call, ErrorCode.PRODUCER_FENCED)
+    return {"error_code": ErrorCode.NONE, "producer_id": transaction.producer_id, "producer_epoch": transaction.epoch}
+
+
+def _refused(call: Call, error: ErrorCode) -> Values:
     if error is ErrorCode.PRODUCER_FENCED and call.version < FENCED_SINCE:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
-    if error is not ErrorCode.NONE:
-        return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
-    known = transactions.get(body.transactional_id)
-    is_aborted = known is not None and known.is_ongoing
-    if known is not None and is_aborted:
-        abort(call.services, known)
-    # The abort has given the next epoch already, and a producer that says who it is gets that one (KIP-360).
-    bump = not is_aborted or identity.producer_id == -1
-    transaction = transactions.init(body.transactional_id, timeout_ms, bump=bump)
-    return {"error_code": ErrorCode.NONE, "producer_id": transaction.producer_id, "producer_epoch": transaction.epoch}
+    return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
 
 
 SPEC = ApiSpec(22, "InitProducerId", 0, 5, handle)

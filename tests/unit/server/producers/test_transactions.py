@@ -13,25 +13,57 @@ from kgctl.server.producers.sequences import Producers
 from kgctl.server.producers.transactions import MAX_EPOCH, ProducerIdentity, Transactions
 
 T0 = TopicPartition("t", 0)
+NEWCOMER = ProducerIdentity("tx", -1, -1)
 
 
 def begun(folder: Path | None = None) -> Transactions:
     transactions = Transactions(Producers(first_id=10), folder)
-    transactions.init("tx", 1_000)
+    transactions.init(NEWCOMER, 1_000)
     return transactions
 
 
+def initialized(transactions: Transactions, epoch: int | None = None) -> tuple[int, int] | None:
+    """What a producer gets that says this epoch, or none at all."""
+    identity = NEWCOMER if epoch is None else ProducerIdentity("tx", 10, epoch)
+    found = transactions.init(identity, 1_000)
+    return None if found is None else (found.producer_id, found.epoch)
+
+
 def test_an_id_gets_a_producer_id_and_then_new_epochs() -> None:
+    assert initialized(begun()) == (10, 1)
+
+
+def test_a_producer_that_did_not_hear_of_its_epoch_gets_it_again() -> None:
     transactions = begun()
-    again = transactions.init("tx", 1_000)
 
-    assert (again.producer_id, again.epoch) == (10, 1)
+    assert initialized(transactions, 0) == (10, 1)
+    assert initialized(transactions, 0) == (10, 1)
+    assert initialized(transactions, 1) == (10, 2)
+    assert initialized(transactions, 0) is None
+    assert initialized(transactions, 7) is None
 
 
-def test_an_id_whose_transaction_was_aborted_for_it_has_its_epoch_already() -> None:
-    again = begun().init("tx", 2_000, bump=False)
+def test_a_newcomer_fences_everybody_before_it() -> None:
+    transactions = begun()
 
-    assert (again.producer_id, again.epoch, again.timeout_ms) == (10, 0, 2_000)
+    assert initialized(transactions) == (10, 1)
+    assert initialized(transactions, 0) is None
+
+
+def test_a_producer_whose_transaction_was_aborted_for_it_gets_the_epoch_of_that() -> None:
+    transactions = begun()
+    entry = transactions.get("tx")
+    assert entry is not None
+    transactions.add(entry, [T0], 5_000)
+    transactions.begin_end(entry, committed=False, bump=True)
+    transactions.finish_end(entry)
+
+    assert initialized(transactions, 0) == (10, 1)
+
+
+def test_another_producers_id_is_fenced() -> None:
+    assert begun().init_error(ProducerIdentity("tx", 11, 0), 1_000) is ErrorCode.PRODUCER_FENCED
+    assert begun().init_error(ProducerIdentity("tx", 10, 9), 1_000) is ErrorCode.NONE
 
 
 def test_after_the_last_epoch_comes_a_new_producer_id() -> None:
@@ -39,9 +71,8 @@ def test_after_the_last_epoch_comes_a_new_producer_id() -> None:
     entry = transactions.get("tx")
     assert entry is not None
     entry.epoch = MAX_EPOCH
-    again = transactions.init("tx", 1_000)
 
-    assert (again.producer_id, again.epoch) == (11, 0)
+    assert initialized(transactions) == (11, 0)
 
 
 def test_only_the_newest_producer_is_known() -> None:
