@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from kgctl.errors import UsageError
 
 VEGA_LITE = "6.4"
@@ -16,8 +18,9 @@ def require_library() -> None:
         raise UsageError("--html needs the extra `html`: pip install 'kgctl[html]'") from None
 
 
+@functools.cache
 def library_script() -> str:
-    """What goes between ``<script>`` and ``</script>``: defines ``vegaEmbed``. Some 0.9 MB, made in about a second."""
+    """What goes between ``<script>`` and ``</script>``: defines ``vegaEmbed``. Some 0.9 MB, made in about a second, once."""
     require_library()
     import vl_convert
 

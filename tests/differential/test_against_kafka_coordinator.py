@@ -22,7 +22,7 @@ from tests.support.kafka.fixtures import java_or_skip
 pytestmark = pytest.mark.kafka
 
 DEEP = os.environ.get("KGCTL_HYPOTHESIS") == "exhaustive"
-SEQUENCES = 2_000 if DEEP else 100
+SEQUENCES = 2_000 if DEEP else 40
 SEEDED = 20_000 if DEEP else 700
 RECORDED = GOLDEN.parents[1] / "conformance" / "cases" / "coordinator_generated.jsonl.gz"
 

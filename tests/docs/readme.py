@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import subprocess
@@ -80,8 +81,9 @@ def with_generated(text: str) -> str:
     return text
 
 
+@functools.cache
 def generated() -> dict[str, str]:
-    """Marker -> the lines that belong there."""
+    """Marker -> the lines that belong there. Made once: the help of each command is a process."""
     from kgctl.cli.exit_codes import ExitCode
     from kgctl.cli.output.formats import OutputFormat
     from kgctl.cli.registry import COMMANDS
