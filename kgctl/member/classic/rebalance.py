@@ -10,6 +10,7 @@ from collections.abc import Callable
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from kgctl.assignors.spec import AssignorError, GroupSpec
 from kgctl.coordinator.requests import JoinGroup, SyncGroup
 from kgctl.coordinator.results import JoinGroupResult, SyncGroupResult
 from kgctl.member.api import CallbackKind, NetworkError, RunAssignor, StopReason
@@ -225,11 +226,18 @@ class Rebalance:
         name = elected.protocol_name or ""
         partitions = sum(topic.partition_count for topic in spec.topics.values())
         member.session.lock()
-        member.run_assignor(
-            RunAssignor(name, len(spec.members), partitions), lambda: self._assigned(self._assignor.assign(name, spec))
-        )
+        member.run_assignor(RunAssignor(name, len(spec.members), partitions), lambda: self._assign(name, spec))
 
-    def _assigned(self, assignments: Assignments) -> None:
+    def _assign(self, name: str, spec: GroupSpec) -> None:
+        """What the assignor throws comes out of poll(), and the others wait for a SyncGroup that never comes."""
+        try:
+            assignments = self._assignor.assign(name, spec)
+        except AssignorError as error:
+            self._is_joining = False
+            self._member.session.disable()
+            self._member.session.unlock()
+            self._member.fail("ASSIGNOR_FAILED", str(error))
+            return
         self._sync(assignments)
         self._member.session.unlock()
 

@@ -24,6 +24,12 @@ if TYPE_CHECKING:
     from kgctl.simulate.engine.world import World
 
 
+ASSIGN_TWICE = frozenset({"sticky", "cooperative-sticky"})
+"""Kafka's assignors that can give one partition to two members: when the leader's metadata is older than a member's assignment,
+a partition that the leader does not know of ends the merge of what exists with what is owned, and all that follows is given away
+once more. What comes of it is told by ``owners(partition)`` and ``double_owned``."""
+
+
 class Invariants:
     """Raises `InvariantViolation`, with the group's recent story."""
 
@@ -31,6 +37,7 @@ class Invariants:
         self._world = world
         self._topic_sizes: dict[str, dict[int, None]] = {}
         self._holder: dict[int, str] = {}
+        self._shared: dict[int, None] = {}
         self._start_us = world.scenario.warmup_us
         self._seen_us = 0
         self._unowned = 0
@@ -47,7 +54,7 @@ class Invariants:
 
     def committed(self, number: int, before: int, after: int) -> None:
         """I3."""
-        if after < before:
+        if after < before and number not in self._shared:
             name = self._world.partitions.names[number]
             self._broken("I3", f"the committed offset of {name} went from {before} back to {after}")
 
@@ -57,14 +64,24 @@ class Invariants:
         numbers: tuple[int, ...],
         assigned: Mapping[str, tuple[int, ...]],
         changed: Mapping[str, tuple[int, ...]],
-    ) -> None:
-        """I1: whoever was assigned one of these is out, or has got another assignment without it."""
-        world = self._world
+        *,
+        assignor: str,
+    ) -> list[int]:
+        """I1: whoever was assigned one of these is out, or has got another assignment without it.
+
+        Those that a leader gives away twice by an assignor of which that is known are the answer, and have no owner to hold to.
+        """
+        twice: list[int] = []
         for number in numbers:
             holder = self._holder.get(number)
             if holder is not None and holder != member_id and number in changed.get(holder, assigned.get(holder, ())):
-                self._broken("I1", f"{world.partitions.names[number]} is assigned to {holder} and to {member_id}")
+                if assignor not in ASSIGN_TWICE or self._world.uses_consumer_protocol:
+                    name = self._world.partitions.names[number]
+                    self._broken("I1", f"{name} is assigned to {holder} and to {member_id}")
+                twice.append(number)
             self._holder[number] = member_id
+        self._shared.update(dict.fromkeys(twice))
+        return twice
 
     def assigned(self, pod: int, numbers: tuple[int, ...], *, is_cooperative: bool) -> None:
         """I4, I6 and I7."""
@@ -78,7 +95,9 @@ class Invariants:
             if names[number].topic not in topics:
                 self._broken("I4", f"{names[number]} is assigned to {world.pods[pod]}, which does not subscribe to it")
             holder = owner[number]
-            if hands_over and holder not in (NOBODY, pod) and assigned[number] != pod and self._keeps(holder, pod):
+            if not hands_over or holder in (NOBODY, pod) or assigned[number] == pod or number in self._shared:
+                continue
+            if self._keeps(holder, pod):
                 rule = "I7" if world.uses_consumer_protocol else "I6"
                 self._broken(rule, f"{names[number]} is given to {world.pods[pod]} while {world.pods[holder]} consumes it")
 
@@ -86,14 +105,16 @@ class Invariants:
         """Whether a pod is a member that nobody has put another in the place of: a second one with its instance id does that.
 
         A classic group goes on without static members that do not join again in time, and keeps them; the leader's assignor goes
-        by what they owned when they joined last. Kafka does the same: such a member reads on until it hears of it.
+        by what they owned when they joined last. Kafka does the same: such a member reads on until it hears of it. So does one of
+        a group that goes over to the consumer protocol in the middle of a round: the coordinator has forgotten what it owns.
         """
         world = self._world
         process, instance_id = world.pods[holder].process, world.pods[holder].instance_id
         is_replaced = instance_id is not None and instance_id == world.pods[successor].instance_id
         if is_replaced or process is None or not world.is_member(holder):
             return False
-        return world.uses_consumer_protocol or world.broker.view.has_joined_again(process)
+        view = world.broker.view
+        return not view.is_overlooked(process) if world.uses_consumer_protocol else view.has_joined_again(process)
 
     def stable(self, view: GroupView) -> None:
         """I5, and the coordinator's own invariants."""
@@ -135,8 +156,12 @@ class Invariants:
     def _check_complete(self, view: GroupView) -> None:
         world = self._world
         counts: dict[str, int] = {}
+        twice = dict(view.assignments.doubled)
         for member_id in view.members():
             for number in view.assignments.of_member(member_id):
+                if number in twice:
+                    del twice[number]
+                    continue
                 topic = world.partitions.names[number].topic
                 counts[topic] = counts.get(topic, 0) + 1
         for number in view.assignments.withheld:

@@ -10,6 +10,7 @@ from kgctl.member.validation import is_cooperative
 from kgctl.model.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMetadataKey,
     CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
@@ -25,12 +26,18 @@ _CACHED = 100_000
 
 
 class Assignments:
-    """``withheld``: partitions that a cooperative round has taken from their owner and given to nobody yet."""
+    """``withheld``: partitions that a cooperative round has taken from their owner and given to nobody yet.
+
+    ``doubled``: those that the leader of this generation gave to two members.
+    """
 
     def __init__(self, world: World, view: GroupView) -> None:
         self._world = world
         self._view = view
         self.withheld: dict[int, None] = {}
+        self.doubled: dict[int, None] = {}
+        self.protocol = ""
+        self._is_going_back = False
         self.is_changed = False
         self.is_cooperative = False
         self.largest: GroupMetadataValue | None = None
@@ -48,6 +55,10 @@ class Assignments:
         if isinstance(record.key, GroupMetadataKey):
             if isinstance(record.value, GroupMetadataValue):
                 self._on_generation(record.value)
+            else:
+                self._on_end_of_classic()
+        elif isinstance(record.key, ConsumerGroupMetadataKey):
+            self._is_going_back = record.value is None
         elif isinstance(record.key, ConsumerGroupCurrentMemberAssignmentKey):
             value = record.value
             if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
@@ -59,9 +70,13 @@ class Assignments:
     # --- classic
 
     def _on_generation(self, value: GroupMetadataValue) -> None:
-        self.is_cooperative = value.protocol is not None and is_cooperative((value.protocol,))
+        is_round = not self._is_going_back  # a group that goes back to the classic protocol begins with what was wanted there
+        self._is_going_back = False
+        self.is_cooperative = is_round and value.protocol is not None and is_cooperative((value.protocol,))
+        self.protocol = value.protocol or ""
         changed: dict[str, tuple[int, ...]] = {}
-        known = self._bytes
+        known = {} if self.doubled else self._bytes
+        self.doubled.clear()
         assignments = {member.member_id: member.assignment for member in value.members}
         for member_id, assignment in assignments.items():
             if known.get(member_id) != assignment:
@@ -70,6 +85,14 @@ class Assignments:
         self._bytes = assignments
         self._set(changed, gone)
         self._measure(value)
+
+    def _on_end_of_classic(self) -> None:
+        """The group goes over to the consumer protocol, or ends. Who left it since its last generation takes nothing along."""
+        members = self._view.members()
+        self._bytes = {}
+        self.doubled.clear()
+        self._view.goes_over()
+        self._set({}, tuple(member_id for member_id in self._of_member if member_id not in members))
 
     def _decode(self, assignment: bytes) -> tuple[int, ...]:
         numbers = self._decoded.get(assignment)
@@ -127,16 +150,15 @@ class Assignments:
         if freed and self._view.state != "Empty":
             self.withheld.update(freed)
         for member_id, numbers in changed.items():
-            self._take_from_others(member_id, numbers, changed)
+            check = self._world.check
+            if twice := check.single_owner(member_id, numbers, self._of_member, changed, assignor=self.protocol):
+                self.doubled.update(dict.fromkeys(twice))
             self._of_member[member_id] = numbers
-            self._world.check.assigned(pods[member_id], numbers, is_cooperative=self.is_cooperative)
-            lanes.assign(pods[member_id], numbers)
+            own = tuple(number for number in numbers if number not in self.doubled) if self.doubled else numbers
+            check.assigned(pods[member_id], own, is_cooperative=self.is_cooperative)
+            lanes.assign(pods[member_id], own)
             for number in numbers:
                 self.withheld.pop(number, None)
-
-    def _take_from_others(self, member_id: str, numbers: tuple[int, ...], changed: Mapping[str, tuple[int, ...]]) -> None:
-        """Only looked at by the check: one partition assigned to two members of one generation."""
-        self._world.check.single_owner(member_id, numbers, self._of_member, changed)
 
     def _pod(self, member_id: str) -> int:
         process = self._view.process_of(member_id)

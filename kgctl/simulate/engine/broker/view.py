@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.coordinator.requests import ConsumerGroupHeartbeat, JoinGroup, Request
+from kgctl.coordinator.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroup, Request, SyncGroup
 from kgctl.coordinator.results import PartitionErrors
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
@@ -39,6 +39,7 @@ class GroupView:
         self.assignments = Assignments(world, self)
         self._processes: dict[str, Process] = {}
         self._joined_in: dict[Process, int] = {}
+        self._overlooked: dict[Process, bool] = {}
         self._members: dict[str, None] = {}
         self._asking: Process | None = None
         self._size = 0
@@ -50,6 +51,8 @@ class GroupView:
     def on_request(self, process: Process, request: Request) -> None:
         """A request has come from this process."""
         self._asking = process
+        if self._overlooked:
+            self._remember(process, request)
         if isinstance(request, (JoinGroup, ConsumerGroupHeartbeat)):
             self._newest = request.member_id
             self._joined_in[process] = self.generation
@@ -70,6 +73,23 @@ class GroupView:
     def has_joined_again(self, process: Process) -> bool:
         """Whether it asked to be in the present generation. A static member that did not is carried along all the same."""
         return self._joined_in.get(process, -1) >= self.generation - 1
+
+    def goes_over(self) -> None:
+        """The group becomes one of the consumer protocol. In the middle of a round Kafka forgets what its members own."""
+        if self.state not in _SETTLED:
+            self._overlooked = {process: False for member_id in self._members if (process := self.process_of(member_id))}
+
+    def is_overlooked(self, process: Process) -> bool:
+        """Whether the coordinator has forgotten what this member owned, which it may still consume."""
+        return process in self._overlooked
+
+    def _remember(self, process: Process, request: Request) -> None:
+        """Once a member beats again after it has got another assignment, it has what the coordinator knows of."""
+        if process in self._overlooked:
+            if isinstance(request, SyncGroup):
+                self._overlooked[process] = True
+            elif isinstance(request, ConsumerGroupHeartbeat) or (isinstance(request, Heartbeat) and self._overlooked[process]):
+                del self._overlooked[process]
 
     def members(self) -> tuple[str, ...]:
         """The ids of the members, as of the last look."""
