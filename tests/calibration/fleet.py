@@ -12,10 +12,10 @@ from pathlib import Path
 
 from tests.support.kafka.install import POM
 from tests.support.maven import compile_java, java_command
+from tests.support.patience import PATIENCE_S
 
 SOURCE = Path(__file__).parents[1] / "java" / "members" / "Fleet.java"
 JVM = ("-Xmx192m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
-READY_TIMEOUT_S = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Fleet:
 
     def wait_until_ready(self) -> None:
         """Its classes are loaded."""
-        assert self._is_ready.wait(READY_TIMEOUT_S), "the Java consumers did not start"
+        assert self._is_ready.wait(PATIENCE_S), "the Java consumers did not start"
 
     def tell(self, *words: str) -> None:
         """A command; see Fleet.java."""
