@@ -24,6 +24,10 @@ class GroupAdmin(Protocol):
     `kgctl.errors.TimedOutError` is raised, or the rows that were not answered carry REQUEST_TIMED_OUT.
     """
 
+    def cluster_id(self) -> str | None:
+        """The cluster's own id; None where it has none, or it cannot be told."""
+        ...
+
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         """All groups of every type, sorted by id. A broker that does not answer is an error beside the rest (`unreachable`)."""
         ...

@@ -55,6 +55,10 @@ class LiveGroupAdmin:
 
         return ConfluentGroupAdmin(self._properties, self._timeout_ms)
 
+    def cluster_id(self) -> str | None:
+        """As Metadata tells it."""
+        return self._cluster.layout([], self._deadline()).cluster_id
+
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         """Groups of every type."""
         return list_groups(self._cluster, self._deadline(), states, types)

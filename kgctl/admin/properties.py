@@ -11,8 +11,8 @@ from pathlib import Path
 
 from kgctl.admin.config.java_client import Fail, translate
 from kgctl.admin.config.java_syntax import Property, parse_properties
-from kgctl.admin.config.librdkafka import KNOWN_PROPERTIES, near_match
-from kgctl.errors import UsageError
+from kgctl.admin.config.librdkafka import KNOWN_PROPERTIES
+from kgctl.errors import UsageError, did_you_mean
 
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _BOOLEANS = {"true": "true", "t": "true", "1": "true", "yes": "true", "false": "false", "f": "false", "0": "false", "no": "false"}
@@ -60,8 +60,7 @@ def _from_entries(entries: Sequence[Property], source: str) -> Mapping[str, str]
 def _checked(key: str, value: str, fail: Fail) -> str:
     """The value in the spelling that both clients read; raises for an unknown name or a bad value."""
     if key not in KNOWN_PROPERTIES:
-        close = near_match(key)
-        raise fail(key, "no such property" + (f"; did you mean {close}?" if close else ""))
+        raise fail(key, f"no such property{did_you_mean(key, KNOWN_PROPERTIES)}")
     if key == "security.protocol":
         if value.upper() not in SECURITY_PROTOCOLS:
             raise fail(key, f"'{value}' is none of {', '.join(SECURITY_PROTOCOLS)}")

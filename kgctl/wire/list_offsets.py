@@ -9,7 +9,7 @@ from kgctl.model.partitions import TopicPartition
 from kgctl.wire.apis import LIST_OFFSETS
 from kgctl.wire.connection import Connection, Request
 from kgctl.wire.deadline import Deadline
-from kgctl.wire.routing import Failure
+from kgctl.wire.routing import LEFT_OUT, Failure
 
 LATEST = -1
 EARLIEST = -2
@@ -24,6 +24,7 @@ def list_offsets(
 ) -> list[Answers]:
     """One mapping a timestamp (milliseconds, or `LATEST`, `EARLIEST`); all requests are on their way at once.
 
+    Each has every partition that was asked for: one that the broker's answer leaves out is a failure.
     A request may name a partition only once, so each timestamp has requests of its own.
     """
     version = connection.version(LIST_OFFSETS)
@@ -33,7 +34,7 @@ def list_offsets(
         for timestamp in timestamps
         for batch in batches
     ]
-    answers: list[dict[TopicPartition, int | Failure]] = [{} for _ in timestamps]
+    answers: list[dict[TopicPartition, int | Failure]] = [dict.fromkeys(wanted, LEFT_OUT) for _ in timestamps]
     for position, response in enumerate(connection.stream(requests, deadline)):
         found = answers[position // len(batches)]
         for topic in response.topics:

@@ -50,7 +50,7 @@ class Failure(NamedTuple):
     message: str | None = None
 
 
-_LEFT_OUT = Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")
+LEFT_OUT = Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")
 
 
 class Route(NamedTuple):
@@ -120,7 +120,7 @@ def _ask(
                 raise
             break
         _ask_each(cluster, route, ask, deadline, answers)
-        pending = [key for key in pending if _is_passing(answers.setdefault(key, _LEFT_OUT))]
+        pending = [key for key in pending if _is_passing(answers.setdefault(key, LEFT_OUT))]
         if pending and not until.wait(wait_s):
             break
         wait_s = min(wait_s * 2, _LONGEST_WAIT_S)

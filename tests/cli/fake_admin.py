@@ -59,6 +59,10 @@ class FakeGroupAdmin:
         self.before_alter: Callable[[], None] | None = None
         self.calls: list[tuple[str, Any]] = []
         self.closed = 0
+        self.own_cluster_id: str | None = None
+
+    def cluster_id(self) -> str | None:
+        return self.own_cluster_id
 
     def topic(self, name: str, *logs: FakeLog) -> None:
         """Make a topic with these logs as its partitions."""

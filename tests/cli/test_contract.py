@@ -42,6 +42,8 @@ from tests.support.pipeline.example import example_history
 from tests.support.pipeline.segments import example_segments
 
 ENVELOPE = ["kgctl_result_version", "command", "status", "exit_code", "data", "errors"]
+SUMMARIES = {"history collect": "cluster records known damaged samples"}
+"""Commands whose rows do not tell all, and what their JSON has besides."""
 ERROR = ["code", "message", "group", "topic", "partition"]
 
 # A line for every command that has a result, and the keys of its rows.
@@ -140,6 +142,7 @@ def test_every_command_is_held_to_the_contract() -> None:
 def test_json_is_one_envelope_with_the_documented_keys(cli: Cli, command: str) -> None:
     arguments, keys = LINES[command]
     document = cli(f"{command} {arguments} -o json").json
+    assert list(document.pop("summary", {})) == SUMMARIES.get(command, "").split()
     assert list(document) == ENVELOPE
     assert {**document, "data": None} == {
         "kgctl_result_version": 1,

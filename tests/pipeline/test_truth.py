@@ -115,7 +115,7 @@ def test_reset_is_found_and_undone(driven: Driven, tmp_path: Path) -> None:
     group, warehouse = unique("undone"), tmp_path / "undo"
     with joined(driven.bootstrap, group, driven.topic, {"one": PARTITIONS}) as members:
         for offset in (100, 200, 300):
-            offsets = [TopicPartition(driven.topic, partition, offset + partition) for partition in range(PARTITIONS)]
+            offsets = [TopicPartition(driven.topic, partition, offset + partition, "why") for partition in range(PARTITIONS)]
             members["one"].commit(offsets=offsets, asynchronous=False)
     before = committed(driven.bootstrap, group)
     run_kgctl(

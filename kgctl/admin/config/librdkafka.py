@@ -179,11 +179,3 @@ OTHER_PROPERTIES = frozenset(_OTHER.split())
 """Properties of consumers and producers: accepted, without effect on administration."""
 
 KNOWN_PROPERTIES = CLIENT_PROPERTIES | OTHER_PROPERTIES
-
-
-def near_match(name: str, known: frozenset[str] = KNOWN_PROPERTIES) -> str | None:
-    """The known name that looks most like ``name``, or None where none does."""
-    from difflib import get_close_matches
-
-    close = get_close_matches(name, sorted(known), n=1, cutoff=0.75)
-    return close[0] if close else None

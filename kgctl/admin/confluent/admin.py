@@ -58,6 +58,11 @@ class ConfluentGroupAdmin:
         self._calls.begin(self._shared)
         self._shared = None
 
+    def cluster_id(self) -> str | None:
+        """As Metadata tells it."""
+        self._begin()
+        return self._calls.blocking(lambda seconds: self._calls.client.list_topics(timeout=seconds)).cluster_id
+
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         """Consumer groups only. Filters are applied here, as librdkafka does not know all states."""
         self._begin()

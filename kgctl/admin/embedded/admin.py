@@ -73,6 +73,10 @@ class EmbeddedGroupAdmin:
         self._folder = folder
         self._session = EmbeddedSession(folder, clock_ms)
 
+    def cluster_id(self) -> str | None:
+        """A folder has none of its own."""
+        return None
+
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         """Groups of every type, by id."""
         request = ListGroups(request_id=1, states_filter=tuple(states), types_filter=tuple(types))

@@ -119,7 +119,7 @@ def reset_offsets(
     with session.connect() as admin:
         chosen = _chosen(admin, group_ids, names, strategy)
         if history is not None:
-            chosen, strategy, told = from_history(history, strategy, chosen)
+            chosen, strategy, told = from_history(history, strategy, chosen, admin.cluster_id())
             remarks = (*remarks, *told)
         plan = plan_reset(admin, ResetRequest(chosen.group_ids, strategy, scopes, clamp, create))
         plan = replace(plan, errors=(*chosen.errors, *plan.errors))

@@ -34,7 +34,18 @@ def report_of(collection: Collection) -> Report:
         (*collection.notices, _totals(collection)),
         ("cluster", "log_partition"),
         something_done=bool(rows) or bool(collection.samples),
+        summary=_summary(collection),
     )
+
+
+def _summary(collection: Collection) -> Row:
+    return {
+        "cluster": collection.cluster,
+        "records": collection.added,
+        "known": collection.records_read - collection.added,
+        "damaged": sum(summary.damaged for summary in collection.partitions.values()),
+        "samples": collection.samples,
+    }
 
 
 def _row(cluster: str, summary: PartitionSummary) -> Row:

@@ -65,13 +65,9 @@ def answer(session: Session, asked: Asked, shape: Shape, series_name: str) -> Re
     if not question.is_answerable:
         return Report(shape.columns, errors=question.errors)
     from kgctl.pipeline.answers import series
-    from kgctl.pipeline.answers.lag import lag_at
 
     chosen: Series = getattr(series, series_name)
-    if at_ms is not None and chosen is series.LAG:
-        rows = lag_at(question.history, question.groups, at_ms)
-        told = limits(question, at_ms, at_ms)
-    elif at_ms is not None:
+    if at_ms is not None:
         rows = series.rows_at(question.history, chosen, question.groups, at_ms)
         told = limits(question, at_ms, at_ms)
     else:

@@ -9,7 +9,7 @@ from kgctl.admin.plan.times import format_instant
 from kgctl.cli.history.asking import ask_about, limits, open_history
 from kgctl.cli.selection import Selection
 from kgctl.cli.session import Session
-from kgctl.errors import UsageError
+from kgctl.errors import RefusedError, UsageError
 from kgctl.model.offsets import NO_LEADER_EPOCH, OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
 
@@ -33,22 +33,37 @@ def open_for_undo(session: Session, strategy: Strategy, warehouse: str | None, c
     return None
 
 
-def from_history(history: History, strategy: Strategy, chosen: Selection) -> tuple[Selection, Strategy, list[str]]:
+def from_history(
+    history: History, strategy: Strategy, chosen: Selection, cluster_id: str | None
+) -> tuple[Selection, Strategy, list[str]]:
     """The strategy with what the chosen groups had committed, and what must be said of it.
 
-    Groups that the history never heard of are errors of the selection from here on.
+    Groups that the history never heard of are errors of the selection from here on. Raises `RefusedError` where the history is
+    known to be another cluster's than that with this id.
     """
     from kgctl.pipeline.answers.offsets import offsets_at
 
     assert isinstance(strategy, ToHistory)
+    where = _whose(history, cluster_id)
     question = ask_about(history, chosen.group_ids)
     known = tuple(question.groups or ())
     groups: dict[str, dict[TopicPartition, PastOffset]] = {group: {} for group in known}
     for commit in offsets_at(history, known, strategy.timestamp_ms):
         groups[commit.group][TopicPartition(commit.topic, commit.partition)] = _past(commit, history, strategy.timestamp_ms)
-    where = f"Offsets are those of the history of cluster {history.cluster!r}."
     told = [where, *limits(question, strategy.timestamp_ms, strategy.timestamp_ms)]
     return Selection(known, (*chosen.errors, *question.errors)), ToHistory(strategy.timestamp_ms, groups), told
+
+
+def _whose(history: History, cluster_id: str | None) -> str:
+    where = f"Offsets are those of the history of cluster {history.cluster!r}"
+    if history.cluster_id is None or cluster_id is None:
+        return f"{where}; whether that is this cluster cannot be told, as one of the two has no id."
+    if history.cluster_id != cluster_id:
+        raise RefusedError(
+            f"the history of {history.cluster!r} is of the cluster with the id {history.cluster_id}, and this one's is "
+            f"{cluster_id}: offsets of one cluster mean nothing in another"
+        )
+    return f"{where}."
 
 
 def _past(commit: CommitAt, history: History, at_ms: int) -> PastOffset:
@@ -57,12 +72,15 @@ def _past(commit: CommitAt, history: History, at_ms: int) -> PastOffset:
     moment = format_instant(at_ms)
     if commit.offset is None:
         return PastOffset(None, f"what was committed at {moment} was not collected")
-    target = OffsetAndMetadata(
-        commit.offset, commit.metadata or "", NO_LEADER_EPOCH if commit.leader_epoch is None else commit.leader_epoch
-    )
+    metadata = commit.metadata or ""
+    if "\0" in metadata:
+        metadata, lost = "", "its metadata has a NUL, which librdkafka cannot write: left out"
+    else:
+        lost = ""
+    target = OffsetAndMetadata(commit.offset, metadata, NO_LEADER_EPOCH if commit.leader_epoch is None else commit.leader_epoch)
     if commit.exactness is Exactness.COMPACTED:
         return PastOffset(target, f"later commits before {moment} may have been compacted away")
     reach = history.reach([commit.group])
     if reach is not None and at_ms > reach.last_ms:
         return PastOffset(target, f"commits between {format_instant(reach.last_ms)} and {moment} are not known")
-    return PastOffset(target)
+    return PastOffset(target, lost or None)

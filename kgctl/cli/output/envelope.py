@@ -13,7 +13,10 @@ KGCTL_RESULT_VERSION = 1
 
 
 def envelope(report: Report, command: str) -> Mapping[str, Any]:
-    """The report as plain values. ``data`` is the list of its rows, empty where there are none, unless the report has its own."""
+    """The report as plain values. ``data`` is the list of its rows, empty where there are none, unless the report has its own.
+
+    ``summary`` is there where the report has one.
+    """
     keys = [column.key for column in report.columns]
     return {
         "kgctl_result_version": KGCTL_RESULT_VERSION,
@@ -22,6 +25,7 @@ def envelope(report: Report, command: str) -> Mapping[str, Any]:
         "exit_code": int(report.exit_code),
         "data": [{key: _plain(row[key]) for key in keys} for row in report.rows] if report.data is None else report.data,
         "errors": [_error(error) for error in report.errors],
+        **({} if report.summary is None else {"summary": dict(report.summary)}),
     }
 
 

@@ -37,7 +37,8 @@ class Report:
     ``name_keys`` are the keys whose values, joined by a colon, name what a row is about (format ``name``). ``notices`` go to
     stderr after the result. The exit code is derived from the errors unless it is fixed. ``something_done`` tells, where there
     are errors, whether something else worked; by default, whether there are rows. ``data`` is what JSON and YAML show where
-    that is not the flat list of the rows; ``text`` is what tables show instead of the rows.
+    that is not the flat list of the rows; ``text`` is what tables show instead of the rows; ``summary`` is what JSON and YAML
+    have besides, where the rows do not tell all.
     """
 
     columns: Sequence[Column] = ()
@@ -49,6 +50,7 @@ class Report:
     something_done: bool | None = field(default=None)
     data: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None
     text: str = ""
+    summary: Mapping[str, Cell] | None = None
 
     @property
     def exit_code(self) -> ExitCode:

@@ -74,6 +74,11 @@ class History:
         partitions = self.warehouse.built_partitions(self.cluster)
         return {partition: self.warehouse.built(self.cluster, partition) for partition in partitions}
 
+    @cached_property
+    def cluster_id(self) -> str | None:
+        """The cluster's own id; None where it was collected from files only."""
+        return self.warehouse.cluster_id(self.cluster)
+
     def records_behind(self) -> int:
         """How many records were collected and not built yet."""
         behind = 0

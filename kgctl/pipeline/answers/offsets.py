@@ -95,11 +95,16 @@ def _commit(row: dict[str, Any], runs: Sequence[Run], at_ms: int) -> CommitAt | 
     return CommitAt(
         *_key(row),
         row["committed_offset"],
-        row["metadata"],
+        _without_end(row["metadata"]),
         None if row["leader_epoch"] < 0 else row["leader_epoch"],
         row["time_ms"],
         Exactness.EXACT if is_exact else Exactness.COMPACTED,
     )
+
+
+def _without_end(metadata: str | None) -> str | None:
+    """librdkafka ends metadata with a NUL that is not part of it."""
+    return metadata[:-1] if metadata is not None and metadata.endswith("\0") else metadata
 
 
 def _keys(rows: pa.Table) -> list[tuple[str, str, int]]:

@@ -19,7 +19,7 @@ class Series:
     """A table, its columns, what its rows are about (``key``), and when they are (``time``: the first column that is not null).
 
     ``order`` decides between rows of the same time. ``length`` is the column that says how long a row holds; without one it is of
-    a moment.
+    a moment. ``is_of_commits``: a partition whose commit was removed has no row as of a moment after that.
     """
 
     table: str
@@ -28,6 +28,7 @@ class Series:
     time: tuple[str, ...]
     order: tuple[str, ...] = ()
     length: str = ""
+    is_of_commits: bool = False
 
 
 LAG = Series(
@@ -35,6 +36,7 @@ LAG = Series(
     ("group", "topic", "partition", "time_ms", "committed_offset", "log_end_offset", "lag", "lag_ms", "kind"),
     ("group", "topic", "partition"),
     ("time_ms",),
+    is_of_commits=True,
 )
 REBALANCES = Series(
     "group_generations",
@@ -96,7 +98,17 @@ COMMIT_RATE = Series(
 
 
 def rows_at(history: History, series: Series, groups: Sequence[str] | None, at_ms: int) -> list[Row]:
-    """Of each key the last row that is not after ``at_ms``, sorted by key."""
+    """Of each key the last row that is not after ``at_ms``, sorted by key; of commits those that are known to have been there."""
+    found = _last_rows(history, series, groups, at_ms)
+    if not series.is_of_commits:
+        return found
+    from kgctl.pipeline.answers.offsets import offsets_at
+
+    then = {(each.group, each.topic, each.partition) for each in offsets_at(history, groups, at_ms) if each.offset is not None}
+    return [row for row in found if (row["group"], row["topic"], row["partition"]) in then]
+
+
+def _last_rows(history: History, series: Series, groups: Sequence[str] | None, at_ms: int) -> list[Row]:
     import pyarrow.compute as pc
 
     from kgctl.pipeline.answers.latest import last_of_each

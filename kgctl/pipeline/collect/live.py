@@ -95,6 +95,7 @@ class LiveCollection:
         is asked for; otherwise a cluster that is away is waited for.
         """
         self._begin(state)
+        self._warehouse.require_cluster_id(self._collection.cluster, state.cluster_id)
         if self._plan.once:
             self._collection.errors += state.errors.values()
         started = self._world.seconds()

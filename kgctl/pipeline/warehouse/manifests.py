@@ -70,10 +70,11 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFiles:
-    """What was collected about a cluster as a whole."""
+    """What was collected about a cluster as a whole. ``cluster_id`` is its own id, where a live cluster has told it."""
 
     log_offsets: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
+    cluster_id: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """As it is kept."""
@@ -82,7 +83,7 @@ class ClusterFiles:
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Self:
         """From what is kept."""
-        return cls(tuple(found.get("log_offsets", ())), tuple(found.get("damaged", ())))
+        return cls(tuple(found.get("log_offsets", ())), tuple(found.get("damaged", ())), found.get("cluster_id"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
@@ -112,6 +113,20 @@ def add_log_offsets(warehouse: Warehouse, cluster: str, table: Any) -> None:
 def add_damaged(warehouse: Warehouse, cluster: str, table: Any) -> None:
     """See `Warehouse.add_damaged`."""
     _add_cluster_file(warehouse, cluster, layout.DAMAGED, conform(table, DAMAGED))
+
+
+def require_cluster_id(warehouse: Warehouse, cluster: str, cluster_id: str | None) -> None:
+    """See `Warehouse.require_cluster_id`."""
+    manifest = warehouse.path / layout.manifest_file("collected", cluster, None)
+    before = read_manifest(manifest, ClusterFiles)
+    if cluster_id is None or cluster_id == before.cluster_id:
+        return
+    if before.cluster_id is not None:
+        raise RefusedError(
+            f"the cluster's id is {cluster_id}, but what was collected as '{cluster}' is of the one with the id "
+            f"{before.cluster_id}: --cluster NAME keeps them apart"
+        )
+    write_json(manifest, replace(before, cluster_id=cluster_id).to_json())
 
 
 def _add_cluster_file(warehouse: Warehouse, cluster: str, kind: str, table: Any) -> None:

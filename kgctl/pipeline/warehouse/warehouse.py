@@ -77,6 +77,16 @@ class Warehouse:
         """The files of `schemas.DAMAGED` that count."""
         return self._cluster_files(cluster).damaged
 
+    def cluster_id(self, cluster: str) -> str | None:
+        """The id that the live cluster has which was collected under this name; None where only files were."""
+        return self._cluster_files(cluster).cluster_id
+
+    def require_cluster_id(self, cluster: str, cluster_id: str | None) -> None:
+        """Keep the id of a live cluster that is collected under this name. Raises `RefusedError` where it has another one."""
+        from kgctl.pipeline.warehouse.records import require_cluster_id
+
+        require_cluster_id(self, cluster, cluster_id)
+
     def add_records(
         self,
         cluster: str,

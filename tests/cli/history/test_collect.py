@@ -31,6 +31,7 @@ def logs(cli: Cli) -> Path:
 def test_segments(cli: Cli, logs: Path) -> None:
     ran = cli(f"history collect --segments {logs} -o json")
     assert (ran.code, ran.err) == (0, "Collected 52 records of cluster 'default'.\n")
+    assert ran.json["summary"] == {"cluster": "default", "records": 52, "known": 0, "damaged": 0, "samples": 0}
     assert ran.data == [
         {
             "cluster": "default",

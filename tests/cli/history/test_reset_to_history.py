@@ -39,7 +39,8 @@ def test_dry_run_shows_what_was_committed_then(cli: Cli, admin: FakeGroupAdmin) 
     assert ran.data[3]["note"] == "the history has no commit at 2026-03-02T08:39:00.000Z; left alone"
     assert ran.err == (
         f"--to-history {AT} means 2026-03-02T08:39:00.000Z (UTC).\n"
-        "Offsets are those of the history of cluster 'staging'.\n"
+        "Offsets are those of the history of cluster 'staging'; whether that is this cluster cannot be told, "
+        "as one of the two has no id.\n"
         "orders-3: the history has no commit at 2026-03-02T08:39:00.000Z; left alone\n"
         "Dry run: nothing was changed. Add --execute to change 3 partitions.\n"
     )
@@ -58,6 +59,26 @@ def test_executed_it_saves_what_was_there_and_is_undone_by_that(cli: Cli, admin:
     (backup,) = (cli.folder / "backups").iterdir()
     assert cli(f"reset-offsets --from-file {backup} --execute").code == 0
     assert admin.commits("payments") == before
+
+
+def test_another_clusters_history_is_refused(cli: Cli, admin: FakeGroupAdmin, tmp_path: Path) -> None:
+    rows = [commit("payments", "orders", 0, 7, 100, 1)]
+    warehouse = write_gold(tmp_path / "w", {"offset_commits": rows, "coverage": [run(0, 9, 50, 900)]}, cluster="prod")
+    warehouse.require_cluster_id("prod", "abc")
+    line = f"reset-offsets payments --to-history 100 --topic orders:0 --warehouse {tmp_path / 'w'}"
+
+    admin.own_cluster_id = "other"
+    refused = cli(f"{line} --execute")
+    assert (refused.code, refused.err.splitlines()[-1]) == (
+        5,
+        "kgctl: the history of 'prod' is of the cluster with the id abc, and this one's is other: offsets of one cluster mean "
+        "nothing in another",
+    )
+    assert admin.commits("payments")[("orders", 0)] == 10
+
+    admin.own_cluster_id = "abc"
+    assert "Offsets are those of the history of cluster 'prod'.\n" in cli(f"{line} --execute").err
+    assert admin.commits("payments")[("orders", 0)] == 7
 
 
 def test_topics_narrow_it_and_clamping_is_that_of_every_reset(cli: Cli, admin: FakeGroupAdmin) -> None:
@@ -107,6 +128,22 @@ def test_metadata_and_leader_epoch_come_back(cli: Cli, admin: FakeGroupAdmin, tm
     assert cli(f"reset-offsets payments --to-history 100 --topic orders:0 --warehouse {tmp_path / 'w'} --execute").code == 0
 
     assert admin.groups["payments"].offsets[ORDERS[0]] == OffsetAndMetadata(7, "mine", 4)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "committed", "note"),
+    [("mine\0", "mine", None), ("a\0b", "", "its metadata has a NUL, which librdkafka cannot write: left out")],
+)
+def test_metadata_with_a_nul(
+    cli: Cli, admin: FakeGroupAdmin, tmp_path: Path, metadata: str, committed: str, note: str | None
+) -> None:
+    """librdkafka's consumers end theirs with one, and librdkafka can write none."""
+    rows = [commit("payments", "orders", 0, 7, 100, 1, metadata=metadata)]
+    write_gold(tmp_path / "w", {"offset_commits": rows, "coverage": [run(0, 9, 50, 900)]})
+    ran = cli(f"reset-offsets payments --to-history 100 --topic orders:0 --warehouse {tmp_path / 'w'} --execute -o json")
+
+    assert (ran.code, ran.data[0]["note"]) == (0, note)
+    assert admin.groups["payments"].offsets[ORDERS[0]].metadata == committed
 
 
 def test_doubts_are_said_and_what_is_not_known_is_not_guessed(cli: Cli, admin: FakeGroupAdmin, tmp_path: Path) -> None:

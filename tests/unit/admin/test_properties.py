@@ -52,6 +52,9 @@ def test_librdkafkas_names_may_stand_beside_javas(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("a=1\n", r"client\.properties:1: a: no such property$"),
+        ("xyz=1\n", r"client\.properties:1: xyz: no such property$"),
+        ("bootstrap.server=a:1\n", r"bootstrap\.server: no such property; did you mean bootstrap\.servers\?"),
+        ("security.protocoll=SSL\n", r"no such property; did you mean security\.protocol\?"),
         ("\n# x\nsasl.usename=u\n", r"client\.properties:3: sasl\.usename: no such property; did you mean sasl\.username\?"),
         ("security.protocol=TLS\n", r":1: security\.protocol: 'TLS' is none of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
         ("\nssl.truststore.location=t.jks\n", r":2: ssl\.truststore\.location: a trust store of type JKS cannot be read"),

@@ -25,8 +25,6 @@ from kgctl.wire.settings import WireSettings, not_covered
 _LAST_OFFSET_DELTA = struct.Struct(">i")
 _LAST_OFFSET_DELTA_AT = 23
 
-_LEFT_OUT = Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")
-
 Bounds = tuple[int | Failure, int | Failure]
 
 
@@ -104,7 +102,7 @@ class WireReader:
 
         def ask(connection: Connection, wanted: list[TopicPartition]) -> Mapping[TopicPartition, Bounds | Failure]:
             starts, ends = list_offsets(connection, wanted, (EARLIEST, LATEST), deadline)
-            return {place: _both(starts.get(place, _LEFT_OUT), ends.get(place, _LEFT_OUT)) for place in wanted}
+            return {place: _both(starts[place], ends[place]) for place in wanted}
 
         found: dict[TopicPartition, tuple[int, int]] = {}
         errors: dict[TopicPartition, KgctlError] = {}

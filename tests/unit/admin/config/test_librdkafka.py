@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, KafkaException
 
-from kgctl.admin.config.librdkafka import CLIENT_PROPERTIES, KNOWN_PROPERTIES, OTHER_PROPERTIES, near_match
+from kgctl.admin.config.librdkafka import CLIENT_PROPERTIES, KNOWN_PROPERTIES, OTHER_PROPERTIES
 
 NOT_A_PROPERTY = "No such configuration property"
 
@@ -30,16 +30,3 @@ def test_it_does_not_know_others() -> None:
 
 def test_no_name_is_in_both_tables() -> None:
     assert not CLIENT_PROPERTIES & OTHER_PROPERTIES
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("sasl.usename", "sasl.username"),
-        ("bootstrap.server", "bootstrap.servers"),
-        ("security.protocoll", "security.protocol"),
-        ("xyz", None),
-    ],
-)
-def test_a_misspelt_name_has_a_neighbour(name: str, expected: str | None) -> None:
-    assert near_match(name) == expected

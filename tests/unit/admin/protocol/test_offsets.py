@@ -117,6 +117,25 @@ def test_an_error_of_one_partition_harms_no_other(broker: FakeBroker, cluster: C
     assert found.errors[T1].message == "not authorised for topic 't'"
 
 
+def test_a_partition_that_the_answer_leaves_out_is_an_error_of_its_own(
+    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+) -> None:
+    broker.handlers[METADATA] = lambda _: metadata([broker], {"t": {0: 1, 1: 1}})
+    whole = log_of({T0: (2, 9), T1: (0, 0)}, {})
+
+    def without_one(request: DecodedRequest) -> dict[str, Any]:
+        answer = whole(request)
+        if request.body.topics[0].partitions[0].timestamp == -2:
+            del answer["topics"][0]["partitions"][1]
+        return dict(answer)
+
+    broker.handlers[LIST_OFFSETS] = without_one
+    found = list_log_offsets(cluster, [T0, T1], deadline)
+
+    assert found.values == {T0: LogOffsets(2, 9)}
+    assert "the broker's answer leaves it out" in found.errors[T1].message
+
+
 def test_many_partitions_go_in_batches(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
     wanted = [TopicPartition("t", number) for number in range(4_500)]
     broker.handlers[METADATA] = lambda _: metadata([broker], {"t": dict.fromkeys(range(4_500), 1)})

@@ -27,6 +27,7 @@ class FakeCluster:
 
     logs: dict[int, list[int]]
     log_id: str | None = "id-1"
+    own_id: str | None = "cluster-1"
     start: int = 0
     troubles: list[Exception | None] = field(default_factory=list)
     broken: dict[int, KgctlError] = field(default_factory=dict)
@@ -38,7 +39,7 @@ class FakeCluster:
 
     def log_state(self) -> LogState:
         bounds = {number: (self.start, self._end(number)) for number in self.logs if number not in self.away}
-        return LogState("cluster-1", self.log_id, bounds, {number: BrokerError(f"{number}: no leader") for number in self.away})
+        return LogState(self.own_id, self.log_id, bounds, {number: BrokerError(f"{number}: no leader") for number in self.away})
 
     def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, Part], Mapping[int, KgctlError]]:
         self.asked.append(dict(positions))
@@ -94,6 +95,17 @@ def warehouse(tmp_path: Path) -> Warehouse:
 def run(warehouse: Warehouse, cluster: FakeCluster, plan: Plan, fake: FakeWorld | None = None) -> Collection:
     world = (fake or FakeWorld()).world
     return LiveCollection(warehouse, "c", cluster, source="a:1", plan=plan, world=world).run(cluster.log_state())
+
+
+def test_the_clusters_own_id_is_kept_and_another_one_refused(warehouse: Warehouse) -> None:
+    run(warehouse, FakeCluster({0: [0]}), Plan(once=True))
+    assert warehouse.cluster_id("c") == "cluster-1"
+
+    other = FakeCluster({0: [0]}, own_id="cluster-2")
+    with pytest.raises(
+        RefusedError, match="the cluster's id is cluster-2, but what was collected as 'c' is of the one with the id"
+    ):
+        run(warehouse, other, Plan(once=True))
 
 
 def stored(warehouse: Warehouse, partition: int) -> list[int]:
