@@ -124,6 +124,8 @@ def _finish(report: Report, session: Session, argv: Sequence[str]) -> int:
         session.environment.stdout.flush()
     for error in report.errors:
         session.notice(f"kgctl: {printable(error_line(error))}")
+        for line in error.story if isinstance(error, InvariantViolation) else ():
+            session.notice(printable(f"  {line}"))
     for notice in report.notices:
         session.notice(printable(notice))
     return report.exit_code

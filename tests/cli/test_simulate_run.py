@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kgctl.simulate.engine.invariants import Invariants
 from tests.cli.harness import Cli
 
 SCENARIO = """\
@@ -116,6 +117,31 @@ def test_set_wins_over_file_and_variants(cli: Cli, scenario: Path) -> None:
     ran = cli(f"simulate run {scenario} --set members.app.count=2 {sticky} -o json")
     assert [each["passed"] for each in ran.data["expectations"]] == [False, True, True]  # nothing is cooperative any more
     assert [len(each["final_assignment"]) for each in ran.data["variants"].values()] == [2, 2]
+
+
+def test_a_broken_invariant_exits_9_with_the_story_of_the_group(
+    cli: Cli, scenario: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kgctl.simulate.engine.invariants.Invariants.generation", _break)
+    ran = cli(f"simulate run {scenario} --variant eager --jobs 1")
+    first, *story = ran.err.splitlines()
+    assert (ran.code, ran.out) == (9, "")
+    assert first.startswith("kgctl: group 'group': variant eager, seed 1: I2 broke at ")
+    assert story
+    assert all(" ms: " in line for line in story)
+
+
+def _break(check: Invariants, before: int, after: int) -> None:
+    if after > 1:
+        check._broken("I2", f"{before}, {after}")
+
+
+def test_pods_go_to_none_and_come_back(cli: Cli, scenario: Path) -> None:
+    scenario.write_text(
+        SCENARIO.replace("{at: 0s, restart: app/1}", "{at: 0s, scale: app, to: 0}\n  - {at: 30s, scale: app, to: 2}")
+    )
+    ran = cli(f"simulate run {scenario} --variant eager -o json --check replicas(min)==0 --check replicas(end)==2")
+    assert [expectation["observed"] for expectation in ran.data["expectations"]] == [0, 2]
 
 
 def test_scenario_comes_from_stdin(cli: Cli) -> None:

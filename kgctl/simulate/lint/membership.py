@@ -95,9 +95,8 @@ def selects_nobody(context: Context) -> Iterator[Finding]:
             continue
         count = counts.get(selector.member_set, 0)
         if selector.choice is Choice.RANGE and selector.last >= count:
-            yield Finding(
-                ("events", index, event.kind), f"{selector.text!r}: {selector.member_set!r} has {count} pods, 0 to {count - 1}"
-            )
+            there = f"{count} pods, 0 to {count - 1}" if count else "no pods"
+            yield Finding(("events", index, event.kind), f"{selector.text!r}: {selector.member_set!r} has {there}")
 
 
 def racks_without_racks(context: Context) -> Iterator[Finding]:

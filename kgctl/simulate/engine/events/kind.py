@@ -28,6 +28,7 @@ class FieldType(StrEnum):
     DURATION = "duration"  # microseconds
     DISTRIBUTION = "distribution"  # a Distribution
     COUNT = "count"  # a whole number of 1 or more
+    SIZE = "size"  # a whole number of 0 or more
     CHANGE = "change"  # a whole number with its sign: +10, -3
     COUNT_OR_SHARE = "count or share"  # a whole number, or a Share
     SHARE = "share"  # millionths

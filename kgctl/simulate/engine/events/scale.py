@@ -44,7 +44,7 @@ KIND = EventKind(
     help="Change the number of pods: the highest numbers go first, new ones come last.",
     begin=_begin,
     fields=(
-        Field(name="to", type=FieldType.COUNT, help="so many pods"),
+        Field(name="to", type=FieldType.SIZE, help="so many pods"),
         Field(name="by", type=FieldType.CHANGE, help="so many more, or fewer"),
         Field(name="over", type=FieldType.DURATION, help="spread evenly over this time", default=0),
     ),

@@ -54,7 +54,7 @@ class Builder:
             assign_time=self._assign_time(),
             traffic=self._traffic(),
             events=EventReader(self._tree, kinds, around, self._problems).read(),
-            nemesis=self._nemesis(kinds),
+            nemesis=self._nemesis(),
             autoscale=self._autoscale(),
         )
 
@@ -124,13 +124,16 @@ class Builder:
             for name, each in self._file.traffic.items()
         )
 
-    def _nemesis(self, kinds: Any) -> Nemesis | None:
+    def _nemesis(self) -> Nemesis | None:
+        from kgctl.simulate.engine.nemesis import FAULTS
+
         given = self._file.nemesis
         if given is None:
             return None
         for index, kind in enumerate(given.of):
-            if kind not in kinds:
-                self._wrong(("nemesis", "of", index), f"unknown kind of fault {kind!r}{did_you_mean(kind, kinds)}")
+            if kind not in FAULTS:
+                near = did_you_mean(kind, FAULTS, list_up_to=12)
+                self._wrong(("nemesis", "of", index), f"unknown kind of fault {kind!r}{near}")
         return Nemesis(mean_interval_us=given.rate, of=tuple(given.of), until_us=given.until)
 
     def _autoscale(self) -> Autoscale | None:

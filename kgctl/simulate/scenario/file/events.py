@@ -43,10 +43,12 @@ class EventReader:
         self._tree, self._kinds, self._around, self._problems = tree, kinds, around, problems
         self._topics = list(around.topics)
         self._names: list[str] = []
+        self._later: list[str] = []
 
     def read(self) -> tuple[Event, ...]:
         """All events that can be read."""
         raw = self._tree.data.get("events") or []
+        self._later = [entry["name"] for entry in raw if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
         found = [self._event(entry, ("events", index)) for index, entry in enumerate(raw)]
         return tuple(event for event in found if event is not None)
 
@@ -102,8 +104,10 @@ class EventReader:
 
     def _after(self, raw: Any) -> str:
         known = ["previous", "last", *filter(None, self._names)]
-        if not self._names:
+        if not self._names and raw not in self._later:
             raise ValueError("there is no event before the first one")
+        if isinstance(raw, str) and raw in self._later:
+            raise ValueError(f"{raw!r} stands further down: an event waits for one before it")
         if raw not in known:
             raise ValueError(f"no event before it is called {raw!r}{did_you_mean(str(raw), known, list_up_to=8)}")
         return str(raw)
@@ -176,10 +180,14 @@ class EventReader:
         self._problems.append(Problem(self._tree.place(path), path, message))
 
 
-def _count(raw: Any) -> int:
-    if type(raw) is not int or not 1 <= raw <= 1_000_000:
-        raise ValueError(f"must be a whole number from 1 on, not {raw!r}")
+def _count(raw: Any, least: int = 1) -> int:
+    if type(raw) is not int or not least <= raw <= 1_000_000:
+        raise ValueError(f"must be a whole number from {least} on, not {raw!r}")
     return raw
+
+
+def _size(raw: Any) -> int:
+    return _count(raw, least=0)
 
 
 def _text(raw: Any) -> str:
@@ -224,6 +232,7 @@ _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "duration": parse_duration,
     "distribution": parse_distribution,
     "count": _count,
+    "size": _size,
     "change": _change,
     "count or share": _count_or_share,
     "share": parse_share,

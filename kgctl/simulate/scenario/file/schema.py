@@ -16,6 +16,7 @@ _OF_TYPE: Mapping[str, Mapping[str, Any]] = {
     "duration": types.DURATION_SCHEMA,
     "distribution": types.DISTRIBUTION_SCHEMA,
     "count": {"type": "integer", "minimum": 1},
+    "size": {"type": "integer", "minimum": 0},
     "change": {"type": ["integer", "string"]},
     "count or share": {"type": ["integer", "string"]},
     "share": types.SHARE_SCHEMA,

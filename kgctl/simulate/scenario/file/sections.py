@@ -158,6 +158,7 @@ class OutputSection(Section):
     gantt: str | None = None
     html: str | None = None
     junit: str | None = None
+    markdown: str | None = None
     events: str | None = None
     metrics: str | None = None
 

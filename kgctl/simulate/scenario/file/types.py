@@ -110,10 +110,21 @@ def config(raw: object) -> dict[str, str]:
     return {name: config_text(value) for name, value in raw.items() if value is not None}
 
 
+def regular_expression(raw: str) -> str:
+    """One that a member can match topics with."""
+    try:
+        re.compile(raw)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise ValueError(f"{raw!r} is no regular expression: {error}") from None
+    return raw
+
+
 def subscription(raw: object) -> tuple[tuple[str, ...], str | None]:
     """Topics, and the regular expression: ``[a, b]``, ``a`` or ``"^regex"``."""
+    if isinstance(raw, str) and not raw.startswith("^"):
+        return (raw,), None
     if isinstance(raw, str):
-        return ((), raw) if raw.startswith("^") else ((raw,), None)
+        return (), regular_expression(raw)
     if isinstance(raw, list) and raw and all(isinstance(name, str) for name in raw):
         return tuple(raw), None
     raise ValueError(f"must be a list of topics, or a regular expression that begins with ^; not {raw!r}")
