@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -13,12 +14,13 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 from tests.support.kafka.consumers import consumer, joined
 from tests.support.kafka.data import TIMEOUT_S, admin_client
 from tests.support.kafka_python import knowing
-from tests.support.patience import PATIENCE_MS, SESSION_MS
+from tests.support.patience import PATIENCE_MS, PATIENCE_S, SESSION_MS
 from tests.support.pipeline.truth.ledger import Commit, Ledger
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # it reads its schemas by importlib.resources.read_text
     import kafka
+    from kafka.errors import CommitFailedError, RebalanceInProgressError
 
 Commits = Mapping[int, Commit]
 """Partition -> what to commit for it."""
@@ -84,14 +86,24 @@ class KafkaPython:
         assert self._consumer.poll(timeout_ms=PATIENCE_MS), "no records for kafka-python"
 
     def commit(self, commits: Commits) -> None:
-        """By its synchronous commit."""
+        """By its synchronous commit; once more where it joins the group anew, as it does when it learns of its topic again."""
         self._consumer.poll(timeout_ms=0)
         wanted = {
             kafka.TopicPartition(self._topic, partition): kafka.OffsetAndMetadata(offset, metadata, -1)
             for partition, (offset, metadata) in commits.items()
         }
+        deadline = time.monotonic() + PATIENCE_S
         with self._ledger.changing(self.group, _places(self._topic, commits)):
+            while not self._is_committed(wanted):
+                assert time.monotonic() < deadline, "kafka-python does not come to an end of its rebalances"
+                self._consumer.poll(timeout_ms=1_000)
+
+    def _is_committed(self, wanted: Mapping[Any, Any]) -> bool:
+        try:
             self._consumer.commit(wanted)
+        except (RebalanceInProgressError, CommitFailedError):
+            return False
+        return True
 
 
 class Transactional:
