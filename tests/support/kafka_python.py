@@ -15,15 +15,16 @@ with warnings.catch_warnings():
     from kafka.admin import OffsetSpec
 
 
-def knowing(consumer: Any, topic: str) -> Any:
-    """A consumer that has seen the topic's partitions.
+def subscribe(consumer: Any, topic: str) -> None:
+    """Subscribe, and return when the consumer has seen the topic's partitions. It joins its group with the first poll.
 
     kafka-python 3.0.12 forgets that it wants to know a topic when an answer for others is still on its way: with a slow server
-    the first of a group then assigns nothing, and notices five minutes later.
+    the first of a group then assigns nothing, and notices five minutes later. If it learns of the topic after its first join, it
+    joins once more.
     """
+    consumer.subscribe([topic])
     while not consumer.partitions_for_topic(topic):
         pass
-    return consumer
 
 
 @contextmanager

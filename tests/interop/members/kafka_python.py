@@ -10,7 +10,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 
 from tests.interop.members.wire_talk import Commands, Owned, emit, settings
-from tests.support.kafka_python import knowing
+from tests.support.kafka_python import subscribe
 from tests.support.patience import PATIENCE_S
 
 ASSIGNORS = {"range": RangePartitionAssignor, "sticky": StickyPartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
@@ -40,7 +40,7 @@ def main() -> None:
     if given.instance_id:
         config["group_instance_id"] = given.instance_id
     consumer = KafkaConsumer(**config)
-    knowing(consumer, given.topic).subscribe([given.topic])
+    subscribe(consumer, given.topic)
     commands, owned = Commands(), Owned()
     while True:
         # A poll that ends while a join is under way can leave kafka-python out of the group for good, with Apache Kafka as well.

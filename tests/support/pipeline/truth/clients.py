@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, To
 
 from tests.support.kafka.consumers import consumer, joined
 from tests.support.kafka.data import TIMEOUT_S, admin_client
-from tests.support.kafka_python import knowing
+from tests.support.kafka_python import subscribe
 from tests.support.patience import PATIENCE_MS, PATIENCE_S, SESSION_MS
 from tests.support.pipeline.truth.ledger import Commit, Ledger
 
@@ -82,7 +82,7 @@ class KafkaPython:
         settings = {"enable_auto_commit": False, "auto_offset_reset": "earliest", "session_timeout_ms": SESSION_MS}
         self._consumer = kafka.KafkaConsumer(bootstrap_servers=bootstrap, group_id=group, **settings)
         stack.callback(self._consumer.close)
-        knowing(self._consumer, topic).subscribe([topic])
+        subscribe(self._consumer, topic)
         assert self._consumer.poll(timeout_ms=PATIENCE_MS), "no records for kafka-python"
 
     def commit(self, commits: Commits) -> None:
