@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from string import ascii_lowercase
 
 from kgctl.simulate.report.looks import duration
+from kgctl.simulate.report.pod_row import pod_legend, pod_row
 from kgctl.simulate.report.view import Lane, Picture, Segment
 
 NOBODY, TWO_OWNERS = "·", "!"
@@ -35,9 +36,11 @@ def gantt_lines(picture: Picture, width: int = 100, max_lanes: int = 24, *, titl
     lines.append(f"{'':<{label_width}}  {_axis(picture, columns)}")
     if picture.marks:
         lines.append(f"{'events':<{label_width}}  {_mark_row(picture, columns)}".rstrip())
+    lines += [f"{'pods':<{label_width}}  {pod_row(each, picture, columns)}".rstrip() for each in picture.replicas]
     lines += [f"{lane.name:<{label_width}}  {_cells(lane, picture, columns, letters)}".rstrip() for lane in lanes]
     left_out = len(picture.lanes) - len(lanes)
     lines += [f"({left_out} more partitions, with shorter gaps)"] if left_out else []
+    lines += [pod_legend(each) for each in picture.replicas]
     return [*lines, *_owners(lanes, letters, width)]
 
 

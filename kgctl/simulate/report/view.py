@@ -74,6 +74,15 @@ class LagSeries:
 
 
 @dataclass(frozen=True, slots=True)
+class Replicas:
+    """How many pods of a set an autoscaler wanted, and how many of them ran a consumer, from each time on."""
+
+    members: str
+    wanted: tuple[tuple[int, int], ...]
+    running: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Picture:
     """One seed of one variant, drawn: who consumed what when. From ``from_us`` to ``to_us``."""
 
@@ -83,6 +92,7 @@ class Picture:
     lanes: tuple[Lane, ...]
     marks: tuple[Mark, ...] = ()
     lag: tuple[LagSeries, ...] = ()
+    replicas: tuple[Replicas, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

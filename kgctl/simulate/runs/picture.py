@@ -8,6 +8,7 @@ from kgctl.model.partitions import TopicPartition
 from kgctl.simulate.engine.result import LaneSegment, RunResult
 from kgctl.simulate.engine.traffic.arrivals import UNIT_PR
 from kgctl.simulate.report.view import LagSeries, Lane, Mark, Picture, Segment
+from kgctl.simulate.runs.replicas import replicas_of, scaling_marks
 
 _MOST_POINTS = 4_000
 
@@ -19,7 +20,7 @@ def picture_of(result: RunResult) -> Picture:
         Lane(topic, number, tuple(_with_doubles([*map(_segment, segments)], doubles.get(TopicPartition(topic, number), ()))))
         for (topic, number), segments in ((_split(name), segments) for name, segments in result.lanes().items())
     )
-    return Picture(result.seed, 0, result.end_us, lanes, tuple(_marks(result)), tuple(_lag(result)))
+    return Picture(result.seed, 0, result.end_us, lanes, tuple(_marks(result)), tuple(_lag(result)), replicas_of(result))
 
 
 def _split(name: str) -> tuple[str, int]:
@@ -74,7 +75,7 @@ def _marks(result: RunResult) -> list[Mark]:
     events = [
         mark for mark in events if (mark.at_us, mark.text.removesuffix(" ends")) not in begun or not mark.text.endswith(" ends")
     ]
-    marks = [*events, *_process_marks(result)]
+    marks = [*events, *scaling_marks(result), *_process_marks(result)]
     return sorted((mark for mark in marks if 0 <= mark.at_us <= result.end_us), key=lambda mark: mark.at_us)
 
 

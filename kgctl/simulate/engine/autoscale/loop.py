@@ -57,6 +57,7 @@ class AutoscaleLoop:
         now_us = world.loop.now_us
         world.loop.at(now_us + spec.every_us, self._sync)
         pods = replicas_of(world, spec.members)
+        world.quiet.settle_commits()
         value, desired = self._measured(pods)
         if desired is None:
             self._apply(len(pods), Decision(len(pods), len(pods), Why.NO_METRICS), value)
@@ -84,7 +85,6 @@ class AutoscaleLoop:
 
     def _lag(self) -> int:
         if self._spec.use_cached_metrics and self._cached is not None:
-            self._world.quiet.settle_commits()
             return self._cached
         return self._scaler.lag(measures.offsets_of(self._world)).total
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from kgctl.simulate.engine.world import World
 
 _NEVER_MS = 1 << 60
+_BY_BATCH = (CommitMode.AFTER_BATCH, CommitMode.BEFORE_BATCH)
 
 
 class Quiet:
@@ -78,11 +79,16 @@ class Quiet:
             self._enter(process, settled_us or since_us, commit_us)
         return skipped
 
-    def settle_commits(self) -> None:
-        """Enter what the frozen have committed by now, for somebody who looks at offsets. They stay frozen."""
+    def settle_commits(self, *, but_of_batches: bool = False) -> None:
+        """Enter what the frozen have committed by now, for somebody who looks at offsets. They stay frozen.
+
+        ``but_of_batches``: not of those that commit after each batch, for whom the last poll would have to be drawn.
+        """
         now_us = self._world.loop.now_us
         for process, (_, _, since_us) in self._frozen.items():
             assert process.member is not None
+            if but_of_batches and process.commit.mode in _BY_BATCH:
+                continue
             from_us = self._settled.get(process, since_us)
             commit_us = self._new_commit_us(process, from_us, process.member.quiet_commit_us(now_us))
             if commit_us is not None:

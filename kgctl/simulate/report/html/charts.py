@@ -1,6 +1,7 @@
-"""The charts as Vega-Lite has them: what the scenario did, the lanes of partitions, the lag; one time axis for all three.
+"""The charts as Vega-Lite has them: what the scenario did, the pods, the lanes of partitions, the lag; one time axis for all.
 
-Data and sizes are filled in by ``page.js`` under the names ``events``, ``segments`` and ``lag``, for the variant that is chosen.
+Data and sizes are filled in by ``page.js`` as ``events``, ``replicas``, ``segments`` and ``lag``, for the variant that
+is chosen; it leaves out the charts that have no data.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ _CLOCK = (
 
 
 def chart() -> dict[str, Any]:
-    """The whole figure. Dragging and the wheel move all three charts in time; a double click goes back."""
+    """The whole figure. Dragging and the wheel move all charts in time; a double click goes back."""
     return {
         "$schema": SCHEMA,
-        "vconcat": [_events(), _lanes(), _lag()],
+        "vconcat": [_events(), _replicas(), _lanes(), _lag()],
         "spacing": 6,
         "params": [
             {
                 "name": "zoom",
                 "select": {"type": "interval", "encodings": ["x"]},
                 "bind": "scales",
-                "views": ["events", "lanes", "lag"],
+                "views": ["events", "replicas", "lanes", "lag"],
             }
         ],
         "resolve": {"scale": {"color": "independent"}},
@@ -53,6 +54,26 @@ def _events() -> dict[str, Any]:
             "x": _time(axis=False),
             "tooltip": [tooltip("text", "event"), tooltip("at", "at")],
             "description": {"field": "label"},
+        },
+    }
+
+
+def _replicas() -> dict[str, Any]:
+    return {
+        "name": "replicas",
+        "height": 90,
+        "data": {"name": "replicas"},
+        "mark": {"type": "line", "interpolate": "step-after", "clip": True, "tooltip": False},
+        "encoding": {
+            "x": _time(axis=False),
+            "y": {"field": "pods", "type": "quantitative", "title": "pods", "axis": {"tickCount": 4, "format": "d"}},
+            "color": {
+                "field": "what",
+                "type": "nominal",
+                "sort": None,
+                "scale": {"scheme": "tableau10"},
+                "legend": {"orient": "top", "title": None, "symbolType": "stroke", "offset": 2},
+            },
         },
     }
 

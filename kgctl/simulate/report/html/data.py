@@ -42,6 +42,11 @@ def _picture(picture: Picture) -> dict[str, Any]:
         "segments": rows,
         "marks": [[mark.at_us, mark.text] for mark in picture.marks],
         "lag": [{"topic": series.topic, "points": [list(point) for point in series.points]} for series in picture.lag],
+        "replicas": [
+            {"what": f"{each.members}, {what}", "points": [list(point) for point in points]}
+            for each in picture.replicas
+            for what, points in (("wanted", each.wanted), ("running", each.running))
+        ],
     }
 
 

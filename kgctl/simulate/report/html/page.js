@@ -40,25 +40,30 @@
   const lagOf = (picture) => picture.lag.flatMap(({ topic, points }) =>
     points.map(([at, lag]) => ({ topic, at_s: at / 1e6, lag })));
 
+  /* A line that holds its last value to the end. */
+  const replicasOf = (picture) => picture.replicas.flatMap(({ what, points }) =>
+    [...points, [picture.to, points.length ? points[points.length - 1][1] : 0]].map(([at, pods]) => ({ what, at_s: at / 1e6, pods })));
+
   const markOf = ([at, text]) => ({ at_s: at / 1e6, at: clock(at), text, label: `${text} at ${clock(at)}` });
 
   const specOf = (picture) => {
     const spec = structuredClone(chart), lanes = picture.lanes.length;
-    const lag = lagOf(picture);
+    const lag = lagOf(picture), replicas = replicasOf(picture);
     if (!lag.length) { // then the lanes bear the time axis
       const { axis, title } = spec.vconcat.pop().encoding.x;
-      Object.assign(spec.vconcat[1].encoding.x, { axis, title });
+      Object.assign(spec.vconcat[2].encoding.x, { axis, title });
     }
-    spec.params[0].views = ["events", "lanes", "lag"].slice(0, spec.vconcat.length);
+    if (!replicas.length) spec.vconcat.splice(1, 1);
+    spec.params[0].views = ["events", ...(replicas.length ? ["replicas"] : []), "lanes", ...(lag.length ? ["lag"] : [])];
     const labels = Math.min(220, Math.max(...picture.lanes.map((name) => name.length)) * 7);
     for (const view of spec.vconcat) {
       view.width = Math.max(320, target.clientWidth - labels - 40);
       if (view.encoding.x.axis.tickCount) view.encoding.x.axis.tickMinStep = ticksOf(picture);
       view.encoding.x.scale = { nice: false, domain: [picture.from / 1e6, picture.to / 1e6] };
     }
-    spec.vconcat[1].height = lanes * Math.max(3, Math.min(20, Math.floor(680 / lanes)));
+    spec.vconcat[replicas.length ? 2 : 1].height = lanes * Math.max(3, Math.min(20, Math.floor(680 / lanes)));
     spec.datasets = {
-      events: picture.marks.map(markOf), segments: picture.segments.map((row) => segmentOf(picture, row)), lag,
+      events: picture.marks.map(markOf), segments: picture.segments.map((row) => segmentOf(picture, row)), lag, replicas,
     };
     return spec;
   };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from kgctl.model.records import CoordinatorRecord, OffsetCommitValue
 from kgctl.simulate.engine.run import run
 from kgctl.simulate.scenario.distributions import Constant
-from kgctl.simulate.scenario.model import Commit, CommitMode
-from tests.support.simulated import RANGE, S, event, scenario
+from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, Commit, CommitMode, Traffic
+from tests.support.simulated import COOPERATIVE, RANGE, S, event, scenario
 
 
 @pytest.mark.parametrize(
@@ -75,3 +76,13 @@ def test_an_application_commits_by_itself_where_its_client_is_told_not_to() -> N
     result = run(scenario(event("crash", "app/0", at_s=100, for_us=S), config=config, rate=100, poll=Constant(S)), 1)
     assert 0 <= result.metric("duplicates") <= 26  # type: ignore[operator]
     assert result.metric("lag") < 200  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("commit", [Commit(), Commit(mode=CommitMode.EVERY, interval_us=5 * S)])
+def test_a_change_of_the_traffic_in_a_quiet_time_leaves_no_lag_of_its_own(commit: Commit) -> None:
+    """At 1,000 records a second and a commit every 5 s, some 5,000 lie between two commits; smeared over the change it were 250,000."""
+    plain = scenario(config=COOPERATIVE, rate=1_000, duration_s=2_000, commit=commit)
+    steps = ((0, 1_000 * ONE_PER_SECOND_UHZ), (1_000 * S, 10 * ONE_PER_SECOND_UHZ))
+    result = run(replace(plain, traffic=(Traffic(topic="t", steps=steps),)), 1)
+    assert 1_000 <= result.metric("lag_peak") <= 10_000  # type: ignore[operator]
+    assert result.metric("lag") <= 60  # type: ignore[operator]

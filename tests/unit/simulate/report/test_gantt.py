@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from kgctl.simulate.report.gantt import gantt_lines
-from kgctl.simulate.report.view import Lane, Picture
+from kgctl.simulate.report.view import Lane, Picture, Replicas
 from tests.support.simulate.outcomes import SECOND, picture, segments
 
 
@@ -16,6 +18,13 @@ def test_lanes_show_owners_gaps_and_double_owners() -> None:
         "orders-1  bbbbbbbbbbb··bbbbbbbbbbb!bbbbbbbbbbbbbbb",
         "a app-0  b app-1",
     ]
+
+
+def test_pods_of_an_autoscaler_are_bars_above_the_lanes() -> None:
+    pods = Replicas("app", ((0, 2), (10 * SECOND, 8), (20 * SECOND, 1), (30 * SECOND, 0)), ())
+    lines = gantt_lines(replace(picture(), replicas=(pods,)), 50)
+    assert lines[3] == "pods      ▂▂▂▂▂▂▂▂▂▂██████████▁▁▁▁▁▁▁▁▁▁"
+    assert lines[-2] == "pods of app: 0 to 8, █ = 8"
 
 
 def test_short_gap_in_a_slice_makes_its_letter_a_capital() -> None:

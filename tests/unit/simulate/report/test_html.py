@@ -11,7 +11,7 @@ import pytest
 
 from kgctl.simulate.report.html import html_page
 from kgctl.simulate.report.html.data import MOST_LANES, page_data
-from kgctl.simulate.report.view import Lane, Outcome, VariantOutcome
+from kgctl.simulate.report.view import Lane, Outcome, Replicas, VariantOutcome
 from tests.support.simulate.outcomes import failing, outcome, picture, segments
 
 
@@ -47,9 +47,20 @@ def test_lanes_become_rows_of_numbers() -> None:
                 "lag": [
                     {"topic": "orders", "points": [[0, 0], [10_000_000, 0], [13_000_000, 3000], [16_000_000, 0], [40_000_000, 0]]}
                 ],
+                "replicas": [],
             }
         }
     }
+
+
+def test_pods_of_an_autoscaler_become_two_lines() -> None:
+    pods = Replicas("app", ((0, 2), (9_000_000, 4)), ((0, 2), (12_000_000, 3), (13_000_000, 4)))
+    eager = replace(picture(), replicas=(pods,))
+    data = page_data(replace(outcome(), variants={"eager": replace(outcome().variants["eager"], picture=eager)}))
+    assert data["variants"]["eager"]["replicas"] == [
+        {"what": "app, wanted", "points": [[0, 2], [9_000_000, 4]]},
+        {"what": "app, running", "points": [[0, 2], [12_000_000, 3], [13_000_000, 4]]},
+    ]
 
 
 def test_of_very_many_partitions_those_with_the_longest_gaps_are_drawn() -> None:

@@ -99,3 +99,28 @@ def test_final_state_has_the_ends_of_logs_by_the_traffic() -> None:
         "GroupMetadataKey",
         "OffsetCommitKey",
     }
+
+
+AUTOSCALE = """
+kgctl: 1
+name: autoscale
+topics: {orders: 4}
+members: {app: {count: 1, rate: 100/s, boot: 5s}}
+traffic: {orders: {0s: 50/s, 30s: 300/s}}
+autoscale: {members: app, target: 500, max: 4}
+warmup: 30s
+duration: 4m
+"""
+
+
+def test_an_autoscaler_is_drawn_with_what_it_saw_and_did() -> None:
+    result = run(variant(AUTOSCALE).scenario, 1)
+    picture = picture_of(result)
+    (pods,) = picture.replicas
+    assert (pods.members, pods.wanted[0], pods.wanted[-1][1]) == ("app", (0, 1), 4)
+    assert [number for _, number in pods.running] == sorted(number for _, number in pods.running)
+    assert pods.running[-1][1] == 4
+    assert all(later[0] > earlier[0] for earlier, later in zip(pods.wanted, pods.running, strict=False) if later[1] > 1)
+    first = result.world.history.scalings[0]
+    assert f"app 1 to {first.replicas} (lag {first.value:,})" in [mark.text for mark in picture.marks]
+    assert picture_of(run(variant(CRASH).scenario, 1)).replicas == ()

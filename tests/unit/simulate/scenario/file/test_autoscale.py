@@ -110,7 +110,7 @@ MISTAKES = {
         "autoscale.scale_down.stabilize: a stabilisation window is at most 1h in Kubernetes, not 2h"
     ),
     "{members: app, target: 1, scale_down: {stabilise: 2m}}": "autoscale.scale_down.stabilise: unknown key; did you mean",
-    "{members: app, target: 1, scale_down: {select: maxi}}": "autoscale.scale_down.select: must be one of max, min, disabled, not",
+    "{members: app, target: 1, scale_down: {select: maxi}}": "autoscale.scale_down.select: must be one of max, min, disabled",
     "{members: app, target: 5s, metric: lag-age, min: 0}": "autoscale.min: to and from 0 pods goes by lag alone",
     "{members: app, target: 5s, metric: lag-age, use_cached_metrics: true}": (
         "autoscale.use_cached_metrics: is KEDA's Kafka scaler's: it goes with metric: lag, not lag-age"
