@@ -80,7 +80,7 @@ def test_an_application_commits_by_itself_where_its_client_is_told_not_to() -> N
 
 @pytest.mark.parametrize("commit", [Commit(), Commit(mode=CommitMode.EVERY, interval_us=5 * S)])
 def test_a_change_of_the_traffic_in_a_quiet_time_leaves_no_lag_of_its_own(commit: Commit) -> None:
-    """At 1,000 records a second and a commit every 5 s, some 5,000 lie between two commits; smeared over the change it were 250,000."""
+    """At 1,000 records a second and a commit every 5 s, some 5,000 lie between two commits; smeared over the change: 250,000."""
     plain = scenario(config=COOPERATIVE, rate=1_000, duration_s=2_000, commit=commit)
     steps = ((0, 1_000 * ONE_PER_SECOND_UHZ), (1_000 * S, 10 * ONE_PER_SECOND_UHZ))
     result = run(replace(plain, traffic=(Traffic(topic="t", steps=steps),)), 1)
