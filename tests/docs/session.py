@@ -22,6 +22,9 @@ contexts:
     embedded: ~/kgctl-data
 """
 
+UNPOLLED = {"max.poll.interval.ms": "3600000"}
+"""Nobody polls while the examples run, which a slow machine may take its time for."""
+
 
 @contextmanager
 def readme_session(folder: Path) -> Iterator[Mapping[str, str]]:
@@ -36,7 +39,7 @@ def readme_session(folder: Path) -> Iterator[Mapping[str, str]]:
         with ConsumerTeam(server.bootstrap, "payments", ["orders"], 1) as payments:
             payments.consume(300)
         produce(server.bootstrap, "orders", 90, 3)
-        with ConsumerTeam(server.bootstrap, "shipping", ["orders"], 2, static=True) as shipping:
+        with ConsumerTeam(server.bootstrap, "shipping", ["orders"], 2, static=True, properties=UNPOLLED) as shipping:
             shipping.consume(390)
             produce(server.bootstrap, "orders", 30, 3)
             yield {

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Sequence
 from pathlib import Path
 
-STOP_TIMEOUT_S = 20
+from tests.support.patience import PATIENCE_S
 
 _running: weakref.WeakSet[subprocess.Popen[bytes]] = weakref.WeakSet()
 
@@ -37,7 +37,7 @@ def stop_process(process: subprocess.Popen[bytes], *, kill: bool = False) -> int
         process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
         process.send_signal(signal.SIGCONT)
     try:
-        return process.wait(STOP_TIMEOUT_S)
+        return process.wait(PATIENCE_S)
     except subprocess.TimeoutExpired:
         process.kill()
         return process.wait()
