@@ -71,6 +71,21 @@ def r_score(run: Measured, filters: Filters) -> float | None:
     return score
 
 
+def state_moved(run: Measured, filters: Filters) -> float | None:
+    """What applications have to restore: for each move the ``state_bytes`` of the partition. None where no topic has any."""
+    sizes = {topic.name: topic.state_bytes for topic in run.world.scenario.topics if topic.state_bytes}
+    if not sizes:
+        return None
+    window = run.window(filters)
+    moved = 0
+    for number in run.partitions(filters):
+        topic, partition = run.world.partitions.names[number]
+        if topic in sizes:
+            size = sizes[topic][partition % len(sizes[topic])]
+            moved += size * max(len(_owners(run, number, window)) - 1, 0)
+    return moved
+
+
 def _snapshots(run: Measured, filters: Filters) -> list[Snapshot]:
     """The group in each of its calm times of the window."""
     window = run.window(filters)

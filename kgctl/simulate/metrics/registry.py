@@ -67,6 +67,7 @@ METRICS: Mapping[str, Metric] = {
         Metric("stickiness", SHARE, movement.stickiness, ("topic", *TIME)),
         Metric("ping_pong", COUNT, movement.ping_pong, ("topic", *TIME)),
         Metric("r_score", "consumers", movement.r_score, ("topic", *TIME)),
+        Metric("state_moved", "bytes", movement.state_moved, ("topic", *TIME)),
         Metric("spread", "partitions", balance.balance(balance.spread_of, _UNEVEN), BALANCE),
         Metric("max_mean", SHARE, balance.balance(balance.max_mean_of, _UNEVEN), BALANCE),
         Metric("jain", SHARE, balance.balance(balance.jain_of, _EVEN), BALANCE),

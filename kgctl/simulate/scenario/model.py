@@ -64,12 +64,17 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """``placement``: partition -> brokers with a replica; empty: spread over the brokers."""
+    """``placement``: partition -> brokers with a replica; empty: spread over the brokers.
+
+    ``state_bytes``: what an application keeps for each partition and restores where it moves to, repeated if there are more
+    partitions; empty: nothing is known of it.
+    """
 
     name: str
     partitions: int = 12
     replicas: int = 3
     placement: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    state_bytes: tuple[int, ...] = ()
 
 
 @quick_enum

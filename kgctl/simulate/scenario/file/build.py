@@ -46,7 +46,13 @@ class Builder:
             duration_us=self._file.duration,
             cluster=self._cluster(),
             topics=tuple(
-                Topic(name=name, partitions=each.partitions, replicas=each.replicas, placement=each.placement)
+                Topic(
+                    name=name,
+                    partitions=each.partitions,
+                    replicas=each.replicas,
+                    placement=each.placement,
+                    state_bytes=each.state_bytes,
+                )
                 for name, each in self._file.topics.items()
             ),
             group_id=self._file.group.id,

@@ -69,6 +69,7 @@ class TopicSection(Section):
     placement: Annotated[
         dict[int, tuple[int, ...]], PlainValidator(placement), WithJsonSchema({"type": ["string", "object"]})
     ] = Field(default_factory=dict)
+    state_bytes: types.Sizes = Field(default=(), description="What the application keeps for a partition; a list: for each.")
 
 
 def short_topic(raw: Any) -> Any:

@@ -14,6 +14,7 @@ from kgctl.simulate.scenario.values.distributions import parse_distribution
 from kgctl.simulate.scenario.values.durations import parse_duration
 from kgctl.simulate.scenario.values.parameters import values_of
 from kgctl.simulate.scenario.values.rates import parse_rate, parse_share
+from kgctl.simulate.scenario.values.sizes import parse_sizes
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -25,6 +26,7 @@ DISTRIBUTION_SCHEMA = {
     "type": ["string", "integer"],
     "description": "A duration (45s), a range (20s..40s), normal(35s, 3s), lognormal(2ms, 1ms), exp(5m) or pareto(10ms, 1.5).",
 }
+SIZES_SCHEMA = {"type": ["string", "integer", "array"], "description": "Bytes: 500MB, 2GiB; or a list of them."}
 RATE_SCHEMA = {"type": ["string", "number"], "description": "Records in a time: 1000/s, 2.5k/s, 90/m."}
 SHARE_SCHEMA = {"type": ["string", "number"], "description": "A share: 0.1%."}
 CONFIG_SCHEMA = {
@@ -135,6 +137,7 @@ Varying: TypeAlias = Annotated[Distribution, PlainValidator(parse_distribution),
 Start: TypeAlias = Annotated[Distribution | None, PlainValidator(start), WithJsonSchema(DISTRIBUTION_SCHEMA)]
 RunLength: TypeAlias = Annotated[int | None, PlainValidator(run_length), WithJsonSchema({"type": ["string", "integer"]})]
 Rate: TypeAlias = Annotated[int, PlainValidator(parse_rate), WithJsonSchema(RATE_SCHEMA)]
+Sizes: TypeAlias = Annotated[tuple[int, ...], PlainValidator(parse_sizes), WithJsonSchema(SIZES_SCHEMA)]
 ShareOf: TypeAlias = Annotated[int, PlainValidator(parse_share), WithJsonSchema(SHARE_SCHEMA)]
 Nanoseconds: TypeAlias = Annotated[int, PlainValidator(nanoseconds), WithJsonSchema({"type": ["string", "integer"]})]
 Interval: TypeAlias = Annotated[int, PlainValidator(interval), WithJsonSchema({"type": "string", "pattern": "^.* per .*$"})]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -167,6 +168,14 @@ def test_moves_weigh_what_their_traffic_needs_of_a_consumer() -> None:
     assert moved.metric("r_score", ("before 10s",)) == 0
     assert run(scenario(stop, count=2, partitions=4, rate=100), 1).metric("r_score") is None
     assert run(scenario(stop, count=2, partitions=4, rate_uhz=200 * S), 1).metric("r_score") is None
+
+
+def test_state_moves_with_its_partitions() -> None:
+    stop = event("stop", "app/1", 10)
+    (topic,) = scenario(partitions=4).topics
+    for sizes, moved in (((100,), 200), ((1, 20, 300), 301), ((), None)):
+        scene = replace(scenario(stop, count=2, partitions=4), topics=(replace(topic, state_bytes=sizes),))
+        assert run(scene, 1).metric("state_moved") == moved  # partitions 2 and 3 were app-1's
 
 
 def test_the_fewest_moves_are_those_of_the_departed_and_above_the_quota() -> None:

@@ -69,6 +69,7 @@ MISTAKES = {
     "events: [{after: b, crash: app}, {name: b, crash: app}]": "5:11: events[0].after: 'b' stands further down: an event waits",
     "events: [{at: 0s, scale: app, to: -1}]": "5:31: events[0].to: must be a whole number from 0 on, not -1",
     "variants: {a: {members: {app: {subscribe: '^('}}}}": "5:32: members.app.subscribe: '^(' is no regular expression: missing )",
+    "variants: {a: {topics: {orders: {state_bytes: 5 apples}}}}": "5:34: topics.orders.state_bytes: '5 apples' is no size; write",
     "variants: {a: {name: y}}": "5:16: variants.a.name: stands for the whole file, not in a variant",
     "variants: {1st: {}}": "5:12: variants.1st: a variant is named with letters, digits, - and _, a letter first",
     "expect: [max_gap < ]": "5:10: expect[0]: expected a number or a metric, not the end, at letter 10 of `max_gap <`",
