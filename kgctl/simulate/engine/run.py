@@ -15,6 +15,7 @@ from kgctl.simulate.engine.schedule import Schedule
 from kgctl.simulate.engine.trace import Observer
 from kgctl.simulate.engine.world import World
 from kgctl.simulate.scenario.model import MINUTE_US, Scenario
+from kgctl.simulate.scenario.values.waves import Wave
 
 AFTER_STABLE_US = MINUTE_US
 ASK_EVERY = 1024
@@ -84,12 +85,24 @@ def _start(world: World) -> None:
     for topic in world.scenario.traffic:
         for at_us, rate_uhz in _steps(world, topic.steps):
             world.loop.at(at_us, lambda step: world.topics.set_rate(*step), (topic.topic, rate_uhz))
+        if topic.wave is not None:
+            _swing(world, topic.topic, topic.wave)
     for pod in world.pods:
         start = pod.members.start
         if start is not None:
             pod.want(is_wanted=True)
             rng = world.randomness.stream("start", pod.name)
             world.loop.at(start.sample(rng), lambda pod: pod.boot(), pod)
+
+
+def _swing(world: World, topic: str, wave: Wave) -> None:
+    """One piece of the wave after the other, from the run's begin on."""
+
+    def begin(number: int) -> None:
+        world.topics.set_rate(topic, wave.rate_uhz(number))
+        world.loop.at(world.warmup_us + wave.begin_us(number + 1), begin, number + 1)
+
+    world.loop.at(0, begin, 0)
 
 
 def _steps(world: World, steps: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:

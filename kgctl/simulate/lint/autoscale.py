@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from kgctl.member.config import MemberConfig
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, Select
-from kgctl.simulate.scenario.model import CommitMode, MemberSet
+from kgctl.simulate.scenario.model import CommitMode, MemberSet, Traffic
 from kgctl.simulate.scenario.values.durations import format_duration
 
 _UHZ = 1_000_000
@@ -93,7 +93,7 @@ def poll_without_effect(context: Context) -> Iterator[Finding]:
 
 def no_target_in_reach(context: Context) -> Iterator[Finding]:
     """A partition with more traffic than a pod can process: more pods do not help."""
-    rates = [(traffic, max((rate for _, rate in traffic.steps), default=0)) for traffic in context.scenario.traffic]
+    rates = [(traffic, _highest(traffic)) for traffic in context.scenario.traffic]
     partitions = {topic.name: topic.partitions for topic in context.scenario.topics}
     for _, members, _ in _autoscaled(context):
         for traffic, highest in rates:
@@ -110,6 +110,10 @@ def no_target_in_reach(context: Context) -> Iterator[Finding]:
                     f"the hottest partition gets {hottest // _UHZ}/s and a pod processes {members.rate_uhz // _UHZ}/s: "
                     "no number of pods ends its lag",
                 )
+
+
+def _highest(traffic: Traffic) -> int:
+    return max((rate for _, rate in traffic.steps), default=0) if traffic.wave is None else traffic.wave.high_uhz
 
 
 def _path(context: Context, *keys: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ def more_traffic_than_the_members_can_take(context: Context) -> Iterator[Finding
     counts = {members.name: most.get(members.name, members.count) for members in scenario.members if members.start is not None}
     capacity = sum((members.rate_uhz or 0) * counts.get(members.name, 0) for members in scenario.members)
     last = sum(traffic.steps[-1][1] for traffic in scenario.traffic if traffic.steps)
+    last += sum(traffic.wave.mean_uhz for traffic in scenario.traffic if traffic.wave is not None)
     if last > capacity:
         yield Finding(
             ("traffic",), f"{last // _UHZ}/s are written in the end and {capacity // _UHZ}/s can be processed: the lag has no end"

@@ -16,6 +16,7 @@ from kgctl.model.quick_enum import quick_enum
 from kgctl.simulate.scenario.autoscale import Autoscale
 from kgctl.simulate.scenario.distributions import ZERO, Constant, Distribution, Uniform
 from kgctl.simulate.scenario.selectors import Selector
+from kgctl.simulate.scenario.values.waves import Wave
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
@@ -159,12 +160,14 @@ class AssignTime:
 class Traffic:
     """Records written to a topic: ``steps`` are (from, rate of the whole topic), in order; the first counts from the beginning.
 
-    ``weights``: the partitions' shares, repeated if there are more partitions; empty: even.
+    ``weights``: the partitions' shares, repeated if there are more partitions; empty: even. ``wave``: instead of steps; before
+    time 0 it is at its first rate.
     """
 
     topic: str
     steps: tuple[tuple[int, int], ...] = ()
     weights: tuple[int, ...] = ()
+    wave: Wave | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ from kgctl.simulate.scenario.model import (
 )
 from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean
 from kgctl.simulate.scenario.text.yaml_tree import Tree
+from kgctl.simulate.scenario.values.waves import Wave
 
 
 class Builder:
@@ -126,7 +127,12 @@ class Builder:
     def _traffic(self) -> tuple[Traffic, ...]:
         counts = {name: each.partitions for name, each in self._file.topics.items()}
         return tuple(
-            Traffic(topic=name, steps=each.rate, weights=each.keys.for_partitions(counts.get(name, 0)))
+            Traffic(
+                topic=name,
+                steps=() if isinstance(each.rate, Wave) else each.rate,
+                weights=each.keys.for_partitions(counts.get(name, 0)),
+                wave=each.rate if isinstance(each.rate, Wave) else None,
+            )
             for name, each in self._file.traffic.items()
         )
 

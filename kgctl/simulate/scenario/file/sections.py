@@ -13,8 +13,9 @@ from kgctl.simulate.scenario.distributions import ZERO
 from kgctl.simulate.scenario.file import types
 from kgctl.simulate.scenario.file.autoscale import AutoscaleSection
 from kgctl.simulate.scenario.file.section import Section
-from kgctl.simulate.scenario.file.traffic import Keys, RateSteps, parse_keys, parse_rates
+from kgctl.simulate.scenario.file.traffic import Keys, RateSteps, parse_keys, parse_traffic
 from kgctl.simulate.scenario.model import MemberSet, Network
+from kgctl.simulate.scenario.values.waves import Wave
 
 
 class Between(Section):
@@ -130,8 +131,8 @@ class AssignTimeSection(Section):
 class TrafficSection(Section):
     """Records written to a topic."""
 
-    rate: Annotated[RateSteps, PlainValidator(parse_rates), WithJsonSchema({"type": ["string", "number", "object"]})] = Field(
-        description="Of the whole topic: 20000/s, or {0s: 6000/s, 10m: 24000/s}."
+    rate: Annotated[RateSteps | Wave, PlainValidator(parse_traffic), WithJsonSchema({"type": ["string", "number", "object"]})] = (
+        Field(description="Of the whole topic: 20000/s, {0s: 6000/s, 10m: 24000/s}, or sine(1000/s, 5000/s, 24h).")
     )
     keys: Annotated[Keys, PlainValidator(parse_keys), WithJsonSchema({"type": ["string", "array"]})] = Field(
         Keys(), description="How records spread over partitions: even, zipf(1.1), weights([3, 1, 1])."

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from kgctl.simulate.scenario.values.durations import parse_duration
 from kgctl.simulate.scenario.values.rates import parse_rate
+from kgctl.simulate.scenario.values.waves import Wave, parse_wave
 
 RateSteps: TypeAlias = tuple[tuple[int, int], ...]
 """(from, in microseconds after the warm-up; the rate in uHz), in order."""
@@ -30,13 +31,20 @@ class Keys:
         return tuple(max(round(_LARGEST_WEIGHT / (rank**self.exponent)), 1) for rank in range(1, count + 1))
 
 
+def parse_traffic(raw: Any) -> RateSteps | Wave:
+    """What `parse_rates` takes, or ``sine(1000/s, 5000/s, 24h)``. Raises ValueError."""
+    return parse_wave(raw) or parse_rates(raw)
+
+
 def parse_rates(raw: Any) -> RateSteps:
     """A rate, or ``{0s: RATE, 10m: RATE}``.
 
     Raises:
         ValueError: it is none, or one of the curves that are not supported yet.
     """
-    if isinstance(raw, str) and (match := re.match(r"\s*(sine|replay|ramp)\s*\(", raw)):
+    if isinstance(raw, str) and raw.strip().startswith("sine("):
+        raise ValueError("sine(...) is a rate of traffic, from the beginning on; an event sets one rate")
+    if isinstance(raw, str) and (match := re.match(r"\s*(replay|ramp)\s*\(", raw)):
         raise ValueError(f"{match.group(1)}(...) is not supported yet; write steps such as {{0s: 6000/s, 10m: 24000/s}}")
     if not isinstance(raw, dict):
         return ((0, parse_rate(raw)),)

@@ -59,7 +59,9 @@ MISTAKES = {
         "5:20: cluster.config.group.min.sesion.timeout.ms: unknown setting 'group.min.sesion.timeout.ms'; did you mean "
     ),
     "traffic: {ordes: 5/s}": "5:11: traffic.ordes: there is no topic 'ordes'; did you mean 'orders'?",
-    "traffic: {orders: 'sine(1/s, 2/s, 24h)'}": "5:11: traffic.orders: sine(...) is not supported yet; write steps such as",
+    "traffic: {orders: replay(a.csv)}": "5:11: traffic.orders: replay(...) is not supported yet; write steps such as",
+    "traffic: {orders: 'sine(1/s, 2/s)'}": "5:11: traffic.orders: 'sine(1/s, 2/s)': a sine has a lowest rate,",
+    "events: [{set_traffic: orders, rate: 'sine(1/s, 2/s, 24h)'}]": "5:32: events[0].rate: sine(...) is a rate of traffic",
     "autoscale: {members: app}": "5:1: autoscale.target: this key is missing",
     "sweep: {members.app.count: 3}": "5:9: sweep.members.app.count: a parameter takes a list of values, or a range such as 10s..",
     "sweep: {members.app.count: 1..9 step -1}": "5:9: sweep.members.app.count: '1..9 step -1' never ends: its step leads away",
