@@ -145,7 +145,7 @@ def error_line(error: KgctlError) -> str:
     if error.group is not None and not _names(error.message, error.group):
         about.append(f"group {error.group!r}")
     partition = f"{error.topic}-{error.partition}"
-    if error.partition is not None and not _names(error.message, partition):
+    if error.topic is not None and error.partition is not None and not _names(error.message, partition):
         about.append(partition)
     return f"{', '.join(about)}: {error.message}" if about else error.message
 

@@ -54,12 +54,18 @@ class SparkEngine(Engine):
             if missing:
                 yield from self._done(function, missing, [[chunk] for chunk in chunks_of(missing, most)])
             if missing and len(missing) == len(items):
-                raise KgctlError(f"Spark did none of the work: {self.trouble}", code="SPARK")
+                raise KgctlError(f"Spark did none of the work: {self._explained()}", code="SPARK")
         for index in sorted(missing):
             yield died(index)
 
     trouble = ""
     """What Spark said of the last job that it gave up."""
+
+    def _explained(self) -> str:
+        """Spark ends the session where it gives the master up, and says of jobs only that there is no session."""
+        if self.context._jsc is None or self.context._jsc.sc().isStopped():
+            return f"the master {self.context.master} does not answer, or has ended the session"
+        return self.trouble
 
     def _done(
         self, function: Callable[[Item], Result], missing: dict[int, Item], jobs: Sequence[list[_Numbered[Item]]]

@@ -35,9 +35,13 @@ class FolderLock:
         _held.add(self)
         before = os.fstat(self._descriptor)
         self.last_alive_ms = before.st_mtime_ns // 1_000_000
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
-        os.utime(self._path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        try:
+            os.ftruncate(self._descriptor, 0)
+            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+            os.utime(self._path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        except OSError as error:
+            self.release()
+            raise StorageError(f"{folder}: cannot write: {error.strerror}") from error
 
     def touch(self) -> None:
         """Say that a server is running on the folder."""

@@ -268,6 +268,10 @@ def test_error_line_names_group_and_partition_once(message: str, expected: str) 
     assert error_line(BrokerError(message, group="g", topic="t", partition=1)) == expected
 
 
+def test_error_line_names_no_partition_without_a_topic() -> None:
+    assert error_line(BrokerError("log partition 7 was cut", partition=7)) == "log partition 7 was cut"
+
+
 def test_error_line_knows_a_quoted_group_again() -> None:
     message = r"group 'a\tb' does not exist"
     assert error_line(BrokerError(message, group="a\tb")) == message

@@ -15,7 +15,7 @@ from kgctl.pipeline.answers.parquet import read_rows
 from kgctl.pipeline.extras import require
 from kgctl.pipeline.tables.registry import module
 from kgctl.pipeline.warehouse.manifests import Built
-from kgctl.pipeline.warehouse.warehouse import Warehouse
+from kgctl.pipeline.warehouse.warehouse import REBUILD, Warehouse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -176,7 +176,10 @@ class History:
     def _read(self, table: str, columns: Sequence[str], partition: int, groups: Sequence[str] | None) -> list[pa.Table]:
         self._require_version(table, partition)
         files = self.built[partition].files("gold", table)
-        return [read_rows(self.warehouse.path / file, columns, groups) for file in files]
+        try:
+            return [read_rows(self.warehouse.path / file, columns, groups) for file in files]
+        except StorageError as error:
+            raise StorageError(f"{error.message}; {REBUILD}") from error
 
     def _require_version(self, table: str, partition: int) -> None:
         versions = self.built[partition].summary.get("versions")

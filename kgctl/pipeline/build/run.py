@@ -77,6 +77,8 @@ def build(
     with warehouse.locked("built"):
         if not is_rebuild:
             _refuse_newer(warehouse, clusters)
+        for cluster in clusters if is_rebuild else ():
+            warehouse.forget_damaged(cluster)
         left = set(warehouse.left_overs("built"))
         result = BuildResult(rebuilt={cluster: _older(warehouse, cluster) for cluster in clusters})
         done: list[PartitionResult] = []

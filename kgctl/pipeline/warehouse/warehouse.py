@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from kgctl.errors import NotFoundError, UsageError
+from kgctl.errors import NotFoundError, StorageError, UsageError
 from kgctl.pipeline.warehouse import layout
 from kgctl.pipeline.warehouse.files import TEMPORARY, read_json, storage_errors, write_json, write_table
 from kgctl.pipeline.warehouse.layout import Layer
@@ -16,6 +16,9 @@ from kgctl.pipeline.warehouse.manifests import BronzeFile, Built, ClusterFiles, 
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+REBUILD = "kgctl history build --rebuild makes it anew"
+"""What helps against damage to what was built."""
 
 
 class Warehouse:
@@ -128,8 +131,21 @@ class Warehouse:
         write_table(path, table)
 
     def built(self, cluster: str, partition: int | None) -> Built:
-        """What was last published for a partition, or for the cluster as a whole (None)."""
-        return read_manifest(self.path / layout.manifest_file("built", cluster, partition), Built)
+        """What was last published for a partition, or for the cluster as a whole (None). Raises `StorageError`."""
+        try:
+            return read_manifest(self.path / layout.manifest_file("built", cluster, partition), Built)
+        except StorageError as error:
+            raise StorageError(f"{error.message}; {REBUILD}") from error
+
+    def forget_damaged(self, cluster: str) -> None:
+        """Take what cannot be read of what was published as never published, to build it anew. Only under the lock."""
+        for partition in (*self.built_partitions(cluster), None):
+            try:
+                self.built(cluster, partition)
+            except StorageError:
+                path = self.path / layout.manifest_file("built", cluster, partition)
+                with storage_errors(path):
+                    path.unlink()
 
     def built_partitions(self, cluster: str) -> list[int]:
         """The partitions that something was published for, ascending."""

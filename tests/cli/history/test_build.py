@@ -9,7 +9,7 @@ import pytest
 from kgctl.pipeline.warehouse.warehouse import Warehouse
 from tests.cli.harness import Cli
 from tests.support.pipeline.collected import collected_history
-from tests.unit.pipeline.build.test_run import LOG, collected
+from tests.unit.pipeline.build.test_run import LOG, built_whole, collected, gold_of
 from tests.unit.pipeline.build.test_versions import with_version
 
 LOCAL = "--engine local --jobs 1"
@@ -65,6 +65,21 @@ def test_a_partition_that_fails_is_partial(cli: Cli, tmp_path: Path) -> None:
     (error,) = ran.json["errors"]
     assert (error["code"], error["partition"]) == ("STORAGE_ERROR", 2)
     assert error["message"].startswith(f"partition 2 of cluster 'c1' was not built: {broken}: cannot be read: ")
+
+
+def test_what_was_built_and_is_damaged_is_made_anew(cli: Cli, tmp_path: Path) -> None:
+    warehouse = built_whole(tmp_path / "w")
+    expected = gold_of(warehouse)
+    damaged = sorted(warehouse.path.glob("state/built/*/*.json"))
+    for path in damaged[::2]:
+        path.write_text("{")
+
+    refused = cli(f"history build --warehouse {warehouse.path} {LOCAL}")
+    assert (refused.code, refused.err.count("\n")) == (1, 1)
+    assert refused.err.endswith("; kgctl history build --rebuild makes it anew\n")
+
+    assert cli(f"history build --warehouse {warehouse.path} {LOCAL} --rebuild").code == 0
+    assert gold_of(warehouse) == expected
 
 
 def test_nothing_but_failures_is_an_error(cli: Cli, tmp_path: Path) -> None:

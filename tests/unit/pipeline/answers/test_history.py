@@ -73,7 +73,7 @@ def test_build_that_replaces_the_files_meanwhile_does_no_harm(tmp_path: Path) ->
     assert offsets(history, ["payments"]) == [("payments", 2)]
 
     other.unlink()
-    with pytest.raises(StorageError, match="cannot be read"):
+    with pytest.raises(StorageError, match=r"cannot be read.*; kgctl history build --rebuild makes it anew$"):
         offsets(History.open(tmp_path))
 
 
