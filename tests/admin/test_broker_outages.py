@@ -60,7 +60,7 @@ def coordinating(groups: Groups) -> Iterator[KafkaBroker]:
     groups.cluster.recover()
 
 
-def lags(run: KgctlRun) -> dict[str, int]:
+def lags(run: KgctlRun) -> dict[str, int | None]:
     return {row["group"]: row["lag"] for row in run.data}
 
 
@@ -72,7 +72,9 @@ def test_a_frozen_broker_costs_its_own_groups_and_only_the_time_limit(groups: Gr
         run = groups.list(code=3)
         took_s = time.monotonic() - started
     shown = lags(run)
-    assert shown.items() < everything.items()
+    assert shown != everything
+    assert set(shown) < set(everything)
+    assert set(shown.values()) <= {36, None}, "unknown where a partition's leader hangs, never a guess"
     assert len(shown) >= GROUPS // 3
     assert coordinating.bootstrap in run.err
     assert json.loads(run.out)["status"] == "partial"

@@ -38,11 +38,17 @@ def poll_until(members: Sequence[Consumer], settled: Callable[[], bool]) -> None
 def joined(
     bootstrap: str, group: str, topic: str, shares: Mapping[str, int], **properties: str | int | bool
 ) -> Iterator[dict[str, Consumer]]:
-    """Members by client id, each once it has the number of partitions in ``shares``; they leave at the end of the block."""
+    """Members by client id, each once it has the number of partitions in ``shares``; they leave at the end of the block.
+
+    They come one after the other: of members that come at once either may get the larger share.
+    """
     members = {client_id: consumer(bootstrap, group, client_id, **properties) for client_id in shares}
     try:
-        for member in members.values():
+        here: list[Consumer] = []
+        for client_id, member in members.items():
             member.subscribe([topic])
+            here.append(member)
+            poll_until(here, lambda last=member, share=shares[client_id]: bool(last.assignment()) or not share)  # type: ignore[misc]
         wanted = list(shares.values())
         poll_until(list(members.values()), lambda: [len(member.assignment()) for member in members.values()] == wanted)
         yield members
