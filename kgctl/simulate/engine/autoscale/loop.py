@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from kgctl.member.config import MemberConfig
 from kgctl.simulate.engine.autoscale import hpa, measures
 from kgctl.simulate.engine.autoscale.hpa import Decision, Why
-from kgctl.simulate.engine.autoscale.keda import KafkaScaler
+from kgctl.simulate.engine.autoscale.keda import KafkaScaler, Lag
 from kgctl.simulate.engine.autoscale.pods import replicas_of, resize
 from kgctl.simulate.engine.recorder.history import Scaling
 from kgctl.simulate.engine.trace import Scaled
@@ -20,6 +20,9 @@ from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric
 if TYPE_CHECKING:
     from kgctl.simulate.engine.pods.pod import Pod
     from kgctl.simulate.engine.world import World
+
+
+NOTHING = Lag(0, 0)
 
 
 class AutoscaleLoop:
@@ -34,18 +37,21 @@ class AutoscaleLoop:
         self._said: Decision | None = None
 
     def begin(self) -> None:
-        """Put the first poll and the first sync into the loop. KEDA polls where that decides something."""
+        """Put the first poll and the first sync into the loop."""
         rng = self._world.randomness.stream("autoscale", self._spec.members)
         first_poll_us, first_sync_us = (int(rng.random() * length) for length in (self._spec.poll_us, self._spec.every_us))
-        if self._spec.use_cached_metrics or not self._spec.minimum:
+        if self._spec.metric is ScaleMetric.LAG:
             self._world.loop.at(first_poll_us, self._poll)
         self._world.loop.at(first_sync_us, self._sync)
 
     def _poll(self, _: object) -> None:
+        """KEDA's own loop. It measures only where that decides something."""
         world, spec = self._world, self._spec
         world.loop.at(world.loop.now_us + spec.poll_us, self._poll)
-        lag = self._scaler.lag(measures.offsets_of(world))
-        self._cached = lag.total
+        lag = NOTHING
+        if not spec.minimum or spec.use_cached_metrics or spec.exclude_persistent_lag:
+            lag = self._scaler.lag(measures.offsets_of(world))
+            self._cached = lag.total
         replicas = len(replicas_of(world, spec.members))
         wanted = self._scaler.polled(world.loop.now_us, replicas, lag.present)
         if wanted != replicas:

@@ -116,6 +116,15 @@ def test_the_last_pod_goes_after_the_cooldown_and_the_first_one_comes_with_lag()
     assert result.metric("members") >= 1  # type: ignore[operator]
 
 
+def test_a_group_without_pods_is_brought_to_its_minimum() -> None:
+    """The HPA does nothing for a target of 0 pods; KEDA does."""
+    given = scaled(((0, 100),), minimum=2, duration_s=60)
+    given = replace(given, members=(replace(given.members[0], start=None),))
+    _, decisions = watched(given)
+    assert [each.replicas for each in decisions if each.replicas != each.before] == [2]
+    assert "KEDAScaleTargetActivated" in {each.why for each in decisions}
+
+
 def test_a_cached_value_is_as_old_as_the_last_poll() -> None:
     steps = ((0, 100), (120, 700))
     delays = [
