@@ -15,7 +15,7 @@ from kgctl.pipeline.answers.parquet import read_rows
 from kgctl.pipeline.extras import require
 from kgctl.pipeline.tables.registry import module
 from kgctl.pipeline.warehouse.manifests import Built
-from kgctl.pipeline.warehouse.warehouse import REBUILD, Warehouse
+from kgctl.pipeline.warehouse.warehouse import Warehouse
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,6 +62,8 @@ class History:
         require("kgctl history", "pyarrow")
         warehouse = Warehouse.open(path)
         history = cls(warehouse, warehouse.require_cluster(cluster))
+        if not history.built and not history.records_behind():
+            raise NotFoundError(f"{path}: no record of a group of cluster {history.cluster!r} was collected yet")
         if not history.built:
             raise NotFoundError(
                 f"{path}: cluster {history.cluster!r} was collected but not built yet: kgctl history build does it"
@@ -176,10 +178,7 @@ class History:
     def _read(self, table: str, columns: Sequence[str], partition: int, groups: Sequence[str] | None) -> list[pa.Table]:
         self._require_version(table, partition)
         files = self.built[partition].files("gold", table)
-        try:
-            return [read_rows(self.warehouse.path / file, columns, groups) for file in files]
-        except StorageError as error:
-            raise StorageError(f"{error.message}; {REBUILD}") from error
+        return [read_rows(self.warehouse.path / file, columns, groups) for file in files]
 
     def _require_version(self, table: str, partition: int) -> None:
         versions = self.built[partition].summary.get("versions")

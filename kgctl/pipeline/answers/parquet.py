@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError
+from kgctl.pipeline.warehouse.warehouse import REBUILD
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,7 +34,7 @@ def read_rows(path: Path, columns: Sequence[str], groups: Collection[str] | None
             places = _row_groups(file.metadata, sorted(groups))
             return _of_groups(file.read_row_groups(places, list(columns)), groups)
     except (pa.ArrowException, OSError) as error:
-        raise StorageError(f"{path}: cannot be read: {' '.join(str(error).split())}") from error
+        raise StorageError(f"{path}: cannot be read: {' '.join(str(error).split())}; {REBUILD}") from error
 
 
 def _require(path: Path, there: Collection[str], columns: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kgctl.pipeline.warehouse.schemas import RAW
 from kgctl.pipeline.warehouse.warehouse import Warehouse
 from tests.cli.harness import Cli
 from tests.support.pipeline.example import minute
@@ -111,6 +112,14 @@ def test_folder_that_is_no_warehouse(cli: Cli, tmp_path: Path) -> None:
     ran = cli(f"history offsets --warehouse {tmp_path}")
 
     assert (ran.code, ran.err) == (2, f"kgctl: {tmp_path} is not a warehouse (warehouse.json is not there)\n")
+
+
+def test_a_cluster_without_a_record_is_not_one_that_was_not_built(cli: Cli, tmp_path: Path) -> None:
+    warehouse = Warehouse.create(tmp_path / "w")
+    warehouse.add_records("c1", 0, RAW.empty_table(), "a log without a record", next_offset=0)
+
+    ran = cli(f"history offsets --warehouse {tmp_path / 'w'}")
+    assert (ran.code, ran.err) == (4, f"kgctl: {warehouse.path}: no record of a group of cluster 'c1' was collected yet\n")
 
 
 def test_what_was_not_built_yet_is_said(cli: Cli, tmp_path: Path) -> None:
