@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,6 +15,22 @@ from kgctl.simulate.runs.watch import metric_keys, watchers_for
 from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.expressions.nodes import Metric
 from kgctl.simulate.scenario.model import Scenario
+
+_COLLECT_AFTER = 10_000
+
+
+class _Litter:
+    """Finished runs are cycles of objects, of some ten megabytes: they go once so many lines of logs have left theirs."""
+
+    events = 0
+
+    @classmethod
+    def add(cls, events: int) -> None:
+        """A run of so many events is over."""
+        cls.events += events
+        if cls.events >= _COLLECT_AFTER:
+            cls.events = 0
+            gc.collect()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +68,7 @@ def run_task(task: Task) -> RunValues | None:
     except InvariantViolation as error:
         where = f"seed {task.seed}" if task.is_lone else f"variant {task.variant}, seed {task.seed}"
         raise InvariantViolation(f"{where}: {error.message}", group=error.group, story=error.story) from None
+    _Litter.add(values.events)
     return values
 
 
