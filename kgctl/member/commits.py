@@ -85,8 +85,9 @@ class Committer:
         due_us = self._runtime.deadlines.at(AUTO_COMMIT)
         if due_us is None or due_us >= until_us:
             return 0, None
-        count = (until_us - due_us + self._interval_us - 1) // self._interval_us
-        return count, due_us + (count - 1) * self._interval_us
+        interval_us = self._interval_us
+        count = (until_us - due_us + interval_us - 1) // interval_us
+        return count, due_us + (count - 1) * interval_us
 
     @property
     def _interval_us(self) -> int:

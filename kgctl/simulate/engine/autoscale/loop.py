@@ -63,7 +63,6 @@ class AutoscaleLoop:
         now_us = world.loop.now_us
         world.loop.at(now_us + spec.every_us, self._sync)
         pods = replicas_of(world, spec.members)
-        world.quiet.settle_commits()
         value, desired = self._measured(pods)
         if desired is None:
             self._apply(len(pods), Decision(len(pods), len(pods), Why.NO_METRICS), value)
@@ -86,11 +85,13 @@ class AutoscaleLoop:
         if spec.metric is ScaleMetric.LAG_AGE:
             age_us = measures.oldest_us(self._world)
             return age_us, hpa.by_value(age_us, target, replicas, len(ready), tolerance)
+        self._world.quiet.settle_commits()  # nothing here depends on it; who watches the lag does
         used_ppm = [measures.utilization_ppm(pod.process) for pod in ready if pod.process is not None]
         return sum(used_ppm) // max(len(ready), 1), hpa.by_utilization(used_ppm, target, replicas, tolerance)
 
     def _lag(self) -> int:
         if self._spec.use_cached_metrics and self._cached is not None:
+            self._world.quiet.settle_commits()
             return self._cached
         return self._scaler.lag(measures.offsets_of(self._world)).total
 
