@@ -24,6 +24,9 @@ from kgctl.simulate.assign.group_document import GroupDocument, parse_document
 from kgctl.simulate.assign.rounds import MAX_ROUNDS, rounds
 
 NAMES = (*assignor_names(), *filter(None, os.environ.get("KGCTL_TEST_ASSIGNORS", "").split(",")))
+FEWER = settings(max_examples=max(settings().max_examples // 2, 10))
+"""Every test looks at groups of the same kind with every assignor: together they see some thousands."""
+
 every_assignor = pytest.mark.parametrize("name", NAMES)
 
 
@@ -100,6 +103,7 @@ def _owned(raw: Mapping[str, Any]) -> dict[tuple[str, int], str]:
 
 
 @every_assignor
+@FEWER
 @given(raw=groups())
 def test_every_partition_goes_to_one_subscriber(name: str, raw: dict[str, Any]) -> None:
     assignment = answer(_document(raw), name).assignment
@@ -114,6 +118,7 @@ def test_every_partition_goes_to_one_subscriber(name: str, raw: dict[str, Any]) 
 
 
 @_promising("is_cooperative")
+@FEWER
 @given(raw=groups())
 def test_nothing_is_handed_over_in_the_round_in_which_it_is_revoked(name: str, raw: dict[str, Any]) -> None:
     owners = _owners(raw, answer(_document(raw), name).assignment)
@@ -122,6 +127,7 @@ def test_nothing_is_handed_over_in_the_round_in_which_it_is_revoked(name: str, r
 
 
 @_promising("is_cooperative")
+@FEWER
 @given(raw=groups())
 def test_a_cooperative_group_settles_with_everything_assigned(name: str, raw: dict[str, Any]) -> None:
     answers = rounds(_document(raw), name, until_settled=True)
@@ -132,6 +138,7 @@ def test_a_cooperative_group_settles_with_everything_assigned(name: str, raw: di
 
 
 @_promising("even_in_total")
+@FEWER
 @given(raw=groups(equal=True))
 def test_totals_are_even_where_all_subscribe_alike(name: str, raw: dict[str, Any]) -> None:
     settled = rounds(_document(raw), name, until_settled=True)[-1]
@@ -140,6 +147,7 @@ def test_totals_are_even_where_all_subscribe_alike(name: str, raw: dict[str, Any
 
 
 @_promising("even_per_topic")
+@FEWER
 @given(raw=groups())
 def test_each_topic_is_even_among_its_subscribers(name: str, raw: dict[str, Any]) -> None:
     found = answer(_document(raw), name)
@@ -148,6 +156,7 @@ def test_each_topic_is_even_among_its_subscribers(name: str, raw: dict[str, Any]
 
 
 @_promising("moves_least")
+@FEWER
 @given(raw=groups(equal=True, racks=False))
 def test_no_more_moves_than_have_to(name: str, raw: dict[str, Any]) -> None:
     found = answer(_document(raw), name)
@@ -156,6 +165,7 @@ def test_no_more_moves_than_have_to(name: str, raw: dict[str, Any]) -> None:
 
 
 @every_assignor
+@FEWER
 @given(raw=groups(), data=st.data())
 def test_order_of_topics_and_of_owned_partitions_is_without_meaning(name: str, raw: dict[str, Any], data: st.DataObject) -> None:
     mixed = {
@@ -170,6 +180,7 @@ def test_order_of_topics_and_of_owned_partitions_is_without_meaning(name: str, r
 
 
 @_promising("ignores_member_order")
+@FEWER
 @given(raw=groups(), data=st.data())
 def test_order_of_members_is_without_meaning_where_declared(name: str, raw: dict[str, Any], data: st.DataObject) -> None:
     order = data.draw(st.permutations(sorted(raw["members"])))

@@ -18,7 +18,7 @@ from tests.support.java_assignors import JavaAssignors
 pytestmark = pytest.mark.kafka
 
 _SETTINGS = settings(
-    max_examples=300,
+    max_examples=150,
     deadline=None,
     derandomize=True,
     phases=[Phase.generate, Phase.shrink],
