@@ -9,6 +9,7 @@ import pytest
 from kgctl.errors import KgctlError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
 from kgctl.pipeline.spread import PROCESS_DIED, Done, Failure, LocalEngine
+from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.work import kill_at_five, square
 
 
@@ -42,7 +43,7 @@ def test_an_iterator_that_is_left_leaves_no_process_behind() -> None:
     assert next(stream).value is not None
     stream.close()
     for process in multiprocessing.active_children():
-        process.join(10)
+        process.join(PATIENCE_S)
     assert multiprocessing.active_children() == []
 
 

@@ -14,6 +14,7 @@ from kgctl.pipeline.sources.live.wire import WireReader
 from kgctl.serde.messages import DecodedRequest
 from kgctl.wire.apis import FETCH, LIST_OFFSETS, METADATA
 from tests.support.fake_broker import CLOSE, FakeBroker
+from tests.support.patience import PATIENCE_MS
 from tests.support.pipeline.segments import rows, segment
 
 TOPIC_ID = UUID(int=0xABCDEF)
@@ -30,7 +31,7 @@ def broker() -> Iterator[FakeBroker]:
 
 @pytest.fixture
 def reader(broker: FakeBroker) -> Iterator[WireReader]:
-    made = WireReader({"bootstrap.servers": broker.address}, 2_000)
+    made = WireReader({"bootstrap.servers": broker.address}, PATIENCE_MS)
     yield made
     made.close()
 
@@ -106,11 +107,12 @@ def test_damage_that_comes_alone_is_passed(broker: FakeBroker, reader: WireReade
 
 
 @pytest.mark.parametrize(("code", "kind"), [(1, RefusedError), (29, AuthError), (56, BrokerError), (3, NotFoundError)])
-def test_errors_of_a_partition(broker: FakeBroker, code: int, kind: type[KgctlError]) -> None:
-    reader = WireReader({"bootstrap.servers": broker.address}, 300)
+def test_errors_of_a_partition(
+    broker: FakeBroker, reader: WireReader, monkeypatch: pytest.MonkeyPatch, code: int, kind: type[KgctlError]
+) -> None:
+    monkeypatch.setattr("kgctl.wire.routing._LEADER_PATIENCE", 0.0)  # errors that pass are not waited for
     broker.handlers[FETCH] = answering(b"", error=code)
     parts, errors = reader.fetch({0: 8, 1: 9}, 0)
-    reader.close()
     assert (parts, [type(error) for error in errors.values()]) == ({}, [kind, kind])
     assert errors[1].partition == 1
 
