@@ -10,12 +10,13 @@ A server assignor sees the group as the coordinator does; `kgctl.assignors.serve
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 from uuid import UUID
 
 from kgctl.assignors.partition_space import NumberedPartitions, PartitionIds, PartitionSpace, partitions_by_topic
+from kgctl.model.frozen import frozen_in_order
 from kgctl.model.partitions import TopicPartition
 from kgctl.model.subscription import NO_GENERATION
 
@@ -32,7 +33,7 @@ class AssignorError(Exception):
     """Kafka's assignor throws for this input: the group would not get an assignment."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TopicSpec:
     """A topic. ``racks`` has the racks of each partition's replicas, or is empty where none are known."""
 
@@ -41,7 +42,7 @@ class TopicSpec:
     topic_id: UUID | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class StickyClaim:
     """The sticky assignor's user data, decoded. ``generation`` None: the old form (v0), which has none."""
 
@@ -49,7 +50,7 @@ class StickyClaim:
     generation: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MemberSpec:
     """A member as its subscription describes it.
 
@@ -67,7 +68,7 @@ class MemberSpec:
     user_data: bytes | StickyClaim | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupSpec:
     """A group to assign: its topics (those without partitions count as missing) and its members in order.
 
@@ -117,7 +118,7 @@ class GroupAssignment(Mapping[str, dict[str, list[int]]]):
         return len(self._ids)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Promises:
     """What an assignor declares about its answers, beyond what every assignor must; tests hold it to that.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from kgctl.coordinator.results import Result
+from kgctl.model.frozen import frozen_in_order
 from kgctl.model.records import CoordinatorRecord, TransactionMarker
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Reply:
     """Answer the request with this id, once every `AppendRecord` before it in the same list is durable."""
 
@@ -16,7 +15,7 @@ class Reply:
     result: Result
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class AppendRecord:
     """Append this to the log. It is applied to the core's own state already (through ``replay``): do not replay it again.
 
@@ -30,7 +29,7 @@ class AppendRecord:
     member_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ResolveRegexes:
     """Match these RE2 expressions against all topic names, whole names only, and hand the result back as a `RegexResolved`."""
 

@@ -7,16 +7,16 @@ None here; a missing number is Kafka's own default. Times are milliseconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from uuid import UUID
 
+from kgctl.model.frozen import frozen
 from kgctl.model.partitions import ZERO_UUID, MetadataImage, TopicPartition
 
 LATEST_VERSION = 32_767
 """Stands for "the newest version" where the caller has no wire."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Request:
     """Base of all requests. ``request_id`` is the driver's; exactly one `Reply` with it comes back, now or later."""
 
@@ -26,7 +26,7 @@ class Request:
     client_host: str = "/127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JoinProtocol:
     """A protocol a classic member offers: its name and its ConsumerProtocolSubscription (or other) bytes."""
 
@@ -34,7 +34,7 @@ class JoinProtocol:
     metadata: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JoinGroup(Request):
     """JoinGroup. ``rebalance_timeout_ms`` None: version 0, the session timeout counts."""
 
@@ -48,7 +48,7 @@ class JoinGroup(Request):
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SyncGroup(Request):
     """SyncGroup. ``assignments`` only from the leader: member id -> bytes, in the order of the request."""
 
@@ -61,7 +61,7 @@ class SyncGroup(Request):
     assignments: tuple[tuple[str, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Heartbeat(Request):
     """Heartbeat of the classic protocol."""
 
@@ -71,7 +71,7 @@ class Heartbeat(Request):
     group_instance_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemberIdentity:
     """Who is to leave."""
 
@@ -80,7 +80,7 @@ class MemberIdentity:
     reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LeaveGroup(Request):
     """LeaveGroup. Versions 0-2 carry one identity, whose error the driver moves to the top level."""
 
@@ -88,7 +88,7 @@ class LeaveGroup(Request):
     members: tuple[MemberIdentity, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OffsetCommitPartition:
     """One partition of a commit. ``topic_id`` is resolved by the driver (all zero where it cannot be)."""
 
@@ -100,7 +100,7 @@ class OffsetCommitPartition:
     topic_id: UUID = ZERO_UUID
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OffsetCommit(Request):
     """OffsetCommit. ``generation_id`` is the generation or the member epoch; ``retention_ms`` None unless versions 2-4 give one
     (not -1).
@@ -116,7 +116,7 @@ class OffsetCommit(Request):
     partitions: tuple[OffsetCommitPartition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TxnOffsetCommit(Request):
     """TxnOffsetCommit: pending under the producer until `EndTransaction`."""
 
@@ -129,7 +129,7 @@ class TxnOffsetCommit(Request):
     partitions: tuple[OffsetCommitPartition, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class EndTransaction(Request):
     """The transaction marker (WriteTxnMarkers) on the coordinator's partition."""
 
@@ -138,7 +138,7 @@ class EndTransaction(Request):
     committed: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OffsetFetch(Request):
     """OffsetFetch of one group. ``partitions`` None: all that have an offset. ``member_id`` None and epoch -1: no check."""
 
@@ -150,7 +150,7 @@ class OffsetFetch(Request):
     topic_ids: Mapping[str, UUID] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OffsetDelete(Request):
     """OffsetDelete."""
 
@@ -158,14 +158,14 @@ class OffsetDelete(Request):
     partitions: tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DescribeGroups(Request):
     """DescribeGroups."""
 
     group_ids: tuple[str | None, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListGroups(Request):
     """ListGroups; empty filters pass everything."""
 
@@ -173,14 +173,14 @@ class ListGroups(Request):
     types_filter: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeleteGroups(Request):
     """DeleteGroups."""
 
     group_ids: tuple[str | None, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConsumerGroupHeartbeat(Request):
     """ConsumerGroupHeartbeat (KIP-848). None and -1 mean "unchanged since the last heartbeat", as on the wire."""
 
@@ -196,21 +196,21 @@ class ConsumerGroupHeartbeat(Request):
     topic_partitions: tuple[tuple[UUID, tuple[int, ...]], ...] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConsumerGroupDescribe(Request):
     """ConsumerGroupDescribe."""
 
     group_ids: tuple[str | None, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class TopicsChanged(Request):
     """The cluster's topics changed: the whole new image. Answered with `Done`."""
 
     image: MetadataImage
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RegexResolved(Request):
     """What a driver hands back after a `ResolveRegexes` effect: regex -> topics, sorted. Answered with `Done`.
 
@@ -223,7 +223,7 @@ class RegexResolved(Request):
     metadata_version: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class UpdateGroupConfig(Request):
     """Per-group configs (resource type GROUP) by Kafka's names, whole; None of a name means the broker's default."""
 
@@ -231,7 +231,7 @@ class UpdateGroupConfig(Request):
     config: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ForceCompleteRebalance(Request):
     """kgctl's own: end a stuck rebalance now. Answered with `Done`: GROUP_ID_NOT_FOUND, or INVALID_REQUEST if there is none."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.frozen import frozen
 from kgctl.model.partitions import TopicPartition
 
 TopicPartitions = tuple[tuple[UUID, tuple[int, ...]], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JoinGroupMember:
     """A member as the leader is told of it."""
 
@@ -21,7 +21,7 @@ class JoinGroupMember:
     metadata: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class JoinGroupResult:
     """Defaults are those of an error reply."""
 
@@ -35,7 +35,7 @@ class JoinGroupResult:
     members: tuple[JoinGroupMember, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class SyncGroupResult:
     """The member's assignment."""
 
@@ -45,14 +45,14 @@ class SyncGroupResult:
     assignment: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class HeartbeatResult:
     """Only an error code."""
 
     error: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemberLeaveResult:
     """What became of one identity, echoed as it was given."""
 
@@ -61,7 +61,7 @@ class MemberLeaveResult:
     error: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class LeaveGroupResult:
     """One entry an identity, in the order of the request."""
 
@@ -69,14 +69,14 @@ class LeaveGroupResult:
     members: tuple[MemberLeaveResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class PartitionErrors:
     """OffsetCommit and TxnOffsetCommit: (partition, error) as requested; a failure of the whole request is on each."""
 
     partitions: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OffsetDeleteResult:
     """With a top-level error the partitions are empty."""
 
@@ -84,7 +84,7 @@ class OffsetDeleteResult:
     partitions: tuple[tuple[TopicPartition, ErrorCode], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class FetchedOffset:
     """One partition of an OffsetFetch; offset -1, epoch -1, metadata "" where nothing is stored."""
 
@@ -95,7 +95,7 @@ class FetchedOffset:
     error: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class OffsetFetchResult:
     """With a group-level error the offsets are empty."""
 
@@ -104,7 +104,7 @@ class OffsetFetchResult:
     offsets: tuple[FetchedOffset, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DescribedMember:
     """A member in DescribeGroups."""
 
@@ -116,7 +116,7 @@ class DescribedMember:
     assignment: bytes = b""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DescribedGroup:
     """A group in DescribeGroups. ``error_message`` from version 6 on."""
 
@@ -129,14 +129,14 @@ class DescribedGroup:
     members: tuple[DescribedMember, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DescribeGroupsResult:
     """In the order of the request."""
 
     groups: tuple[DescribedGroup, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListedGroup:
     """A group in ListGroups."""
 
@@ -146,7 +146,7 @@ class ListedGroup:
     type: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ListGroupsResult:
     """In Kafka's order."""
 
@@ -154,14 +154,14 @@ class ListGroupsResult:
     groups: tuple[ListedGroup, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class DeleteGroupsResult:
     """(group id, error) in the order of the request."""
 
     groups: tuple[tuple[str | None, ErrorCode], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConsumerGroupHeartbeatResult:
     """``assignment`` None: unchanged, not sent. Error replies: member id None, epoch 0."""
 
@@ -173,7 +173,7 @@ class ConsumerGroupHeartbeatResult:
     assignment: TopicPartitions | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConsumerGroupDescribedMember:
     """A member in ConsumerGroupDescribe; ``member_type`` 0 classic, 1 consumer."""
 
@@ -190,7 +190,7 @@ class ConsumerGroupDescribedMember:
     member_type: int = 1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConsumerGroupDescribedGroup:
     """A group in ConsumerGroupDescribe."""
 
@@ -204,21 +204,21 @@ class ConsumerGroupDescribedGroup:
     members: tuple[ConsumerGroupDescribedMember, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class ConsumerGroupDescribeResult:
     """In the order of the request."""
 
     groups: tuple[ConsumerGroupDescribedGroup, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class Done:
     """The answer to an event or to a request of kgctl's own."""
 
     error: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class AwaitedMember:
     """A member that a rebalance waits for: since when, and when its patience ends (both in the coordinator's milliseconds)."""
 
@@ -228,7 +228,7 @@ class AwaitedMember:
     session_deadline_ms: int | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class RebalanceStatus:
     """Where a group's rebalance stands (kgctl's own; never on Kafka's wire).
 
@@ -246,7 +246,7 @@ class RebalanceStatus:
     is_stuck: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class CoordinatorStatistics:
     """How many groups by (type, state) and how many members by type."""
 

@@ -22,13 +22,14 @@ ConsumerMembershipManager.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
 from kgctl.coordinator.requests import Request
 from kgctl.coordinator.results import Result
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.frozen import frozen, frozen_in_order
 from kgctl.model.partitions import MetadataImage, TopicPartition
 from kgctl.model.quick_enum import quick_enum
 
@@ -49,7 +50,7 @@ PositionOf: TypeAlias = Callable[[TopicPartition, int], int | None]
 """(partition, now_us) -> the offset of the next record that the application has not processed; None: nothing to commit."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen
 class MemberIdentity:
     """Who the member is and what it reads. ``topics`` and ``pattern`` (a whole-name match): one of the two.
 
@@ -69,7 +70,7 @@ class MemberIdentity:
 # --- what a member wants done
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Send:
     """Send this to the group's coordinator. ``request.request_id`` is ``correlation_id``."""
 
@@ -77,21 +78,21 @@ class Send:
     request: Request
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class FindCoordinator:
     """Ask any broker who the group's coordinator is. Answered with `FindCoordinatorResult`."""
 
     correlation_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RefreshMetadata:
     """Ask any broker for the topics. Answered with `Member.on_metadata`, or a `NetworkError` with this id."""
 
     correlation_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ListOffsets:
     """Ask the leaders where these partitions begin or end. Answered with `ListOffsetsResult`."""
 
@@ -109,7 +110,7 @@ class CallbackKind(StrEnum):
     LOST = "lost"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RunCallback:
     """Run the application's callback, for as long as it takes, then call `Member.callback_done`. There may be no partitions."""
 
@@ -117,7 +118,7 @@ class RunCallback:
     partitions: tuple[TopicPartition, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RunAssignor:
     """The leader's assignor computes: as a callback, it ends with `Member.callback_done`. Heartbeats wait for it, too."""
 
@@ -126,7 +127,7 @@ class RunAssignor:
     partitions: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class StartConsuming:
     """These partitions are read from these offsets on: the committed ones, or those of ``auto.offset.reset``."""
 
@@ -149,7 +150,7 @@ class StopReason(StrEnum):
     FAILED = "failed"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class StopConsuming:
     """These partitions are no longer read, and no longer owned."""
 
@@ -157,7 +158,7 @@ class StopConsuming:
     reason: StopReason
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class CommitDone:
     """A commit was answered: what was stored, or which error it met.
 
@@ -169,7 +170,7 @@ class CommitDone:
     is_automatic: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Failed:
     """The consumer met an error that it does not get over: FENCED_INSTANCE_ID, INCONSISTENT_GROUP_PROTOCOL, INVALID_CONFIG.
 
@@ -180,7 +181,7 @@ class Failed:
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Closed:
     """close() has returned: the process may end."""
 
@@ -203,21 +204,21 @@ Action: TypeAlias = (
 # --- what a member is answered
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class FindCoordinatorResult:
     """Answer to `FindCoordinator`: NONE, or COORDINATOR_NOT_AVAILABLE."""
 
     error: ErrorCode = ErrorCode.NONE
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ListOffsetsResult:
     """Answer to `ListOffsets`: partitions that are left out could not be asked."""
 
     offsets: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class NetworkError:
     """The request's connection broke: there will be no answer, and the request may have been carried out or not."""
 
@@ -230,7 +231,7 @@ Answer: TypeAlias = Result | FindCoordinatorResult | ListOffsetsResult | Network
 # --- time in which nothing happens
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Skipped:
     """The chores that `Member.skip_quiet` took as done: how many of each, and when the last one left the member (None: none)."""
 

@@ -8,10 +8,10 @@ the classic protocol does not look inside. Values of record types 4, 9-15 and 17
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from uuid import UUID
 
+from kgctl.model.frozen import frozen_in_order
 from kgctl.model.partitions import ZERO_UUID
 
 TopicPartitions = tuple[tuple[UUID, tuple[int, ...]], ...]
@@ -45,7 +45,7 @@ class RecordType(IntEnum):
     STREAMS_GROUP_TOPOLOGY = 23
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class OffsetCommitKey:
     """Type 1 (and 0, which is read as 1)."""
 
@@ -54,7 +54,7 @@ class OffsetCommitKey:
     partition: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class OffsetCommitValue:
     """Written as version 4, or as version 1 when ``expire_timestamp_ms`` is given (leader epoch and topic id are then lost)."""
 
@@ -66,14 +66,14 @@ class OffsetCommitValue:
     topic_id: UUID = ZERO_UUID
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupMetadataKey:
     """Type 2: a classic group."""
 
     group: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class MemberMetadata:
     """One member inside a `GroupMetadataValue`."""
 
@@ -87,7 +87,7 @@ class MemberMetadata:
     assignment: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class GroupMetadataValue:
     """Written as version 3. ``current_state_timestamp_ms`` is -1 for none."""
 
@@ -99,14 +99,14 @@ class GroupMetadataValue:
     members: tuple[MemberMetadata, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerGroupMetadataKey:
     """Type 3: a consumer-protocol group."""
 
     group: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerGroupMetadataValue:
     """The group epoch, and Kafka's hash over the subscribed topics (0 for none)."""
 
@@ -114,14 +114,14 @@ class ConsumerGroupMetadataValue:
     metadata_hash: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerGroupPartitionMetadataKey:
     """Type 4: only tombstones are written since Kafka 4.1; older values are kept as raw bytes."""
 
     group: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerGroupMemberMetadataKey:
     """Type 5."""
 
@@ -129,7 +129,7 @@ class ConsumerGroupMemberMetadataKey:
     member_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ClassicProtocol:
     """One protocol that a member of the classic protocol offers."""
 
@@ -137,7 +137,7 @@ class ClassicProtocol:
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ClassicMemberMetadata:
     """What a classic member inside a consumer-protocol group needs besides."""
 
@@ -145,7 +145,7 @@ class ClassicMemberMetadata:
     supported_protocols: tuple[ClassicProtocol, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerGroupMemberMetadataValue:
     """A member's subscription.
 
@@ -163,14 +163,14 @@ class ConsumerGroupMemberMetadataValue:
     classic_member_metadata: ClassicMemberMetadata | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerGroupTargetAssignmentMetadataKey:
     """Type 6."""
 
     group: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerGroupTargetAssignmentMetadataValue:
     """The assignment epoch, and when the target was computed (0: unknown)."""
 
@@ -178,7 +178,7 @@ class ConsumerGroupTargetAssignmentMetadataValue:
     assignment_timestamp_ms: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerGroupTargetAssignmentMemberKey:
     """Type 7."""
 
@@ -186,14 +186,14 @@ class ConsumerGroupTargetAssignmentMemberKey:
     member_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerGroupTargetAssignmentMemberValue:
     """What a member should own."""
 
     topic_partitions: TopicPartitions = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerGroupCurrentMemberAssignmentKey:
     """Type 8."""
 
@@ -201,7 +201,7 @@ class ConsumerGroupCurrentMemberAssignmentKey:
     member_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class AssignedTopicPartitions:
     """Partitions of one topic with the epoch at which each was assigned (KIP-1251); empty epochs: a record of before 4.3."""
 
@@ -210,7 +210,7 @@ class AssignedTopicPartitions:
     assignment_epochs: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerGroupCurrentMemberAssignmentValue:
     """What a member owns. ``state``: 0 STABLE, 1 UNREVOKED_PARTITIONS, 2 UNRELEASED_PARTITIONS."""
 
@@ -221,7 +221,7 @@ class ConsumerGroupCurrentMemberAssignmentValue:
     partitions_pending_revocation: tuple[AssignedTopicPartitions, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerGroupRegularExpressionKey:
     """Type 16."""
 
@@ -229,7 +229,7 @@ class ConsumerGroupRegularExpressionKey:
     regular_expression: str
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerGroupRegularExpressionValue:
     """The topics, sorted, that a regular expression stood for at ``timestamp_ms`` and metadata ``version``."""
 
@@ -238,7 +238,7 @@ class ConsumerGroupRegularExpressionValue:
     timestamp_ms: int
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class OpaqueKey:
     """A key that kgctl carries but does not interpret: share and streams groups, types of newer brokers."""
 
@@ -272,7 +272,7 @@ RecordValue = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class CoordinatorRecord:
     """A key with its value, or with None: a tombstone."""
 
@@ -280,7 +280,7 @@ class CoordinatorRecord:
     value: RecordValue | None
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class TransactionMarker:
     """The control record that ends a transaction on the coordinator's partition."""
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from kgctl.model.frozen import frozen_in_order
 from kgctl.model.partitions import TopicPartition
 
 NO_GENERATION = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerSubscription:
     """ConsumerProtocolSubscription, version 0-3. What a version cannot carry has its default.
 
@@ -24,7 +23,7 @@ class ConsumerSubscription:
     version: int = 3
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerAssignment:
     """ConsumerProtocolAssignment: one member's partitions, in the order of the wire."""
 

@@ -6,11 +6,12 @@ Kafka: ConsumerGroupMember.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 from uuid import UUID
 
 from kgctl.coordinator.consumer.states import MemberState
+from kgctl.model.frozen import frozen_in_order
 from kgctl.model.java_order import copied_set_capacity, hash_map_order, integer_hash, uuid_hash
 from kgctl.model.records import (
     AssignedTopicPartitions,
@@ -35,7 +36,7 @@ def _nothing() -> Partitions:
     return NOTHING
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class ConsumerMember:
     """What is known of one member. A new one is at epoch 0 and owns nothing.
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from kgctl.model.frozen import frozen_in_order
 from kgctl.model.quick_enum import quick_enum
 
 NO_GENERATION_ID = -1
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Generation:
     """A generation as the member was told of it."""
 

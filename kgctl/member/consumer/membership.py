@@ -10,6 +10,7 @@ from uuid import UUID
 
 from kgctl.coordinator.results import TopicPartitions
 from kgctl.member.api import Rng
+from kgctl.model.frozen import frozen_in_order
 from kgctl.model.quick_enum import quick_enum
 
 PartitionsById: TypeAlias = dict[UUID, tuple[int, ...]]
@@ -39,7 +40,7 @@ BEATS_AT_ONCE = frozenset({Phase.JOINING, Phase.ACKNOWLEDGING, Phase.LEAVING})
 TAKES_ASSIGNMENTS = frozenset({Phase.JOINING, Phase.RECONCILING, Phase.ACKNOWLEDGING, Phase.STABLE})
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class LocalAssignment:
     """Partitions by topic id, numbered: the same partitions assigned again after others are a new assignment."""
 

@@ -1,0 +1,25 @@
+"""Frozen dataclasses that are as quick to make as others.
+
+The interpreter's own ones set each field by a call, so that a request costs three times as much as it would otherwise, and the
+simulator and the coordinator make millions. Here the type checker holds everybody to "nobody changes a field", and nothing is
+left to do at run time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar, dataclass_transform
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def frozen(cls: type[T]) -> type[T]:
+    """A dataclass with slots and keyword-only fields, equal and hashed by its fields. Do not change any: mypy says so."""
+    return dataclass(slots=True, kw_only=True, unsafe_hash=True)(cls)
+
+
+@dataclass_transform(frozen_default=True)
+def frozen_in_order(cls: type[T]) -> type[T]:
+    """The same, with fields that may be given by position."""
+    return dataclass(slots=True, unsafe_hash=True)(cls)
