@@ -112,6 +112,9 @@ class _Phase(Enum):
     UNLOADED = "has given its groups up"
 
 
+_ACTIVE = _Phase.ACTIVE
+
+
 class GroupCoordinator:
     """All groups of one coordinator. See the module for the driver's duties.
 
@@ -140,16 +143,17 @@ class GroupCoordinator:
         """Answer a request, after the timers that are due. The answer may come from a later call, when the request is parked."""
         shard = self._shard
         self._fire(now_ms)
-        if self._phase is not _Phase.ACTIVE:
+        if self._phase is not _ACTIVE:
             self._turn_away(request)
             return shard.take_effects()
         if not fits_records(request):
             shard.reply(request.request_id, refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR))
             return shard.take_effects()
+        kind = type(request)
         group_id = getattr(request, "group_id", None)
-        if group_id is not None and type(request) not in _NOT_IN_STORY:
+        if group_id is not None and kind not in _NOT_IN_STORY:
             shard.story.note(group_id, now_ms, "request", request)
-        self._run(HANDLERS[type(request)], request, group_id)
+        self._run(HANDLERS[kind], request, group_id)
         if group_id is not None and group_id not in shard.groups:
             shard.story.forget(group_id)
         return shard.take_effects()
@@ -224,7 +228,7 @@ class GroupCoordinator:
 
     def _fire(self, now_ms: int) -> None:
         shard = self._shard
-        if shard.timers.is_due(now_ms):
+        if shard.timers.earliest_ms <= now_ms:
             while (timer := shard.timers.pop_due(now_ms)) is not None:
                 shard.now_ms = max(shard.now_ms, timer.deadline_ms)
                 self._run(TIMERS[timer.key.kind], timer, timer.key.group_id)

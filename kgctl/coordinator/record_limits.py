@@ -14,13 +14,18 @@ from kgctl.coordinator.requests import ConsumerGroupHeartbeat, JoinGroup, Offset
 
 MAX_STRING_BYTES = 32_767
 _MEMBER_ID_SUFFIX_BYTES = len("-00000000-0000-0000-0000-000000000000")
+_PADDING = "-" * _MEMBER_ID_SUFFIX_BYTES
 _SURELY_SHORT = (MAX_STRING_BYTES - _MEMBER_ID_SUFFIX_BYTES) // 4  # no UTF-8 character has more than four bytes
 
 
 def fits_records(request: Request) -> bool:
     """Whether every name that ``request`` may put into a record fits; requests that write no names always do."""
     names = _NAMES.get(type(request))
-    return names is None or all(name is None or len(name) <= _SURELY_SHORT or _fits(name) for name in names(request))
+    if names is not None:
+        for name in names(request):
+            if name is not None and len(name) > _SURELY_SHORT and not _fits(name):
+                return False
+    return True
 
 
 def _fits(name: str) -> bool:
@@ -29,15 +34,12 @@ def _fits(name: str) -> bool:
 
 def _names_of_join(request: JoinGroup) -> Iterable[str | None]:
     """A new member's id is its client id or instance id with a UUID behind it, and has to fit as well."""
-    yield from (request.group_id, request.member_id, request.protocol_type)
-    yield from (protocol.name for protocol in request.protocols)
-    padding = "-" * _MEMBER_ID_SUFFIX_BYTES
-    yield from (request.client_id + padding, (request.group_instance_id or "") + padding)
+    new_ids = (request.client_id + _PADDING, (request.group_instance_id or "") + _PADDING)
+    return (request.group_id, request.member_id, request.protocol_type, *new_ids, *[one.name for one in request.protocols])
 
 
 def _names_of_commit(request: OffsetCommit | TxnOffsetCommit) -> Iterable[str | None]:
-    yield request.group_id
-    yield from (partition.topic for partition in request.partitions)
+    return (request.group_id, *{partition.topic: None for partition in request.partitions})
 
 
 def _names_of_consumer_heartbeat(request: ConsumerGroupHeartbeat) -> Iterable[str | None]:

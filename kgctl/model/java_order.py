@@ -109,17 +109,17 @@ def hash_map_order(
     if newest_first:
         ordered.reverse()
     mask = table - 1
-    if hash_of is integer_hash and _have_buckets_of_their_own(cast("list[int]", ordered), mask):
-        cast("list[int]", ordered).sort()
+    if hash_of is integer_hash and _are_small(cast("list[int]", ordered)):
+        cast("list[int]", ordered).sort(key=mask.__and__)
         return ordered
     # As in bucket(), whose call would cost as much as the rest.
     ordered.sort(key=lambda key: ((value := hash_of(key) & _MASK32) ^ (value >> 16)) & mask)
     return ordered
 
 
-def _have_buckets_of_their_own(numbers: list[int], mask: int) -> bool:
-    """Whether each of these is the number of its bucket."""
-    return min(numbers) >= 0 and max(numbers) <= min(mask, 0xFFFF)
+def _are_small(numbers: list[int]) -> bool:
+    """Whether the last bits of each of these are the number of its bucket, as those of partitions are."""
+    return min(numbers) >= 0 and max(numbers) <= 0xFFFF
 
 
 def _slot(key_hash: int, bits: int) -> int:
@@ -158,6 +158,8 @@ class HashMap(dict[K, V], Generic[K, V]):
         super().__init__()
         self._hash_of = hash_of
         self._capacity = _DEFAULT_CAPACITY
+        self._ordered: tuple[int, list[K], list[K]] = (_DEFAULT_CAPACITY, [], [])
+        """The last answer and what it was made of: capacity, the keys in the order of insertion, the keys in Java's order."""
 
     def __setitem__(self, key: K, value: V) -> None:
         super().__setitem__(key, value)
@@ -166,11 +168,15 @@ class HashMap(dict[K, V], Generic[K, V]):
 
     def java_order(self) -> list[K]:
         """The keys in Java's order."""
-        return hash_map_order(self, capacity=self._capacity, hash_of=self._hash_of)
+        keys, (capacity, before, _) = list(self), self._ordered
+        if keys != before or capacity != self._capacity:
+            ordered = hash_map_order(keys, capacity=self._capacity, hash_of=self._hash_of)
+            self._ordered = self._capacity, keys, ordered
+        return list(self._ordered[2])
 
     def java_values(self) -> list[V]:
         """The values in Java's order."""
-        return [self[key] for key in self.java_order()]
+        return list(map(self.__getitem__, self.java_order()))
 
 
 class TimelineHashMap(dict[K, V], Generic[K, V]):

@@ -196,11 +196,10 @@ class ClassicGroup(Group):
 
     def set_protocols(self, member: ClassicMember, protocols: tuple[JoinProtocol, ...]) -> None:
         """What the member offers from now on."""
-        before, after = [protocol.name for protocol in member.protocols], [protocol.name for protocol in protocols]
-        if before != after:
-            self.supported_protocols.subtract(before)
-            self.supported_protocols.update(after)
-        member.protocols = protocols
+        before, member.protocols = member.protocols, protocols
+        if [protocol.name for protocol in before] != [protocol.name for protocol in protocols]:
+            self.supported_protocols.subtract(protocol.name for protocol in before)
+            self.supported_protocols.update(protocol.name for protocol in protocols)
 
     @property
     def has_all_members_joined(self) -> bool:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from uuid import UUID
 
-from kgctl.coordinator.consumer.group import ConsumerGroup
+from kgctl.coordinator.consumer.group import FREE, ConsumerGroup
 from kgctl.coordinator.consumer.member import STATIC_LEAVE_EPOCH, ConsumerMember
 from kgctl.coordinator.consumer.states import MemberState
 from kgctl.coordinator.shard import Shard
@@ -26,17 +26,18 @@ def check_group(shard: Shard, group: ConsumerGroup) -> None:
 
 def _broken_owners(group: ConsumerGroup) -> Iterator[str]:
     """A partition belongs to one member at most, until that one has given it up; and to one target."""
-    owners: dict[tuple[UUID, int], str] = {}
+    owners: dict[UUID, dict[int, str]] = {}
     for member in group.members.values():
         for partitions in (member.assigned, member.pending_revocation):
             for topic_id, epochs in partitions.items():
+                known, holders = group.partition_epochs.get(topic_id, {}), owners.setdefault(topic_id, {})
                 for number in epochs:
-                    other = owners.setdefault((topic_id, number), member.member_id)
+                    other = holders.setdefault(number, member.member_id)
                     if other != member.member_id:
                         yield f"partition {number} of {topic_id} belongs to {other!r} and to {member.member_id!r}"
-                    if group.partition_epoch(topic_id, number) != member.member_epoch:
+                    if known.get(number, FREE) != member.member_epoch:
                         yield f"partition {number} of {topic_id} is not at the epoch of {member.member_id!r}"
-    if len(owners) != sum(len(epochs) for epochs in group.partition_epochs.values()):
+    if sum(map(len, owners.values())) != sum(map(len, group.partition_epochs.values())):
         yield "partitions count as owned that nobody owns"
 
 
