@@ -159,14 +159,13 @@ class BaseMember(MemberParts):
             self.run_background()
 
     def _enter(self, now_us: int) -> None:
-        runtime = self.runtime
-        runtime.now_us = max(runtime.now_us, now_us)
+        self.runtime.now_us = max(self.runtime.now_us, now_us)
 
     def _leave(self) -> list[Action]:
         has_background = self.has_background
         if has_background:
             self._run_background()
-        while self._end is None and self.in_poll():
+        while self._after_callback is None and self._end is None and self.in_poll():
             if self._inbox:
                 self._read_inbox()
             elif self.positions.has_no_start:

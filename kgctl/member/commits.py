@@ -13,13 +13,14 @@ from kgctl.member.backoff import Backoff
 from kgctl.member.connection import COORDINATOR_GONE, RETRIABLE, Connection
 from kgctl.member.runtime import Runtime
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.frozen import frozen_in_order
 from kgctl.model.partitions import TopicPartition
 
 AUTO_COMMIT = "auto commit"
 RETRY_COMMIT = "retry commit"
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class CommitIdentity:
     """In whose name a commit is sent."""
 
@@ -55,6 +56,7 @@ class Committer:
         self._connection = connection
         self._who = who
         self._on_refused = on_refused
+        self._is_automatic = runtime.config.enable_auto_commit
         self._waiting: list[_Commit] = []
         self._term = 0
 
@@ -65,13 +67,12 @@ class Committer:
 
     def restart_timer(self) -> None:
         """The next automatic commit is an interval away."""
-        if self._runtime.config.enable_auto_commit:
+        if self._is_automatic:
             self._runtime.arm_in(AUTO_COMMIT, self._runtime.config.auto_commit_interval_ms * 1000)
 
     def is_due(self) -> bool:
         """Whether the interval of automatic commits is over."""
-        config = self._runtime.config
-        return config.enable_auto_commit and not self._runtime.deadlines.is_armed(AUTO_COMMIT)
+        return self._is_automatic and not self._runtime.deadlines.is_armed(AUTO_COMMIT)
 
     def skip_timer(self, until_us: int) -> tuple[int, int | None]:
         """Take the automatic commits due before this as done: how many, and when the last one left."""
@@ -111,12 +112,13 @@ class Committer:
         offsets = self._offsets(partitions)
         if not is_automatic:  # this one says more than those of the application that wait
             self._waiting = [waiting for waiting in self._waiting if waiting.is_automatic]
+        if not offsets:
+            if done is not None:
+                done(ErrorCode.NONE)
+            return
         until_us = runtime.now_us + retry_for_us
         entry = _Commit(offsets, is_automatic, self._term, until_us, done, Backoff(runtime.config, runtime.rng))
-        if offsets:
-            self._try(entry)
-        else:
-            self._finish(entry, ErrorCode.NONE)
+        self._try(entry)
 
     def retry(self) -> None:
         """Try those again that wait."""
@@ -142,9 +144,13 @@ class Committer:
 
     def _offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """What has been read of these so far."""
-        runtime = self._runtime
-        positions = ((partition, runtime.position_of(partition, runtime.now_us)) for partition in sorted(partitions))
-        return {partition: position for partition, position in positions if position is not None}
+        position_of, now_us = self._runtime.position_of, self._runtime.now_us
+        offsets = {}
+        for partition in sorted(partitions):
+            position = position_of(partition, now_us)
+            if position is not None:
+                offsets[partition] = position
+        return offsets
 
     def _try(self, entry: _Commit) -> None:
         who = self._who()

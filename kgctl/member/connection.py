@@ -49,6 +49,7 @@ class Connection:
         self._held: list[Send] = []
         self._parked: int | None = None
         self._is_looking = False
+        self._timeout_us = runtime.config.request_timeout_ms * 1000
         self._backoff = Backoff(runtime.config, runtime.rng)
 
     @property
@@ -87,16 +88,18 @@ class Connection:
         identity = self._runtime.identity
         filled = request(request_id=correlation_id, client_id=identity.client_id, client_host=identity.client_host, **fields)
         self._add(correlation_id, handler, timeout_ms, to_coordinator=True, parks=parks)
-        if self._parked is None:
-            self._put(Send(correlation_id, filled))
+        send = Send(correlation_id, filled)
+        if self._parked is not None:
+            self._held.append(send)
         else:
-            self._held.append(Send(correlation_id, filled))
+            self._put(send, parks=parks)
         return correlation_id
 
     def finish(self, correlation_id: int) -> Handler:
         """The answer is there, or will not come: what takes it."""
         entry = self._in_flight.pop(correlation_id)
-        self._arm_timeouts()
+        if entry.deadline_us == self._runtime.deadlines.at(REQUESTS):
+            self._arm_timeouts()
         if self._parked == correlation_id:
             self._parked = None
             self._release()
@@ -140,18 +143,22 @@ class Connection:
         self._runtime.deadlines.cancel(LOOKUP)
 
     def _add(self, correlation_id: int, handler: Handler, timeout_ms: int | None, *, to_coordinator: bool, parks: bool) -> None:
-        timeout_us = (self._runtime.config.request_timeout_ms if timeout_ms is None else timeout_ms) * 1000
-        self._in_flight[correlation_id] = _InFlight(handler, self._runtime.now_us + timeout_us, to_coordinator, parks)
-        self._arm_timeouts()
+        runtime = self._runtime
+        deadline_us = runtime.now_us + (self._timeout_us if timeout_ms is None else timeout_ms * 1000)
+        self._in_flight[correlation_id] = _InFlight(handler, deadline_us, to_coordinator, parks)
+        earliest_us = runtime.deadlines.at(REQUESTS)
+        if earliest_us is None or deadline_us < earliest_us:
+            runtime.deadlines.arm(REQUESTS, deadline_us)
 
-    def _put(self, send: Send) -> None:
-        if self._in_flight[send.correlation_id].parks:
+    def _put(self, send: Send, *, parks: bool) -> None:
+        if parks:
             self._parked = send.correlation_id
-        self._runtime.emit(send)
+        self._runtime.actions.append(send)
 
     def _release(self) -> None:
         while self._held and self._parked is None:
-            self._put(self._held.pop(0))
+            send = self._held.pop(0)
+            self._put(send, parks=self._in_flight[send.correlation_id].parks)
 
     def _arm_timeouts(self) -> None:
         in_flight = self._in_flight

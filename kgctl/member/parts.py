@@ -175,9 +175,9 @@ class MemberParts(ABC):
     @property
     def needs_poll(self) -> bool:
         """Whether a poll would do something now."""
-        if self._end is not None or self.is_closing or self._after_callback is not None:
+        if self._after_callback is not None or self._end is not None or self.is_closing:
             return False
-        if not self.is_started or self._inbox or self._deadlines.is_armed(POLL_LIMIT) or self.awaits_poll():
+        if self._inbox or not self.is_started or self._deadlines.is_armed(POLL_LIMIT) or self.awaits_poll():
             return True
         return not self.in_poll() and self.next_step() is not None
 

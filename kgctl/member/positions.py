@@ -39,12 +39,13 @@ class Positions:
 
     def own(self, partitions: Iterable[TopicPartition]) -> None:
         """The member owns these: find out where they start."""
-        self._awaiting.update(set(partitions) - self.consumed)
+        self._awaiting.update(partitions)
+        self._awaiting -= self.consumed
 
     def drop(self, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
         """The member gives these up. Returns those that it consumed."""
         dropped = set(partitions)
-        stopped = tuple(sorted(self.consumed & dropped))
+        stopped = tuple(sorted(self.consumed & dropped)) if self.consumed else ()
         self._awaiting -= dropped
         self._asked -= dropped
         self.consumed -= dropped
@@ -87,10 +88,13 @@ class Positions:
 
     def _use(self) -> None:
         fetched, self._fetched = self._fetched or {}, None
-        self._start({partition: offset for partition, offset in fetched.items() if offset >= 0})
-        missing = tuple(sorted(partition for partition, offset in fetched.items() if offset < 0 and partition in self._asked))
-        if missing:
-            self._reset(missing)
+        missing = [partition for partition, offset in fetched.items() if offset < 0]
+        for partition in missing:
+            del fetched[partition]
+        self._start(fetched)
+        wanted = tuple(sorted(self._asked.intersection(missing))) if missing else ()
+        if wanted:
+            self._reset(wanted)
         else:
             self._is_asking = False
 
@@ -110,8 +114,9 @@ class Positions:
             self._runtime.arm_in(POSITIONS, self._runtime.config.retry_backoff_ms * 1000)
 
     def _start(self, offsets: dict[TopicPartition, int]) -> None:
-        started = {partition: offsets[partition] for partition in sorted(offsets) if partition in self._asked}
-        self._awaiting -= started.keys()
-        self.consumed |= started.keys()
+        asked = self._asked
+        started = {partition: offsets[partition] for partition in sorted(offsets) if partition in asked}
         if started:
+            self._awaiting.difference_update(started)
+            self.consumed.update(started)
             self._runtime.emit(StartConsuming(started))

@@ -58,6 +58,8 @@ class Rebalance:
         config = member.config
         self.is_cooperative = is_cooperative(config.partition_assignment_strategy)
         self._member = member
+        self._membership = member.membership
+        self._topics = member.topics
         self._assignor = LeaderAssignor(config.behaviour.assignor_prefix)
         self._remembered: Remembered | None = None
         self._joined_topics: tuple[str, ...] | None = None
@@ -76,18 +78,18 @@ class Rebalance:
 
     def is_needed(self) -> bool:
         """Whether the member has to join (again). Kafka: ``ConsumerCoordinator#rejoinNeededOrPending``."""
-        member = self._member
-        membership = member.membership
-        if not membership.rejoin_needed and not self._is_joining:
-            if self._has_changed_metadata():
-                membership.request_rejoin("cached metadata has changed")
-            elif self._joined_topics is not None and self._joined_topics != member.topics.subscription:
-                membership.request_rejoin("subscription has changed")
-        return membership.rejoin_needed or self._is_joining
+        membership = self._membership
+        if self._is_joining or membership.rejoin_needed:
+            return True
+        if self._has_changed_metadata():
+            membership.request_rejoin("cached metadata has changed")
+        elif self._joined_topics is not None and self._joined_topics != self._topics.subscription:
+            membership.request_rejoin("subscription has changed")
+        return membership.rejoin_needed
 
     def _has_changed_metadata(self) -> bool:
         """Whether the leader knows the group's topics to be others than those it assigned from."""
-        topics = self._member.topics
+        topics = self._topics
         if self._assigned_from is None or topics.image is self._compared_image:
             return False
         if not self._member.config.behaviour.watches_partitions:
@@ -329,7 +331,7 @@ class Rebalance:
     def _hand_over(self, assigned: set[TopicPartition]) -> None:
         member = self._member
         added = assigned - member.owned
-        self._remembered = Remembered(tuple(sorted(assigned)), member.membership.generation.generation_id)
+        self._remembered = Remembered(frozenset(assigned), member.membership.generation.generation_id)
         member.committer.restart_timer()
         member.stop(member.owned - assigned, StopReason.REVOKED)
         member.owned.clear()

@@ -27,7 +27,7 @@ def test_subscription_says_what_is_owned_and_since_which_generation() -> None:
 
 
 def test_sticky_assignors_send_what_they_remember() -> None:
-    sent = protocols("range", "sticky", "cooperative-sticky", remembered=Remembered(OWNED, 3))
+    sent = protocols("range", "sticky", "cooperative-sticky", remembered=Remembered(frozenset(OWNED), 3))
 
     assert list(sent) == ["range", "sticky", "cooperative-sticky"]
     assert decode_subscription(sent["sticky"].metadata).user_data == encode_sticky({"a": (0, 2)}, 3)
