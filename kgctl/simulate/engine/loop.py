@@ -1,4 +1,4 @@
-"""The event loop: a heap of (time, order of scheduling). Nothing else decides what comes next."""
+"""The event loop: what is due, by time and order of scheduling. Nothing else decides what comes next."""
 
 from __future__ import annotations
 
@@ -10,29 +10,48 @@ Task: TypeAlias = Callable[[Any], None]
 
 
 class Loop:
-    """Virtual time in microseconds. What is scheduled for one moment happens in the order of scheduling."""
+    """Virtual time in microseconds. What is scheduled for one moment happens in the order of scheduling.
 
-    __slots__ = ("_sequence", "executed", "heap", "now_us")
+    Members of a group are answered at the same moment and do the same next, so a moment has many tasks: the heap holds each
+    moment once.
+    """
+
+    __slots__ = ("_due", "executed", "moments", "now_us")
 
     def __init__(self) -> None:
-        self.heap: list[tuple[int, int, Task, Any]] = []
-        """(time, order of scheduling, task, its argument): for whoever runs the tasks."""
-        self._sequence = 0
+        self.moments: list[int] = []
+        """A heap: the first is when the next task is due."""
+        self._due: dict[int, list[tuple[Task, Any]]] = {}
+        """Moment -> its tasks with their arguments, in the order of scheduling."""
         self.now_us = 0
         self.executed = 0
 
     def at(self, time_us: int, task: Task, argument: Any = None) -> None:
         """Call ``task(argument)`` at this time, which is now or later."""
-        self._sequence += 1
-        heappush(self.heap, (time_us, self._sequence, task, argument))
+        due = self._due.get(time_us)
+        if due is None:
+            self._due[time_us] = [(task, argument)]
+            heappush(self.moments, time_us)
+        else:
+            due.append((task, argument))
 
     @property
     def next_us(self) -> int | None:
         """When the next task is due; None: there is none."""
-        return self.heap[0][0] if self.heap else None
+        return self.moments[0] if self.moments else None
 
-    def run_one(self) -> None:
-        """Do the next task. There has to be one."""
-        self.now_us, _, task, argument = heappop(self.heap)
-        self.executed += 1
-        task(argument)
+    def run_moment(self, most: int) -> None:
+        """Do what is due at the next moment, what it leads to at the same moment included. There has to be a task.
+
+        It ends early when ``executed`` reaches ``most``: the loop can then not go on.
+        """
+        moment_us = self.moments[0]
+        due = self._due[moment_us]
+        self.now_us = moment_us
+        for task, argument in due:  # the list may grow
+            if self.executed >= most:
+                return
+            self.executed += 1
+            task(argument)
+        heappop(self.moments)
+        del self._due[moment_us]

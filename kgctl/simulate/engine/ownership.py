@@ -46,17 +46,16 @@ class Ownership:
     def start(self, process: Process, positions: Mapping[TopicPartition, int]) -> None:
         """The process reads these partitions from these offsets on."""
         now_us = self._world.loop.now_us
-        table = self._partitions.numbers
+        table = self._numbers
         numbers = [table[partition] for partition in positions if partition in table]
-        taken = [number for number in numbers if self._is_taken(process, number)]
+        taken = self._taken(process, numbers)
         process.flow.advance(now_us)
         if self._world.has_traffic:
             for partition, offset in positions.items():
                 number = table.get(partition)
                 if number is not None and number not in taken:
                     self._begin(process, number, offset, now_us)
-        for number in numbers:
-            process.consuming[number] = None
+        process.consuming.update(dict.fromkeys(numbers))
         self._note_discoveries(numbers, now_us)
         if taken:
             self._lanes.own_again(process.pod.number, taken, now_us)
@@ -97,7 +96,9 @@ class Ownership:
         """The member has got these: what is left is its callback and the offsets."""
         now_us = self._world.loop.now_us
         numbers = self._partitions.numbers_of(partitions)
-        self._lanes.recause([number for number in numbers if number not in process.consuming], Cause.FETCH, now_us)
+        if process.consuming:
+            numbers = [number for number in numbers if number not in process.consuming]
+        self._lanes.recause(numbers, Cause.FETCH, now_us)
         self._world.history.applied_us.append(now_us)
         self._world.changed()
 
@@ -219,10 +220,11 @@ class Ownership:
 
     # --- small things
 
-    def _is_taken(self, process: Process, number: int) -> bool:
-        """Whether the pod that the coordinator wants to read it does: who begins now comes with an assignment of the past."""
-        owner = self._lanes.owner[number]
-        return owner not in (NOBODY, process.pod.number) and self._lanes.assigned[number] == owner
+    def _taken(self, process: Process, numbers: Iterable[int]) -> list[int]:
+        """Those whose reader is the one that the coordinator wants: who begins now comes with an assignment of the past."""
+        owner, assigned = self._lanes.owner, self._lanes.assigned
+        held = [number for number in numbers if owner[number] != NOBODY]
+        return [number for number in held if owner[number] != process.pod.number and owner[number] == assigned[number]]
 
     def _cause(self, process: Process, reason: StopReason) -> Cause:
         if reason is StopReason.POLL_TIMEOUT:
@@ -234,11 +236,11 @@ class Ownership:
         return Cause.REBALANCE
 
     def _note_discoveries(self, numbers: Iterable[int], now_us: int) -> None:
+        created_us, last_owner = self._partitions.created_us, self._lanes.last_owner
         for number in numbers:
-            created_us = self._partitions.created_us[number]
-            if created_us and self._lanes.last_owner[number] < 0:
+            if created_us[number] and last_owner[number] < 0:
                 topic = self._partitions.names[number].topic
-                self._world.history.discoveries.append(Counted(now_us, now_us - created_us, -1, topic))
+                self._world.history.discoveries.append(Counted(now_us, now_us - created_us[number], -1, topic))
 
     def _names(self, numbers: Iterable[int]) -> tuple[str, ...]:
         return tuple(map(self._partitions.labels.__getitem__, numbers))

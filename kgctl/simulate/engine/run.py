@@ -6,7 +6,6 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from heapq import heappop
 
 from kgctl.simulate.engine.autoscale.loop import AutoscaleLoop
 from kgctl.simulate.engine.nemesis import unleash
@@ -126,22 +125,20 @@ class _Clockwork:
         scenario = world.scenario
         end_us = None if scenario.duration_us is None else scenario.warmup_us + scenario.duration_us
         limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
-        heap, most, is_over, executed = loop.heap, limits.tasks, limits.is_over, loop.executed
+        moments, most, is_over, ask_at = loop.moments, limits.tasks, limits.is_over, loop.executed
         while True:
-            if not heap or heap[0][0] > limit_us:
+            if not moments or moments[0] > limit_us:
                 limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
-                if not heap or heap[0][0] > limit_us:
+                if not moments or moments[0] > limit_us:
                     return self._stop(limit_us, end_us)
-            if executed >= most:
+            if loop.executed >= most:
                 return f"{most} events"
-            if is_over is not None and not executed % ASK_EVERY and is_over():
-                return "the time limit"
-            # As `Loop.run_one`, whose call would be a tenth of a small task.
-            loop.now_us, _, task, argument = heappop(heap)
-            executed += 1
-            loop.executed = executed
-            task(argument)
-            if world.has_changed and not (heap and heap[0][0] == loop.now_us):
+            if is_over is not None and loop.executed >= ask_at:
+                ask_at = loop.executed + ASK_EVERY
+                if is_over():
+                    return "the time limit"
+            loop.run_moment(most)
+            if world.has_changed:
                 self._show()
                 limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
 

@@ -227,6 +227,7 @@ TraceEvent: TypeAlias = (
 )
 
 
+@lru_cache(maxsize=100_000)
 def _names(partitions: tuple[str, ...]) -> str:
     return ",".join(map(quoted, partitions))
 

@@ -49,6 +49,7 @@ class Broker:
         self._loop = world.loop
         self._ids = world.randomness.stream("member ids")
         self.core = GroupCoordinator(config, self._new_member_id, world.image, EPOCH_MS)
+        self._timers = self.core.shard.timers
         self.view = GroupView(world)
         self._routes: dict[int, tuple[Process, str]] = {}
         self._armed_us = -1
@@ -67,9 +68,10 @@ class Broker:
 
     def send(self, process: Process, action: Send) -> None:
         """A request leaves the process."""
-        arrival_us = process.pod.link.arrival_us(self._loop.now_us, _UP)
+        loop = self._loop
+        arrival_us = process.pod.link.arrival_us(loop.now_us, _UP)
         if arrival_us is not None:
-            self._loop.at(arrival_us, self._receive, (process, action.request))
+            loop.at(arrival_us, self._receive, (process, action.request))
 
     def _receive(self, message: tuple[Process, Request]) -> None:
         process, request = message
@@ -126,7 +128,7 @@ class Broker:
     def arm_deadline(self) -> None:
         """See to it that the coordinator is called at its next deadline."""
         armed_us, now_us = self._armed_us, self._loop.now_us
-        if armed_us >= now_us and (self.core.shard.timers.earliest_ms - EPOCH_MS) * 1000 >= armed_us:
+        if now_us <= armed_us <= (self._timers.earliest_ms - EPOCH_MS) * 1000:
             return
         deadline_ms = self.core.next_deadline_ms()
         if deadline_ms is None:
@@ -149,13 +151,13 @@ class Broker:
     # --- effects
 
     def _after(self, effects: list[Effect], trigger: str, pod: Pod | None, why_removed: str) -> None:
-        is_durable = True
+        wait_us = 0
         records = False
         for effect in effects:
             if isinstance(effect, Reply):
-                self._reply(effect, 0 if is_durable else self._replication_us)
+                self._reply(effect, wait_us)
             elif isinstance(effect, AppendRecord):
-                is_durable = False
+                wait_us = self._replication_us
                 records = self.view.on_record(effect) or records
             else:
                 self._resolve(effect)
@@ -173,12 +175,12 @@ class Broker:
 
     def _deliver(self, message: tuple[Process, str, int, Answer]) -> None:
         process, api, request_id, result = message
-        world = self._world
         error = self.view.error_of(result)
         if error or api not in _QUIET_APIS:
-            world.log(Replied(self._loop.now_us - world.warmup_us, process.pod.name, api, error.name if error else "NONE"))
-        if error:
-            world.note_error(process, error)
+            world = self._world
+            world.log(Replied(self._loop.now_us - world.warmup_us, process.pod.name, api, error.name))
+            if error:
+                world.note_error(process, error)
         process.on_reply((request_id, result))
 
     def _resolve(self, effect: ResolveRegexes) -> None:

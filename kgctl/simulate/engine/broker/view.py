@@ -110,8 +110,7 @@ class GroupView:
         """The error of an answer, `ErrorCode.NONE` if there is none."""
         if type(result) is PartitionErrors:
             return next((error for _, error in result.partitions if error), ErrorCode.NONE)
-        error = getattr(result, "error", ErrorCode.NONE)
-        assert isinstance(error, ErrorCode)
+        error: ErrorCode = getattr(result, "error", ErrorCode.NONE)
         return error
 
     # --- what changes

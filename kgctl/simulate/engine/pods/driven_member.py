@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
 from kgctl.member.api import Action, Answer, Member, RunCallback
-from kgctl.model.partitions import MetadataImage, TopicPartition
+from kgctl.model.partitions import MetadataImage
 from kgctl.model.quick_enum import quick_enum
 from kgctl.simulate.engine.pods.actions import ACTIONS
 from kgctl.simulate.engine.pods.polling import PollCadence
@@ -80,24 +80,30 @@ class DrivenMember(ABC):
     # --- calls of the member
 
     def act(self, actions: list[Action]) -> None:
-        """Do what the member wants done."""
+        """Do what the member wants done, and what it leads to at once: callbacks that take no time, a poll() that waits."""
         member = self.member
         assert member is not None
-        while True:
-            for action in actions:
-                ACTIONS[type(action)](self._me, action)
-            if not self.callback_over:
-                break
-            self.callback_over = False
-            actions = member.callback_done(self.loop.now_us)
+        self._perform(member, actions)
+        if self.phase is _RUNNING and not self._is_poll_armed and self._polls_now(member):
+            self._perform(member, self._call_poll(member))
         phase = self.phase
         if phase is _RUNNING or phase is _CLOSING:
             self._look_ahead(member)
 
+    def _perform(self, member: Member, actions: list[Action]) -> None:
+        me = self._me
+        while True:
+            for action in actions:
+                ACTIONS[type(action)](me, action)
+            if not self.callback_over:
+                return
+            self.callback_over = False
+            actions = member.callback_done(self.loop.now_us)
+
     def on_reply(self, answer: tuple[int, Answer]) -> None:
         """An answer has come."""
         member = self.member
-        if member is None or self._is_out() or (self.is_suspended and self._hold(self.on_reply, answer)):
+        if member is None or self.phase in _OUT or (self.is_suspended and self._hold(self.on_reply, answer)):
             return
         if self.is_frozen:
             self.thaw()
@@ -130,6 +136,10 @@ class DrivenMember(ABC):
         return duration.sample(self.pod.callback_rng)
 
     # --- what comes next
+
+    def _polls_now(self, member: Member) -> bool:
+        """Whether the application, which has nothing to process, sits in a poll() that has something to do at once."""
+        return not self.consuming and not self.stop_wanted and self.stalled_until_us <= self.loop.now_us and member.needs_poll
 
     def _look_ahead(self, member: Member) -> None:
         if not self._is_poll_armed and self.phase is _RUNNING and not member.in_callback:
@@ -188,12 +198,16 @@ class DrivenMember(ABC):
             self.phase = Phase.CLOSING
             self.act(member.close(self.loop.now_us))
             return
+        self.act(self._call_poll(member))
+
+    def _call_poll(self, member: Member) -> list[Action]:
+        """poll(): it waits for answers where there is nothing to process."""
         now_us = self.loop.now_us
         next_us = self.polls.polled(now_us)
         actions = member.poll(now_us, now_us if self._waits_in_poll else None)
         if self._polls_each and next_us - now_us > self.config.max_poll_interval_ms * 1000:
             actions = actions + member.application_busy(now_us)
-        self.act(actions)
+        return actions
 
     def _commit_batch(self, member: Member) -> None:
         """The application commits what it has processed, where it is due, before it polls."""
@@ -223,6 +237,3 @@ class DrivenMember(ABC):
         if self.is_suspended:
             self._held.append((task, argument))
         return self.is_suspended
-
-    def _position_of(self, partition: TopicPartition, now_us: int) -> int | None:
-        return self.world.ownership.position_of(self.flow, partition, now_us)

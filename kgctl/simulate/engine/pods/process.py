@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from kgctl.member.api import Skipped
 from kgctl.member.factory import make_member
@@ -52,7 +53,11 @@ class Process(DrivenMember):
         self.flow = Flow(world.ledger, pod.members.rate_uhz, self.loop.now_us)
         self.polls.next_us = self.polls.last_us = self.loop.now_us
         self.member = make_member(
-            self.config, pod.identity(), pod.member_rng, position_of=self._position_of, request_ids=world.request_ids
+            self.config,
+            pod.identity(),
+            pod.member_rng,
+            position_of=partial(world.ownership.position_of, self.flow),
+            request_ids=world.request_ids,
         )
         self._polls_each = self.polls.may_exceed(self.config.max_poll_interval_ms * 1000)
         world.log(PodChanged(world.log_time, pod.name, "start"))

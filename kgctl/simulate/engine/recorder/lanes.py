@@ -119,10 +119,10 @@ class Lanes:
 
     def recause(self, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
         """The gaps of these, where there are any, have another cause from now on."""
-        code = code_of(cause)
+        code, owner, changes = code_of(cause), self.owner, self.changes
         for number in numbers:
-            if self.owner[number] == NOBODY and self.changes[number][-1] != code:
-                self.changes[number] += (now_us, code)
+            if owner[number] == NOBODY and changes[number][-1] != code:
+                changes[number] += (now_us, code)
 
     def assign(self, pod: int, numbers: Iterable[int]) -> None:
         """The coordinator gives these to the pod (`NOBODY`: to nobody)."""

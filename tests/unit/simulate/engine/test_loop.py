@@ -13,5 +13,16 @@ def test_tasks_of_one_moment_run_in_the_order_of_scheduling() -> None:
     loop.at(1, lambda _: loop.at(1, seen.append, "third"))
     loop.at(1, seen.append, "second")
     while loop.next_us is not None:
-        loop.run_one()
+        loop.run_moment(most=100)
     assert (seen, loop.now_us, loop.executed) == (["first", "second", "third", "late"], 5, 5)
+
+
+def test_a_moment_that_never_ends_is_left_at_the_limit() -> None:
+    loop = Loop()
+
+    def again(_: object) -> None:
+        loop.at(loop.now_us, again)
+
+    loop.at(1, again)
+    loop.run_moment(most=7)
+    assert loop.executed == 7
