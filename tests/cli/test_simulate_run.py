@@ -44,6 +44,16 @@ def test_all_expectations_hold(cli: Cli, scenario: Path) -> None:
     assert " PASS cooperative.collateral == 0" in ran.out
 
 
+def test_a_static_member_that_restarts_moves_its_partitions_by_member_id_only(cli: Cli, scenario: Path) -> None:
+    moves = {}
+    for identity in ("pod", "member-id"):
+        words = f"--set members.app.instance_id=$name --variant eager --check moves>2 --identity {identity}"
+        ran = cli(f"simulate run {scenario} {words} -o json")
+        moves[identity] = ran.data["variants"]["eager"]["metrics"]["moves"]["per_seed"]
+        assert ("--identity member-id" in ran.data["expectations"][0]["replay"]) == (identity == "member-id")
+    assert moves == {"pod": [0], "member-id": [2]}
+
+
 def test_result_has_the_documented_keys(cli: Cli, scenario: Path) -> None:
     data = cli(f"simulate run {scenario} --runs 2 -o json").data
     assert list(data) == ["scenario", "kgctl", "digest", "seeds", "variants", "expectations"]

@@ -10,6 +10,7 @@ from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulation import options
 from kgctl.errors import KgctlError, UsageError
+from kgctl.simulate.metrics.identity import Identity
 
 if TYPE_CHECKING:
     from kgctl.cli.simulation.running import RunOptions
@@ -53,6 +54,7 @@ def simulate_compare(
     seed: options.Seed = None,
     runs: options.Runs = None,
     settings: options.Settings = None,
+    identity: options.Who = Identity.POD,
     jobs: options.Jobs = None,
     time_limit: options.TimeLimit = None,
     everything: Annotated[bool, typer.Option("--all", help="Metrics that are equal in every seed, too.")] = False,
@@ -62,7 +64,7 @@ def simulate_compare(
     from kgctl.cli.simulation.running import RunOptions
 
     session = session_of(ctx)
-    how = RunOptions(seed=seed, runs=runs, jobs=jobs, time_limit=time_limit)
+    how = RunOptions(seed=seed, runs=runs, jobs=jobs, time_limit=time_limit, identity=identity)
     try:
         pairs = _pairs(session, a, b, settings, how)
     except WrongFile as wrong:

@@ -11,6 +11,7 @@ from kgctl.cli.output.report import Report
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulation import options, output_options
 from kgctl.errors import ExpectationError, KgctlError
+from kgctl.simulate.metrics.identity import Identity
 
 if TYPE_CHECKING:
     from kgctl.cli.simulation.outputs import Outputs
@@ -36,6 +37,7 @@ def simulate_run(
         list[str] | None,
         typer.Option(metavar="EXPR", help="Expect this instead of what the file expects; repeatable.", show_default=False),
     ] = None,
+    identity: options.Who = Identity.POD,
     jobs: options.Jobs = None,
     time_limit: options.TimeLimit = None,
     check_determinism: Annotated[
@@ -74,9 +76,17 @@ def simulate_run(
     )
     outputs.check(loaded)
     how = RunOptions(
-        seed=seed, runs=runs, jobs=jobs, time_limit=time_limit, twice=check_determinism, pictures=outputs.need_pictures
+        seed=seed,
+        runs=runs,
+        jobs=jobs,
+        time_limit=time_limit,
+        twice=check_determinism,
+        pictures=outputs.need_pictures,
+        identity=identity,
     )
     words = ["kgctl", "simulate", "run", file, *(word for each in settings or () for word in ("--set", each))]
+    if identity is not Identity.POD:
+        words += ["--identity", identity.value]
     return _report(session, loaded, how, outputs, words)
 
 

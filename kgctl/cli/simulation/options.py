@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from kgctl.simulate.metrics.identity import Identity
+
 Scenario = Annotated[
     str, typer.Argument(metavar="FILE", help="A scenario file, a built-in's name, or - for stdin.", show_default=False)
 ]
@@ -32,4 +34,8 @@ Jobs = Annotated[
 ]
 TimeLimit = Annotated[
     str | None, typer.Option(metavar="TIME", help="Stop after this long, with what is known by then.", show_default=False)
+]
+Who = Annotated[
+    Identity,
+    typer.Option("--identity", help="Who moves are counted by: a pod that comes back is the same, or a new member id another."),
 ]

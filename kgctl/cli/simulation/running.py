@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from kgctl.cli.session import Session
 from kgctl.cli.simulation.progress import progress
 from kgctl.errors import UsageError
+from kgctl.simulate.metrics.identity import Identity
 
 if TYPE_CHECKING:
     from kgctl.simulate.runs.values import RunValues
@@ -29,6 +30,7 @@ class RunOptions:
     time_limit: str | None = None
     twice: bool = False
     pictures: bool = False
+    identity: Identity = Identity.POD
 
     def seeds(self, loaded: LoadedFile) -> list[int]:
         """Which seeds: one that is named is run alone, unless ``--runs`` says how many from it on."""
@@ -57,7 +59,7 @@ def run_scenario(session: Session, loaded: LoadedFile, options: RunOptions, seed
 
     limit_s = options.time_limit_s()
     deadline_s = None if limit_s is None else time.monotonic() + limit_s
-    plan = Options(twice=options.twice, pictures=options.pictures)
+    plan = Options(twice=options.twice, pictures=options.pictures, identity=options.identity)
     tasks = tasks_of(loaded, seeds, plan, deadline_s)
     jobs = options.jobs or (_processors() if len(tasks) >= _WORTH_PROCESSES else 1)
     with progress(session.environment, loaded.name, len(tasks)) as on_done:

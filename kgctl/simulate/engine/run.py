@@ -13,6 +13,7 @@ from kgctl.simulate.engine.result import RunResult
 from kgctl.simulate.engine.schedule import Schedule
 from kgctl.simulate.engine.trace import Observer
 from kgctl.simulate.engine.world import World
+from kgctl.simulate.metrics.identity import Identity
 from kgctl.simulate.scenario.model import MINUTE_US, Scenario
 from kgctl.simulate.scenario.values.waves import Wave
 
@@ -45,17 +46,18 @@ def run(
     limits: RunLimits = NO_LIMITS,
     keeps_records: bool = False,
     keeps_all_commits: bool = False,
+    identity: Identity = Identity.POD,
 ) -> RunResult:
     """Run one variant, merged already, with one seed.
 
     ``observers`` see the log as it grows and each moment in which something changed. ``keeps_records``: the result has the
-    coordinator's records; ``keeps_all_commits``: with every commit of quiet times, not only the last. A run that reaches a limit
-    is stopped, and says so in `RunResult.stopped`.
+    coordinator's records; ``keeps_all_commits``: with every commit of quiet times, not only the last. ``identity`` is what the
+    metrics of movement go by. A run that reaches a limit is stopped, and says so in `RunResult.stopped`.
 
     Raises:
         UsageError: the scenario contradicts itself (settings, names). InvariantViolation: a bug, with the group's story.
     """
-    world = World(scenario, seed, observers, keeps_records=keeps_records, keeps_all_commits=keeps_all_commits)
+    world = World(scenario, seed, observers, keeps_records=keeps_records, keeps_all_commits=keeps_all_commits, identity=identity)
     schedule = Schedule(world)
     _start(world)
     schedule.begin()

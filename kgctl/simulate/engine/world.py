@@ -28,6 +28,7 @@ from kgctl.simulate.engine.recorder.partitions import PartitionTable
 from kgctl.simulate.engine.topics import Topics
 from kgctl.simulate.engine.trace import Happened, Observer, PodChanged
 from kgctl.simulate.engine.traffic.ledger import Ledger
+from kgctl.simulate.metrics.identity import Identity
 from kgctl.simulate.metrics.registry import MetricView
 from kgctl.simulate.scenario.model import Event, MemberSet, Scenario
 
@@ -53,6 +54,7 @@ class World:
         *,
         keeps_records: bool = False,
         keeps_all_commits: bool = False,
+        identity: Identity = Identity.POD,
     ) -> None:
         self.scenario = scenario
         self.warmup_us = scenario.warmup_us
@@ -77,6 +79,7 @@ class World:
         self.has_changed = False
         self.faults_until_us = 0
         self._accounted_us = -1
+        self.identity = identity
         self.metrics = MetricView(self)
         self.topics = Topics(self)
         self.topics.create_all()

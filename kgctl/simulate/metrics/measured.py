@@ -11,6 +11,7 @@ from kgctl.simulate.engine.recorder.causes import NOBODY, Cause, cause_of
 from kgctl.simulate.engine.recorder.history import Counted, Intervals
 from kgctl.simulate.engine.recorder.lanes import Segment
 from kgctl.simulate.metrics.filters import Filters
+from kgctl.simulate.metrics.identity import Identity, MemberKey
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.world import World
@@ -145,6 +146,12 @@ class Measured:
     def members_at(self, at_us: int, filters: Filters) -> list[int]:
         """The pods that were in the group then."""
         return [number for number in self.pods(filters) if self.was(self.history.pods[number].in_group, at_us)]
+
+    def member_at(self, pod: int, at_us: int) -> MemberKey:
+        """Who this pod was then, by the run's `Identity`."""
+        if self.world.identity is Identity.POD:
+            return pod, 0
+        return pod, bisect_right(self.history.pods[pod].lives_us, at_us)
 
     def was(self, intervals: Intervals, at_us: int) -> bool:
         """Whether it was so then (at its end: still)."""

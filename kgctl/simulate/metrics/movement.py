@@ -1,4 +1,4 @@
-"""5.3: which partitions change their consumer, and how many had to."""
+"""5.3: which partitions change their consumer, and how many had to. Who counts as another consumer is the run's `Identity`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from kgctl.simulate.engine.recorder.causes import NOBODY
 from kgctl.simulate.metrics.fewest_moves import fewest_moves, is_small
 from kgctl.simulate.metrics.filters import NO_FILTERS, Filters
+from kgctl.simulate.metrics.identity import MemberKey
 from kgctl.simulate.metrics.measured import Measured
 
 PING_PONG_US = 600_000_000
@@ -18,21 +19,22 @@ class Snapshot:
     """A moment in which all was in its place: who had what, and who was there."""
 
     at_us: int
-    owners: dict[int, int]
-    members: tuple[int, ...]
+    owners: dict[int, MemberKey]
+    members: tuple[MemberKey, ...]
 
 
-def _owners(run: Measured, number: int, window: tuple[int, int]) -> list[tuple[int, int, int]]:
-    """(from, to, pod) of a partition, gaps skipped, neighbours of one pod joined; first who had it before the window."""
+def _owners(run: Measured, number: int, window: tuple[int, int]) -> list[tuple[int, int, MemberKey]]:
+    """(from, to, owner) of a partition, gaps skipped, neighbours of one owner joined; first who had it before the window."""
     before = run.lanes.owner_before(number, window[0])
-    found: list[tuple[int, int, int]] = [] if before == NOBODY else [(window[0], window[0], before)]
+    found = [] if before == NOBODY else [(window[0], window[0], run.member_at(before, window[0]))]
     for first, last, value in run.segments(number, window):
         if value < 0:
             continue
-        if found and found[-1][2] == value:
-            found[-1] = (found[-1][0], last, value)
+        owner = run.member_at(value, first)
+        if found and found[-1][2] == owner:
+            found[-1] = (found[-1][0], last, owner)
         else:
-            found.append((first, last, value))
+            found.append((first, last, owner))
     return found
 
 
@@ -43,14 +45,14 @@ def moves(run: Measured, filters: Filters) -> float:
 
 
 def ping_pong(run: Measured, filters: Filters) -> float:
-    """Partitions that come back to a pod which they left less than 10 minutes before."""
+    """Partitions that come back to an owner which they left less than 10 minutes before."""
     window = run.window(filters)
     number_found = 0
     for number in run.partitions(filters):
-        left: dict[int, int] = {}
-        for first, last, pod in _owners(run, number, window):
-            number_found += pod in left and first - left[pod] < PING_PONG_US
-            left[pod] = last
+        left: dict[MemberKey, int] = {}
+        for first, last, owner in _owners(run, number, window):
+            number_found += owner in left and first - left[owner] < PING_PONG_US
+            left[owner] = last
     return number_found
 
 
@@ -63,7 +65,7 @@ def r_score(run: Measured, filters: Filters) -> float | None:
     arrivals = run.ledger.arrivals
     score = 0.0
     for number in run.partitions(filters):
-        for at_us, _, pod in _owners(run, number, window)[1:]:
+        for at_us, _, (pod, _) in _owners(run, number, window)[1:]:
             capacity_uhz = run.history.pods[pod].rate_uhz
             if not capacity_uhz or not run.world.has_traffic:
                 return None
@@ -91,7 +93,7 @@ def _snapshots(run: Measured, filters: Filters) -> list[Snapshot]:
     window = run.window(filters)
     calm = run.clip(run.history.calm.until(run.end_us), window)
     times = [first for first, _ in calm]
-    owners: list[dict[int, int]] = [{} for _ in times]
+    owners: list[dict[int, MemberKey]] = [{} for _ in times]
     for number in run.partitions(filters):
         segments = run.segments(number, (times[0], window[1] + 1)) if times else []
         position = 0
@@ -99,8 +101,13 @@ def _snapshots(run: Measured, filters: Filters) -> list[Snapshot]:
             while position < len(segments) and segments[position][1] <= at_us:
                 position += 1
             if position < len(segments) and segments[position][0] <= at_us and segments[position][2] >= 0:
-                owners[index][number] = segments[position][2]
-    return [Snapshot(at_us, owners[index], tuple(run.members_at(at_us, NO_FILTERS))) for index, at_us in enumerate(times)]
+                first, _, pod = segments[position]
+                owners[index][number] = run.member_at(pod, first)
+    return [Snapshot(at_us, owners[index], _members(run, at_us)) for index, at_us in enumerate(times)]
+
+
+def _members(run: Measured, at_us: int) -> tuple[MemberKey, ...]:
+    return tuple(run.member_at(pod, at_us) for pod in run.members_at(at_us, NO_FILTERS))
 
 
 def moves_min(run: Measured, filters: Filters) -> float:
@@ -120,7 +127,7 @@ def _fewest(run: Measured, before: Snapshot, after: Snapshot) -> int:
     orphans = sum(owner not in there for owner in still.values())
     if not there:
         return orphans
-    topics = {pod: run.world.topics_of(pod) for pod in after.members}
+    topics = {member: run.world.topics_of(member[0]) for member in after.members}
     if len(set(topics.values())) > 1:
         moved = sum(after.owners[number] != owner for number, owner in still.items())
         return min(_with_unequal_subscriptions(run, still, topics), moved) if is_small(len(there), len(still)) else orphans
@@ -133,14 +140,15 @@ def _fewest(run: Measured, before: Snapshot, after: Snapshot) -> int:
     return orphans + sum(max(count - floor - (position < ceilings), 0) for position, count in enumerate(ordered))
 
 
-def _with_unequal_subscriptions(run: Measured, owners: dict[int, int], topics: dict[int, tuple[str, ...]]) -> int:
-    places = {pod: place for place, pod in enumerate(topics)}
+def _with_unequal_subscriptions(run: Measured, owners: dict[int, MemberKey], topics: dict[MemberKey, tuple[str, ...]]) -> int:
+    places = {member: place for place, member in enumerate(topics)}
     readers: dict[str, list[int]] = {}
-    for pod, names in topics.items():
+    for member, names in topics.items():
         for name in names:
-            readers.setdefault(name, []).append(places[pod])
+            readers.setdefault(name, []).append(places[member])
     names_of = run.world.partitions.names
-    return fewest_moves([(places.get(pod, -1), names_of[number].topic) for number, pod in owners.items()], readers, len(places))
+    held = [(places.get(owner, -1), names_of[number].topic) for number, owner in owners.items()]
+    return fewest_moves(held, readers, len(places))
 
 
 def excess_moves(run: Measured, filters: Filters) -> float:
@@ -155,7 +163,7 @@ def stickiness(run: Measured, filters: Filters) -> float | None:
     for before, after in itertools.pairwise(snapshots):
         there = frozenset(after.members)
         for number, owner in before.owners.items():
-            if owner in there and after.owners.get(number, NOBODY) != NOBODY:
+            if owner in there and number in after.owners:
                 possible += 1
                 kept += after.owners[number] == owner
     return kept / possible if possible else None

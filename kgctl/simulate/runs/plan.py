@@ -7,6 +7,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from kgctl.simulate.metrics.identity import Identity
 from kgctl.simulate.runs.task import Task, run_task
 from kgctl.simulate.runs.values import RunValues
 from kgctl.simulate.scenario.load import LoadedFile, Variant
@@ -26,6 +27,7 @@ class Options:
     time_limit_s: float | None = None
     twice: bool = False
     pictures: bool = False
+    identity: Identity = Identity.POD
 
 
 def tasks_of(loaded: LoadedFile, seeds: Sequence[int], options: Options, deadline_s: float | None) -> list[Task]:
@@ -41,6 +43,7 @@ def tasks_of(loaded: LoadedFile, seeds: Sequence[int], options: Options, deadlin
             draws=options.pictures and seed == seeds[0],
             deadline_s=deadline_s,
             is_lone=len(loaded.variant_names) == 1,
+            identity=options.identity,
         )
         for seed in seeds
         for variant in loaded.variants

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from kgctl.errors import InvariantViolation
 from kgctl.simulate.engine.run import RunLimits, run
+from kgctl.simulate.metrics.identity import Identity
 from kgctl.simulate.runs.picture import picture_of
 from kgctl.simulate.runs.values import RunValues, key_of
 from kgctl.simulate.runs.watch import metric_keys, watchers_for
@@ -49,6 +50,7 @@ class Task:
     draws: bool = False
     deadline_s: float | None = None
     is_lone: bool = True
+    identity: Identity = Identity.POD
 
 
 def run_task(task: Task) -> RunValues | None:
@@ -79,7 +81,7 @@ def _is_late(task: Task) -> bool:
 def _run(task: Task) -> RunValues:
     watchers = watchers_for(task.checks, task.variant, task.settings)
     limits = RunLimits() if task.deadline_s is None else RunLimits(is_over=lambda: _is_late(task))
-    result = run(task.scenario, task.seed, observers=tuple(watchers.values()), limits=limits)
+    result = run(task.scenario, task.seed, observers=tuple(watchers.values()), limits=limits, identity=task.identity)
     named = {
         key_of(Metric(name, filters)): result.metric(name, filters) for name, filters in metric_keys(task.checks, task.variant)
     }

@@ -212,7 +212,7 @@ class GroupView:
                 before[member_id] = None
                 pod = self._pod_of(member_id)
                 if pod is not None:
-                    self._world.history.pods[pod.number].in_group.set(now_us, is_so=True)
+                    self._world.history.pods[pod.number].came(member_id, now_us)
         if gone:
             there = {pod.number for member_id in before if (pod := self._pod_of(member_id)) is not None}
             for member_id in gone:
@@ -224,7 +224,7 @@ class GroupView:
         self._members[member_id] = None
         pod = self._pod_of(member_id)
         if pod is not None:
-            self._world.history.pods[pod.number].in_group.set(self._world.loop.now_us, is_so=True)
+            self._world.history.pods[pod.number].came(member_id, self._world.loop.now_us)
 
     def _pod_of(self, member_id: str) -> Pod | None:
         process = self._processes.get(member_id)

@@ -62,6 +62,16 @@ class PodHistory:
     running: Intervals = field(default_factory=Intervals)
     in_group: Intervals = field(default_factory=Intervals)
     wanted: Intervals = field(default_factory=Intervals)
+    lives_us: list[int] = field(default_factory=list)
+    """When it came into the group with a member id that it did not have before."""
+    member_id: str = ""
+
+    def came(self, member_id: str, now_us: int) -> None:
+        """It is in the group, by this id."""
+        self.in_group.set(now_us, is_so=True)
+        if member_id != self.member_id:
+            self.member_id = member_id
+            self.lives_us.append(now_us)
 
 
 class EventMark(NamedTuple):

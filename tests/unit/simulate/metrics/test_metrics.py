@@ -12,6 +12,7 @@ from kgctl.simulate.engine.recorder.causes import Cause
 from kgctl.simulate.engine.recorder.history import Counted, GroupPoint
 from kgctl.simulate.engine.run import run
 from kgctl.simulate.engine.world import World
+from kgctl.simulate.metrics.identity import Identity
 from kgctl.simulate.metrics.registry import METRICS, MetricView
 from kgctl.simulate.scenario.model import MemberSet, Scenario, Topic
 from tests.support.simulated import event, scenario
@@ -158,6 +159,20 @@ def test_moves_are_changes_of_owner() -> None:
     view = MetricView(made)
     assert [view.metric(name) for name in ("moves", "ping_pong")] == [4, 1]
     assert [view.metric("moves", (when,)) for when in ("before 15s", "after 15s")] == [1, 3]
+
+
+def test_a_pod_that_comes_back_is_another_owner_by_its_member_id_only() -> None:
+    made = world()
+    for number, pod in enumerate(made.history.pods):
+        pod.came(f"id-{number}", 0)
+    consumed(made)
+    gap(made, 0, 10, 13, by=0, then=0)
+    made.history.pods[0].came("id-3", 12 * S)
+    gap(made, 1, 20, 21, by=0, then=0)
+    made.history.pods[0].came("id-3", 20 * S)
+    assert values(made, "moves", "ping_pong") == [0, 0]
+    made.identity = Identity.MEMBER_ID
+    assert values(made, "moves", "ping_pong") == [2, 0]
 
 
 def test_moves_weigh_what_their_traffic_needs_of_a_consumer() -> None:
