@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -84,10 +85,13 @@ def simulate_run(
         pictures=outputs.need_pictures,
         identity=identity,
     )
-    words = ["kgctl", "simulate", "run", file, *(word for each in settings or () for word in ("--set", each))]
-    if identity is not Identity.POD:
-        words += ["--identity", identity.value]
-    return _report(session, loaded, how, outputs, words)
+    return _report(session, loaded, how, outputs, _words(file, settings or (), identity))
+
+
+def _words(file: str, settings: Sequence[str], identity: Identity) -> list[str]:
+    """How the command that runs one of the seeds again begins."""
+    words = ["kgctl", "simulate", "run", file, *(word for each in settings for word in ("--set", each))]
+    return words if identity is Identity.POD else [*words, "--identity", identity.value]
 
 
 def _report(session: Session, loaded: LoadedFile, how: RunOptions, outputs: Outputs, words: list[str]) -> Report:
