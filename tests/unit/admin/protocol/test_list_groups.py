@@ -97,7 +97,7 @@ def test_a_broker_that_never_finishes_loading_is_an_error(broker: FakeBroker, cl
     broker.handlers[LIST_GROUPS] = answering(error=14)
 
     # Where the time ends while it is asked once more, that is what is said.
-    with pytest.raises(UnreachableError, match="COORDINATOR_LOAD_IN_PROGRESS|did not answer within"):
+    with pytest.raises(UnreachableError, match=r"COORDINATOR_LOAD_IN_PROGRESS|did not answer within"):
         list_groups(cluster, Deadline(1_000))
 
 
