@@ -180,13 +180,16 @@ def _look_up(group_ids: Sequence[str], cluster: Cluster, deadline: Deadline) -> 
     version = connection.version(FIND_COORDINATOR)
     if version >= _BATCH_VERSION:
         answer = connection.call(FIND_COORDINATOR, {"key_type": 0, "coordinator_keys": list(group_ids)}, deadline)
-        found = [(each.key, each) for each in answer.coordinators]
+        found = {each.key: each for each in answer.coordinators}
     else:
         requests = [Request(FIND_COORDINATOR, version, {"key": group, "key_type": 0}) for group in group_ids]
-        found = list(zip(group_ids, connection.call_all(requests, deadline), strict=True))
+        found = dict(zip(group_ids, connection.call_all(requests, deadline), strict=True))
     failures: dict[str, Failure] = {}
-    for group, each in found:
-        if each.error_code:
+    for group in group_ids:
+        each = found.get(group)
+        if each is None:
+            failures[group] = LEFT_OUT
+        elif each.error_code:
             failures[group] = Failure(ErrorCode(each.error_code), getattr(each, "error_message", None))
         else:
             cluster.coordinators[group] = Node(each.node_id, each.host, each.port)

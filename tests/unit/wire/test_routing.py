@@ -114,6 +114,24 @@ def test_a_group_that_the_answer_leaves_out_has_an_error(cluster: Cluster) -> No
     assert answers == {"a": Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")}
 
 
+def test_a_group_that_has_no_coordinator_in_the_answer_has_an_error(broker: FakeBroker, cluster: Cluster) -> None:
+    """Also when it was known where it is, and it is not there any more; what nobody asked for does not matter."""
+    all_of_it = coordinator_of(broker)
+
+    def answer(request: DecodedRequest) -> dict[str, Any]:
+        found = all_of_it(request)["coordinators"]
+        return {"coordinators": [each for each in found if each["key"] == "a"] + [{**found[0], "key": "c"}]}
+
+    broker.handlers[FIND_COORDINATOR] = answer
+    cluster.coordinators["known"] = Node(1, "127.0.0.1", broker.port)
+    left_out = Failure(ErrorCode.UNKNOWN_SERVER_ERROR, "the broker's answer leaves it out")
+
+    def ask(_: Connection, groups: list[str]) -> dict[str, str | Failure]:
+        return {group: Failure(ErrorCode.NOT_COORDINATOR) if group == "known" else group.upper() for group in groups}
+
+    assert ask_coordinators(cluster, ["b", "a", "known"], ask, soon()) == {"b": left_out, "a": "A", "known": left_out}
+
+
 def test_a_coordinator_that_is_down_costs_only_its_groups(broker: FakeBroker, cluster: Cluster) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
