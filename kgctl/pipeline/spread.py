@@ -138,9 +138,12 @@ def _in_processes(
     following = iter(todo[:])
     with _pool(jobs) as pool:
         while todo or waiting:
-            for index in islice(following, jobs * _WAITING_PER_PROCESS - len(waiting)):
-                waiting[pool.submit(attempt, function, index, items[index])] = index
-                todo.remove(index)
+            try:
+                for index in islice(following, jobs * _WAITING_PER_PROCESS - len(waiting)):
+                    waiting[pool.submit(attempt, function, index, items[index])] = index
+                    todo.remove(index)
+            except BrokenProcessPool:  # one died while the caller looked at the results before
+                return sorted(waiting.values())
             done, _ = wait(waiting, return_when=FIRST_COMPLETED)
             for future in sorted(done, key=lambda each: waiting[each]):
                 if isinstance(future.exception(), BrokenProcessPool):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import time
+from pathlib import Path
 
 from kgctl.errors import InvariantViolation
 
@@ -22,3 +24,10 @@ def kill_at_five(number: int) -> int:
     if number == 5:
         os.kill(os.getpid(), signal.SIGKILL)
     return number
+
+
+def kill_at_five_from(now: Path, number: int) -> int:
+    """The same, not before there is a file ``now``."""
+    while number == 5 and not now.exists():
+        time.sleep(0.01)
+    return kill_at_five(number)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import multiprocessing
+from functools import partial
+from pathlib import Path
 
 import pytest
 
@@ -10,7 +12,7 @@ from kgctl.errors import KgctlError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
 from kgctl.pipeline.spread import PROCESS_DIED, Done, Failure, LocalEngine
 from tests.support.patience import PATIENCE_S
-from tests.support.pipeline.work import kill_at_five, square
+from tests.support.pipeline.work import kill_at_five, kill_at_five_from, square
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 3])
@@ -36,6 +38,18 @@ def test_an_item_that_kills_its_process_fails_alone() -> None:
     assert [done.value for done in found] == [0, 1, 2, 3, 4, None, 6, 7, 8, 9, 10, 11]
     assert found[5].failure is not None
     assert found[5].failure.code == PROCESS_DIED
+
+
+def test_a_process_may_die_while_results_are_looked_at(tmp_path: Path) -> None:
+    now = tmp_path / "now"
+    found: list[tuple[int, int | None]] = []
+    for done in LocalEngine(2).stream(partial(kill_at_five_from, now), [0, 5, *range(20, 30)]):
+        if not found:
+            now.touch()
+            for process in multiprocessing.active_children():
+                process.join(PATIENCE_S)  # one dies, and the pool ends the other
+        found.append((done.index, done.value))
+    assert sorted(found) == [(0, 0), (1, None), *enumerate(range(20, 30), start=2)]
 
 
 def test_an_iterator_that_is_left_leaves_no_process_behind() -> None:
