@@ -10,6 +10,7 @@ from typing import Any
 
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.pipeline.collect.summary import Collection, PartitionSummary
+from kgctl.pipeline.collect.topics import forget_topics
 from kgctl.pipeline.sources.log.damage import Damage, damaged_table
 from kgctl.pipeline.sources.pieces import Piece
 from kgctl.pipeline.spread import Done, Engine
@@ -59,6 +60,7 @@ def collect_at_rest(
 
     A piece that cannot be read is an error of the result; the others are kept.
     """
+    forget_topics(warehouse, cluster)
     collection = Collection(cluster)
     pieces = sorted(pieces, key=_order(pieces))
     left = Counter(map(_partition_of, pieces))

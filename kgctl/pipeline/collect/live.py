@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 
 from kgctl.errors import AuthError, BrokerError, KgctlError, NotFoundError, RefusedError, UnreachableError
 from kgctl.pipeline.collect.summary import Collection
-from kgctl.pipeline.collect.topics import TopicsSeen
+from kgctl.pipeline.collect.topics import KnownTopics
 from kgctl.pipeline.sources.live.reader import LiveReader, LogOffsetRow, LogState, Part
 from kgctl.pipeline.sources.log.damage import damaged_table
-from kgctl.pipeline.warehouse.files import read_table
 from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS, RAW, rows_of
 from kgctl.pipeline.warehouse.warehouse import Warehouse
 
@@ -82,7 +81,7 @@ class LiveCollection:
         self._sample_errors: dict[tuple[str | None, int | None, str], KgctlError] = {}
         self._log_id: str | None = None
         self._stopped = False
-        self._topics = TopicsSeen(_known_topics(warehouse, cluster))
+        self._topics = KnownTopics(warehouse, cluster)
 
     def stop(self) -> None:
         """Come to an end: what was read is written, then `run` returns."""
@@ -236,6 +235,7 @@ class LiveCollection:
             return
         table = pa.concat_tables([RAW.empty_table(), *buffer.tables])
         cluster, position = self._collection.cluster, buffer.position
+        self._topics.keep()
         try:
             added = self._warehouse.add_records(
                 cluster, partition, table, self._source, next_offset=position, log_id=self._log_id
@@ -267,18 +267,6 @@ def samples_table(rows: list[LogOffsetRow], now_ms: int) -> Any:
     """Rows of `LOG_OFFSETS`, all of one moment."""
     columns = dict(zip(LogOffsetRow._fields, zip(*rows, strict=True), strict=True))
     return rows_of({**columns, "timestamp_ms": [now_ms] * len(rows)}, LOG_OFFSETS)
-
-
-def _known_topics(warehouse: Warehouse, cluster: str) -> set[str]:
-    """Those that were sampled last, else those of all records: what was collected before is not read again."""
-    files = warehouse.log_offset_files(cluster)
-    if files:
-        return set(read_table(warehouse.path / files[-1], ["topic"]).column("topic").to_pylist())
-    seen = TopicsSeen()
-    for partition in warehouse.partitions(cluster):
-        for file in warehouse.bronze_files(cluster, partition):
-            seen.see(read_table(warehouse.path / file.path, ["key"]).column("key"))
-    return seen.topics
 
 
 def _require_same_log(cluster: str, known: str | None, now: str | None) -> None:

@@ -10,6 +10,7 @@
     gold/TABLE/cluster=C/[partition=P/]*.parquet     derived tables
     state/collected/cluster=C/partition=P.json       manifest: the bronze files of P, and where to go on reading
     state/collected/cluster=C/cluster.json           manifest: samples, what was damaged
+    state/collected/cluster=C/topics.json            the topics that the records so far have commits on
     state/built/cluster=C/[partition=P|cluster].json manifest: silver and gold files, and the bronze files they were built from
 
 A file counts when a manifest names it. Data files are complete and on the device before their manifest is renamed into its place,

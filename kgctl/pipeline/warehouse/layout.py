@@ -36,6 +36,11 @@ def manifest_file(kind: Manifests, cluster: str, partition: int | None) -> Path:
     return Path("state") / kind / cluster_folder(cluster) / f"{name}.json"
 
 
+def topics_file(cluster: str) -> Path:
+    """Where the names of the topics are that groups have commits on, relative to the warehouse."""
+    return manifest_file("collected", cluster, None).with_name("topics.json")
+
+
 def clusters_in(folder: Path) -> list[str]:
     """The names behind the ``cluster=`` folders in ``folder``, sorted."""
     return sorted(unquote(name) for name in _values(folder, "cluster", suffix=""))

@@ -94,6 +94,9 @@ class ConfluentReader:
         rows: list[LogOffsetRow] = []
         errors: list[KgctlError] = []
         for name in sorted(found if topics is None else set(topics) & found.keys()):
+            trouble = found[name].error
+            if trouble is not None and trouble.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                errors.append(_error(trouble, name, None))
             for number in sorted(found[name].partitions):
                 start, end, error = self._bounds(name, number)
                 rows.append(LogOffsetRow(name, number, start, end))
@@ -175,7 +178,7 @@ def _part(number: int, messages: Sequence[Message], end: int | None) -> Part:
     return Part(rows_of(columns, RAW), (), following, following)
 
 
-def _error(error: KafkaError, topic: str, number: int) -> KgctlError:
+def _error(error: KafkaError, topic: str, number: int | None) -> KgctlError:
     try:
         return error_of(ErrorCode(error.code()), None, topic, number)
     except ValueError:

@@ -60,7 +60,7 @@ class LiveReader(Protocol):
         ...
 
     def log_offsets(self, topics: Sequence[str] | None) -> tuple[list[LogOffsetRow], list[KgctlError]]:
-        """Log start and end of every partition of these topics; None asks for all topics."""
+        """Log start and end of every partition of these topics; None asks for all topics. Deleted ones are left out."""
         ...
 
     def close(self) -> None:

@@ -86,7 +86,7 @@ class WireReader:
         ]
         bounds, errors = self._bounds(places)
         rows = [LogOffsetRow(*place, *bounds.get(place, (None, None))) for place in places]
-        return rows, list(errors.values())
+        return rows, [*_topic_errors(layout), *errors.values()]
 
     def close(self) -> None:
         """Safe to call twice."""
@@ -115,6 +115,12 @@ class WireReader:
                 assert isinstance(end, int)
                 found[place] = (start, end)
         return found, errors
+
+
+def _topic_errors(layout: ClusterLayout) -> list[KgctlError]:
+    """Of topics that have none of their partitions to show; those that are deleted have none any more."""
+    codes = {name: ErrorCode(topic.error_code) for name, topic in sorted(layout.topics.items()) if topic.error_code}
+    return [error_of(code, None, name, None) for name, code in codes.items() if code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def _both(start: int | Failure, end: int | Failure) -> Bounds | Failure:

@@ -11,11 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from kgctl.errors import AuthError, BrokerError, KgctlError, RefusedError, UnreachableError
+from kgctl.pipeline.collect.at_rest import collect_at_rest
 from kgctl.pipeline.collect.live import LiveCollection, Plan, World
 from kgctl.pipeline.collect.summary import Collection
 from kgctl.pipeline.collect.topics import TopicsSeen
 from kgctl.pipeline.sources.live.reader import LogOffsetRow, LogState, Part
 from kgctl.pipeline.sources.log.damage import Damage
+from kgctl.pipeline.sources.pieces import parquet
+from kgctl.pipeline.spread import LocalEngine
 from kgctl.pipeline.warehouse.schemas import RAW, rows_of
 from kgctl.pipeline.warehouse.warehouse import Warehouse
 from tests.support.pipeline.segments import commit_like
@@ -36,6 +39,7 @@ class FakeCluster:
     asked: list[Mapping[int, int]] = field(default_factory=list)
     sampled: list[Sequence[str] | None] = field(default_factory=list)
     on_fetch: Any = None
+    sampling: Exception | list[LogOffsetRow] | None = None
 
     def log_state(self) -> LogState:
         bounds = {number: (self.start, self._end(number)) for number in self.logs if number not in self.away}
@@ -52,6 +56,10 @@ class FakeCluster:
 
     def log_offsets(self, topics: Sequence[str] | None) -> tuple[list[LogOffsetRow], list[KgctlError]]:
         self.sampled.append(topics)
+        if isinstance(self.sampling, Exception):
+            raise self.sampling
+        if self.sampling is not None:
+            return self.sampling, []
         return [LogOffsetRow(topic, 0, 0, 10) for topic in topics or ()], [BrokerError("t-1: X", topic="t", partition=1)]
 
     def close(self) -> None:
@@ -127,7 +135,7 @@ def test_once_goes_to_the_end_and_the_next_one_goes_on(warehouse: Warehouse) -> 
     cluster.asked.clear()
     again = run(warehouse, cluster, ONCE)
     assert (cluster.asked, again.added, stored(warehouse, 1)) == ([{1: 0}], 1, [0])
-    assert cluster.sampled == [["orders"], ["orders"]]  # known from the last sample
+    assert cluster.sampled == [["orders"], ["orders"]]  # known from the first run
     assert [error.message for error in again.errors] == ["t-1: X"]
 
 
@@ -272,6 +280,28 @@ def test_topics_are_known_after_a_crash_before_the_first_sample(warehouse: Wareh
     cluster = FakeCluster({0: [0]})
     run(warehouse, cluster, ONCE)
     assert cluster.sampled == [["orders"]]
+
+
+def test_topics_are_known_after_a_sample_that_failed_and_one_without_them(warehouse: Warehouse) -> None:
+    silent = FakeCluster({0: [0]}, sampling=[LogOffsetRow("other", 0, 0, 1)])
+    run(warehouse, silent, Plan(once=True, all_topics=True))
+    away = FakeCluster({0: [0], 1: [0]}, sampling=UnreachableError("away"))
+    with pytest.raises(UnreachableError):
+        run(warehouse, away, ONCE)
+    cluster = FakeCluster({0: [0]})
+    run(warehouse, cluster, ONCE)
+    assert (silent.sampled, away.sampled, cluster.sampled) == ([None], [["orders"]], [["orders"]])
+
+
+def test_topics_of_records_that_were_collected_at_rest_are_known(warehouse: Warehouse) -> None:
+    run(warehouse, FakeCluster({0: [0]}), ONCE)
+    key = b"\0\1\0\1g\0\6copied\0\0\0\0"
+    file = warehouse.path.with_name("copied.parquet")
+    pq.write_table(rows_of({"partition": [1], "offset": [0], "timestamp_ms": [5], "key": [key], "value": [b"v"]}, RAW), file)
+    collect_at_rest(warehouse, "c", parquet(file).pieces, LocalEngine(), str)
+    cluster = FakeCluster({0: [0]})
+    run(warehouse, cluster, ONCE)
+    assert cluster.sampled == [["copied", "orders"]]
 
 
 def test_it_ends_when_it_is_told_to(warehouse: Warehouse) -> None:

@@ -125,6 +125,23 @@ def test_log_offsets_of_topics(broker: FakeBroker, reader: WireReader) -> None:
     assert reader.log_offsets([]) == ([], [])
 
 
+def test_topics_that_cannot_be_sampled_are_named_but_for_deleted_ones(broker: FakeBroker, reader: WireReader) -> None:
+    codes = {"gone": 3, "hidden": 29, "t": 0}
+
+    def answer(request: DecodedRequest) -> dict[str, Any]:
+        found = layout(broker, request)
+        topics = [{**topic, "error_code": code} for topic in found["topics"] if (code := codes[topic["name"]]) == 0]
+        others = [
+            {"name": name, "topic_id": TOPIC_ID, "error_code": code, "partitions": []} for name, code in codes.items() if code
+        ]
+        return {**found, "topics": [*topics, *others]}
+
+    broker.handlers[METADATA] = answer
+    rows, errors = reader.log_offsets(["t", "gone", "hidden"])
+    assert {row.topic for row in rows} == {"t"}
+    assert [error.message for error in errors] == ["hidden: TOPIC_AUTHORIZATION_FAILED", "t-1: TOPIC_AUTHORIZATION_FAILED"]
+
+
 @pytest.mark.parametrize(("code", "kind"), [(3, NotFoundError), (29, AuthError), (5, BrokerError)])
 def test_a_topic_that_is_not_to_be_had(broker: FakeBroker, reader: WireReader, code: int, kind: type[KgctlError]) -> None:
     def answer(request: DecodedRequest) -> dict[str, Any]:
