@@ -26,6 +26,7 @@ class Topics:
         """Set of members -> the version of the image, and what they subscribe to of it."""
         self._weights = {traffic.topic: traffic.weights for traffic in world.scenario.traffic}
         self._first = tuple(topic.name for topic in world.scenario.topics)
+        self._given: dict[str, Topic] = {}
 
     def names_for(self, members: MemberSet) -> tuple[str, ...]:
         """The topics that there are and that these members subscribe to."""
@@ -62,7 +63,7 @@ class Topics:
         added = partitions - metadata.partition_count
         if added <= 0:
             return
-        self._replace(replace(metadata, partition_count=partitions, partition_racks=self._racks(partitions)))
+        self._replace(replace(metadata, partition_count=partitions, partition_racks=self._racks(self._given[name], partitions)))
         self._extend(name, added)
         self._share_out(name)
         self._announce()
@@ -100,7 +101,8 @@ class Topics:
     def _add(self, topic: Topic) -> None:
         world = self._world
         topic_id = draw_uuid(world.randomness.stream("topic", topic.name, str(world.image.version)))
-        self._replace(TopicMetadata(topic.name, topic_id, topic.partitions, self._racks(topic.partitions)))
+        self._given[topic.name] = topic
+        self._replace(TopicMetadata(topic.name, topic_id, topic.partitions, self._racks(topic, topic.partitions)))
         world.topic_names[topic_id] = topic.name
         self._extend(topic.name, topic.partitions)
         self._share_out(topic.name)
@@ -130,14 +132,18 @@ class Topics:
         rates = split_rate(self._rate_uhz.get(name, 0), len(numbers), self._weights.get(name, ()))
         world.ledger.set_rates(numbers, rates, now_us)
 
-    def _racks(self, partitions: int) -> tuple[tuple[str, ...], ...]:
-        """Replicas spread over the brokers, brokers over the racks."""
+    def _racks(self, topic: Topic, partitions: int) -> tuple[tuple[str, ...], ...]:
+        """Replicas where the scenario places them, else spread over the brokers; brokers spread over the racks."""
         cluster = self._world.scenario.cluster
         if not cluster.racks:
             return ()
         racks = [cluster.racks[broker % len(cluster.racks)] for broker in range(cluster.brokers)]
-        count = min(3, cluster.brokers)
-        return tuple(tuple(racks[(number + replica) % len(racks)] for replica in range(count)) for number in range(partitions))
+        count = min(topic.replicas, cluster.brokers)
+        spread = [range(number + 1, number + 1 + count) for number in range(partitions)]
+        return tuple(
+            tuple(racks[(broker - 1) % len(racks)] for broker in topic.placement.get(number, brokers))
+            for number, brokers in enumerate(spread)
+        )
 
     def _replace(self, metadata: TopicMetadata) -> None:
         world = self._world

@@ -8,7 +8,7 @@ from typing import Any
 from kgctl.simulate.scenario.autoscale import Autoscale
 from kgctl.simulate.scenario.file.autoscale import Reader
 from kgctl.simulate.scenario.file.events import EventReader, Surroundings
-from kgctl.simulate.scenario.file.sections import MembersSection, ScenarioSections
+from kgctl.simulate.scenario.file.sections import MembersSection, ScenarioSections, TopicSection
 from kgctl.simulate.scenario.file.settings import check_settings, plain_settings, read_broker_settings, read_client_settings
 from kgctl.simulate.scenario.model import (
     AssignTime,
@@ -46,16 +46,7 @@ class Builder:
             warmup_us=self._file.warmup,
             duration_us=self._file.duration,
             cluster=self._cluster(),
-            topics=tuple(
-                Topic(
-                    name=name,
-                    partitions=each.partitions,
-                    replicas=each.replicas,
-                    placement=each.placement,
-                    state_bytes=each.state_bytes,
-                )
-                for name, each in self._file.topics.items()
-            ),
+            topics=tuple(self._topic(name, each) for name, each in self._file.topics.items()),
             group_id=self._file.group.id,
             members=tuple(self._members(name, each) for name, each in self._file.members.items()),
             assign_time=self._assign_time(),
@@ -76,6 +67,25 @@ class Builder:
         )
         config = plain_settings(given.config)
         return Cluster(brokers=given.brokers, racks=tuple(given.racks), network=network, config=config)
+
+    def _topic(self, name: str, given: TopicSection) -> Topic:
+        path: Path = ("topics", name)
+        brokers = self._file.cluster.brokers
+        if "replicas" in given.model_fields_set and given.replicas > brokers:
+            self._wrong((*path, "replicas"), f"{given.replicas} replicas need as many brokers, and there are {brokers}")
+        for partition, replicas in given.placement.items():
+            here = (*path, "placement", str(partition))
+            if partition >= given.partitions:
+                self._wrong(here, f"there is no partition {partition}: {name!r} has {given.partitions}, from 0")
+            if max(replicas) > brokers or len(set(replicas)) < len(replicas):
+                self._wrong(here, f"names brokers, each once: 1 to {brokers}")
+        return Topic(
+            name=name,
+            partitions=given.partitions,
+            replicas=given.replicas,
+            placement=given.placement,
+            state_bytes=given.state_bytes,
+        )
 
     def _members(self, name: str, given: MembersSection) -> MemberSet:
         path: Path = ("members", name)
@@ -170,9 +180,9 @@ class Builder:
                 near = did_you_mean(name, self._file.topics, list_up_to=12)
                 self._wrong(("traffic", name), f"there is no topic {name!r}{near}")
         if not self._file.topics:
-            self._wrong((), "there are no topics: write topics: {orders: 12}")
+            self._wrong(("topics",), "there are no topics: write topics: {orders: 12}")
         if not self._file.members:
-            self._wrong((), "there are no members: write members: {app: {count: 3}}")
+            self._wrong(("members",), "there are no members: write members: {app: {count: 3}}")
 
     def _wrong(self, path: Path, message: str) -> None:
         self._problems.append(Problem(self._tree.place(path), path, message))

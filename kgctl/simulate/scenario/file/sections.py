@@ -49,8 +49,8 @@ class ClusterSection(Section):
     config: types.Config = Field(default_factory=dict, description="Broker settings: group.initial.rebalance.delay.ms, ...")
 
 
-def placement(raw: Any) -> dict[int, tuple[int, ...]]:
-    """``spread``, or partition -> brokers."""
+def read_placement(raw: Any) -> dict[int, tuple[int, ...]]:
+    """``spread``, or partition -> brokers, which are numbered from 1."""
     if raw == "spread":
         return {}
     if isinstance(raw, dict) and all(key.isdigit() and _broker_list(value) for key, value in raw.items()):
@@ -59,17 +59,17 @@ def placement(raw: Any) -> dict[int, tuple[int, ...]]:
 
 
 def _broker_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(type(broker) is int and broker >= 0 for broker in value)
+    return isinstance(value, list) and bool(value) and all(type(broker) is int and broker >= 1 for broker in value)
 
 
 class TopicSection(Section):
     """A topic."""
 
     partitions: int = Field(default=12, ge=1, le=1_000_000)
-    replicas: int = Field(default=3, ge=1, le=100)
+    replicas: int = Field(default=3, ge=1, le=100, description="Of each partition; fewer where there are fewer brokers.")
     placement: Annotated[
-        dict[int, tuple[int, ...]], PlainValidator(placement), WithJsonSchema({"type": ["string", "object"]})
-    ] = Field(default_factory=dict)
+        dict[int, tuple[int, ...]], PlainValidator(read_placement), WithJsonSchema({"type": ["string", "object"]})
+    ] = Field(default_factory=dict, description="spread, or partition -> brokers (1, 2, ...) with a replica, the leader first.")
     state_bytes: types.Sizes = Field(default=(), description="What the application keeps for a partition; a list: for each.")
 
 

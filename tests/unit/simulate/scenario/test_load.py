@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kgctl.simulate.engine.run import run
 from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.simulate.scenario.sources import read_source
 from kgctl.simulate.scenario.text.places import ScenarioError
@@ -58,6 +59,10 @@ MISTAKES = {
     "cluster: {config: {group.min.sesion.timeout.ms: 5s}}": (
         "5:20: cluster.config.group.min.sesion.timeout.ms: unknown setting 'group.min.sesion.timeout.ms'; did you mean "
     ),
+    "variants: {a: {topics: {orders: {replicas: 9}}}}": "5:34: topics.orders.replicas: 9 replicas need as many brokers, and there are 3",
+    "variants: {a: {topics: {orders: {placement: {0: [4]}}}}}": "5:46: topics.orders.placement.0: names brokers, each once: 1 to 3",
+    "variants: {a: {topics: {orders: {placement: {12: [1]}}}}}": "5:46: topics.orders.placement.12: there is no partition 12: 'orders' has 12",
+    "variants: {a: {topics: {orders: {placement: near}}}}": "5:34: topics.orders.placement: must be spread, or {partition: [brokers]}, not 'near'",
     "traffic: {ordes: 5/s}": "5:11: traffic.ordes: there is no topic 'ordes'; did you mean 'orders'?",
     "traffic: {orders: replay(a.csv)}": "5:11: traffic.orders: replay(...) is not supported yet; write steps such as",
     "traffic: {orders: 'sine(1/s, 2/s)'}": "5:11: traffic.orders: 'sine(1/s, 2/s)': a sine has a lowest rate,",
@@ -131,3 +136,16 @@ def test_file_that_extends_itself_is_refused(tmp_path: Path) -> None:
     path.write_text("kgctl: 1\nname: mine\nextends: mine.yaml\n")
     with pytest.raises(ScenarioError, match="extends itself"):
         read_source(str(path))
+
+
+def test_replicas_decide_about_the_racks_that_partitions_are_in() -> None:
+    """Two pods, one in each rack; all partitions are in one of them, or in both."""
+    text = GOOD.replace("topics: {orders: 12}", "topics: {orders: {partitions: 2, placement: {0: [1], 1: [3]}}}").replace(
+        "{count: 3}", "{count: 2, rack: spread}"
+    )
+    variants = (
+        "variants: {one: {}, both: {topics: {orders: {placement: null}}}, own: {topics: {orders: {placement: {1: [2]}}}}}\n"
+    )
+    file = loaded(f"{text}cluster: {{racks: [a, b]}}\nduration: 60s\n{variants}")
+    shares = {variant.name: run(variant.scenario, 1).metric("cross_rack") for variant in file.variants}
+    assert shares == {"one": 0.5, "both": 0.0, "own": 0.0}
