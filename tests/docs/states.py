@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Protocol
 
 from kgctl.coordinator.classic.states import DEAD, EMPTY, RESPONSES, STATE, TRANSITIONS
 from kgctl.coordinator.consumer.states import (
@@ -17,25 +16,10 @@ from kgctl.coordinator.consumer.states import (
 )
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
+from kgctl.model.transition import Transition
 
 
-class Transition(Protocol):
-    """A row of a table of transitions."""
-
-    @property
-    def source(self) -> Enum:
-        """From which state."""
-
-    @property
-    def target(self) -> Enum:
-        """To which state."""
-
-    @property
-    def trigger(self) -> str:
-        """What brings it about."""
-
-
-def diagram(transitions: Iterable[Transition], first: Enum) -> str:
+def diagram(transitions: Iterable[Transition[Enum]], first: Enum) -> str:
     """A Mermaid state diagram. Its labels may hold neither colons nor semicolons."""
     edges = [f"    {_state(row.source)} --> {_state(row.target)}: {row.trigger.replace(':', ',')}\n" for row in transitions]
     return "".join(["```mermaid\n", "stateDiagram-v2\n", f"    [*] --> {_state(first)}\n", *edges, "```\n"])

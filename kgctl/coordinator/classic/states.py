@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
+from kgctl.model.transition import Transition
 
 EMPTY = GroupState.EMPTY
 PREPARING_REBALANCE = GroupState.PREPARING_REBALANCE
@@ -36,16 +37,6 @@ STATE = {
     STABLE: StateFacts("every member may have its assignment", has_protocol=True),
     DEAD: StateFacts("the coordinator has given the group up", may_have_members=True),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """One change of state and what brings it about."""
-
-    source: GroupState
-    target: GroupState
-    trigger: str
-
 
 TRANSITIONS = (
     Transition(EMPTY, PREPARING_REBALANCE, "first member joins"),

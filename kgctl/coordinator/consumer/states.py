@@ -16,6 +16,7 @@ from typing import Protocol
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
 from kgctl.model.quick_enum import quick_enum
+from kgctl.model.transition import Transition
 
 EMPTY = GroupState.EMPTY
 ASSIGNING = GroupState.ASSIGNING
@@ -94,16 +95,6 @@ GROUP_STATES = (
 )
 """The first that holds is the state. A group that does not exist is described as Dead."""
 
-
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """One change of a group's state and what brings it about."""
-
-    source: GroupState
-    target: GroupState
-    trigger: str
-
-
 GROUP_TRANSITIONS = (
     Transition(EMPTY, ASSIGNING, "a member joins, within the assignment interval"),
     Transition(EMPTY, STABLE, "a member joins and gets its target"),
@@ -168,24 +159,14 @@ MEMBER_RULES = {
 }
 """``holding`` can only be asked of a member that has partitions to revoke."""
 
-
-@dataclass(frozen=True, slots=True)
-class MemberTransition:
-    """One change of a member's state and what brings it about."""
-
-    source: MemberState
-    target: MemberState
-    trigger: str
-
-
 _S, _V, _L = MemberState.STABLE, MemberState.UNREVOKED_PARTITIONS, MemberState.UNRELEASED_PARTITIONS
 MEMBER_TRANSITIONS = (
-    MemberTransition(_S, _V, "it owns partitions that its target lacks"),
-    MemberTransition(_S, _L, "partitions of its target still belong to others"),
-    MemberTransition(_V, _S, "it has given them up, and gets its whole target"),
-    MemberTransition(_V, _L, "it has given them up, and waits for partitions of others"),
-    MemberTransition(_L, _S, "the last partition it waited for is free"),
-    MemberTransition(_L, _V, "a newer target takes partitions away"),
+    Transition(_S, _V, "it owns partitions that its target lacks"),
+    Transition(_S, _L, "partitions of its target still belong to others"),
+    Transition(_V, _S, "it has given them up, and gets its whole target"),
+    Transition(_V, _L, "it has given them up, and waits for partitions of others"),
+    Transition(_L, _S, "the last partition it waited for is free"),
+    Transition(_L, _V, "a newer target takes partitions away"),
 )
 
 
