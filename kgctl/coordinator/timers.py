@@ -117,7 +117,7 @@ class TimerQueue:
 
     def is_due(self, now_ms: int) -> bool:
         """Whether a timer's deadline has come. Costs next to nothing when it has not."""
-        if not self._heap or self._heap[0][0] > now_ms:
+        if self.earliest_ms > now_ms:
             return False
         first = self._first()
         return first is not None and first.deadline_ms <= now_ms

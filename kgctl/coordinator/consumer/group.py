@@ -87,9 +87,9 @@ class ConsumerGroup(Group):
         self.resolution_started_ms: int | None = None
         self.has_had_classic_members = False
         self.is_homogeneous = True
-        self._behind: set[str] = set()
         self._behind_epoch = _UNKNOWN_EPOCH
-        """Members that do not own their target of this epoch: kept as they change, so that nobody has to look at all of them."""
+        self._behind: set[str] = set()
+        """Members that do not own their target of that epoch: kept as they change, so that nobody has to look at all of them."""
 
     # What any group is asked.
 
@@ -209,11 +209,11 @@ class ConsumerGroup(Group):
         old = self.members.get(member.member_id)
         if old is not None and _count_alike(old, member):
             self._move(old, member)
-            return
-        if old is not None:
-            self._discount(old)
-        self._put(member)
-        self._count(member)
+        else:
+            if old is not None:
+                self._discount(old)
+            self._put(member)
+            self._count(member)
         self.is_homogeneous = have_same_topics(self.regex_subscribers, self.topic_counts, len(self.members))
 
     def _move(self, old: ConsumerMember, new: ConsumerMember) -> None:
@@ -223,7 +223,6 @@ class ConsumerGroup(Group):
         self._put(new)
         self._own(new, new.assigned)
         self._own(new, new.pending_revocation)
-        self.is_homogeneous = have_same_topics(self.regex_subscribers, self.topic_counts, len(self.members))
 
     def _put(self, member: ConsumerMember) -> None:
         self.members[member.member_id] = member

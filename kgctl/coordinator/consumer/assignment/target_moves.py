@@ -7,6 +7,7 @@ UniformHeterogeneousAssignmentBuilder, AssignorHelpers#deepCopyAssignment.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -97,7 +98,8 @@ def unmoved_target(target: Target) -> dict[UUID, Sequence[int]]:
 
 def moved_targets(spec: TargetSpec, moves: Iterable[Move]) -> Callable[[int], dict[UUID, Sequence[int]]]:
     """The target of a member, by its number in ``spec``, in the order of Java's maps."""
-    ids, subscribers = list(spec.topics), _subscribers(spec)
+    ids = list(spec.topics)
+    subscribers = Counter(topic_id for member in spec.members for topic_id in member.topic_ids)
     steps: dict[int, list[tuple[UUID, int, bool]]] = {}
     for giver, receiver, topic, partition in moves:
         steps.setdefault(giver, []).append((ids[topic], partition, False))
@@ -119,11 +121,3 @@ def moved_targets(spec: TargetSpec, moves: Iterable[Move]) -> Callable[[int], di
         return topics.ordered()
 
     return target
-
-
-def _subscribers(spec: TargetSpec) -> dict[UUID, int]:
-    counts: dict[UUID, int] = {}
-    for member in spec.members:
-        for topic_id in member.topic_ids:
-            counts[topic_id] = counts.get(topic_id, 0) + 1
-    return counts
