@@ -1,4 +1,4 @@
-"""OffsetFetch for all partitions of many groups: a hundred groups a request, the coordinators at the same time."""
+"""OffsetFetch for all partitions of many groups: fifty groups a request, the coordinators at the same time."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from kgctl.wire.apis import OFFSET_DELETE
 from kgctl.wire.cluster import Cluster
 from kgctl.wire.connection import Connection
 from kgctl.wire.deadline import Deadline
-from kgctl.wire.routing import Failure, ask_coordinators
+from kgctl.wire.routing import LEFT_OUT, Failure, ask_coordinators
 
 
 def delete_offsets(
@@ -32,8 +32,7 @@ def delete_offsets(
     if isinstance(answer, Failure):
         return partition_results(dict.fromkeys(wanted, answer), group_id)
     found = _by_partition(answer)
-    unanswered = Failure(ErrorCode.UNKNOWN_SERVER_ERROR)
-    return partition_results({partition: found.get(partition, unanswered) for partition in wanted}, group_id)
+    return partition_results({partition: found.get(partition, LEFT_OUT) for partition in wanted}, group_id)
 
 
 def _topics(partitions: Sequence[TopicPartition]) -> list[dict[str, Any]]:
