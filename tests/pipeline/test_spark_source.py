@@ -80,6 +80,7 @@ def test_damage_fails_the_query_unless_it_may_be_left_out(session: SparkSession,
         ({"segments": "/gone"}, "/gone: no such file or folder"),
         ({"kafka.bootstrap.servers": "127.0.0.1:1", "reader": "kcat"}, "reader 'kcat': auto, wire or confluent"),
         ({"kafka.bootstrap.servers": "127.0.0.1:1"}, "127.0.0.1:1"),
+        ({"kafka.bootstrap.servers": "127.0.0.1:1", "timeoutMs": "15s"}, "timeoutMs '15s': a whole number above 0"),
     ],
 )
 def test_options_that_cannot_be(session: SparkSession, options: dict[str, str], words: str) -> None:

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from kgctl.errors import RefusedError, StorageError, UsageError
+from kgctl.errors import RefusedError, StorageError, TimedOutError, UsageError
 from kgctl.pipeline.sources.live.reader import OFFSETS_TOPIC, LiveReader, LogState, ReaderName, open_reader
 from kgctl.pipeline.sources.log.damage import Damage
 from kgctl.pipeline.sources.pieces import Piece, Source, parquet, record_log, segments
@@ -51,7 +51,7 @@ _LIVE = "kafka.bootstrap.servers"
 _ROWS = 100_000
 _WAIT_MS = 500
 _FUTILE_ROUNDS = 5
-_DEFAULT_TIMEOUT_MS = 15_000
+_DEFAULT_TIMEOUT_MS = "15000"
 
 
 def register(spark: SparkSession) -> None:
@@ -97,7 +97,7 @@ class ConsumerOffsetsSource(DataSource):
         if len(given) != 1:
             what = " and ".join(given) or "none"
             raise UsageError(f"{NAME}: one of the options {', '.join((*_FILES, _LIVE))} must be given; {what} was")
-        fails = _option(options, "failOnDamage", "true").lower() != "false"
+        fails = _fails_on_damage(options)
         if given[0] == _LIVE:
             return LiveBatchReader(Target.of(options), fails)
         return PieceReader(given[0], Path(_option(options, given[0])), fails)
@@ -108,9 +108,8 @@ class ConsumerOffsetsSource(DataSource):
         options = dict(self.options)
         if not _option(options, _LIVE):
             raise UsageError(f"{NAME}: a stream needs the option {_LIVE}")
-        most = _option(options, "maxOffsetsPerTrigger")
-        fails = _option(options, "failOnDamage", "true").lower() != "false"
-        return LiveStreamReader(Target.of(options), fails, int(most) if most else None)
+        most = _number(options, "maxOffsetsPerTrigger") if _option(options, "maxOffsetsPerTrigger") else None
+        return LiveStreamReader(Target.of(options), _fails_on_damage(options), most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +127,7 @@ class Target:
         reader = _option(options, "reader", "auto")
         if reader not in ("auto", "wire", "confluent"):
             raise UsageError(f"{NAME}: reader {reader!r}: auto, wire or confluent")
-        return cls(properties, cast("ReaderName", reader), int(_option(options, "timeoutMs") or _DEFAULT_TIMEOUT_MS))
+        return cls(properties, cast("ReaderName", reader), _number(options, "timeoutMs", _DEFAULT_TIMEOUT_MS))
 
     def open(self) -> LiveReader:
         """The caller closes it."""
@@ -258,14 +257,18 @@ def _read_range(target: Target, partition: InputPartition, *, fails: bool) -> It
     reader = target.open()
     position, futile = partition.start, 0
     try:
-        while position < partition.end and futile < _FUTILE_ROUNDS:
+        while position < partition.end:
             parts, errors = reader.fetch({partition.partition: position}, _WAIT_MS)
             for error in errors.values():
                 raise error
             part = parts.get(partition.partition)
             futile = futile + 1 if part is None or part.next_offset <= position else 0
+            if part is None and futile * _WAIT_MS >= target.timeout_ms:  # to end would leave out what is behind, for good
+                raise TimedOutError(f"{OFFSETS_TOPIC}-{partition.partition}: nothing came from offset {position} on")
             if part is None:
                 continue
+            if futile >= _FUTILE_ROUNDS:  # the log ends in records that no client is given
+                return
             _meet(f"{OFFSETS_TOPIC}-{partition.partition} from offset {position}", part.damaged, fails=fails)
             yield from _batches(part.table.filter(pc.less(part.table.column("offset"), partition.end)))
             position = part.next_offset
@@ -286,6 +289,17 @@ def _meet(source: str, damaged: Sequence[Damage], *, fails: bool) -> None:
         if fails:
             raise StorageError(f"{source} {damage.describe()}; the option failOnDamage=false leaves it out", code="DAMAGED")
         logging.getLogger("kgctl.pipeline").warning("%s %s", source, damage.describe())
+
+
+def _fails_on_damage(options: Mapping[str, str]) -> bool:
+    return _option(options, "failOnDamage", "true").lower() != "false"
+
+
+def _number(options: Mapping[str, str], name: str, default: str = "") -> int:
+    text = _option(options, name, default)
+    if not text.isdecimal() or int(text) == 0:
+        raise UsageError(f"{NAME}: {name} {text!r}: a whole number above 0")
+    return int(text)
 
 
 def _option(options: Mapping[str, str], name: str, default: str = "") -> str:

@@ -1,0 +1,56 @@
+"""What a task of the data source does with a cluster that gives nothing: without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from kgctl.errors import KgctlError, TimedOutError
+from kgctl.pipeline.sources import spark_source
+from kgctl.pipeline.sources.live.reader import Part
+from kgctl.pipeline.sources.spark_source import LiveBatchReader, RangeInput, Target
+from kgctl.pipeline.warehouse.schemas import RAW, rows_of
+
+
+class Log:
+    """Records at offsets 0 to 3; then, so many times, ``silent`` for a partition of which nothing is heard, else nothing new."""
+
+    def __init__(self, *, silent: int) -> None:
+        self.silent = silent
+        self.asked = 0
+
+    def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, Part], Mapping[int, KgctlError]]:
+        self.asked += 1
+        ((number, position),) = positions.items()
+        if position == 2 and self.silent:
+            self.silent -= 1
+            return {}, {}
+        found = list(range(position, min(position + 2, 4)))
+        columns = {"partition": [number] * len(found), "offset": found, "timestamp_ms": [7] * len(found)}
+        return {number: Part(rows_of(columns, RAW), (), position + len(found), 9)}, {}
+
+    def close(self) -> None:
+        pass
+
+
+def read(monkeypatch: pytest.MonkeyPatch, log: Log, end: int) -> list[int]:
+    monkeypatch.setattr(spark_source, "open_reader", lambda *_: (log, None))
+    batches = LiveBatchReader(Target({}, "auto", 15_000), fails=True).read(RangeInput(0, 0, end))
+    return [row["offset"] for batch in batches for row in batch.to_pylist()]
+
+
+def test_a_broker_that_is_slow_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read(monkeypatch, Log(silent=20), 4) == [0, 1, 2, 3]
+
+
+def test_what_does_not_come_is_not_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(TimedOutError, match="__consumer_offsets-0: nothing came from offset 2 on"):
+        read(monkeypatch, Log(silent=1_000), 4)
+
+
+def test_a_log_that_ends_in_what_no_client_is_given_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    log: Any = Log(silent=0)
+    assert read(monkeypatch, log, 9) == [0, 1, 2, 3]
+    assert log.asked < 10
