@@ -49,6 +49,38 @@ def test_a_summary_has_a_line_for_each_point(cli: Cli) -> None:
     ]
 
 
+def test_a_report_says_what_is_shown_along_what(cli: Cli) -> None:
+    swept = "sweep: {members.app.count: [2, 3], group.config.session.timeout.ms: [10s, 45s]}\n"
+    asked = 'report: {x: app.count, y: [rebalances, "unavailable(cause detection)", detection_time(app/1)]}\n'
+    text = FILE.replace("sweep: {members.app.count: [2, 3]}\n", swept + asked)
+    (cli.folder / "report.yaml").write_text(text)
+    ran = cli("simulate sweep report.yaml --jobs 1 --verify 0 -o json --out out.csv --html page.html --check moves>0")
+    assert ran.code == 0
+    points = [(row["group.config.session.timeout.ms"], row["members.app.count"]) for row in ran.data]
+    assert points == [("10s", 2), ("10s", 3), ("45s", 2), ("45s", 3)]
+    names = ["rebalances", "unavailable(cause detection)", "detection_time(app/1)"]
+    assert list(ran.data[0])[5:] == [f"{name}_{key}" for name in names for key in ("median", "p95", "max")]
+    times = [row["detection_time(app/1)_max"] for row in ran.data]
+    assert [7 < time < 10 for time in times] == [True, True, False, False]
+    head = (cli.folder / "out.csv").read_text().splitlines()[0].split(",")
+    assert head[-10:] == [*names[1:], *AFTER]
+    assert '"title":"members.app.count"' in (cli.folder / "page.html").read_text().replace(" ", "")
+    other = cli("simulate sweep report.yaml --set members.app.count=2 --metric moves --jobs 1 --verify 0 -o json --check moves>0")
+    assert [(row["group.config.session.timeout.ms"], row["moves_max"]) for row in other.data] == [("10s", 4), ("45s", 4)]
+    assert "rebalances_max" not in other.data[0]
+
+
+def test_a_report_that_is_wrong_is_told_with_its_place(cli: Cli) -> None:
+    (cli.folder / "wrong.yaml").write_text(FILE + "report:\n  x: app.cuont\n  y:\n    - max_gap\n    - rebalanses\n")
+    lines = [
+        "kgctl: wrong.yaml:11:3: report.x: 'app.cuont' is not swept; did you mean 'app.count'?",
+        "kgctl: wrong.yaml:14:7: report.y[1]: there is no metric 'rebalanses'; did you mean 'rebalances'?",
+    ]
+    for command in ("check", "run", "sweep"):
+        ran = cli(f"simulate {command} wrong.yaml")
+        assert (ran.code, ran.err.splitlines()) == (2, lines)
+
+
 def test_rows_are_the_runs(cli: Cli) -> None:
     ran = cli("simulate sweep crash.yaml --runs 2 --rows -o json --jobs 1 --verify 0")
     assert (ran.code, ran.err) == (0, "")
@@ -201,8 +233,12 @@ def test_a_missing_package_is_one_line(cli: Cli, monkeypatch: pytest.MonkeyPatch
     assert ran.err == f"kgctl: {arguments} needs {module}: pip install 'kgctl[spark]'\n"
 
 
-def test_run_takes_the_file_as_it_stands(cli: Cli) -> None:
-    assert cli("simulate run crash.yaml").code == 0
+def test_run_takes_the_file_as_it_stands_and_says_so(cli: Cli) -> None:
+    ran = cli("simulate run crash.yaml")
+    assert (ran.code, ran.err) == (
+        0,
+        "as the file stands; all values of members.app.count: kgctl simulate sweep crash.yaml\n",
+    )
 
 
 def test_a_page_with_charts(cli: Cli) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
@@ -101,6 +102,10 @@ def _report(session: Session, loaded: LoadedFile, how: RunOptions, outputs: Outp
     from kgctl.simulate.runs.outcome import outcome_of
     from kgctl.simulate.runs.result_json import result_of
 
+    if loaded.swept:
+        session.notice(
+            f"as the file stands; all values of {', '.join(loaded.swept)}: kgctl simulate sweep {shlex.quote(words[3])}"
+        )
     seeds = how.seeds(loaded)
     values = run_scenario(session, loaded, how, seeds)
     outcome = outcome_of(loaded, seeds, values, replay_of=words)

@@ -13,6 +13,7 @@ from kgctl.cli.simulation.running import RunOptions
 from kgctl.errors import UsageError
 
 if TYPE_CHECKING:
+    from kgctl.simulate.sweep.axes import Axis
     from kgctl.simulate.sweep.plan import Sweep
 
 
@@ -25,8 +26,11 @@ def planned_sweep(
     variants: Sequence[str],
     checks: Sequence[str] | None,
     seeds: RunOptions,
+    metrics: Sequence[str],
 ) -> Sweep:
     """The sweep that was asked for; the file is checked as it stands, and each parameter for whether it can fit at all.
+
+    ``metrics``: to sum up, instead of the file's.
 
     Raises:
         WrongFile: file or grid have mistakes. UsageError, NotFoundError: something cannot be read, or there is nothing to vary.
@@ -36,6 +40,7 @@ def planned_sweep(
     from kgctl.simulate.scenario.text.places import ScenarioError
     from kgctl.simulate.sweep.axes import axes_of
     from kgctl.simulate.sweep.plan import Sweep, require_axes_that_fit
+    from kgctl.simulate.sweep.summary import checked_metrics
 
     try:
         tree = read_source(file, session.environment.stdin)
@@ -44,13 +49,15 @@ def planned_sweep(
         sweep = Sweep(
             tree=tree,
             name=loaded.name,
-            axes=axes,
+            axes=_with_last(axes, loaded.report.x),
             fixed=fixed,
             variant_names=tuple(variant.name for variant in loaded.variants),
             has_variants=loaded.variant_names != (DEFAULT,),
             seeds=tuple(seeds.seeds(loaded)),
             words=("kgctl", "simulate", "run", file, *(word for each in checks or () for word in ("--check", each))),
             checks=None if checks is None else tuple(checks),
+            metrics=checked_metrics(metrics, loaded),
+            along=loaded.report.x,
         )
         require_axes_that_fit(sweep)
     except ScenarioError as error:
@@ -58,6 +65,11 @@ def planned_sweep(
     if not axes and sweep.run_count() == 1:
         raise UsageError(f"nothing to vary: give --set PATH=V1,V2, --grid, --runs, or a `sweep:` section in {file}")
     return sweep
+
+
+def _with_last(axes: Sequence[Axis], path: str | None) -> tuple[Axis, ...]:
+    """The parameter that a report runs along is the one that changes first."""
+    return tuple(sorted(axes, key=lambda axis: axis.path == path))
 
 
 def share_of(text: str) -> float:

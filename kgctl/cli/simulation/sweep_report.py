@@ -29,6 +29,13 @@ class Shown:
     out: Path | None
     html: Path | None
 
+    @classmethod
+    def of(cls, sweep: Sweep, *, each_run: bool, out: Path | None, html: Path | None) -> Shown:
+        """With the metrics of this sweep."""
+        from kgctl.simulate.runs.values import key_of
+
+        return cls(tuple(map(key_of, sweep.metrics)), each_run, out, html)
+
 
 def report_of(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> Report:
     """Write the files and make the report."""

@@ -11,6 +11,7 @@ from kgctl.member.config import MemberConfig
 from kgctl.simulate.scenario.file.settings import OTHER_BROKER_SETTINGS
 from kgctl.simulate.scenario.load import Variant
 from kgctl.simulate.scenario.model import MemberSet, Scenario
+from kgctl.simulate.scenario.report import EMPTY_REPORT, Report
 from kgctl.simulate.scenario.text.places import Path
 
 
@@ -24,14 +25,21 @@ class Finding:
 
 @dataclass(frozen=True)
 class Context:
-    """One variant."""
+    """One variant, and what the file's sweep shows."""
 
     variant: Variant
+    report: Report = EMPTY_REPORT
 
     @property
     def scenario(self) -> Scenario:
         """What would be run."""
         return self.variant.scenario
+
+    @property
+    def writes(self) -> bool:
+        """Whether records are written at some time."""
+        events = self.scenario.events
+        return bool(self.scenario.traffic) or any(event.kind in ("set_traffic", "create_topic") for event in events)
 
     @cached_property
     def broker(self) -> CoordinatorConfig:

@@ -29,8 +29,7 @@ def more_traffic_than_the_members_can_take(context: Context) -> Iterator[Finding
 def rates_without_traffic(context: Context) -> Iterator[Finding]:
     """Members that process nothing: lag and duplicates are all 0."""
     scenario = context.scenario
-    writes = scenario.traffic or any(event.kind in ("set_traffic", "create_topic") for event in scenario.events)
     for members in scenario.members:
-        if members.rate_uhz is not None and not writes:
+        if members.rate_uhz is not None and not context.writes:
             yield Finding(("members", members.name, "rate"), "there is no traffic to process: lag and duplicates stay 0")
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from kgctl.simulate.lint import autoscale, load, membership, timeouts
+from kgctl.simulate.lint import autoscale, load, membership, report, timeouts
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.text.places import Problem
@@ -31,6 +31,8 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "autoscale-window": autoscale.window_below_boot,
     "autoscale-poll": autoscale.poll_without_effect,
     "autoscale-hot-partition": autoscale.no_target_in_reach,
+    "report-one-value": report.one_value_along,
+    "report-no-traffic": report.records_without_traffic,
 }
 
 
@@ -38,7 +40,7 @@ def lint(loaded: LoadedFile) -> list[Problem]:
     """What is doubtful in a file, in its order; the same doubt about several variants once, with their names."""
     found: dict[Problem, list[str]] = {}
     for variant in loaded.variants:
-        context = Context(variant)
+        context = Context(variant, loaded.report)
         for rule, function in RULES.items():
             for finding in function(context):
                 place = variant.tree.place(finding.path)

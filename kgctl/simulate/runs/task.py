@@ -38,7 +38,8 @@ class _Litter:
 class Task:
     """``settings``: Kafka's, for expressions. ``twice``: run it again and compare. ``draws``: keep who consumed what when.
 
-    ``deadline_s``: by the clock of ``time.monotonic``. ``is_lone``: the scenario has no variants.
+    ``deadline_s``: by the clock of ``time.monotonic``. ``is_lone``: the scenario has no variants. ``metrics``: wanted beside
+    those that the checks name.
     """
 
     variant: str
@@ -51,6 +52,7 @@ class Task:
     deadline_s: float | None = None
     is_lone: bool = True
     identity: Identity = Identity.POD
+    metrics: tuple[Metric, ...] = ()
 
 
 def run_task(task: Task) -> RunValues | None:
@@ -82,9 +84,8 @@ def _run(task: Task) -> RunValues:
     watchers = watchers_for(task.checks, task.variant, task.settings)
     limits = RunLimits() if task.deadline_s is None else RunLimits(is_over=lambda: _is_late(task))
     result = run(task.scenario, task.seed, observers=tuple(watchers.values()), limits=limits, identity=task.identity)
-    named = {
-        key_of(Metric(name, filters)): result.metric(name, filters) for name, filters in metric_keys(task.checks, task.variant)
-    }
+    asked = dict.fromkeys([*metric_keys(task.checks, task.variant), *((each.name, each.filters) for each in task.metrics)])
+    named = {key_of(Metric(name, filters)): result.metric(name, filters) for name, filters in asked}
     return RunValues(
         variant=task.variant,
         seed=task.seed,

@@ -33,10 +33,11 @@ def wrong_filters(check: Check, around: Surroundings) -> Iterator[str]:
     """What is wrong with the filters of a check, in words."""
     for node in (check.node, check.when):
         for metric in metrics_of(node) if node is not None else ():
-            yield from _of_metric(metric, around)
+            yield from wrong_filters_of(metric, around)
 
 
-def _of_metric(metric: Metric, around: Surroundings) -> Iterator[str]:
+def wrong_filters_of(metric: Metric, around: Surroundings) -> Iterator[str]:
+    """What is wrong with the filters of one metric, in words."""
     from kgctl.simulate.engine.recorder.causes import Cause
     from kgctl.simulate.metrics.filters import parse_filters
     from kgctl.simulate.metrics.registry import METRICS

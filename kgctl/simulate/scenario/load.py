@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kgctl.errors import UsageError
 from kgctl.simulate.scenario.checks import Check, CheckReader
@@ -14,6 +14,7 @@ from kgctl.simulate.scenario.file.not_yet import split_off
 from kgctl.simulate.scenario.filter_checks import Surroundings, wrong_filters
 from kgctl.simulate.scenario.known import event_kinds, metric_names
 from kgctl.simulate.scenario.model import Scenario
+from kgctl.simulate.scenario.report import EMPTY_REPORT, Report, read_report
 from kgctl.simulate.scenario.text.patch import merge_patch, patched
 from kgctl.simulate.scenario.text.paths import split_path, with_setting
 from kgctl.simulate.scenario.text.places import Path, Problem, ScenarioError, did_you_mean
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 DEFAULT = "default"
 """The name of the one variant of a file without variants."""
 
-OF_THE_WHOLE_FILE = ("kgctl", "name", "question", "seed", "runs", "expect", "variants", "extends", "output", "sweep")
+OF_THE_WHOLE_FILE = ("kgctl", "name", "question", "seed", "runs", "expect", "variants", "extends", "output", "sweep", "report")
 """Keys that a variant cannot change."""
 
 
@@ -41,7 +42,10 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """A whole file. ``variant_names`` has also those that were not asked for; ``variants`` are the ones to run."""
+    """A whole file. ``variant_names`` has also those that were not asked for; ``variants`` are the ones to run.
+
+    ``swept``: the paths of its parameters.
+    """
 
     source: str
     name: str
@@ -52,6 +56,11 @@ class LoadedFile:
     variants: tuple[Variant, ...]
     checks: tuple[Check, ...]
     output: Mapping[str, str] = field(default_factory=dict)
+    report: Report = EMPTY_REPORT
+    swept: tuple[str, ...] = ()
+
+
+Built: TypeAlias = "tuple[str, ScenarioSections | None, Variant | None]"
 
 
 def load(
@@ -73,6 +82,7 @@ def load(
     merged = [(name, _merged(base, patches, name, settings, problems)) for name in names if not variants or name in variants]
     built = [(name, *_built(name, one, names if patches else (), problems)) for name, one in merged]
     found = _checks(base, checks, names if patches else (), built, problems)
+    report = read_report(base, _surroundings(built), problems) if all(one is not None for _, one, _ in built) else EMPTY_REPORT
     if problems:
         raise ScenarioError(_unique(problems))
     sections = built[0][1]
@@ -87,6 +97,8 @@ def load(
         variants=tuple(variant for _, _, variant in built if variant is not None),
         checks=found,
         output={key: value for key, value in sections.output.model_dump().items() if value is not None},
+        report=report,
+        swept=tuple(sections.sweep),
     )
 
 
@@ -151,7 +163,7 @@ def _checks(
     base: Tree,
     given: Sequence[str] | None,
     variants: tuple[str, ...],
-    built: Sequence[tuple[str, ScenarioSections | None, Variant | None]],
+    built: Sequence[Built],
     problems: list[Problem],
 ) -> tuple[Check, ...]:
     from kgctl.simulate.scenario.file.settings import setting_names
@@ -161,7 +173,7 @@ def _checks(
     tree = base if given is None else Tree("--check", {"expect": [_check_argument(text) for text in given]})
     found: list[Check] = []
     reader = CheckReader(tree, names, problems, events)
-    around = Surroundings.of([one.scenario for _, _, one in built if one])
+    around = _surroundings(built)
     entries = tree.data.get("expect")
     for index, entry in enumerate(entries if isinstance(entries, list) else []):
         path: Path = ("expect", index)
@@ -170,6 +182,10 @@ def _checks(
             found.append(check)
             problems.extend(Problem(tree.place(path), path, message) for message in wrong_filters(check, around))
     return tuple(found)
+
+
+def _surroundings(built: Sequence[Built]) -> Surroundings:
+    return Surroundings.of([variant.scenario for _, _, variant in built if variant])
 
 
 def _check_argument(text: str) -> Any:

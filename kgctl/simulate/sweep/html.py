@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib import resources
@@ -39,8 +40,7 @@ def sweep_page(sweep: Sweep, rows: Sequence[RunRow], metrics: Sequence[str]) -> 
 def chart(sweep: Sweep, lines: Iterable[dict[str, Value]], metrics: Sequence[str]) -> dict[str, Any]:
     """The figure: one chart below the other, the same parameter along all, a colour for each combination of the others."""
     names = RowLayout(sweep).parameters
-    along = max(range(len(names)), key=lambda place: len(sweep.axes[place].values), default=None)
-    x = "variant" if along is None else names[along]
+    x = _along(sweep, names)
     others = [name for name in names if name != x]
     values = [_point(line, x, others) for line in lines]
     is_number = all(isinstance(value["x"], int | float) for value in values)
@@ -51,6 +51,15 @@ def chart(sweep: Sweep, lines: Iterable[dict[str, Value]], metrics: Sequence[str
         "spacing": 18,
         "config": config(),
     }
+
+
+def _along(sweep: Sweep, names: Sequence[str]) -> str:
+    """The column that all charts have along: the one that the file asks for, or the one with the most values."""
+    for axis, name in zip(sweep.axes, names, strict=True):
+        if axis.path == sweep.along:
+            return name
+    along = max(range(len(names)), key=lambda place: len(sweep.axes[place].values), default=None)
+    return "variant" if along is None else names[along]
 
 
 def _point(line: dict[str, Value], x: str, others: Sequence[str]) -> dict[str, Any]:
@@ -66,18 +75,24 @@ def _chart_of(name: str, x: str, *, is_number: bool) -> dict[str, Any]:
     across |= {"scale": {"zero": False}} if is_number else {"sort": None, "axis": {"labelAngle": 0}}
     legend = {"labelLimit": 0, "symbolOpacity": 1, "symbolStrokeWidth": 0}
     color = {"field": "series", "type": "nominal", "title": None, "sort": None, "legend": legend}
-    up = {"field": f"{name}_median", "type": "quantitative", "title": f"{name} ({METRICS[name].unit})"}
+    unit = METRICS[name.partition("(")[0]].unit
+    up = {"field": _field(f"{name}_median"), "type": "quantitative", "title": f"{name} ({unit})"}
     lines = [*(("series", "nominal"), ("x", "nominal")), *((f"{name}_{key}", "quantitative") for key in STATISTICS)]
     lines += [("runs", "quantitative"), ("errors", "quantitative"), ("failed", "quantitative")]
-    hints = [{"field": field, "type": kind, "title": x if field == "x" else field} for field, kind in lines]
+    hints = [{"field": _field(field), "type": kind, "title": x if field == "x" else field} for field, kind in lines]
     return {
         "height": 220,
         "encoding": {"x": across, "color": color},
         "layer": [
-            {"mark": {"type": "area", "opacity": 0.15}, "encoding": {"y": up, "y2": {"field": f"{name}_max"}}},
+            {"mark": {"type": "area", "opacity": 0.15}, "encoding": {"y": up, "y2": {"field": _field(f"{name}_max")}}},
             {"mark": {"type": "line", "point": {"size": 50}}, "encoding": {"y": up, "tooltip": hints}},
         ],
     }
+
+
+def _field(name: str) -> str:
+    """A field by this name: in Vega's own words a dot or a bracket leads into what the field holds."""
+    return re.sub(r"([.\[\]\\'\"])", r"\\\1", name)
 
 
 def _short(path: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from kgctl.errors import KgctlError, UsageError
+from kgctl.simulate.scenario.expressions.nodes import Metric
 from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.simulate.scenario.text.paths import split_path
 from kgctl.simulate.scenario.text.places import did_you_mean
@@ -18,6 +19,8 @@ _MOST_SEEDS = 32
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """All of a sweep but how it is run. ``words``: the command line that a replay begins with. ``checks``: instead of the file's.
+    ``metrics``: what is summed up; those with filters have columns of their own. ``along``: the path of the parameter that charts
+    run along; None: the one with the most values.
 
     A run is named by its place in the grid, its variant and its seed; everything that comes of it follows from these.
     """
@@ -31,6 +34,8 @@ class Sweep:
     seeds: tuple[int, ...]
     words: tuple[str, ...]
     checks: tuple[str, ...] | None = None
+    metrics: tuple[Metric, ...] = ()
+    along: str | None = None
 
     def points(self) -> list[Point]:
         """The grid."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from kgctl.simulate.metrics.registry import METRICS
+from kgctl.simulate.runs.values import key_of
 from kgctl.simulate.sweep.axes import typed
 from kgctl.simulate.sweep.plan import Sweep
 
@@ -16,7 +17,7 @@ BEFORE = ("variant", "seed", "digest")
 AFTER = ("events", "expectations_passed", "expectations_failed", "failed_checks", "stopped", "error_code", "error", "replay")
 WHOLE = ("seed", "events", "expectations_passed", "expectations_failed")
 METRIC_NAMES = tuple(metric.name for metric in METRICS.values() if metric.is_summary)
-"""The metrics that every row has, in the order of results."""
+"""The metrics that every row has, in the order of results; those that are asked for with filters follow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +47,9 @@ class RowLayout:
     """The columns of a sweep: parameters, the run's name, metrics, and what came of it."""
 
     def __init__(self, sweep: Sweep) -> None:
-        taken = {*BEFORE, *AFTER, *METRIC_NAMES}
+        asked = (key_of(metric) for metric in sweep.metrics)
+        self.metrics = tuple(dict.fromkeys((*METRIC_NAMES, *asked)))
+        taken = {*BEFORE, *AFTER, *self.metrics}
         self.parameters = tuple(f"param.{axis.path}" if axis.path in taken else axis.path for axis in sweep.axes)
         self._values = [typed(axis) for axis in sweep.axes]
         self._points = sweep.points()
@@ -56,7 +59,7 @@ class RowLayout:
         """Every column in its order, with what its values are where there are any."""
         parameters = {name: type(next(iter(values.values()))) for name, values in zip(self.parameters, self._values, strict=True)}
         before, after = ({name: int if name in WHOLE else str for name in names} for names in (BEFORE, AFTER))
-        return {**parameters, **before, **dict.fromkeys(METRIC_NAMES, float), **after}
+        return {**parameters, **before, **dict.fromkeys(self.metrics, float), **after}
 
     def ordered(self, rows: Iterable[RunRow]) -> list[RunRow]:
         """The rows by point, variant and seed: the same for the same runs, whoever ran them."""
@@ -72,7 +75,7 @@ class RowLayout:
         return {name: values[text] for name, values, text in texts}
 
     def _record(self, row: RunRow) -> dict[str, Value]:
-        metrics = {name: row.metrics.get(name) for name in METRIC_NAMES}
+        metrics = {name: row.metrics.get(name) for name in self.metrics}
         before, after = ({name: getattr(row, name) for name in names} for names in (BEFORE, AFTER))
         return {**self.point(row.number), **before, **metrics, **after}
 

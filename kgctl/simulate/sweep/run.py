@@ -10,7 +10,8 @@ from kgctl.errors import KgctlError
 from kgctl.simulate.runs.judge import Judge
 from kgctl.simulate.runs.result_json import number
 from kgctl.simulate.runs.task import Task, run_task
-from kgctl.simulate.runs.values import RunValues
+from kgctl.simulate.runs.values import RunValues, key_of
+from kgctl.simulate.scenario.expressions.evaluate import Value
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.sweep.axes import Point, settings_at
 from kgctl.simulate.sweep.plan import Block, Sweep
@@ -43,6 +44,7 @@ def _run_seed(sweep: Sweep, block: Block, loaded: LoadedFile, seed: int) -> list
             checks=loaded.checks,
             seed=seed,
             is_lone=not sweep.has_variants,
+            metrics=sweep.metrics,
         )
         try:
             values = run_task(task)
@@ -79,7 +81,7 @@ def _row(sweep: Sweep, block: Block, values: RunValues, passed: int, failed: Seq
         variant=values.variant,
         seed=values.seed,
         digest=values.digest,
-        metrics={name: None if value is None else number(value) for name, value in values.metrics.items()},
+        metrics=_numbers(values.metrics) | _numbers({name: values.named.get(name) for name in map(key_of, sweep.metrics)}),
         events=values.events,
         expectations_passed=passed,
         expectations_failed=len(failed),
@@ -87,6 +89,10 @@ def _row(sweep: Sweep, block: Block, values: RunValues, passed: int, failed: Seq
         stopped=values.stopped or None,
         replay=None if is_fine else replay_of(sweep, block.point, values.variant, values.seed),
     )
+
+
+def _numbers(values: Mapping[str, Value]) -> dict[str, int | float | None]:
+    return {name: number(value) if isinstance(value, int | float) else None for name, value in values.items()}
 
 
 def _failed(sweep: Sweep, block: Block, variant: str, seed: int, why: tuple[str, str]) -> RunRow:

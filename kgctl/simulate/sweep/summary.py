@@ -8,24 +8,29 @@ from itertools import groupby
 from kgctl.errors import UsageError
 from kgctl.simulate.runs.outcome import spread_of
 from kgctl.simulate.runs.result_json import number
-from kgctl.simulate.scenario.text.places import did_you_mean
+from kgctl.simulate.scenario.expressions.nodes import Metric
+from kgctl.simulate.scenario.filter_checks import Surroundings
+from kgctl.simulate.scenario.load import LoadedFile
+from kgctl.simulate.scenario.report import metric_of
 from kgctl.simulate.sweep.plan import Sweep
-from kgctl.simulate.sweep.rows import METRIC_NAMES, RowLayout, RunRow, Value
+from kgctl.simulate.sweep.rows import RowLayout, RunRow, Value
 
 DEFAULT_METRICS = ("rebalances", "unavailable", "max_gap")
 STATISTICS = ("median", "p95", "max")
 
 
-def checked_metrics(names: Sequence[str]) -> tuple[str, ...]:
-    """The metrics to sum up, the usual ones if none is named.
+def checked_metrics(texts: Sequence[str], loaded: LoadedFile) -> tuple[Metric, ...]:
+    """The metrics to sum up: these, else those of the file's ``report:``, else the usual ones.
 
     Raises:
         UsageError: there is no such metric.
     """
-    for name in names:
-        if name not in METRIC_NAMES:
-            raise UsageError(f"there is no metric {name!r}{did_you_mean(name, METRIC_NAMES)}")
-    return tuple(dict.fromkeys(names)) or DEFAULT_METRICS
+    around = Surroundings.of([variant.scenario for variant in loaded.variants])
+    try:
+        named = tuple(dict.fromkeys(metric_of(text, around) for text in texts))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return named or loaded.report.y or tuple(map(Metric, DEFAULT_METRICS))
 
 
 def summary_columns(sweep: Sweep, metrics: Sequence[str]) -> list[str]:

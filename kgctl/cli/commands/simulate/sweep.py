@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ from kgctl.cli.session import session_of
 from kgctl.cli.simulation import options
 from kgctl.cli.simulation.running import RunOptions
 from kgctl.pipeline.engines import EngineName, EngineOptions
-
-if TYPE_CHECKING:
-    from kgctl.cli.simulation.sweep_report import Shown
 
 
 def register(app: typer.Typer) -> None:
@@ -54,7 +51,10 @@ Out = Annotated[
 Metrics = Annotated[
     list[str] | None,
     typer.Option(
-        "--metric", metavar="NAME", help="Sum up this metric instead of the usual ones; repeatable.", show_default=False
+        "--metric",
+        metavar="NAME",
+        help="Sum up this metric, as max_gap or unavailable(cause rebalance), instead of the file's; repeatable.",
+        show_default=False,
     ),
 ]
 Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write charts as one HTML page.", show_default=False)]
@@ -89,30 +89,29 @@ def simulate_sweep(
     """Run a scenario over a grid of parameters, with every variant and seed: one row a run, whatever comes of it."""
     from kgctl.cli.simulation.files import WrongFile
     from kgctl.cli.simulation.sweep_plan import planned_sweep, share_of
-    from kgctl.cli.simulation.sweep_report import report_of
+    from kgctl.cli.simulation.sweep_report import Shown, report_of
     from kgctl.cli.simulation.sweeping import run_sweep
 
     session = session_of(ctx)
     how = RunOptions(seed=seed, runs=runs, time_limit=time_limit)
-    shown = _shown(metric, each_run=rows, out=out, html=html)
+    _check_files(out, html)
     limit_s, share = how.time_limit_s(), share_of(verify)
     try:
-        sweep = planned_sweep(session, file, grid, settings or (), variants=variant or (), checks=check, seeds=how)
+        sweep = planned_sweep(
+            session, file, grid, settings or (), variants=variant or (), checks=check, seeds=how, metrics=metric or ()
+        )
     except WrongFile as wrong:
         return wrong.report
     what = EngineOptions(name=engine, jobs=jobs, master=master, shows_log=verbose)
     swept = run_sweep(session, sweep, what, limit_s=limit_s, share=share)
-    return report_of(session, sweep, swept, shown)
+    return report_of(session, sweep, swept, Shown.of(sweep, each_run=rows, out=out, html=html))
 
 
-def _shown(metrics: list[str] | None, *, each_run: bool, out: Path | None, html: Path | None) -> Shown:
-    """What to show, once it is known that all of it can be written."""
+def _check_files(out: Path | None, html: Path | None) -> None:
+    """Before minutes of work: whether all of it can be written."""
     from kgctl.cli.simulation.sweep_files import check_out, check_page
-    from kgctl.cli.simulation.sweep_report import Shown
-    from kgctl.simulate.sweep.summary import checked_metrics
 
     if out is not None:
         check_out(out)
     if html is not None:
         check_page(html)
-    return Shown(checked_metrics(metrics or ()), each_run, out, html)

@@ -9,7 +9,6 @@ from kgctl.simulate.scenario.text.yaml_tree import Tree
 
 _KEYS: dict[Path, str] = {
     ("groups",): "one scenario has one `group`",
-    ("report",): "`-o json` has every metric of every seed",
     ("group", "from"): "`kgctl simulate init --from-group` writes a scenario from a group",
 }
 _EVENTS = {"broker_down": "", "coordinator_move": "", "create_topic": "", "delete_topic": ""}

@@ -165,6 +165,22 @@ class OutputSection(Section):
     metrics: str | None = None
 
 
+class ReportSection(Section):
+    """What a sweep shows."""
+
+    x: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The parameter along which it is shown: a path of sweep, or its end (session.timeout.ms); default: the one "
+        "with the most values.",
+    )
+    y: types.MetricTexts | None = Field(
+        default=None,
+        description="Metrics, with filters or without: rebalances, unavailable(cause rebalance); default: rebalances, "
+        "unavailable, max_gap.",
+    )
+
+
 Topics = dict[str, Annotated[TopicSection, BeforeValidator(short_topic, json_schema_input_type=TopicSection | int)]]
 TrafficByTopic = dict[
     str, Annotated[TrafficSection, BeforeValidator(short_traffic, json_schema_input_type=TrafficSection | str | float)]
@@ -195,3 +211,4 @@ class ScenarioSections(Section):
     sweep: dict[str, types.SweepValues] = Field(
         default_factory=dict, description="Parameters for `simulate sweep`: path.to.key: [values], or a range."
     )
+    report: ReportSection = ReportSection()

@@ -132,6 +132,14 @@ def subscription(raw: object) -> tuple[tuple[str, ...], str | None]:
     raise ValueError(f"must be a list of topics, or a regular expression that begins with ^; not {raw!r}")
 
 
+def metric_texts(raw: object) -> list[str]:
+    """One metric, or a list of them, as text; which there are is known elsewhere."""
+    entries = raw if isinstance(raw, list) else [raw]
+    if not entries or not all(isinstance(entry, str) and entry.strip() for entry in entries):
+        raise ValueError(f"must be a metric such as max_gap, or a list of them, not {raw!r}")
+    return [str(entry) for entry in entries]
+
+
 Duration: TypeAlias = Annotated[int, PlainValidator(parse_duration), WithJsonSchema(DURATION_SCHEMA)]
 Varying: TypeAlias = Annotated[Distribution, PlainValidator(parse_distribution), WithJsonSchema(DISTRIBUTION_SCHEMA)]
 Start: TypeAlias = Annotated[Distribution | None, PlainValidator(start), WithJsonSchema(DISTRIBUTION_SCHEMA)]
@@ -151,6 +159,11 @@ OnStop: TypeAlias = Annotated[bool, PlainValidator(leaves_on_stop), WithJsonSche
 Subscription: TypeAlias = Annotated[
     tuple[tuple[str, ...], str | None],
     PlainValidator(subscription),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+]
+MetricTexts: TypeAlias = Annotated[
+    list[str],
+    PlainValidator(metric_texts),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]
 SweepValues: TypeAlias = Annotated[

@@ -47,18 +47,34 @@ DOUBTS = {
 }
 
 
+OF_THE_FILE = {
+    "report-one-value": "{sweep: {warmup: [60s]}, report: {x: warmup, y: max_gap}}",
+    "report-no-traffic": "{sweep: {warmup: [60s, 90s]}, report: {y: [max_gap, lag_peak, lag]}}",
+}
+
+
 def rules_of(patch: str) -> set[str]:
     tree = read_yaml(f"{GOOD}variants:\n  v: {patch if patch.startswith('{') else '{' + patch + '}'}\n", "f")
     return {problem.rule for problem in lint(load(tree))}
 
 
 def test_every_rule_has_its_case() -> None:
-    assert set(DOUBTS) == set(RULES)
+    assert DOUBTS.keys() | OF_THE_FILE.keys() == RULES.keys()
 
 
 @pytest.mark.parametrize("rule", DOUBTS)
 def test_rule_finds_its_doubt(rule: str) -> None:
     assert rules_of(DOUBTS[rule]) == {rule}
+
+
+@pytest.mark.parametrize("rule", OF_THE_FILE)
+def test_rule_about_the_whole_file_finds_its_doubt(rule: str) -> None:
+    (problem,) = lint(load(read_yaml(GOOD + OF_THE_FILE[rule][1:-1].replace("}, report", "}\nreport"), "f")))
+    assert (problem.rule, problem.place.line) == (rule, 7)
+
+
+def test_a_sweep_of_traffic_has_records_to_show() -> None:
+    assert lint(load(read_yaml(GOOD + "sweep: {traffic.orders: [1/s, 2/s]}\nreport: {y: lag}", "f"))) == []
 
 
 NO_DOUBTS = {

@@ -11,6 +11,7 @@ from kgctl import __version__
 from kgctl.errors import InvariantViolation, UsageError
 from kgctl.simulate.runs.task import Task, run_task
 from kgctl.simulate.runs.values import RunValues
+from kgctl.simulate.scenario.expressions.nodes import Metric
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.text.yaml_tree import read_yaml
 from kgctl.simulate.sweep import run as sweep_run
@@ -20,7 +21,7 @@ from kgctl.simulate.sweep.rows import AFTER, BEFORE, METRIC_NAMES, RowLayout, Ru
 from kgctl.simulate.sweep.run import run_block
 from kgctl.simulate.sweep.summary import checked_metrics, summary_columns, summary_rows
 from kgctl.simulate.sweep.verify import chosen, differences
-from tests.support.simulate.sweeps import rows_of, sweep_of
+from tests.support.simulate.sweeps import FILE, rows_of, sweep_of
 
 
 def test_a_row_has_what_simulate_run_gives() -> None:
@@ -153,10 +154,32 @@ def test_a_summary_has_a_line_for_each_point_and_variant() -> None:
 
 
 def test_metrics_are_the_usual_ones_unless_named() -> None:
-    assert checked_metrics([]) == ("rebalances", "unavailable", "max_gap")
-    assert checked_metrics(["moves", "moves"]) == ("moves",)
+    plain = load(sweep_of().tree)
+    assert checked_metrics([], plain) == (Metric("rebalances"), Metric("unavailable"), Metric("max_gap"))
+    assert checked_metrics(["moves", "moves"], plain) == (Metric("moves"),)
     with pytest.raises(UsageError, match="there is no metric 'movs'; did you mean 'moves'"):
-        checked_metrics(["movs"])
+        checked_metrics(["movs"], plain)
+    with pytest.raises(UsageError, match="max_gap: there is no set of members 'ap'; did you mean 'app'"):
+        checked_metrics(["max_gap(ap/1)"], plain)
+    with_report = load(read_yaml(FILE + "report: {y: [kicked]}", "f"))
+    assert checked_metrics([], with_report) == (Metric("kicked"),)
+    assert checked_metrics(["moves"], with_report) == (Metric("moves"),)
+
+
+def test_a_metric_with_filters_has_a_column_of_its_own() -> None:
+    sweep = replace(sweep_of(seeds=(1,)), metrics=(Metric("max_gap"), Metric("max_gap", ("not app/1",))))
+    rows = rows_of(sweep)
+    layout = RowLayout(sweep)
+    assert layout.metrics == (*METRIC_NAMES, "max_gap(not app/1)")
+    assert layout.kinds()["max_gap(not app/1)"] is float
+    (record, _) = layout.records(rows)
+    (line, _) = summary_rows(sweep, rows, ("max_gap", "max_gap(not app/1)"))
+    gap, others = record["max_gap"], record["max_gap(not app/1)"]
+    assert (line["max_gap_max"], line["max_gap(not app/1)_max"]) == (gap, others)
+    assert isinstance(gap, float)
+    assert isinstance(others, float)
+    assert others < 5 < gap
+    assert list(differences(sweep, rows)) == [None, None]
 
 
 def test_a_share_of_the_runs_is_repeated_and_a_difference_is_a_bug() -> None:
