@@ -20,7 +20,7 @@ from kgctl.coordinator.results import (
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
-from kgctl.model.java_order import copied_set_capacity, hash_map_order
+from kgctl.model.java_order import copied_set_order
 
 _NOT_FOUND_VERSION = 6
 """From this version on DescribeGroups tells a missing group from a dead one (KIP-1043)."""
@@ -88,8 +88,7 @@ def handle_list_groups(shard: Shard, request: ListGroups) -> None:
 def handle_delete_groups(shard: Shard, request: DeleteGroups) -> None:
     """DeleteGroups: each group by itself, offsets first. Kafka goes through a HashSet of them, which orders the tombstones."""
     group_ids = dict.fromkeys(group_id for group_id in request.group_ids if group_id is not None)
-    order = hash_map_order(group_ids, capacity=copied_set_capacity(len(group_ids)))
-    errors: dict[str | None, ErrorCode] = {group_id: _delete(shard, group_id) for group_id in order}
+    errors: dict[str | None, ErrorCode] = {group_id: _delete(shard, group_id) for group_id in copied_set_order(group_ids)}
     results = tuple((group_id, errors.get(group_id, ErrorCode.INVALID_GROUP_ID)) for group_id in request.group_ids)
     shard.reply(request.request_id, DeleteGroupsResult(groups=results))
 

@@ -11,7 +11,7 @@ Java 17's rules. Buckets that Java turns into trees (9 or more keys in one bucke
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 from uuid import UUID
@@ -115,6 +115,16 @@ def hash_map_order(
     # As in bucket(), whose call would cost as much as the rest.
     ordered.sort(key=lambda key: ((value := hash_of(key) & _MASK32) ^ (value >> 16)) & mask)
     return ordered
+
+
+def copied_map_order(keys: Collection[K], *, hash_of: HashOf = string_hash) -> list[K]:
+    """The keys of a map as ``new HashMap<>(map)`` iterates over them."""
+    return hash_map_order(keys, capacity=copied_map_capacity(len(keys)), hash_of=hash_of)
+
+
+def copied_set_order(keys: Collection[K], *, hash_of: HashOf = string_hash) -> list[K]:
+    """A collection as ``new HashSet<>(collection)`` iterates over it. What it has twice counts for the size of the table."""
+    return hash_map_order(dict.fromkeys(keys), capacity=copied_set_capacity(len(keys)), hash_of=hash_of)
 
 
 def _are_small(numbers: list[int]) -> bool:

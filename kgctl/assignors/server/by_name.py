@@ -13,7 +13,7 @@ from kgctl.assignors.client.members import have_equal_subscriptions, java_map_or
 from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.server.indexed import IndexedGroup, IndexedMember, IndexedTarget
 from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, OwnedPartitions
-from kgctl.model.java_order import copied_set_capacity, hash_map_order
+from kgctl.model.java_order import copied_set_order
 
 AssignIndexed = Callable[[IndexedGroup], Sequence[IndexedTarget]]
 
@@ -21,11 +21,6 @@ AssignIndexed = Callable[[IndexedGroup], Sequence[IndexedTarget]]
 def topic_id_of_name(name: str) -> UUID:
     """``UUID.nameUUIDFromBytes`` of the name in UTF-8."""
     return UUID(bytes=md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest(), version=3)
-
-
-def subscribed_order(names: Sequence[str]) -> list[str]:
-    """A subscription as the ``HashSet`` copied from the list of its names iterates over it."""
-    return hash_map_order(dict.fromkeys(names), capacity=copied_set_capacity(len(names)))
 
 
 def assign_by_name(assign: AssignIndexed, group: GroupSpec) -> GroupAssignment:
@@ -39,7 +34,7 @@ def assign_by_name(assign: AssignIndexed, group: GroupSpec) -> GroupAssignment:
     known: dict[tuple[str, ...], list[int]] = {}
     for member in members:
         if member.topics not in known:
-            known[member.topics] = [space.index[name] for name in subscribed_order(member.topics) if name in space.index]
+            known[member.topics] = [space.index[name] for name in copied_set_order(member.topics) if name in space.index]
     found = assign(
         IndexedGroup(
             [IndexedMember(m.member_id, known[m.topics], _target(m.owned, index), m.instance_id) for m in members],

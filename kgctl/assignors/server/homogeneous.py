@@ -13,7 +13,7 @@ from itertools import compress
 
 from kgctl.assignors.server.indexed import NO_TOPIC, IndexedGroup, IndexedMember, IndexedTarget
 from kgctl.assignors.spec import AssignorError
-from kgctl.model.java_order import bucket, copied_set_capacity
+from kgctl.model.java_order import copied_set_order, integer_hash
 
 _INVERT = bytes([1, 0]) + bytes(254)
 
@@ -73,7 +73,7 @@ class _Homogeneous:
                 quota -= len(partitions)
                 kept[topic] = partitions
                 continue
-            ordered = _in_set_order(partitions)
+            ordered = copied_set_order(partitions, hash_of=integer_hash)
             if quota:
                 kept[topic] = ordered[:quota]
             self._unassigned.append((topic, ordered[quota:]))
@@ -114,9 +114,3 @@ def _mark(assigned: bytearray, partitions: Sequence[int]) -> None:
     else:
         for partition in partitions:
             assigned[partition] = 1
-
-
-def _in_set_order(partitions: Sequence[int]) -> Sequence[int]:
-    """Partitions as the ``HashSet`` copied from them iterates over them: by value, unless values exceed the table."""
-    capacity = copied_set_capacity(len(partitions))
-    return sorted(partitions, key=lambda partition: bucket(partition, capacity))

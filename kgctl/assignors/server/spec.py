@@ -25,9 +25,8 @@ class TargetMember:
     """A member of a consumer-protocol group.
 
     ``topic_ids``: its subscribed topics *that exist*, in the order in which Java iterates over their names (for names that come
-    in as a list that is a ``HashSet`` copied from the list: see `subscribed_order`). ``target``: its present target assignment,
-    topics in the order in which they were put into their ``HashMap``, partitions in the order in which their ``HashSet`` was
-    filled.
+    in as a list that is `kgctl.model.java_order.copied_set_order`). ``target``: its present target assignment, topics in the
+    order in which they were put into their ``HashMap``, partitions in the order in which their ``HashSet`` was filled.
     """
 
     member_id: str

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from kgctl.coordinator.consumer.states import MemberState
 from kgctl.model.frozen import frozen_in_order
-from kgctl.model.java_order import copied_set_capacity, hash_map_order, integer_hash, uuid_hash
+from kgctl.model.java_order import copied_set_order, hash_map_order, integer_hash, uuid_hash
 from kgctl.model.records import (
     AssignedTopicPartitions,
     ClassicMemberMetadata,
@@ -122,7 +122,7 @@ _NO_PARTITIONS: Mapping[int, int] = MappingProxyType({})
 
 def topic_order(names: Sequence[str]) -> tuple[str, ...]:
     """A list of names as the ``HashSet`` copied from it iterates over them."""
-    return tuple(hash_map_order(dict.fromkeys(names), capacity=copied_set_capacity(len(names))))
+    return tuple(copied_set_order(names))
 
 
 def with_metadata(member: ConsumerMember, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:

@@ -14,7 +14,9 @@ from kgctl.model.java_order import (
     TimelineHashMap,
     bucket,
     copied_map_capacity,
+    copied_map_order,
     copied_set_capacity,
+    copied_set_order,
     grown_capacity,
     hash_map_order,
     integer_hash,
@@ -65,8 +67,8 @@ def test_hash_map_orders_keys_as_java_does(case: dict[str, Any]) -> None:
     assert grown.java_order() == case["put"]
     assert grown.java_values() == [keys.index(key) for key in case["put"]]
     assert hash_map_order(keys, newest_first=True) == case["compute"]
-    assert hash_map_order(keys, capacity=copied_map_capacity(len(keys))) == case["copied_map"]
-    assert hash_map_order(keys, capacity=copied_set_capacity(len(keys))) == case["copied_set"]
+    assert copied_map_order(keys) == case["copied_map"]
+    assert copied_set_order(keys) == case["copied_set"]
 
 
 @pytest.mark.parametrize("case", CASES["timeline_hash_map"], ids=lambda case: ",".join(case["operations"][:3]))

@@ -19,7 +19,9 @@ from kgctl.coordinator.consumer.states import MEMBER_RULES, MemberState, Step
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.java_order import (
     copied_map_capacity,
+    copied_map_order,
     copied_set_capacity,
+    copied_set_order,
     grown_capacity,
     hash_map_order,
     integer_hash,
@@ -90,7 +92,7 @@ def _trim(facts: Reconciliation) -> ConsumerMember:
     dropped = [topic_id for topic_id in member.assigned if topic_id not in facts.subscribed]
     if not dropped and not nothing_left:
         return member
-    copied = hash_map_order(member.assigned, capacity=copied_map_capacity(len(member.assigned)), hash_of=uuid_hash)
+    copied = copied_map_order(member.assigned, hash_of=uuid_hash)
     kept = {topic_id: member.assigned[topic_id] for topic_id in copied if topic_id in facts.subscribed}
     revoked = member.assigned if nothing_left else _merged(member.pending_revocation, member.assigned, dropped)
     if revoked and _still_owns(facts.owned, revoked):
@@ -166,7 +168,7 @@ def _all_kept(facts: Reconciliation) -> Partitions | None:
     target = facts.target.get(topic_id, ())
     if len(owned) != len(target) or topic_id not in facts.subscribed or not all(map(owned.__contains__, target)):
         return None
-    copied = hash_map_order(owned, capacity=copied_map_capacity(len(owned)), hash_of=integer_hash)
+    copied = copied_map_order(owned, hash_of=integer_hash)
     return {topic_id: {number: owned[number] for number in copied}}
 
 
@@ -180,13 +182,13 @@ def _split(facts: Reconciliation) -> _Split:
 
 def _split_topic(facts: Reconciliation, split: _Split, topic_id: UUID, target: Sequence[int]) -> None:
     owned = facts.member.assigned.get(topic_id, _NONE_OWNED)
-    copied = hash_map_order(owned, capacity=copied_map_capacity(len(owned)), hash_of=integer_hash)
+    copied = copied_map_order(owned, hash_of=integer_hash)
     pending = facts.member.pending_revocation.get(topic_id, _NONE_OWNED)
     wanted = frozenset(target)
     kept = {number: owned[number] for number in copied if number in wanted}
     revoked = {number: owned[number] for number in copied if number not in wanted}
     added = []
-    for number in hash_map_order(target, capacity=copied_set_capacity(len(target)), hash_of=integer_hash):
+    for number in copied_set_order(target, hash_of=integer_hash):
         if number in owned:
             continue
         if facts.partition_epoch(topic_id, number) == _FREE or number in pending:

@@ -16,6 +16,7 @@ from kgctl.assignors.server.spec import Move, TargetSpec
 from kgctl.coordinator.consumer.member import Target
 from kgctl.model.java_order import (
     copied_set_capacity,
+    copied_set_order,
     grown_capacity,
     hash_map_order,
     integer_hash,
@@ -90,10 +91,7 @@ class _Topics:
 
 def unmoved_target(target: Target) -> dict[UUID, Sequence[int]]:
     """A target that nothing was taken from and nothing added to: not even copied."""
-    return {
-        topic: hash_map_order(target[topic], capacity=copied_set_capacity(len(target[topic])), hash_of=integer_hash)
-        for topic in hash_map_order(target, hash_of=uuid_hash)
-    }
+    return {topic: copied_set_order(target[topic], hash_of=integer_hash) for topic in hash_map_order(target, hash_of=uuid_hash)}
 
 
 def moved_targets(spec: TargetSpec, moves: Iterable[Move]) -> Callable[[int], dict[UUID, Sequence[int]]]:

@@ -22,7 +22,7 @@ from kgctl.coordinator.requests import JoinProtocol
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
-from kgctl.model.java_order import copied_set_capacity, hash_map_order, integer_hash
+from kgctl.model.java_order import copied_set_order, integer_hash
 from kgctl.model.records import GroupMetadataKey, RecordKey
 
 
@@ -90,10 +90,7 @@ def _classic_group(shard: Shard, group: ConsumerGroup, members: Sequence[tuple[C
 
 def _in_set_order(target: Target) -> Target:
     """The partitions of each topic as the HashSet copied from the record's list iterates over them."""
-    return {
-        topic_id: hash_map_order(numbers, capacity=copied_set_capacity(len(numbers)), hash_of=integer_hash)
-        for topic_id, numbers in target.items()
-    }
+    return {topic_id: copied_set_order(numbers, hash_of=integer_hash) for topic_id, numbers in target.items()}
 
 
 def _classic_member(classic: ClassicGroup, member: ConsumerMember) -> ClassicMember:

@@ -7,11 +7,12 @@ from uuid import UUID
 
 import pytest
 
-from kgctl.assignors.server.by_name import subscribed_order, topic_id_of_name
+from kgctl.assignors.server.by_name import topic_id_of_name
 from kgctl.assignors.server.range import ServerRangeAssignor
 from kgctl.assignors.server.spec import TargetMember, TargetSpec
 from kgctl.assignors.server.uniform import UniformAssignor
 from kgctl.assignors.spec import AssignorError
+from kgctl.model.java_order import copied_set_order
 
 A, B, GONE = UUID(int=1), UUID(int=2), UUID(int=3)
 
@@ -76,4 +77,4 @@ def test_topic_id_of_a_name_is_javas() -> None:
 
 
 def test_subscribed_names_stand_in_the_order_of_a_copied_set() -> None:
-    assert subscribed_order(["orders", "payments", "audit", "b", "a"]) == ["a", "b", "audit", "payments", "orders"]
+    assert copied_set_order(["orders", "payments", "audit", "b", "a"]) == ["a", "b", "audit", "payments", "orders"]
