@@ -10,8 +10,8 @@ from typing import Any
 from kgctl.simulate.scenario.expressions.names import Names
 from kgctl.simulate.scenario.expressions.nodes import Metric, Node, metrics_of, variants_of
 from kgctl.simulate.scenario.expressions.parser import parse_check, parse_expression
-from kgctl.simulate.scenario.expressions.tokens import ExpressionError
-from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean
+from kgctl.simulate.scenario.expressions.tokens import ExpressionError, located
+from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean, shown
 from kgctl.simulate.scenario.text.yaml_tree import Tree
 from kgctl.simulate.scenario.values.durations import parse_duration
 from kgctl.simulate.scenario.values.rates import parse_share
@@ -115,13 +115,13 @@ class CheckReader:
 
     def _expression(self, raw: Any, path: Path, *, logical: bool) -> tuple[str, Node | None]:
         if isinstance(raw, bool | int | float) or not isinstance(raw, str):
-            self._wrong(path, f"an expression is a text such as `max_gap < 15s`, not {raw!r}")
+            self._wrong(path, f"an expression is a text such as `max_gap < 15s`, not {shown(raw)}")
             return "", None
         text = " ".join(raw.split())
         try:
             return text, (parse_check if logical else parse_expression)(text, self._names)
         except ExpressionError as error:
-            self._wrong(path, f"{error}, at letter {error.at + 1} of `{text}`")
+            self._wrong(path, located(error, text))
             return text, None
 
     def _options(self, kind: CheckKind, raw: Mapping[str, Any], path: Path) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class CheckReader:
 
     def _variants(self, raw: Any, path: Path) -> tuple[str, ...]:
         if not isinstance(raw, list) or not raw:
-            self._wrong(path, f"must be a list of variants, not {raw!r}")
+            self._wrong(path, f"must be a list of variants, not {shown(raw)}")
             return ()
         for index, name in enumerate(raw):
             if name not in self._names.variants:
@@ -163,7 +163,7 @@ class CheckReader:
             return parse_duration(raw)
         except ValueError:
             known = ("last", *self._event_names)
-            self._wrong(path, f"must be a time or the name of an event, not {raw!r}{did_you_mean(str(raw), known)}")
+            self._wrong(path, f"must be a time or the name of an event, not {shown(raw)}{did_you_mean(str(raw), known)}")
             return 0
 
     def _parsed(self, parse: Any, raw: Any, path: Path) -> int:

@@ -10,7 +10,8 @@ from kgctl.simulate.scenario.expressions.evaluate import Value, evaluate
 from kgctl.simulate.scenario.expressions.names import Names
 from kgctl.simulate.scenario.expressions.nodes import Metric, Node, Setting
 from kgctl.simulate.scenario.expressions.parser import parse_check
-from kgctl.simulate.scenario.expressions.tokens import ExpressionError
+from kgctl.simulate.scenario.expressions.tokens import ExpressionError, located
+from kgctl.simulate.scenario.text.places import shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +51,9 @@ def compiled(raw: object, names: Names) -> Compiled:
         ValueError: it is no expression, or names what is not there.
     """
     if not isinstance(raw, str):
-        raise ValueError(f"a condition is a text such as `lag > 1000`, not {raw!r}")
+        raise ValueError(f"a condition is a text such as `lag > 1000`, not {shown(raw)}")
     text = " ".join(raw.split())
     try:
         return Compiled(text, parse_check(text, Names(names.metrics, ())))
     except ExpressionError as error:
-        raise ValueError(f"{error}, at letter {error.at + 1} of `{text}`") from None
+        raise ValueError(located(error, text)) from None

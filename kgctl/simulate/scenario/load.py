@@ -17,7 +17,7 @@ from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.report import EMPTY_REPORT, Report, read_report
 from kgctl.simulate.scenario.text.patch import merge_patch, patched
 from kgctl.simulate.scenario.text.paths import split_path, with_setting
-from kgctl.simulate.scenario.text.places import Path, Problem, ScenarioError, did_you_mean
+from kgctl.simulate.scenario.text.places import Path, Problem, ScenarioError, did_you_mean, shown
 from kgctl.simulate.scenario.text.yaml_tree import Tree
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ DEFAULT = "default"
 
 OF_THE_WHOLE_FILE = ("kgctl", "name", "question", "seed", "runs", "expect", "variants", "extends", "output", "sweep", "report")
 """Keys that a variant cannot change."""
+
+_NAMED = ("members", "topics", "variants")
+"""Keys with names below them. What a setting changes below such a name has to be there: a slip would add another one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,9 +76,9 @@ def load(
         ScenarioError: the file is wrong. UsageError: a setting or a variant that is not there.
     """
     problems: list[Problem] = []
-    base = _with_settings(tree, settings)
-    if not isinstance(base.data, dict):
+    if not isinstance(tree.data, dict):
         raise tree.error((), "a scenario is a mapping: name, topics, members and so on")
+    base = _with_settings(tree, settings, tree)
     patches = _patches(base, problems)
     names = tuple(patches) or (DEFAULT,)
     _check_asked(variants, names)
@@ -102,10 +105,28 @@ def load(
     )
 
 
-def _with_settings(tree: Tree, settings: Sequence[str]) -> Tree:
+def _with_settings(tree: Tree, settings: Sequence[str], file: Tree) -> Tree:
     for assignment in settings:
-        tree = with_setting(tree, assignment)
+        path = split_path(assignment.partition("=")[0].strip())
+        if len(path) > 2 and path[0] in _NAMED and str(path[1]) not in _names_below(tree.data, path[0]):
+            _check_is_of_a_variant(path, file, assignment)
+        else:
+            tree = with_setting(tree, assignment)
     return tree
+
+
+def _names_below(data: Any, key: str | int) -> tuple[str, ...]:
+    found = data.get(key) if isinstance(data, dict) else None
+    return tuple(found) if isinstance(found, dict) else ()
+
+
+def _check_is_of_a_variant(path: Path, file: Tree, assignment: str) -> None:
+    patches = [file.data["variants"][name] for name in _names_below(file.data, "variants")]
+    known = [name for data in (file.data, *patches) for name in _names_below(data, path[0])]
+    if str(path[1]) not in known:
+        what = {"members": "set of members", "topics": "topic", "variants": "variant"}[str(path[0])]
+        near = did_you_mean(str(path[1]), dict.fromkeys(known), list_up_to=12)
+        raise UsageError(f"--set {assignment}: there is no {what} {str(path[1])!r}{near}")
 
 
 def _patches(base: Tree, problems: list[Problem]) -> Mapping[str, Any]:
@@ -120,7 +141,7 @@ def _patches(base: Tree, problems: list[Problem]) -> Mapping[str, Any]:
         if not name.replace("-", "").replace("_", "").isalnum() or not (name[0].isalpha() or name[0] == "_"):
             problems.append(Problem(base.place(path), path, "a variant is named with letters, digits, - and _, a letter first"))
         if patch is not None and not isinstance(patch, dict):
-            problems.append(Problem(base.place(path), path, f"a patch is a mapping, not {patch!r}"))
+            problems.append(Problem(base.place(path), path, f"a patch is a mapping, not {shown(patch)}"))
         fixed = [(*path, key) for key in (patch if isinstance(patch, dict) else ()) if key in OF_THE_WHOLE_FILE]
         problems.extend(Problem(base.place(way), way, "stands for the whole file, not in a variant") for way in fixed)
     return raw
@@ -133,13 +154,23 @@ def _check_asked(asked: Sequence[str], names: tuple[str, ...]) -> None:
 
 
 def _merged(base: Tree, patches: Mapping[str, Any], name: str, settings: Sequence[str], problems: list[Problem]) -> Tree:
-    tree = Tree(base.file, merge_patch({}, {key: value for key, value in base.data.items() if key != "variants"}), base.places)
+    tree = Tree(base.file, merge_patch({}, _filled(base.data)), base.places)
     if isinstance(patches.get(name), dict):
         tree = patched(tree, base, ("variants", name))
-        tree = _with_settings(tree, [each for each in settings if split_path(each.partition("=")[0].strip())[0] != "variants"])
+        own = [each for each in settings if split_path(each.partition("=")[0].strip())[0] != "variants"]
+        tree = _with_settings(tree, own, base)
         tree.data = merge_patch({}, tree.data)
     problems.extend(split_off(tree))
     return tree
+
+
+def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the variants; a set of members or a topic about which nothing is said has the defaults."""
+    found = {key: value for key, value in data.items() if key != "variants"}
+    for key in ("members", "topics"):
+        if isinstance(found.get(key), dict):
+            found[key] = {name: {} if value is None else value for name, value in found[key].items()}
+    return found
 
 
 def _built(

@@ -65,8 +65,8 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """``placement``: partition -> brokers (from 1) with a replica; where it says nothing they are spread over the brokers, as many as
-    there are if those are fewer than ``replicas``.
+    """``placement``: partition -> brokers (from 1) with a replica; where it says nothing they are spread over the brokers, as
+    many as there are if those are fewer than ``replicas``.
 
     ``state_bytes``: what an application keeps for each partition and restores where it moves to, repeated if there are more
     partitions; empty: nothing is known of it.

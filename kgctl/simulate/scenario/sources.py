@@ -8,7 +8,7 @@ from typing import TextIO
 
 from kgctl.errors import NotFoundError, UsageError
 from kgctl.simulate.scenario.text.patch import patched
-from kgctl.simulate.scenario.text.places import did_you_mean
+from kgctl.simulate.scenario.text.places import ScenarioError, did_you_mean, shown
 from kgctl.simulate.scenario.text.yaml_tree import MAX_BYTES, Tree, read_yaml
 
 BUILTIN = "builtin:"
@@ -47,7 +47,7 @@ def _with_bases(tree: Tree, name: str, folder: Path, seen: tuple[str, ...]) -> T
         return tree
     base_name = tree.data["extends"]
     if not isinstance(base_name, str) or not base_name:
-        raise tree.error(("extends",), f"must be builtin:NAME or a file, not {base_name!r}")
+        raise tree.error(("extends",), f"must be builtin:NAME or a file, not {shown(base_name)}")
     real = base_name if base_name.startswith(BUILTIN) else str(folder / base_name)
     if real in seen:
         raise tree.error(("extends",), f"{name} extends itself: {' -> '.join((*seen, real))}")
@@ -55,8 +55,12 @@ def _with_bases(tree: Tree, name: str, folder: Path, seen: tuple[str, ...]) -> T
         raise tree.error(("extends",), f"more than {_DEEPEST} files that extend one another")
     try:
         base = _read(real, None)
-    except NotFoundError as error:
+    except ScenarioError:
+        raise
+    except (NotFoundError, UsageError) as error:
         raise tree.error(("extends",), error.message) from None
+    if not isinstance(base.data, dict):
+        raise tree.error(("extends",), f"{real} is no scenario: it holds {shown(base.data)}")
     base = _with_bases(base, real, Path(real).parent, (*seen, real))
     merged = patched(base, tree)
     merged.file = tree.file

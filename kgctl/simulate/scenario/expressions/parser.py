@@ -108,6 +108,8 @@ class _Parser:
             right: Node = part()
             if is_logical(left) or is_logical(right) or isinstance(left, Word) or isinstance(right, Word):
                 raise ExpressionError(f"{op.text!r} takes numbers", start)
+            if op.text in ("+", "-"):
+                _check_units(left, right, op.at)
             left = Binary(op.text, left, right)
         return left
 

@@ -17,6 +17,13 @@ class ExpressionError(ValueError):
         self.at = at
 
 
+def located(error: ExpressionError, text: str) -> str:
+    """The error with its place in the expression; of a long one only what is around."""
+    first, last = max(error.at - 40, 0), error.at + 40
+    part = f"{'... ' * (first > 0)}{text[first:last]}{' ...' * (last < len(text))}" if len(text) > 100 else text
+    return f"{error}, at letter {error.at + 1} of `{part}`"
+
+
 class Token(NamedTuple):
     """``kind``: number, name, filters, op, text or end. ``filters`` is what stands in parentheses right behind a name."""
 
@@ -50,7 +57,9 @@ def tokens_of(text: str) -> list[Token]:
     while at < end:
         match = _TOKEN.match(text, at)
         if match is None or match.lastgroup is None:
-            raise ExpressionError(f"cannot read {text[at:].strip()[:20]!r}", at + len(text[at:]) - len(text[at:].lstrip()))
+            rest = text[at:].lstrip()
+            hint = "; two values are compared by ==" if rest.startswith("=") else ""
+            raise ExpressionError(f"cannot read {rest.rstrip()[:20]!r}{hint}", len(text) - len(rest))
         kind, at = match.lastgroup, match.end()
         found.append(Token(kind, match.group(kind), match.start(kind)))
         if kind == "name" and text[at : at + 1] == "(" and found[-1].text not in KEYWORDS:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 from kgctl.simulate.scenario.autoscale import SCALE_DOWN, SCALE_UP, Autoscale, ScaleMetric, ScalingPolicy, ScalingRules, Select
 from kgctl.simulate.scenario.file import types
 from kgctl.simulate.scenario.file.section import Section
-from kgctl.simulate.scenario.text.places import Path, did_you_mean
+from kgctl.simulate.scenario.text.places import Path, did_you_mean, shown
 from kgctl.simulate.scenario.values.scaling import TARGETS, period, policies, window
 
 _MOST = 100_000
@@ -23,7 +23,7 @@ def one_of(choices: type[ScaleMetric] | type[Select]) -> Callable[[object], Any]
     def read(raw: object) -> Any:
         if raw not in list(choices):
             near = did_you_mean(str(raw), tuple(map(str, choices)))
-            raise ValueError(f"must be one of {', '.join(choices)}, not {raw!r}{near}")
+            raise ValueError(f"must be one of {', '.join(choices)}, not {shown(raw)}{near}")
         return choices(str(raw))
 
     return read

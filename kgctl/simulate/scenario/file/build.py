@@ -38,7 +38,9 @@ class Builder:
         """The scenario, which is usable only if no problem was added."""
         self._check_references()
         around = Surroundings(
-            {name: each.client for name, each in self._file.members.items()}, tuple(self._file.topics), condition
+            {name: each.client for name, each in self._file.members.items()},
+            {name: each.partitions for name, each in self._file.topics.items()},
+            condition,
         )
         return Scenario(
             name=self._file.name,

@@ -14,7 +14,7 @@ from kgctl.simulate.scenario.file.settings import check_settings, plain_settings
 from kgctl.simulate.scenario.file.traffic import parse_rates
 from kgctl.simulate.scenario.model import Condition, Event
 from kgctl.simulate.scenario.selectors import Selector
-from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean
+from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean, shown
 from kgctl.simulate.scenario.text.yaml_tree import Tree
 from kgctl.simulate.scenario.values.distributions import parse_distribution
 from kgctl.simulate.scenario.values.durations import parse_duration
@@ -29,10 +29,10 @@ COMMON = ("at", "after", "every", "times", "when", "name")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What events refer to: sets of members with their clients, topics, and how a condition is read."""
+    """What events refer to: sets of members with their clients, topics with their partitions, and how a condition is read."""
 
     member_sets: Mapping[str, str]
-    topics: tuple[str, ...]
+    topics: Mapping[str, int]
     condition: Callable[[str], Condition]
 
 
@@ -41,15 +41,20 @@ class EventReader:
 
     def __init__(self, tree: Tree, kinds: Mapping[str, EventKind], around: Surroundings, problems: list[Problem]) -> None:
         self._tree, self._kinds, self._around, self._problems = tree, kinds, around, problems
-        self._topics = list(around.topics)
+        self._topics = dict(around.topics)
+        self._deleted: set[str] = set()
         self._names: list[str] = []
-        self._later: list[str] = []
+        self._named: list[str] = []
 
     def read(self) -> tuple[Event, ...]:
         """All events that can be read."""
         raw = self._tree.data.get("events") or []
-        self._later = [entry["name"] for entry in raw if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
-        found = [self._event(entry, ("events", index)) for index, entry in enumerate(raw)]
+        self._named = [entry["name"] for entry in raw if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
+        found = []
+        for index, entry in enumerate(raw):
+            found.append(self._event(entry, ("events", index)))
+            name = entry.get("name") if isinstance(entry, dict) else None
+            self._names.append(name if isinstance(name, str) else "")
         return tuple(event for event in found if event is not None)
 
     def _event(self, raw: Any, path: Path) -> Event | None:
@@ -63,6 +68,7 @@ class EventReader:
         common = self._common(raw, path)
         parameters = self._parameters(raw, kind, path)
         selector = self._target(raw[kind.name], kind, (*path, kind.name))
+        self._check_growth(raw, kind, parameters, path)
         if len(self._problems) > before:
             return None
         return Event(kind=kind.name, target=str(raw[kind.name]), selector=selector, parameters=parameters, **common)
@@ -99,16 +105,17 @@ class EventReader:
             found["after"] = self._parsed(self._after, raw["after"], (*path, "after"), None)
         if ("times" in raw) != ("every" in raw):
             self._wrong(path, "`every` and `times` go together: {every: 20s, times: 5}")
-        self._names.append(found.get("name") or "")
+        if raw.get("every") is not None and not found["every_us"]:
+            self._wrong((*path, "every"), "must be more than 0s")
         return found
 
     def _after(self, raw: Any) -> str:
         known = ["previous", "last", *filter(None, self._names)]
-        if not self._names and raw not in self._later:
+        if not self._names and raw not in self._named:
             raise ValueError("there is no event before the first one")
-        if isinstance(raw, str) and raw in self._later:
-            raise ValueError(f"{raw!r} stands further down: an event waits for one before it")
         if raw not in known:
+            if raw in self._named:
+                raise ValueError(f"{raw!r} stands further down: an event waits for one before it")
             raise ValueError(f"no event before it is called {raw!r}{did_you_mean(str(raw), known, list_up_to=8)}")
         return str(raw)
 
@@ -129,7 +136,7 @@ class EventReader:
             if field.is_required and field.name not in raw:
                 self._wrong(path, f"a {kind.name!r} event needs {field.name!r}: {field.help}")
         if kind.one_of and sum(name in raw for name in kind.one_of) != 1:
-            self._wrong(path, f"a {kind.name!r} event needs one of {', '.join(kind.one_of)}")
+            self._wrong(path, f"needs exactly one of {', '.join(kind.one_of)} beside {kind.name!r}")
         return found
 
     def _check_settings(self, config: Mapping[str, str], target: Any, path: Path) -> None:
@@ -150,17 +157,29 @@ class EventReader:
             selector: Selector | None = self._parsed(self._selector, raw, path, None)
             return selector
         if not isinstance(raw, str) or not raw:
-            self._wrong(path, f"names a {kind.target}, not {raw!r}")
+            self._wrong(path, f"names a {kind.target}, not {shown(raw)}")
             return None
         if kind.target == "set of members" and raw not in self._around.member_sets:
             self._wrong(path, f"there is no set of members {raw!r}{did_you_mean(raw, self._around.member_sets, list_up_to=12)}")
         if kind.target == "topic" and raw not in self._topics:
             self._wrong(path, f"there is no topic {raw!r}{did_you_mean(raw, self._topics, list_up_to=12)}")
         if kind.target == "new topic":
-            if raw in self._topics or not types.NAME.fullmatch(raw):
-                self._wrong(path, f"{raw!r} is there already, or is no name of a topic")
-            self._topics.append(raw)
+            if raw in self._topics and raw not in self._deleted:
+                self._wrong(path, f"there is a topic {raw!r} already")
+            if not types.NAME.fullmatch(raw):
+                self._wrong(path, f"{raw!r} is no name: letters, digits, dots, hyphens and underscores")
+            self._topics[raw] = 0
+        if kind.name == "delete_topic":
+            self._deleted.add(raw)
+            self._topics[raw] = 0
         return None
+
+    def _check_growth(self, raw: Mapping[str, Any], kind: EventKind, parameters: Mapping[str, Any], path: Path) -> None:
+        """A topic never shrinks: Kafka refuses as many partitions as there are, or fewer."""
+        there = self._topics.get(str(raw[kind.name]), 0)
+        wanted = parameters.get("to") if kind.name == "add_partitions" else None
+        if wanted is not None and wanted <= there:
+            self._wrong((*path, "to"), f"{raw[kind.name]!r} has {there} partitions: to add some, write more than that")
 
     def _selector(self, raw: Any) -> Selector:
         selector = parse_selector(raw)
@@ -182,7 +201,7 @@ class EventReader:
 
 def _count(raw: Any, least: int = 1) -> int:
     if type(raw) is not int or not least <= raw <= 1_000_000:
-        raise ValueError(f"must be a whole number from {least} on, not {raw!r}")
+        raise ValueError(f"must be a whole number from {least} on, not {shown(raw)}")
     return raw
 
 
@@ -192,15 +211,15 @@ def _size(raw: Any) -> int:
 
 def _text(raw: Any) -> str:
     if not isinstance(raw, str) or not raw:
-        raise ValueError(f"must be text, not {raw!r}")
+        raise ValueError(f"must be text, not {shown(raw)}")
     return raw
 
 
 def _change(raw: Any) -> int:
     if isinstance(raw, str) and re.fullmatch(r"[+-]\d{1,6}", raw.strip()):
         raw = int(raw)
-    if type(raw) is not int:
-        raise ValueError(f"must be a whole number with its sign, such as +10, not {raw!r}")
+    if type(raw) is not int or not raw:
+        raise ValueError(f"must be a whole number with its sign, such as +10, not {shown(raw)}")
     return raw
 
 
@@ -212,19 +231,19 @@ def _count_or_share(raw: Any) -> Any:
 
 def _flag(raw: Any) -> bool:
     if not isinstance(raw, bool):
-        raise ValueError(f"must be true or false, not {raw!r}")
+        raise ValueError(f"must be true or false, not {shown(raw)}")
     return raw
 
 
 def _factor(raw: Any) -> int:
     if isinstance(raw, bool) or not isinstance(raw, int | float) or not 0 < raw <= 1_000_000:
-        raise ValueError(f"must be a number above 0, not {raw!r}")
+        raise ValueError(f"must be a number above 0, not {shown(raw)}")
     return round(raw * 1_000_000)
 
 
 def _choice(raw: Any, choices: tuple[str, ...]) -> Any:
     if raw not in choices:
-        raise ValueError(f"must be one of {', '.join(choices)}, not {raw!r}{did_you_mean(str(raw), choices)}")
+        raise ValueError(f"must be one of {', '.join(choices)}, not {shown(raw)}{did_you_mean(str(raw), choices)}")
     return raw
 
 

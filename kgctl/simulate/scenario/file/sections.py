@@ -15,6 +15,7 @@ from kgctl.simulate.scenario.file.autoscale import AutoscaleSection
 from kgctl.simulate.scenario.file.section import Section
 from kgctl.simulate.scenario.file.traffic import Keys, RateSteps, parse_keys, parse_traffic
 from kgctl.simulate.scenario.model import MemberSet, Network
+from kgctl.simulate.scenario.text.places import shown
 from kgctl.simulate.scenario.values.waves import Wave
 
 
@@ -55,7 +56,7 @@ def read_placement(raw: Any) -> dict[int, tuple[int, ...]]:
         return {}
     if isinstance(raw, dict) and all(key.isdigit() and _broker_list(value) for key, value in raw.items()):
         return {int(key): tuple(value) for key, value in raw.items()}
-    raise ValueError(f"must be spread, or {{partition: [brokers]}}, not {raw!r}")
+    raise ValueError(f"must be spread, or {{partition: [brokers]}}, not {shown(raw)}")
 
 
 def _broker_list(value: Any) -> bool:
@@ -75,7 +76,11 @@ class TopicSection(Section):
 
 def short_topic(raw: Any) -> Any:
     """``orders: 12`` is short for its partitions."""
-    return {"partitions": raw} if isinstance(raw, int) and not isinstance(raw, bool) else raw
+    if isinstance(raw, dict):
+        return raw
+    if type(raw) is not int:
+        raise ValueError(f"must be a number of partitions, or a mapping such as {{partitions: 12}}, not {shown(raw)}")
+    return {"partitions": raw}
 
 
 class GroupSection(Section):

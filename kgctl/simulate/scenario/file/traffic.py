@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
+from kgctl.simulate.scenario.text.places import shown
 from kgctl.simulate.scenario.values.durations import parse_duration
 from kgctl.simulate.scenario.values.rates import parse_rate
 from kgctl.simulate.scenario.values.waves import Wave, parse_wave
@@ -74,7 +75,7 @@ def parse_keys(raw: Any) -> Keys:
             return _weights([int(part) for part in match.group(1).split(",") if part.strip()])
     if isinstance(raw, list) and raw and all(type(weight) is int for weight in raw):
         return _weights(raw)
-    raise ValueError(f"must be even, zipf(1.1) or weights([3, 1, 1]), not {raw!r}")
+    raise ValueError(f"must be even, zipf(1.1) or weights([3, 1, 1]), not {shown(raw)}")
 
 
 def _weights(numbers: list[int]) -> Keys:

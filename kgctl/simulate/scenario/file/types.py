@@ -9,7 +9,7 @@ from pydantic import PlainValidator, WithJsonSchema
 
 from kgctl.simulate.scenario.distributions import Distribution
 from kgctl.simulate.scenario.model import RANDOM_DRIFT, Commit, CommitMode
-from kgctl.simulate.scenario.text.places import did_you_mean
+from kgctl.simulate.scenario.text.places import did_you_mean, shown
 from kgctl.simulate.scenario.values.distributions import parse_distribution
 from kgctl.simulate.scenario.values.durations import parse_duration
 from kgctl.simulate.scenario.values.parameters import values_of
@@ -60,13 +60,13 @@ def commit(raw: object) -> Commit:
         if head in ("auto", "after-batch", "before-batch") and not rest:
             return Commit(mode=CommitMode(head))
     known = ("auto", "after-batch", "before-batch", "every 5s")
-    raise ValueError(f"must be one of {', '.join(known)}, not {raw!r}{did_you_mean(str(raw), known)}")
+    raise ValueError(f"must be one of {', '.join(known)}, not {shown(raw)}{did_you_mean(str(raw), known)}")
 
 
 def restarts_on_failure(raw: object) -> bool:
     """``on_failure``."""
     if raw not in ("stay", "restart"):
-        raise ValueError(f"must be stay or restart, not {raw!r}")
+        raise ValueError(f"must be stay or restart, not {shown(raw)}")
     return raw == "restart"
 
 
@@ -74,7 +74,7 @@ def leaves_on_stop(raw: object) -> bool:
     """``leave`` or ``none``."""
     if raw in ("leave", "none"):
         return raw == "leave"
-    raise ValueError(f"must be leave or none, not {raw!r}")
+    raise ValueError(f"must be leave or none, not {shown(raw)}")
 
 
 def nanoseconds(raw: object) -> int:
@@ -90,7 +90,7 @@ def interval(raw: object) -> int:
     """``1 per 5m``: the mean distance."""
     match = re.fullmatch(r"\s*(\d{1,6})\s*per\s*(\S+)\s*", raw) if isinstance(raw, str) else None
     if match is None or int(match.group(1)) == 0 or parse_duration(match.group(2)) == 0:
-        raise ValueError(f"{raw!r} is no rate of faults; write one such as 1 per 5m")
+        raise ValueError(f"{shown(raw)} is no rate of faults; write one such as 1 per 5m")
     return max(parse_duration(match.group(2)) // int(match.group(1)), 1)
 
 
@@ -101,14 +101,14 @@ def config_text(raw: object) -> str:
     if isinstance(raw, list):
         return ",".join(config_text(entry) for entry in raw)
     if isinstance(raw, dict) or raw is None:
-        raise ValueError(f"a setting has a number, a text or a list of them, not {raw!r}")
+        raise ValueError(f"a setting has a number, a text or a list of them, not {shown(raw)}")
     return str(raw)
 
 
 def config(raw: object) -> dict[str, str]:
     """Settings by name."""
     if not isinstance(raw, dict):
-        raise ValueError(f"must be a mapping of Kafka's settings, not {raw!r}")
+        raise ValueError(f"must be a mapping of Kafka's settings, not {shown(raw)}")
     return {name: config_text(value) for name, value in raw.items() if value is not None}
 
 
@@ -129,7 +129,7 @@ def subscription(raw: object) -> tuple[tuple[str, ...], str | None]:
         return (), regular_expression(raw)
     if isinstance(raw, list) and raw and all(isinstance(name, str) for name in raw):
         return tuple(raw), None
-    raise ValueError(f"must be a list of topics, or a regular expression that begins with ^; not {raw!r}")
+    raise ValueError(f"must be a list of topics, or a regular expression that begins with ^; not {shown(raw)}")
 
 
 def metric_texts(raw: object) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean
+from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean, shown
 from kgctl.simulate.scenario.text.yaml_tree import Tree
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -56,8 +56,8 @@ def _words(error: Any, known: list[str]) -> str:
         return str(context["error"])
     form = _FORMS.get(kind)
     if form is None:
-        return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {_shown(value)}"
-    return form.format(value=_shown(value), **{name: context[name] for name in context if name != "error"})
+        return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {shown(value)}"
+    return form.format(value=shown(value), **{name: context[name] for name in context if name != "error"})
 
 
 _FORMS: Mapping[str, str] = {
@@ -76,17 +76,6 @@ _FORMS: Mapping[str, str] = {
     "greater_than_equal": "must be at least {ge}, not {value}",
     "less_than_equal": "must be at most {le}, not {value}",
 }
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, dict):
-        return "a mapping"
-    if isinstance(value, list):
-        return "a list"
-    if value is None:
-        return "nothing"
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _keys_of(model: type[BaseModel], path: Path) -> list[str]:

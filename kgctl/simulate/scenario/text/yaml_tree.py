@@ -62,7 +62,7 @@ def read_yaml(text: str, file: str) -> Tree:
         _check_depth(text, kind, file)
         node = yaml.compose(text, kind)
     except yaml.YAMLError as error:
-        raise _syntax_error(error, file) from None
+        raise _syntax_error(error, text, file) from None
     if node is None:
         raise _fault(file, None, "the file is empty; `kgctl simulate init` writes a first scenario")
     reader = _Reader(file)
@@ -81,7 +81,11 @@ def _check_depth(text: str, kind: Any, file: str) -> None:
             depth -= 1
 
 
-def _syntax_error(error: yaml.YAMLError, file: str) -> ScenarioError:
+def _syntax_error(error: yaml.YAMLError, text: str, file: str) -> ScenarioError:
+    if isinstance(error, yaml.reader.ReaderError):
+        before = text[: error.position] if error.encoding == "unicode" else text.encode()[: error.position].decode()
+        place = Place(file, before.count("\n") + 1, len(before) - before.rfind("\n"))
+        return ScenarioError([Problem(place, (), f"not YAML: {error.reason}: {chr(error.character)!r}")])
     mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
     problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "cannot be read"
     context = getattr(error, "context", None)

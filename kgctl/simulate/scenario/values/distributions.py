@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from kgctl.simulate.scenario.distributions import Constant, Distribution, Exponential, LogNormal, Normal, Pareto, Uniform
-from kgctl.simulate.scenario.values.durations import parse_duration
+from kgctl.simulate.scenario.values.durations import cut_off, parse_duration
 
 _CALL = re.compile(r"([a-z]+)\s*\(([^()]*)\)")
 FORMS = "45s, 20s..40s, normal(35s, 3s), lognormal(2ms, 1ms), exp(5m) or pareto(10ms, 1.5)"
@@ -24,7 +24,7 @@ def parse_distribution(raw: object) -> Distribution:
         if ".." in raw:
             return _range(raw)
         if "(" in raw:
-            raise ValueError(f"{raw!r} is no duration; write {FORMS}")
+            raise ValueError(f"{raw!r} is no duration; write {FORMS}{cut_off(raw)}")
     return Constant(parse_duration(raw))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from kgctl.simulate.scenario.text.places import shown
+
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 LONGEST_US = 3_660 * UNITS_US["d"]
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m|h|d)")
@@ -20,12 +22,12 @@ def parse_duration(raw: object, *, bare_unit: str | None = None) -> int:
     if isinstance(raw, int | float) and not isinstance(raw, bool):
         return _bare(raw, bare_unit)
     if not isinstance(raw, str):
-        raise ValueError(f"a duration is needed, such as 500ms, 45s or 5m; not {raw!r}")
+        raise ValueError(f"a duration is needed, such as 500ms, 45s or 5m; not {shown(raw)}")
     text = raw.strip()
     if re.fullmatch(r"\d+(\.\d+)?", text):
         return _bare(float(text) if "." in text else int(text), bare_unit)
     if not _WHOLE.fullmatch(text):
-        raise ValueError(f"{raw!r} is no duration; write one such as 500ms, 45s, 1m30s or 2h")
+        raise ValueError(f"{shown(raw)} is no duration; write one such as 500ms, 45s, 1m30s or 2h")
     total = sum((Decimal(number) * UNITS_US[unit] for number, unit in _PART.findall(text)), Decimal(0))
     return _bounded(int(total), raw)
 
@@ -46,6 +48,11 @@ def _bounded(us: int, raw: object) -> int:
     if us > LONGEST_US:
         raise ValueError(f"{raw} is longer than ten years")
     return us
+
+
+def cut_off(text: str) -> str:
+    """A hint for ``{boot: normal(35s, 3s)}``, of which YAML leaves ``normal(35s``."""
+    return "; inside { } it needs quotes, for its comma" if text.count("(") > text.count(")") else ""
 
 
 def format_duration(us: int) -> str:

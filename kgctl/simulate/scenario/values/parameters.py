@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from kgctl.simulate.scenario.text.places import ScenarioError
+from kgctl.simulate.scenario.text.places import ScenarioError, shown
 from kgctl.simulate.scenario.text.yaml_tree import read_yaml
 from kgctl.simulate.scenario.values.durations import UNITS_US
 
@@ -51,7 +51,7 @@ def values_of(data: Any) -> list[str]:
     """
     entries = data if isinstance(data, list) else [data]
     if isinstance(data, dict) or data is None or (not isinstance(data, list) and not _RANGE.fullmatch(str(data))):
-        raise ValueError(f"a parameter takes a list of values, or a range such as 10s..60s step 10s, not {data!r}")
+        raise ValueError(f"a parameter takes a list of values, or a range such as 10s..60s step 10s, not {shown(data)}")
     if not entries:
         raise ValueError("a parameter takes at least one value")
     return [value for entry in entries for value in expanded(as_text(entry))]

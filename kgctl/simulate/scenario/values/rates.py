@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from kgctl.simulate.scenario.text.places import shown
+
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)\s*/\s*(s|sec|m|min|h)")
 _SCALE = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
 _SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3_600}
@@ -22,7 +24,7 @@ def parse_rate(raw: object) -> int:
         return _bounded(Decimal(str(raw)), raw)
     match = _RATE.fullmatch(raw.strip()) if isinstance(raw, str) else None
     if match is None:
-        raise ValueError(f"{raw!r} is no rate; write one such as 1000/s, 2.5k/s or 90/m")
+        raise ValueError(f"{shown(raw)} is no rate; write one such as 1000/s, 2.5k/s or 90/m")
     number, scale, per = match.groups()
     return _bounded(Decimal(number) * _SCALE[scale] / _SECONDS[per], raw)
 
@@ -46,5 +48,5 @@ def parse_share(raw: object) -> int:
     elif isinstance(raw, int | float) and not isinstance(raw, bool) and 0 <= raw <= 1:
         ppm = Decimal(str(raw)) * 1_000_000
     if ppm is None or not 0 <= ppm <= 1_000_000:
-        raise ValueError(f"{raw!r} is no share; write one between 0% and 100%, such as 0.1%")
+        raise ValueError(f"{shown(raw)} is no share; write one between 0% and 100%, such as 0.1%")
     return int(ppm)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from kgctl.simulate.scenario.autoscale import ScaleMetric, ScalingPolicy
+from kgctl.simulate.scenario.text.places import shown
 from kgctl.simulate.scenario.values.durations import format_duration, parse_duration
 
 _POLICY = re.compile(r"\s*(\d{1,9})\s*(%|pods?)?\s+per\s+(\S+)\s*")
@@ -20,7 +21,7 @@ def policy(raw: object) -> ScalingPolicy:
     """
     match = _POLICY.fullmatch(raw) if isinstance(raw, str) else None
     if match is None or not int(match.group(1)):
-        raise ValueError(f"{raw!r} is no scaling policy; write one such as 100% per 15s or 1 per 2m")
+        raise ValueError(f"{shown(raw)} is no scaling policy; write one such as 100% per 15s or 1 per 2m")
     period_us = parse_duration(match.group(3))
     if not 1_000_000 <= period_us <= _LONGEST_PERIOD_US:
         raise ValueError(f"the period of a policy is 1s to 30m in Kubernetes, not {match.group(3)}")
@@ -54,7 +55,7 @@ def period(raw: object) -> int:
 def records(raw: object) -> int:
     """Records for each pod."""
     if type(raw) is not int or raw < 1:
-        raise ValueError(f"the target of lag is a number of records for each pod, such as 1000, not {raw!r}")
+        raise ValueError(f"the target of lag is a number of records for each pod, such as 1000, not {shown(raw)}")
     return raw
 
 
@@ -63,14 +64,14 @@ def age(raw: object) -> int:
     try:
         return period(raw)
     except ValueError:
-        raise ValueError(f"the target of lag-age is a time, such as 30s, not {raw!r}") from None
+        raise ValueError(f"the target of lag-age is a time, such as 30s, not {shown(raw)}") from None
 
 
 def percent(raw: object) -> int:
     """Whole per cent."""
     match = re.fullmatch(r"\s*(\d{1,3})\s*%\s*", raw) if isinstance(raw, str) else None
     if match is None or not 1 <= int(match.group(1)) <= 100:
-        raise ValueError(f"the target of cpu is a share of what a member can process, 1% to 100%, such as 70%, not {raw!r}")
+        raise ValueError(f"the target of cpu is a share of what a member can process, 1% to 100%, such as 70%, not {shown(raw)}")
     return int(match.group(1))
 
 

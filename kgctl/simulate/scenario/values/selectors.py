@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from kgctl.simulate.scenario.selectors import Choice, Selector
+from kgctl.simulate.scenario.text.places import shown
 from kgctl.simulate.scenario.values.rates import parse_share
 
 _SELECTOR = re.compile(r"(not\s+)?([^\s/]+)(?:/(\S+))?")
@@ -18,7 +19,9 @@ def parse_selector(raw: object) -> Selector:
     """
     match = _SELECTOR.fullmatch(raw.strip()) if isinstance(raw, str) else None
     if match is None:
-        raise ValueError(f"{raw!r} selects nothing; write app, app/3, app/0..9, app/50%, app/oldest, app/leader or not app/3")
+        raise ValueError(
+            f"{shown(raw)} selects nothing; write app, app/3, app/0..9, app/50%, app/oldest, app/leader or not app/3"
+        )
     negated, member_set, which = match.groups()
     named = None if member_set == "*" else member_set
     text = " ".join(str(raw).split())

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from kgctl.simulate.scenario.text.places import shown
+
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kMGT])|([KMGT])i)?B")
 _DECIMAL = {"k": 1_000, "M": 1_000**2, "G": 1_000**3, "T": 1_000**4}
 _BINARY = {"K": 1_024, "M": 1_024**2, "G": 1_024**3, "T": 1_024**4}
@@ -21,7 +23,7 @@ def parse_size(raw: object) -> int:
         return raw
     match = _SIZE.fullmatch(raw.strip()) if isinstance(raw, str) else None
     if match is None:
-        raise ValueError(f"{raw!r} is no size; write one such as 500MB or 2GiB")
+        raise ValueError(f"{shown(raw)} is no size; write one such as 500MB or 2GiB")
     number, decimal, binary = match.groups()
     size = int(Decimal(number) * (_BINARY[binary] if binary else _DECIMAL[decimal] if decimal else 1))
     if size > _LARGEST:

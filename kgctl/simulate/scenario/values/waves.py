@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from kgctl.simulate.scenario.values.durations import parse_duration
+from kgctl.simulate.scenario.values.durations import cut_off, parse_duration
 from kgctl.simulate.scenario.values.rates import parse_rate
 
 MOST_PIECES = 96
@@ -60,7 +60,9 @@ def parse_wave(raw: object) -> Wave | None:
     match = _WAVE.fullmatch(raw)
     parts = [part.strip() for part in match.group(1).split(",")] if match else []
     if len(parts) != 3:
-        raise ValueError(f"{raw!r}: a sine has a lowest rate, a highest one and a period: sine(1000/s, 5000/s, 24h)")
+        raise ValueError(
+            f"{raw!r}: a sine has a lowest rate, a highest one and a period: sine(1000/s, 5000/s, 24h){cut_off(raw)}"
+        )
     wave = Wave(parse_rate(parts[0]), parse_rate(parts[1]), parse_duration(parts[2]))
     if wave.low_uhz > wave.high_uhz:
         raise ValueError(f"{raw!r}: the lowest rate comes first")

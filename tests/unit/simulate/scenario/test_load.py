@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from kgctl.errors import UsageError
 from kgctl.simulate.engine.run import run
 from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.simulate.scenario.sources import read_source
@@ -34,7 +36,7 @@ MISTAKES = {
     "topcs: {a: 1}": "5:1: topcs: unknown key; did you mean 'topics'?",
     "seed: -1": "5:1: seed: must be at least 0, not -1",
     "warmup: 5": "5:1: warmup: 5 has no unit; write 5s, or 5ms",
-    "events: {}": "5:1: events: must be a list, not a mapping",
+    "events: {}": "5:1: events: must be a list, not an empty mapping",
     "events: [crash]": "5:10: events[0]: an event is a mapping such as {at: 0s, restart: app}",
     "events: [{at: 0s, crsh: app}]": "5:19: events[0].crsh: unknown kind of event 'crsh'; did you mean 'crash'?",
     "events: [{crash: ap/3}]": "5:11: events[0].crash: there is no set of members 'ap'; did you mean 'app'?",
@@ -42,7 +44,7 @@ MISTAKES = {
     "events: [{crash: app, stop: app}]": "5:23: events[0].stop: an event has one kind; this is 'crash' and 'stop'",
     "events: [{stall: app}]": "5:10: events[0]: a 'stall' event needs 'for': how long",
     "events: [{crash: app, fro: 5s}]": "5:23: events[0].fro: unknown key of a 'crash' event; did you mean 'for'?",
-    "events: [{scale: app}]": "5:10: events[0]: a 'scale' event needs one of to, by",
+    "events: [{scale: app}]": "5:10: events[0]: needs exactly one of to, by beside 'scale'",
     "events: [{crash: app, after: previous}]": "5:23: events[0].after: there is no event before the first one",
     "events: [{crash: app, every: 5s}]": "5:10: events[0]: `every` and `times` go together: {every: 20s, times: 5}",
     "events: [{add_partitions: ordes, to: 20}]": "5:11: events[0].add_partitions: there is no topic 'ordes'; did you mean 'orde",
@@ -59,10 +61,44 @@ MISTAKES = {
     "cluster: {config: {group.min.sesion.timeout.ms: 5s}}": (
         "5:20: cluster.config.group.min.sesion.timeout.ms: unknown setting 'group.min.sesion.timeout.ms'; did you mean "
     ),
-    "variants: {a: {topics: {orders: {replicas: 9}}}}": "5:34: topics.orders.replicas: 9 replicas need as many brokers, and there are 3",
-    "variants: {a: {topics: {orders: {placement: {0: [4]}}}}}": "5:46: topics.orders.placement.0: names brokers, each once: 1 to 3",
-    "variants: {a: {topics: {orders: {placement: {12: [1]}}}}}": "5:46: topics.orders.placement.12: there is no partition 12: 'orders' has 12",
-    "variants: {a: {topics: {orders: {placement: near}}}}": "5:34: topics.orders.placement: must be spread, or {partition: [brokers]}, not 'near'",
+    "variants: {a: {topics: {orders: {replicas: 9}}}}": (
+        "5:34: topics.orders.replicas: 9 replicas need as many brokers, and there are 3"
+    ),
+    "variants: {a: {topics: {orders: {placement: {0: [4]}}}}}": (
+        "5:46: topics.orders.placement.0: names brokers, each once: 1 to 3"
+    ),
+    "variants: {a: {topics: {orders: {placement: {12: [1]}}}}}": (
+        "5:46: topics.orders.placement.12: there is no partition 12: 'orders' has 12"
+    ),
+    "variants: {a: {topics: {orders: {placement: near}}}}": (
+        "5:34: topics.orders.placement: must be spread, or {partition: [brokers]}, not 'near'"
+    ),
+    "events: [{crsh: app, name: a}, {after: a, crash: app}, {after: previous, stop: app}]": "5:11: events[0].crsh: unknown kind",
+    "events: [{crash: app, every: 0s, times: 3}]": "5:23: events[0].every: must be more than 0s",
+    "events: [{crash: yes}]": "5:11: events[0].crash: true selects nothing; write app,",
+    "events: [{scale: app, by: 0}]": "5:23: events[0].by: must be a whole number with its sign, such as +10, not 0",
+    "events: [{scale: app, by: 1, to: 3}]": "5:10: events[0]: needs exactly one of to, by beside 'scale'",
+    "events: [{add_partitions: orders, to: 12}]": "5:35: events[0].to: 'orders' has 12 partitions: to add some, write more",
+    "events: [{create_topic: orders}]": "5:11: events[0].create_topic: there is a topic 'orders' already",
+    "events: [{create_topic: or ders}]": "5:11: events[0].create_topic: 'or ders' is no name: letters, digits,",
+    "variants: {a: {topics: {orders: six}}}": "5:25: topics.orders: must be a number of partitions, or a mapping such as",
+    "variants: {a: {members: null}}": "5:16: members: there are no members: write members: {app: {count: 3}}",
+    "variants: {a: {members: {app: {boot: normal(2s, 1s)}}}}": (
+        "5:32: members.app.boot: 'normal(2s' is no duration; write 45s, 20s..40s, normal(35s, 3s), lognormal(2ms, 1ms), exp(5m) "
+        "or pareto(10ms, 1.5); inside { } it needs quotes, for its comma"
+    ),
+    "traffic: {orders: sine(1/s, 2/s, 24h)}": (
+        "5:11: traffic.orders: 'sine(1/s': a sine has a lowest rate, a highest one and a period: sine(1000/s, 5000/s, 24h); in"
+    ),
+    "question: a\x07b": "5:12: not YAML: control characters are not allowed: '\\x07'",
+    "expect: [max_gap = 5s]": "5:10: expect[0]: cannot read '= 5s'; two values are compared by ==, at letter 9 of `max_gap = 5s`",
+    "expect: [max_gap < session.timeout.ms + 5]": (
+        "5:10: expect[0]: session.timeout.ms is a time: give the number a unit, such as 5ms, at letter 30 of"
+    ),
+    f"expect: [{'1 + ' * 30}lagg < 3{' + 1' * 30}]": (
+        "5:10: expect[0]: unknown metric 'lagg'; did you mean 'lag'?, at letter 121 of "
+        "`... 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + lagg < 3 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 ...`"
+    ),
     "traffic: {ordes: 5/s}": "5:11: traffic.ordes: there is no topic 'ordes'; did you mean 'orders'?",
     "traffic: {orders: replay(a.csv)}": "5:11: traffic.orders: replay(...) is not supported yet; write steps such as",
     "traffic: {orders: 'sine(1/s, 2/s)'}": "5:11: traffic.orders: 'sine(1/s, 2/s)': a sine has a lowest rate,",
@@ -149,3 +185,62 @@ def test_replicas_decide_about_the_racks_that_partitions_are_in() -> None:
     file = loaded(f"{text}cluster: {{racks: [a, b]}}\nduration: 60s\n{variants}")
     shares = {variant.name: run(variant.scenario, 1).metric("cross_rack") for variant in file.variants}
     assert shares == {"one": 0.5, "both": 0.0, "own": 0.0}
+
+
+def test_names_about_which_nothing_is_said_have_the_defaults() -> None:
+    (variant,) = loaded("kgctl: 1\nname: x\ntopics:\n  orders:\nmembers:\n  app:\n").variants
+    assert [(topic.name, topic.partitions) for topic in variant.scenario.topics] == [("orders", 12)]
+    assert [(members.name, members.count) for members in variant.scenario.members] == [("app", 1)]
+
+
+def test_event_waits_for_one_before_it_by_name() -> None:
+    (variant,) = loaded(
+        f"{GOOD}events: [{{name: a, stop: app/0}}, {{name: b, after: a, start: app/0}}, {{after: a, crash: app/1}}]\n"
+    ).variants
+    assert [event.after for event in variant.scenario.events] == [None, "a", "a"]
+
+
+def test_topic_that_was_deleted_can_be_created_again() -> None:
+    events = (
+        "[{at: 1m, delete_topic: orders}, {at: 2m, create_topic: orders, partitions: 4}, {at: 3m, add_partitions: orders, to: 6}]"
+    )
+    (variant,) = loaded(f"{GOOD}events: {events}\n").variants
+    assert [event.kind for event in variant.scenario.events] == ["delete_topic", "create_topic", "add_partitions"]
+
+
+CANARY = f"{GOOD}variants: {{plain: {{}}, more: {{members: {{canary: {{count: 1}}}}}}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("setting", "counts"),
+    [
+        ("members.app.count=5", {"plain": {"app": 5}, "more": {"app": 5, "canary": 1}}),
+        ("members.canary.count=5", {"plain": {"app": 3}, "more": {"app": 3, "canary": 5}}),
+        ("members.new={count: 2}", {"plain": {"app": 3, "new": 2}, "more": {"app": 3, "canary": 1, "new": 2}}),
+    ],
+)
+def test_setting_changes_what_is_there_in_the_variants_that_have_it(setting: str, counts: dict[str, dict[str, int]]) -> None:
+    file = load(read_yaml(CANARY, "f"), settings=[setting])
+    found = {each.name: {members.name: members.count for members in each.scenario.members} for each in file.variants}
+    assert found == counts
+
+
+@pytest.mark.parametrize(
+    ("setting", "why"),
+    [
+        ("members.ap.count=5", "there is no set of members 'ap'; did you mean 'app'?"),
+        ("topics.ordrs.partitions=5", "there is no topic 'ordrs'; did you mean 'orders'?"),
+        ("variants.plan.warmup=5s", "there is no variant 'plan'; did you mean 'plain'?"),
+    ],
+)
+def test_setting_below_a_name_that_is_not_there_is_refused(setting: str, why: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(f"--set {setting}: {why}")):
+        load(read_yaml(CANARY, "f"), settings=[setting])
+
+
+@pytest.mark.parametrize("content", ["just words\n", "\xff"])
+def test_base_that_is_no_scenario_is_told_where_it_is_named(content: str, tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text(content, encoding="latin-1")
+    (tmp_path / "own.yaml").write_text("kgctl: 1\nname: x\nextends: base.yaml\n")
+    with pytest.raises(ScenarioError, match=r"own\.yaml:3:1: extends: .*base\.yaml is (no scenario: it holds|not UTF-8 text)"):
+        read_source(str(tmp_path / "own.yaml"))
