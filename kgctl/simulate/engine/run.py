@@ -15,6 +15,7 @@ from kgctl.simulate.engine.trace import Observer
 from kgctl.simulate.engine.world import World
 from kgctl.simulate.metrics.identity import Identity
 from kgctl.simulate.scenario.model import MINUTE_US, Scenario
+from kgctl.simulate.scenario.values.durations import format_duration
 from kgctl.simulate.scenario.values.waves import Wave
 
 AFTER_STABLE_US = MINUTE_US
@@ -162,7 +163,7 @@ class _Clockwork:
         if end_us is not None and limit_us == end_us:
             return ""
         if limit_us == self._limits.virtual_us:
-            return f"{limit_us // 1_000_000} s of virtual time"
+            return f"{format_duration(limit_us)} of virtual time"
         return "" if self._world.history.calm.since_us is not None else "not stable after its last event"
 
     def _show(self) -> None:

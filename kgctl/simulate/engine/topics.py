@@ -57,12 +57,10 @@ class Topics:
         self._announce()
 
     def grow(self, name: str, partitions: int) -> None:
-        """More partitions: up to this many."""
+        """More partitions: up to this many, which are more than there are."""
         world = self._world
         metadata = world.image.topics[name]
         added = partitions - metadata.partition_count
-        if added <= 0:
-            return
         self._replace(replace(metadata, partition_count=partitions, partition_racks=self._racks(self._given[name], partitions)))
         self._extend(name, added)
         self._share_out(name)

@@ -6,16 +6,20 @@ from kgctl.simulate.engine.events.kind import EventKind, EventRun, Field, FieldT
 
 
 def _begin(run: EventRun) -> None:
-    world = run.world
-    present = world.image.topics[run.event.target].partition_count
-    world.topics.grow(run.event.target, run["to"] if run["to"] is not None else present + run["by"])
+    world, name = run.world, run.event.target
+    present = world.image.topics[name].partition_count if name in world.image.topics else 0
+    wanted = run["to"] if run["to"] is not None else present + run["by"]
+    if not present or wanted <= present:  # Kafka refuses it
+        run.without_effect()
+        return
+    world.topics.grow(name, wanted)
     run.over()
 
 
 KIND = EventKind(
     name="add_partitions",
     target=Target.TOPIC,
-    help="The topic has more partitions from now on; its traffic is shared out anew.",
+    help="The topic has more partitions from now on; its traffic is shared out anew. No effect where it has as many already.",
     begin=_begin,
     fields=(
         Field(name="to", type=FieldType.COUNT, help="so many partitions"),

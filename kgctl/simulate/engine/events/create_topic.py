@@ -7,6 +7,9 @@ from kgctl.simulate.scenario.model import Topic
 
 
 def _begin(run: EventRun) -> None:
+    if run.event.target in run.world.image.topics:
+        run.without_effect()
+        return
     run.world.topics.create(Topic(name=run.event.target, partitions=run["partitions"], replicas=run["replicas"]))
     if run["rate"]:
         run.world.topics.set_rate(run.event.target, run["rate"])

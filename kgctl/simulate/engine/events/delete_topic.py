@@ -6,8 +6,10 @@ from kgctl.simulate.engine.events.kind import EventKind, EventRun, Target
 
 
 def _begin(run: EventRun) -> None:
-    if run.event.target in run.world.image.topics:
-        run.world.topics.delete(run.event.target)
+    if run.event.target not in run.world.image.topics:
+        run.without_effect()
+        return
+    run.world.topics.delete(run.event.target)
     run.over()
 
 

@@ -84,6 +84,11 @@ class EventRun:
         self.world.log_event(self.event, "ends")
         self._on_over()
 
+    def without_effect(self) -> None:
+        """It is over, and has found nothing that it could do: the log says so."""
+        self.world.log_event(self.event, "has no effect")
+        self.over()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventKind:

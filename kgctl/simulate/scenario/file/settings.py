@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kgctl.errors import UsageError
-from kgctl.simulate.scenario.text.places import Path, Problem
+from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean
 from kgctl.simulate.scenario.text.yaml_tree import Tree
 from kgctl.simulate.scenario.values.durations import UNITS_US, parse_duration
 
@@ -60,10 +60,19 @@ def read_broker_settings(config: Mapping[str, str]) -> object:
 
 
 def read_client_settings(client: str) -> Callable[[Mapping[str, str]], object]:
-    """How a client of this family reads its settings."""
+    """How a client of this family reads its settings. An assignor that no client has is a slip: such a client would not start."""
+    from kgctl.assignors.registry import assignor_names
     from kgctl.member.config import MemberConfig
 
-    return lambda config: MemberConfig.from_properties(config, client)
+    def read(config: Mapping[str, str]) -> object:
+        found = MemberConfig.from_properties(config, client)
+        known = [name.removeprefix("kafka-go:") for name in assignor_names()]
+        for name in found.partition_assignment_strategy:
+            if ":" not in name and name not in known:
+                raise UsageError(f"unknown assignor {name!r}{did_you_mean(name, dict.fromkeys(known), list_up_to=20)}")
+        return found
+
+    return read
 
 
 OTHER_BROKER_SETTINGS = frozenset({"message.max.bytes", "default.replication.factor", "num.partitions"})

@@ -193,6 +193,22 @@ def test_new_partitions_are_found_with_the_next_metadata() -> None:
     assert (result.metric("spread"), len(result.lanes())) == (0, 12)
 
 
+@pytest.mark.parametrize(
+    ("events", "idle"),
+    [
+        ([event("add_partitions", "t", 10, to=12), event("add_partitions", "t", 20, to=10)], [("add_partitions", 20)]),
+        ([event("delete_topic", "t", 10), event("add_partitions", "t", 20, by=2)], [("add_partitions", 20)]),
+        ([event("delete_topic", "t", 10), event("delete_topic", "t", 20)], [("delete_topic", 20)]),
+        ([event("create_topic", "t", 10, partitions=3)], [("create_topic", 10)]),
+        ([event("delete_topic", "t", 10), event("create_topic", "t", 20, partitions=3)], []),
+    ],
+)
+def test_event_about_a_topic_that_cannot_be_done_says_so(events: list[Event], idle: list[tuple[str, int]]) -> None:
+    result = run(scenario(*events, duration_s=60), 1)
+    found = [(mark.name, mark.at_us // S - 20) for mark in result.world.history.events if mark.what == "has no effect"]
+    assert found == idle
+
+
 def test_the_consumer_protocol_finds_new_partitions_with_a_beat() -> None:
     result = run(scenario(event("add_partitions", "t", at_s=5, by=4), config=CONSUMER), 1)
     assert 0 < result.metric("discovery_delay", ("t",)) <= 10.1  # type: ignore[operator]

@@ -99,6 +99,9 @@ MISTAKES = {
         "5:10: expect[0]: unknown metric 'lagg'; did you mean 'lag'?, at letter 121 of "
         "`... 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + lagg < 3 + 1 + 1 + 1 + 1 + 1 + 1 + 1 + 1 ...`"
     ),
+    "group: {config: {partition.assignment.strategy: [range, round-robin]}}": (
+        "5:18: group.config.partition.assignment.strategy: unknown assignor 'round-robin'; did you mean 'roundrobin'?"
+    ),
     "traffic: {ordes: 5/s}": "5:11: traffic.ordes: there is no topic 'ordes'; did you mean 'orders'?",
     "traffic: {orders: replay(a.csv)}": "5:11: traffic.orders: replay(...) is not supported yet; write steps such as",
     "traffic: {orders: 'sine(1/s, 2/s)'}": "5:11: traffic.orders: 'sine(1/s, 2/s)': a sine has a lowest rate,",
