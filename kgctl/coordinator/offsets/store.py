@@ -91,9 +91,7 @@ class OffsetStore:
 
     def get(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
         """The committed offset, or None."""
-        topics = self._stored.get(group_id)
-        partitions = None if topics is None else topics.get(topic)
-        stored = None if partitions is None else partitions.get(partition)
+        stored = self._stored.get_at(group_id, topic, partition)
         return None if stored is None else stored.value
 
     def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, OffsetCommitValue]]:
