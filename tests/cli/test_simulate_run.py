@@ -54,6 +54,17 @@ def test_a_static_member_that_restarts_moves_its_partitions_by_member_id_only(cl
     assert moves == {"pod": [0], "member-id": [2]}
 
 
+def test_check_of_a_rank_says_which(cli: Cli, scenario: Path) -> None:
+    words = ["--variant", "eager", "--runs", "3", "--check", "max_gap < 15s", "--check", "{check: max_gap < 15s, at: p50}"]
+    found = cli.run(["simulate", "run", str(scenario), *words, "-o", "json"]).data["expectations"]
+    assert [each["check"] for each in found] == ["max_gap < 15s", "p50: max_gap < 15s"]
+
+
+def test_time_limit_is_told_once(cli: Cli, scenario: Path) -> None:
+    ran = cli(f"simulate run {scenario} --time-limit 1us")
+    assert (ran.code, ran.out.count("limit")) == (1, 1)
+
+
 def test_result_has_the_documented_keys(cli: Cli, scenario: Path) -> None:
     data = cli(f"simulate run {scenario} --runs 2 -o json").data
     assert list(data) == ["scenario", "kgctl", "digest", "seeds", "variants", "expectations"]

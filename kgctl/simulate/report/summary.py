@@ -50,8 +50,10 @@ def _table(outcome: Outcome, rows: list[MetricRow], width: int) -> list[Line]:
         with_hint = f"{text}     {hint}" if hint else text
         return (with_hint if len(with_hint) <= width else text).rstrip()
 
-    head = line("", names, seeds_note(outcome))
-    return [Line(head, HEAD)] * bool(head) + [Line(line(row.label, row.cells, row.hint), ROW) for row in rows]
+    note = seeds_note(outcome)
+    head = line("", names, note)
+    lines = [Line(text, HEAD) for text in ([head] if head.endswith(note) else [note, head]) if text]
+    return lines + [Line(line(row.label, row.cells, row.hint), ROW) for row in rows]
 
 
 def _verdict_lines(found: list[Verdict], width: int) -> list[Line]:

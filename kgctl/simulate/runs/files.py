@@ -43,7 +43,10 @@ class OutputFiles:
         """Before anything is run: raise `kgctl.errors.UsageError` for what could not be written afterwards."""
         if self.html is not None:
             require_library()
-        for path in filter(None, (self.html, self.junit, self.markdown, self.events, self.metrics)):
+        paths = [path for path in (self.html, self.junit, self.markdown, self.events, self.metrics) if path is not None]
+        for path in paths:
+            if paths.count(path) > 1:
+                raise UsageError(f"{path}: each output needs a file of its own")
             if path.is_dir():
                 raise UsageError(f"{path} is a folder; name a file")
             if not path.absolute().parent.is_dir():

@@ -16,6 +16,9 @@ from kgctl.simulate.runs.values import RunValues
 from kgctl.simulate.scenario.checks import Check, CheckKind
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile
 
+TIME_LIMIT = "the time limit"
+"""Why a run ended that was under way when the time of the whole command was over."""
+
 BETTER_IF_HIGHER = frozenset({"availability", "stickiness", "jain", "load_jain", "processed"})
 
 NEVER_STABLE = "not stable after its last event"
@@ -126,7 +129,8 @@ def _notes(loaded: LoadedFile, seeds: Sequence[int], complete: Sequence[int], va
     notes = []
     if len(complete) < len(seeds):
         notes.append(f"stopped at the time limit: {len(complete)} of {len(seeds)} seeds were run in every variant")
-    limited = [one for one in values if one.stopped and one.stopped != NEVER_STABLE]
+    told = (NEVER_STABLE, TIME_LIMIT) if notes else (NEVER_STABLE,)
+    limited = [one for one in values if one.stopped and one.stopped not in told]
     if limited:
         first = limited[0]
         notes.append(

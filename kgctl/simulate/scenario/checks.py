@@ -61,7 +61,9 @@ class Check:
     @property
     def shown(self) -> str:
         """The expectation as a report names it."""
-        return self.text if self.kind is CheckKind.CHECK else f"{self.kind}: {self.text}"
+        if self.kind is CheckKind.CHECK:
+            return self.text if self.at == "worst" else f"{self.at}: {self.text}"
+        return f"{self.kind}: {self.text}"
 
     @property
     def named_variants(self) -> tuple[str, ...]:

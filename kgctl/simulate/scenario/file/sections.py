@@ -159,10 +159,17 @@ class NemesisSection(Section):
     until: types.Duration = Field(default=30 * 60 * 1_000_000, description="When the calm begins.")
 
 
+def in_terminal(raw: Any) -> str | None:
+    """``gantt``: terminal, or true; false for None."""
+    if raw not in ("terminal", True, False):
+        raise ValueError(f"must be terminal, true or false, not {shown(raw)}")
+    return "terminal" if raw else None
+
+
 class OutputSection(Section):
     """Files that a run writes beside its result, as the flags of the command do."""
 
-    gantt: str | None = None
+    gantt: Annotated[str | None, PlainValidator(in_terminal), WithJsonSchema({"enum": ["terminal", True, False]})] = None
     html: str | None = None
     junit: str | None = None
     markdown: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kgctl.simulate.report.summary import FAIL, PASS, REPLAY, WARN, summary_lines, summary_text
-from kgctl.simulate.report.view import Outcome, VariantOutcome
+from kgctl.simulate.report.view import Expectation, Outcome, VariantOutcome
 from tests.support.simulate.outcomes import failing, outcome, spread
 
 
@@ -39,7 +39,19 @@ def test_failure_tells_what_was_seen_and_ends_with_the_command_that_replays_it()
 
 
 def test_hints_are_left_out_where_the_terminal_is_narrow() -> None:
-    assert all(len(line.text) <= 50 for line in summary_lines(outcome(), 50))
+    lines = summary_lines(outcome(), 50)
+
+    assert all(len(line.text) <= 50 for line in lines)
+    assert [line.text for line in lines][1:3] == ["3 seeds, worst shown", "                   eager   cooperative"]
+
+
+def test_watched_and_ranked_checks_show_the_unit_of_their_metric() -> None:
+    checks = [
+        Expectation(check, "eager", passed=True, observed=2.5, seed=1) for check in ("always: max_gap < 3s", "p95: max_gap < 3s")
+    ]
+    lines = summary_lines(replace(outcome(), expectations=tuple(checks)), 100)
+
+    assert [line.text.split()[-1] for line in lines if line.kind == PASS] == ["2.5s", "2.5s"]
 
 
 def test_single_variant_and_seed_need_no_heading_of_names() -> None:

@@ -82,6 +82,7 @@ def test_nothing_asked_writes_nothing(tmp_path: Path) -> None:
     [
         ({"junit": "."}, SCENARIO, " is a folder; name a file"),
         ({"html": "no/where.html"}, SCENARIO, "where.html: there is no folder "),
+        ({"html": "x", "junit": "x"}, SCENARIO, "x: each output needs a file of its own"),
         ({"records": "full"}, SCENARIO, "full is not empty: name a new folder"),
         ({"state": "new"}, TWO, "--state-out is for one run: add --variant, one of eager, other"),
         ({"records": "new", "state": "new"}, SCENARIO, "--records-out and --state-out need a folder each"),

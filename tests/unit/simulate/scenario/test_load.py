@@ -102,6 +102,7 @@ MISTAKES = {
     "group: {config: {partition.assignment.strategy: [range, round-robin]}}": (
         "5:18: group.config.partition.assignment.strategy: unknown assignor 'round-robin'; did you mean 'roundrobin'?"
     ),
+    "output: {gantt: big}": "5:10: output.gantt: must be terminal, true or false, not 'big'",
     "traffic: {ordes: 5/s}": "5:11: traffic.ordes: there is no topic 'ordes'; did you mean 'orders'?",
     "traffic: {orders: replay(a.csv)}": "5:11: traffic.orders: replay(...) is not supported yet; write steps such as",
     "traffic: {orders: 'sine(1/s, 2/s)'}": "5:11: traffic.orders: 'sine(1/s, 2/s)': a sine has a lowest rate,",
@@ -247,3 +248,8 @@ def test_base_that_is_no_scenario_is_told_where_it_is_named(content: str, tmp_pa
     (tmp_path / "own.yaml").write_text("kgctl: 1\nname: x\nextends: base.yaml\n")
     with pytest.raises(ScenarioError, match=r"own\.yaml:3:1: extends: .*base\.yaml is (no scenario: it holds|not UTF-8 text)"):
         read_source(str(tmp_path / "own.yaml"))
+
+
+@pytest.mark.parametrize(("given", "wanted"), [("terminal", True), ("true", True), ("false", False)])
+def test_a_file_may_ask_for_the_picture(given: str, wanted: bool) -> None:
+    assert ("gantt" in loaded(f"{GOOD}output: {{gantt: {given}}}\n").output) is wanted
