@@ -10,6 +10,7 @@ from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroup, Request, SyncGroup
 from kgctl.coordinator.results import PartitionErrors
+from kgctl.member.api import NetworkError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
 from kgctl.model.partitions import TopicPartition
@@ -45,6 +46,9 @@ class GroupView:
         self._size = 0
         self._newest = ""
         self._epochs = (0, 0)
+        self.has_coordinator = True
+        """Whether one answers: events about brokers may leave the group without."""
+        self._taken_out: Process | None = None
 
     # --- who is who
 
@@ -110,6 +114,8 @@ class GroupView:
         """The error of an answer, `ErrorCode.NONE` if there is none."""
         if type(result) is PartitionErrors:
             return next((error for _, error in result.partitions if error), ErrorCode.NONE)
+        if type(result) is NetworkError:
+            return ErrorCode.NETWORK_EXCEPTION
         error: ErrorCode = getattr(result, "error", ErrorCode.NONE)
         return error
 
@@ -140,7 +146,7 @@ class GroupView:
                 return
             leader = group.leader_id
         elif isinstance(group, ConsumerGroup):
-            if not has_records and trigger != "timer":
+            if not has_records:
                 return
             self._wake_at_new_target(group)
             state, generation, size, leader = group.group_state.value, group.group_epoch, len(group.members), None
@@ -155,12 +161,26 @@ class GroupView:
             self.leader = self._pod_of(leader or "")
             self._changed(GroupPoint(world.loop.now_us, state, generation, size, -1), f"{trigger} {pod or ''}".rstrip())
 
+    def on_coordinator_lost(self) -> None:
+        """Nobody knows the group at present; what members think of it is another thing."""
+        self.has_coordinator = False
+        self._changed(GroupPoint(self._world.loop.now_us, NO_GROUP, self.generation, self._size, -1), "CoordinatorLost")
+
+    def on_coordinator_found(self) -> None:
+        """There is one again, which goes by the records: a generation that no leader has assigned is gone with who knew of it."""
+        self.has_coordinator = True
+        group = self._world.broker.core.shard.groups.get(self._world.scenario.group_id)
+        if isinstance(group, ClassicGroup):
+            self.generation = min(self.generation, group.generation_id)
+
     def _changed(self, point: GroupPoint, trigger: str) -> None:
         world = self._world
         world.check.generation(self.generation, point.generation)
         is_settled = point.state in _SETTLED
         if point.generation > self.generation or (self.state in _SETTLED and not is_settled):
-            world.history.triggers.append((point.at_us, trigger))
+            coordination = world.broker.coordination
+            blamed = trigger if coordination is None else coordination.blamed(trigger, self._taken_out)
+            world.history.triggers.append((point.at_us, blamed))
         self.state, self.generation, self._size = point.state, point.generation, point.members
         name, number = ("", -1) if self.leader is None else (self.leader.name, self.leader.number)
         world.history.group.append(point._replace(leader=number))
@@ -178,6 +198,8 @@ class GroupView:
         In the consumer protocol that holds for every member that is where the target wants it, whatever others still have to do,
         once a heartbeat has made the coordinator look at topics that have changed.
         """
+        if not self.has_coordinator:
+            return False
         group = self._world.broker.core.shard.groups.get(self._world.scenario.group_id)
         if isinstance(group, ConsumerGroup):
             if self._awaits_heartbeat(group):
@@ -233,7 +255,7 @@ class GroupView:
     def _removed(self, member_id: str, why: str) -> None:
         world = self._world
         now_us = world.loop.now_us
-        process = self._processes.pop(member_id, None)
+        process = self._taken_out = self._processes.pop(member_id, None)
         if process is None:
             return
         world.log(Removed(world.log_time, process.pod.name, member_id, why))
