@@ -37,8 +37,11 @@ class HeartbeatClock:
         self._step(now_us, 1)
 
     def beat(self, now_us: int) -> None:
-        """A beat leaves now, at ``next_us`` or late."""
-        self._nominal_us = max(self._nominal_us, now_us - self._drift.jitter_us)
+        """A beat leaves now, at ``next_us`` or late; one before it (another one failed) starts the timer anew."""
+        if now_us < self.next_us:
+            self._nominal_us = now_us
+        else:
+            self._nominal_us = max(self._nominal_us, now_us - self._drift.jitter_us)
         self._step(now_us, 1)
 
     def skip(self, until_us: int) -> tuple[int, int]:

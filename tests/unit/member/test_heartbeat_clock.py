@@ -33,6 +33,13 @@ def test_punctual_beats_are_an_interval_apart() -> None:
     assert beats(clock_of(HeartbeatDrift()), 3) == [3_000_000, 6_000_000, 9_000_000]
 
 
+def test_the_timer_starts_anew_with_a_beat_before_its_time() -> None:
+    clock = clock_of(HeartbeatDrift())
+    for now_us in (3_000_000, 3_100_000, 3_300_000, 3_700_000):
+        clock.beat(now_us)
+    assert clock.next_us == 6_700_000
+
+
 def test_constant_drift_adds_to_every_beat() -> None:
     assert beats(clock_of(HeartbeatDrift(constant_us=20_000)), 2) == [3_020_000, 6_040_000]
 
