@@ -187,6 +187,11 @@ def test_compare_of_one_file_holds_its_variants_against_the_first(cli: Cli, scen
     assert {(row["a"], row["b"]) for row in rows} == {("eager", "cooperative")}
 
 
+def test_compare_of_one_seed_has_no_interval(cli: Cli, scenario: Path) -> None:
+    (one, *_), (several, *_) = (cli(f"simulate compare {scenario} --runs {runs} -o json").data for runs in (1, 2))
+    assert (one["low"], one["high"], None in several.values()) == (None, None, False)
+
+
 def test_compare_needs_one_variant_of_each_side(cli: Cli, scenario: Path) -> None:
     ran = cli(f"simulate compare {scenario} {scenario}:eager")
     assert (ran.code, ran.err) == (2, f"kgctl: {scenario} has several variants; say which, as {scenario}:eager\n")

@@ -89,14 +89,14 @@ def _pairs(
 
     left_file, left_variant = _parts(a)
     if b is None:
-        loaded = _load(session, left_file, left_variant if left_variant is None else None, settings)
+        loaded = _load(session, left_file, None, settings)
         names = loaded.variant_names
         if len(names) < 2:
             raise UsageError(f"{a} has no variants to compare; name another scenario as B")
-        runs = _run(session, loaded, how, how.seeds(loaded))
         first = left_variant or names[0]
         if first not in names:
             raise UsageError(f"there is no variant {first!r}; there are {', '.join(names)}")
+        runs = _run(session, loaded, how, how.seeds(loaded))
         return [(first, name, differences(runs[first], runs[name])) for name in names if name != first]
     left = _load(session, left_file, left_variant, settings)
     right = _load(session, *_parts(b), settings)
@@ -149,6 +149,8 @@ def _row(a: str, b: str, each: Difference) -> Row:
     }
 
 
-def _number(value: float) -> int | float:
+def _number(value: float | None) -> int | float | None:
+    if value is None:
+        return None
     rounded = round(value, 3)
     return int(rounded) if rounded == int(rounded) else rounded

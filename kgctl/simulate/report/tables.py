@@ -121,8 +121,8 @@ def _names_variant(check: str, variant: str) -> bool:
 
 
 def metric_of(check: str) -> str:
-    """The metric on the left of a comparison, which says the observed value's unit: without its variant, and without what the check
-    asks of it (``always: ``, ``p95: ``)."""
+    """The metric on the left of a comparison, which says the observed value's unit: without its variant, and without what the
+    check asks of it (``always: ``, ``p95: ``)."""
     left = re.split(r"[<>=!]=?", check, maxsplit=1)[0].rpartition(": ")[2].strip()
     before_filter, paren, rest = left.partition("(")
     return before_filter.rpartition(".")[2].strip() + paren + rest

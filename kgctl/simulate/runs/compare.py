@@ -16,7 +16,8 @@ _DRAWS = 2_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """One metric. ``difference`` is b minus a, the mean over ``seeds`` pairs, most likely between ``low`` and ``high``.
+    """One metric. ``difference`` is b minus a, the mean over ``seeds`` pairs, most likely between ``low`` and ``high``
+    (None for a single pair, which says nothing about others).
 
     ``a_better``, ``b_better``: in how many seeds; the rest is equal.
     """
@@ -25,8 +26,8 @@ class Difference:
     a: float
     b: float
     difference: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     a_better: int
     b_better: int
     seeds: int
@@ -48,7 +49,7 @@ def _difference(name: str, pairs: Sequence[tuple[float | None, float | None]]) -
     if not finite:
         return None
     gaps = [right - left for left, right in finite]
-    low, high = _interval(gaps, Randomness(0).stream("bootstrap", name))
+    low, high = _interval(gaps, Randomness(0).stream("bootstrap", name)) if len(gaps) > 1 else (None, None)
     higher = sum(right > left for left, right in known)
     lower = sum(right < left for left, right in known)
     is_better_higher = name in BETTER_IF_HIGHER

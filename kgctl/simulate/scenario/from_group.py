@@ -11,6 +11,15 @@ from kgctl.model.groups import GroupDescription, GroupType, MemberDescription
 _HEX_TAIL = re.compile(r"[-_.]?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _NUMBER_TAIL = re.compile(r"[-_.]?\d+$")
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]+")
+_CLIENTS = {
+    "rdkafka": "librdkafka",
+    "kafka-python-": "kafka-python",
+    "aiokafka-": "aiokafka",
+    "kgo": "franz-go",
+    "consumer-": "java",
+}
+"""How the client id begins that a client has if it is given none -> its profile."""
+_KAFKA_GO = "(github.com/segmentio/kafka-go)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +43,7 @@ class _Set:
 
 
 def scenario_text(observed: Observed) -> str:
-    """A scenario file, ready to run: one rolling restart, with this group's assignor and the two that it might have instead."""
+    """A scenario file, ready to run: one rolling restart, of the group as it is and as it might be instead."""
     group = observed.group
     lines = [
         "kgctl: 1",
@@ -55,7 +64,7 @@ def scenario_text(observed: Observed) -> str:
         "events:",
         *_events(observed),
         "",
-        *_variants(group),
+        *_variants(observed),
         "runs: 5",
         "expect:",
         "  - max_gap < 60s",
@@ -83,11 +92,24 @@ def _members(observed: Observed) -> list[str]:
         lines += _subscription(each.members[0], observed)
         if all(member.group_instance_id for member in each.members):
             lines.append(f"    instance_id: $name          # static members: {each.members[0].group_instance_id}, ...")
+        lines.append(_client(each.members[0].client_id))
         lines.append("    boot: 10s                   # from the start of a process to subscribe(): put yours in")
         if observed.processed:
             rate = max(round(observed.processed / max(len(observed.group.members), 1) * 2), 1)
             lines.append(f"    rate: {rate}/s               # a guess: twice what each processed while this was looked at")
     return lines
+
+
+def _client(client_id: str) -> str:
+    """The client's family. The brokers know it by the client id alone, and by that only where nobody has chosen one."""
+    found = next((client for begin, client in _CLIENTS.items() if client_id.startswith(begin)), None)
+    found = "kafka-go" if client_id.endswith(_KAFKA_GO) else found
+    why = (
+        f"by the client id {client_id}"
+        if found
+        else "the brokers do not tell: or librdkafka, kafka-go, franz-go, kafka-python, aiokafka"
+    )
+    return f"    client: {found or 'java':<20}# {why}"
 
 
 def _subscription(member: MemberDescription, observed: Observed) -> list[str]:
@@ -121,10 +143,14 @@ def _stem(member: MemberDescription) -> str:
 
 def _traffic(observed: Observed) -> list[str]:
     rates = {name: rate for name, rate in sorted(observed.written.items()) if rate > 0}
+    lag = f"the lag was {observed.lag}" if observed.lag is not None else ""
     if not rates:
-        return []
-    lag = f"   # as measured; the lag was {observed.lag}" if observed.lag is not None else ""
-    return ["", f"traffic:{lag}", *(f"  {_quoted(name)}: {max(round(rate), 1)}/s" for name, rate in rates.items())]
+        return ["", f"# {lag}; traffic: TOPIC: 1000/s makes the run tell lag and duplicates"] if lag else []
+    return [
+        "",
+        f"traffic:{f'   # as measured; {lag}' if lag else ''}",
+        *(f"  {_quoted(name)}: {max(round(rate), 1)}/s" for name, rate in rates.items()),
+    ]
 
 
 def _events(observed: Observed) -> list[str]:
@@ -133,17 +159,20 @@ def _events(observed: Observed) -> list[str]:
     return [first, *(f"  - {{after: previous, rolling_restart: {each.name}, batch: 1, settle: 30s}}" for each in sets[1:])]
 
 
-def _variants(group: GroupDescription) -> list[str]:
-    if group.type is GroupType.CONSUMER:
-        return []
-    config = "group: {config: {partition.assignment.strategy: [cooperative-sticky]}}"
-    return [
-        "variants:",
-        "  as-is: {}",
-        f"  cooperative: {{{config}}}",
-        "  kip848: {group: {config: {group.protocol: consumer}}}",
-        "",
-    ]
+def _variants(observed: Observed) -> list[str]:
+    """As it is, with the other kind of rebalance, with static members, with the other protocol: what the group is not yet."""
+    group = observed.group
+    other = ("eager", "range") if group.assignor == "cooperative-sticky" else ("cooperative", "cooperative-sticky")
+    dynamic = [each.name for each in _sets(group.members) if not all(member.group_instance_id for member in each.members)]
+    patches = {}
+    if group.type is not GroupType.CONSUMER:
+        patches[other[0]] = f"group: {{config: {{partition.assignment.strategy: [{other[1]}]}}}}"
+    if dynamic:
+        patches["static"] = f"members: {{{', '.join(f'{name}: {{instance_id: $name}}' for name in dynamic)}}}"
+    if group.type is not GroupType.CONSUMER:
+        patches["kip848"] = "group: {config: {group.protocol: consumer}}"
+    lines = [f"  {name}: {{{patch}}}" for name, patch in patches.items()]
+    return ["variants:", "  as-is: {}", *lines, ""] if lines else []
 
 
 def _quoted(text: str) -> str:
