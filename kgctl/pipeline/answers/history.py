@@ -113,11 +113,6 @@ class History:
         self._by_home(wanted)
         return [group for group in wanted if group not in self._homes]
 
-    def home(self, group: str) -> int | None:
-        """The partition of ``__consumer_offsets`` that a group is in; None for one that was never heard of."""
-        self._by_home([group])
-        return self._homes.get(group)
-
     def partitions(self, groups: Sequence[str] | None = None) -> list[int]:
         """The partitions of ``__consumer_offsets`` that these groups, or all, are in."""
         return list(self.built) if groups is None else sorted(self._by_home(groups))
@@ -139,9 +134,11 @@ class History:
         return self._coverage[log_partition]
 
     def _by_home(self, groups: Sequence[str]) -> dict[int, list[str]]:
-        for partition in self.built:
-            guessed = [group for group in self._homeless(groups) if partition_for(group, _USUAL_PARTITIONS) == partition]
-            self._look_in(partition, guessed)
+        usual: dict[int, list[str]] = {}
+        for group in self._homeless(groups):
+            usual.setdefault(partition_for(group, _USUAL_PARTITIONS), []).append(group)
+        for partition in usual.keys() & self.built.keys():
+            self._look_in(partition, usual[partition])
         for partition in self.built:
             self._look_in(partition, self._homeless(groups))
         found: dict[int, list[str]] = {}

@@ -26,7 +26,7 @@ def build_cluster(warehouse: Warehouse, cluster: str, *, is_rebuild: bool) -> Pa
     if before.summary.get("fingerprint") == now and not is_rebuild:
         return None
     samples = pa.concat_tables([LOG_OFFSETS.empty_table(), *(read_table(warehouse.path / file) for file in files)])
-    inputs = ClusterInputs(cluster, samples)
+    inputs = ClusterInputs(samples)
     outputs = Outputs(warehouse, cluster, None)
     gold: dict[str, list[Path]] = {}
     rows: dict[str, int] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from kgctl.errors import RefusedError
 from kgctl.pipeline.build import silver as silver_files
@@ -49,12 +49,11 @@ class TableResult:
 
 @dataclass(frozen=True, slots=True)
 class PartitionResult:
-    """What a task did. ``decoded``: raw records that were decoded now; ``counts`` are of the whole partition."""
+    """What a task did. ``decoded``: raw records that were decoded now."""
 
     cluster: str
     partition: int | None
     tables: dict[str, TableResult] = field(default_factory=dict)
-    counts: dict[str, int] = field(default_factory=dict)
     decoded: int = 0
 
 
@@ -91,7 +90,7 @@ def build_partition(task: Task) -> PartitionResult:
         summary,
     )
     tables = {name: TableResult(rows[name], built.files("gold", name) != before.files("gold", name)) for name in rows}
-    return PartitionResult(task.cluster, task.partition, tables, dict(counts), silver.decoded_rows)
+    return PartitionResult(task.cluster, task.partition, tables, silver.decoded_rows)
 
 
 def _require_unchanged(warehouse: Warehouse, task: Task, before: Built) -> None:
@@ -107,15 +106,11 @@ def _inputs(task: Task, silver: silver_files.Silver) -> tuple[PartitionInputs, C
     resolved = resolve(silver.table("commits"), silver.table("markers"))
     counts = silver.counts()
     counts.update({f"commits_{name}": number for name, number in resolved.counts().items()})
-    log_offsets = _log_offsets(task, resolved.offset_commits)
     inputs = PartitionInputs(
-        cluster=task.cluster,
-        log_partition=task.partition,
         offset_commits=resolved.offset_commits,
         group_records=in_log_order(silver.table("group_records")),
-        log_offsets=log_offsets,
+        log_offsets=_log_offsets(task, resolved.offset_commits),
         coverage=silver.coverage(),
-        as_of_ms=_as_of_ms(task, log_offsets),
         window_ms=task.window_ms,
     )
     return inputs, counts
@@ -157,11 +152,3 @@ def _without_samples(inputs: PartitionInputs) -> int:
     first = begins(commits.key)
     missing = samples(inputs).log_of_key < 0
     return len(set(zip(commits.topic[first][missing].tolist(), commits.partition[first][missing].tolist(), strict=True)))
-
-
-def _as_of_ms(task: Task, log_offsets: Any) -> int:
-    import pyarrow.compute as pc
-
-    times = [file.last_ms for file in task.bronze]
-    sampled = pc.max(log_offsets.column("timestamp_ms")).as_py()
-    return max(*times, sampled) if sampled is not None else max(times, default=0)

@@ -53,10 +53,8 @@ class BuildResult:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far it is: partitions, and raw records in them."""
+    """How far it is: raw records of the partitions that are done, and of all."""
 
-    partitions: int
-    of_partitions: int
     records: int
     of_records: int
 
@@ -148,12 +146,12 @@ def _attempted(
 ) -> tuple[list[PartitionResult], list[tuple[Task, Failure]]]:
     """The biggest first: a busy group is a busy partition, and the last to begin is the last to end."""
     todo = sorted(todo, key=lambda task: (-task.records, task.cluster, task.partition))
-    of_records = sum(task.records for task in todo)
-    finished: list[Task] = []
+    finished, of_records = 0, sum(task.records for task in todo)
 
     def on_done(done: Done[PartitionResult]) -> None:
-        finished.append(todo[done.index])
-        on_progress(Progress(len(finished), len(todo), sum(task.records for task in finished), of_records))
+        nonlocal finished
+        finished += todo[done.index].records
+        on_progress(Progress(finished, of_records))
 
     done = engine.map(build_partition, todo, on_done=on_done)
     failed = [(task, one.failure) for task, one in zip(todo, done, strict=True) if one.failure is not None]

@@ -36,7 +36,7 @@ class RecordLogPiece:
         with BulkReader(self.path) as folder:
             pages = folder.records(self.partition, page_rows=_PAGE_ROWS)
             while tables := [_table(self.partition, page) for page in islice(pages, _PAGES)]:
-                yield ParsedLog(tables, batches=len(tables), next_offset=tables[-1].column("offset")[-1].as_py() + 1)
+                yield ParsedLog(tables, batches=len(tables))
 
 
 def record_log_pieces(path: Path) -> Sequence[RecordLogPiece]:

@@ -2,10 +2,9 @@
 
 ``status`` is the worst that Burrow's rules say of a partition in the window (``OK``, ``WARN``, ``STOP``, ``STALL``, ``REWIND``,
 in this order; Burrow itself shows the last three as ``ERR``); null where no lag is known. ``members``, the lags and
-``stalled_partitions`` (in state STALL or STOP) are as of the window's end, over the partitions that have a commit: ``total_lag``
-is null where one of them is not known, the maxima are those of the known ones. ``members`` is null where no record of the group
-says. ``rebalances`` became stable in the window, or were overtaken after they began in it; ``rebalance_ms`` is how long they took
-together, null if none of them tells.
+``stalled_partitions`` (in state STALL or STOP) are as of the window's end, over the partitions that have a commit: sum and maxima
+are null where one of them is not known. ``members`` is null where no record of the group says. ``rebalances`` became stable in
+the window, or were overtaken after they began in it; ``rebalance_ms`` is how long they took together, null if none of them tells.
 """
 
 from __future__ import annotations

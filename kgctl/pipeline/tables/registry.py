@@ -53,7 +53,6 @@ class Table(Protocol):
 class ClusterInputs:
     """What a table of a whole cluster is built from."""
 
-    cluster: str
     log_offsets: pa.Table
     """Every sample that was collected (columns of ``LOG_OFFSETS``), in no particular order, duplicates included."""
 
@@ -68,16 +67,12 @@ class PartitionInputs:
     log_offset; key and value are the record's own bytes and ``kgctl.serde.coordinator_records.decode_record`` reads them.
     ``log_offsets``: the rows of ``log_end_offsets`` of the topics that occur here, sorted by topic, partition, timestamp_ms.
     ``coverage``: log_partition, first_offset, last_offset, first_ms, last_ms: runs of log offsets without a hole, ascending.
-    ``as_of_ms``: the greatest time of a record or sample of the partition: "now" for rules that need one (0: there is nothing).
     """
 
-    cluster: str
-    log_partition: int
     offset_commits: pa.Table
     group_records: pa.Table
     log_offsets: pa.Table
     coverage: pa.Table
-    as_of_ms: int = 0
     window_ms: int = DEFAULT_WINDOW_MS
     counts: Counter[str] = field(default_factory=Counter, compare=False)
     """What tables want to be told after the build: how much they had to leave out, by a name of their own."""

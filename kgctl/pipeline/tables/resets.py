@@ -55,7 +55,6 @@ FASTEST_PER_S = 1_000_000
 STEPS_TO_KNOW = 10
 _KINDS = pa.array(["backward", "forward"])
 _SHORTEST_MS = 1000
-_MEMBERS_UNKNOWN = -1
 
 
 @dataclass(frozen=True)

@@ -69,11 +69,6 @@ def conform(table: Any, schema: Any) -> Any:
     return pa.table(columns, schema=schema)
 
 
-def empty(schema: Any) -> Any:
-    """A table of this schema without rows."""
-    return schema.empty_table()
-
-
 def rows_of(columns: Mapping[str, Sequence[Any]], schema: Any) -> Any:
     """A table of this schema from columns; those left out are null."""
     size = len(next(iter(columns.values()), ()))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kgctl.errors import NotFoundError, StorageError, UsageError
 from kgctl.pipeline.warehouse import layout
-from kgctl.pipeline.warehouse.files import TEMPORARY, read_json, storage_errors, write_json, write_table
+from kgctl.pipeline.warehouse.files import TEMPORARY, read_json, storage_errors, write_json
 from kgctl.pipeline.warehouse.layout import Layer
 from kgctl.pipeline.warehouse.manifests import BronzeFile, Built, ClusterFiles, Collected, read_manifest
 
@@ -126,10 +126,6 @@ class Warehouse:
         """Where to put a file of a table (``NAME.parquet``); it counts once `publish` names it."""
         return self.path / layout.table_folder(layer, table, cluster, partition) / f"{name}.parquet"
 
-    def write_table(self, path: Path, table: pa.Table) -> None:
-        """Write a file whole, flushed, under its name. Raises `StorageError`."""
-        write_table(path, table)
-
     def built(self, cluster: str, partition: int | None) -> Built:
         """What was last published for a partition, or for the cluster as a whole (None). Raises `StorageError`."""
         try:
@@ -171,12 +167,8 @@ class Warehouse:
 
     def gold(self, table: str, cluster: str) -> list[Path]:
         """The files of a gold table, partition by partition, that of the whole cluster last. Absolute."""
-        return self.table_files("gold", table, cluster)
-
-    def table_files(self, layer: Layer, table: str, cluster: str) -> list[Path]:
-        """As `gold`, for silver too."""
         parts: list[int | None] = [*self.built_partitions(cluster), None]
-        return [self.path / file for part in parts for file in self.built(cluster, part).files(layer, table)]
+        return [self.path / file for part in parts for file in self.built(cluster, part).files("gold", table)]
 
     def relative(self, path: Path) -> str:
         """A path in the warehouse as the manifests have it."""

@@ -45,9 +45,9 @@ def run(records: int) -> tuple[dict[str, float], Counter[str]]:
         taken["transactions"] += time.process_time() - began
         samples = log_offsets(commits)
         began = time.process_time()
-        ends = log_end_offsets.build(ClusterInputs("c", samples))
+        ends = log_end_offsets.build(ClusterInputs(samples))
         taken["log_end_offsets"] += time.process_time() - began
-        inputs = PartitionInputs("c", partition, commits, decoded.group_records, ends, decoded.coverage)
+        inputs = PartitionInputs(commits, decoded.group_records, ends, decoded.coverage)
         for name in PARTITION_TABLES:
             began = time.process_time()
             rows[name] += inputs.table(name).num_rows

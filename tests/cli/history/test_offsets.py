@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kgctl.pipeline.warehouse.files import write_table
 from kgctl.pipeline.warehouse.schemas import RAW
 from kgctl.pipeline.warehouse.warehouse import Warehouse
 from tests.cli.harness import Cli
@@ -148,7 +149,7 @@ def test_tables_of_another_version_and_damaged_ones_are_named(cli: Cli, tmp_path
     (file,) = warehouse.gold("offset_commits", "c1")
     line = f"history offsets --warehouse {tmp_path / 'w'}"
 
-    warehouse.write_table(file, pa.table({"group": ["g"], "topic": ["t"]}))
+    write_table(file, pa.table({"group": ["g"], "topic": ["t"]}))
     ran = cli(line)
     assert (ran.code, ran.err) == (
         1,

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kgctl.pipeline.decode.schemas import GROUP_RECORDS
 from kgctl.pipeline.tables.registry import PartitionInputs
-from tests.support.pipeline.gold import HOME, Row, commit, run, schema_of, write_gold
+from tests.support.pipeline.gold import Row, commit, run, schema_of, write_gold
 
 CLUSTER = "staging"
 MINUTE_MS = 60_000
@@ -44,13 +44,10 @@ def example_tables() -> Mapping[str, pa.Table]:
     }
     tables = {name: pa.Table.from_pylist([dict(row) for row in rows], schema=schema_of(name)) for name, rows in told.items()}
     inputs = PartitionInputs(
-        cluster=CLUSTER,
-        log_partition=HOME,
         offset_commits=tables["offset_commits"],
         group_records=GROUP_RECORDS.empty_table(),
         log_offsets=pa.Table.from_pylist([dict(row) for row in _samples()], schema=schema_of("log_end_offsets")),
         coverage=tables["coverage"],
-        as_of_ms=minute(END_AT),
     )
     for name in ("group_generations", "members"):
         inputs.once(f"table {name}", _constant(tables[name]))

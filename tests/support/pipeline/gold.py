@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from kgctl.coordinator.partitioning import partition_for
 from kgctl.pipeline.tables.registry import module
+from kgctl.pipeline.warehouse.files import write_table
 from kgctl.pipeline.warehouse.schemas import RAW
 from kgctl.pipeline.warehouse.warehouse import Warehouse
 
@@ -84,6 +85,6 @@ def _write(
     paths = []
     for number in range(files):
         path = warehouse.table_file("gold", name, cluster, partition, f"part-{number}")
-        warehouse.write_table(path, table.slice(number * size, size))
+        write_table(path, table.slice(number * size, size))
         paths.append(path)
     return paths

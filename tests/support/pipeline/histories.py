@@ -165,5 +165,5 @@ def inputs_of(raw: pa.Table, log_offsets: pa.Table | None = None) -> PartitionIn
     decoded = decode(raw)
     resolved = resolve(decoded.commits, decoded.markers)
     samples = LOG_OFFSETS.empty_table() if log_offsets is None else log_offsets
-    ends = module("log_end_offsets").build(ClusterInputs("c1", samples))
-    return PartitionInputs("c1", 0, resolved.offset_commits, in_log_order(decoded.group_records), ends, decoded.coverage)
+    ends = module("log_end_offsets").build(ClusterInputs(samples))
+    return PartitionInputs(resolved.offset_commits, in_log_order(decoded.group_records), ends, decoded.coverage)

@@ -68,7 +68,7 @@ def log_ends(samples: Sequence[Sample]) -> pa.Table:
     """The samples, cleaned."""
     names = LOG_OFFSETS.names
     table = pa.Table.from_pylist([dict(zip(names, sample, strict=True)) for sample in samples], schema=LOG_OFFSETS)
-    return log_end_offsets.build(ClusterInputs("c", table))
+    return log_end_offsets.build(ClusterInputs(table))
 
 
 def inputs_of(collected: pa.Table, samples: Sequence[Sample] = (), window_ms: int = 60_000) -> PartitionInputs:
@@ -77,7 +77,7 @@ def inputs_of(collected: pa.Table, samples: Sequence[Sample] = (), window_ms: in
     commits = resolve(decoded.commits, decoded.markers).offset_commits
     _, first = np.unique(decoded.group_records.column("log_offset").to_numpy(), return_index=True)
     groups = decoded.group_records.take(pa.array(first))
-    return PartitionInputs("c", 0, commits, groups, log_ends(samples), decoded.coverage, window_ms=window_ms)
+    return PartitionInputs(commits, groups, log_ends(samples), decoded.coverage, window_ms=window_ms)
 
 
 def table(name: str, records: Iterable[Timed], samples: Sequence[Sample] = (), window_ms: int = 60_000) -> list[dict[str, Any]]:

@@ -174,8 +174,7 @@ def _part(number: int, messages: Sequence[Message], end: int | None) -> Part:
         "value": [message.value() for message in messages],
     }
     behind = (columns["offset"][-1] + 1) if messages else 0
-    following = max(behind, end or 0)
-    return Part(rows_of(columns, RAW), (), following, following)
+    return Part(rows_of(columns, RAW), (), max(behind, end or 0))
 
 
 def _error(error: KafkaError, topic: str, number: int | None) -> KgctlError:

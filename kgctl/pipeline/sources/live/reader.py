@@ -28,12 +28,11 @@ class LogState:
 
 
 class Part(NamedTuple):
-    """What came of one partition: rows of `kgctl.pipeline.warehouse.schemas.RAW`, where to go on, and where its log ends."""
+    """What came of one partition: rows of `kgctl.pipeline.warehouse.schemas.RAW`, and where to go on."""
 
     table: Any
     damaged: Sequence[Damage]
     next_offset: int
-    log_end: int
 
 
 class LogOffsetRow(NamedTuple):

@@ -134,7 +134,7 @@ def _part(answer: Fetched, partition: int, position: int) -> Part:
     table = parsed.table()
     if table.num_rows and table.column("offset")[0].as_py() < position:  # a batch comes whole
         table = table.filter(pc.greater_equal(table.column("offset"), position))
-    return Part(table, parsed.damaged, max(position, _behind(parsed)), answer.high_watermark)
+    return Part(table, parsed.damaged, max(position, _behind(parsed)))
 
 
 def _behind(parsed: ParsedLog) -> int:

@@ -52,7 +52,7 @@ _LARGEST_WINDOW = 1 << 22
 class Found:
     """``starts`` and ``ends`` of the batches with a right checksum, in order; what else was there.
 
-    ``torn`` is how many bytes at the end begin a batch that is not all there; ``used`` is where they begin.
+    ``torn`` is how many bytes at the end begin a batch that is not all there.
     """
 
     starts: list[int] = field(default_factory=list)
@@ -60,7 +60,6 @@ class Found:
     messages: list[Message] = field(default_factory=list)
     damaged: list[Damage] = field(default_factory=list)
     torn: int = 0
-    used: int = 0
 
 
 def find_batches(view: memoryview) -> Found:
@@ -80,7 +79,6 @@ def find_batches(view: memoryview) -> Found:
             position = _something_else(view, position, found)
     while position < size:
         position = _something_else(view, position, found)
-    found.used = size - found.torn
     return found
 
 

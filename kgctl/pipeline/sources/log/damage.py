@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from kgctl.pipeline.warehouse.schemas import DAMAGED, DAMAGED_DATA_BYTES, rows_of
@@ -19,10 +19,6 @@ class Damage:
     base_offset: int | None = None
     records: int | None = None
     data: bytes = field(default=b"", repr=False)
-
-    def moved(self, by: int) -> Damage:
-        """The same, ``by`` bytes further on."""
-        return replace(self, position=self.position + by)
 
     def describe(self) -> str:
         """One line without the source's name."""

@@ -33,9 +33,6 @@ class Cause(StrEnum):
     """The log does not tell, or the records before this one are missing."""
 
 
-NO_REBALANCE = frozenset({Cause.STATIC_MEMBER_RETURNED, Cause.GROUP_DELETED})
-"""Rows of ``group_generations`` with these causes are changes without a rebalance, unless their generation is a new one."""
-
 Members = Mapping[str, str | None]
 """Member id to group.instance.id."""
 

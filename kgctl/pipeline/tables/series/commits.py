@@ -34,7 +34,6 @@ class Series:
     committed: Int64s
     clock_ms: Int64s
     log_offset: Int64s
-    effect_offset: Int64s
     previous: Int64s
 
     def names(self, rows: Int64s) -> dict[str, pa.Array]:
@@ -54,8 +53,8 @@ def series(inputs: PartitionInputs) -> Series:
 def _series(table: pa.Table) -> Series:
     group, groups = ranked(table.column("group"))
     topic, topics = ranked(table.column("topic"))
-    partition, committed, time_ms, log_offset, effect_offset = (
-        _int64s(table, name) for name in ("partition", "committed_offset", "time_ms", "log_offset", "effect_offset")
+    partition, committed, time_ms, log_offset = (
+        _int64s(table, name) for name in ("partition", "committed_offset", "time_ms", "log_offset")
     )
     first = begins(group, topic, partition)
     key = np.cumsum(first) - 1
@@ -66,9 +65,7 @@ def _series(table: pa.Table) -> Series:
     after_commit = np.append(False, is_commit[:-1])[: len(key)]
     previous[first | ~is_commit | ~after_commit] = -1
     clock_ms = running_max(time_ms, key)
-    return Series(
-        key, groups, topics, group, topic, partition, is_commit, committed, clock_ms, log_offset, effect_offset, previous
-    )
+    return Series(key, groups, topics, group, topic, partition, is_commit, committed, clock_ms, log_offset, previous)
 
 
 def _int64s(table: pa.Table, name: str) -> Int64s:

@@ -46,8 +46,8 @@ def test_group_is_found_wherever_it_is(tmp_path: Path) -> None:
     write_gold(tmp_path, {"offset_commits": [commit("payments", "t", 0, 1, 1, 1)]}, partition=elsewhere)
     history = History.open(tmp_path)
 
-    assert (offsets(history, ["payments", "nosuch"]), history.home("payments")) == ([("payments", 1)], elsewhere)
-    assert (history.unknown(["payments", "nosuch"]), history.home("nosuch")) == (["nosuch"], None)
+    assert (offsets(history, ["payments", "nosuch"]), history.partitions(["payments"])) == ([("payments", 1)], [elsewhere])
+    assert (history.unknown(["payments", "nosuch"]), history.partitions(["nosuch"])) == (["nosuch"], [])
 
 
 def test_row_groups_are_chosen_by_their_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -76,7 +76,7 @@ class FakeCluster:
             **{name: [getattr(record, name) for record in records] for name in ("offset", "timestamp_ms", "key", "value")},
         }
         damaged = [self.damaged.pop(number)] if number in self.damaged else []
-        return Part(rows_of(columns, RAW), damaged, found[-1] + 1 if found else position, self._end(number))
+        return Part(rows_of(columns, RAW), damaged, found[-1] + 1 if found else position)
 
 
 class FakeWorld:

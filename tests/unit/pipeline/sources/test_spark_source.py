@@ -29,7 +29,7 @@ class Log:
             return {}, {}
         found = list(range(position, min(position + 2, 4)))
         columns = {"partition": [number] * len(found), "offset": found, "timestamp_ms": [7] * len(found)}
-        return {number: Part(rows_of(columns, RAW), (), position + len(found), 9)}, {}
+        return {number: Part(rows_of(columns, RAW), (), position + len(found))}, {}
 
     def close(self) -> None:
         pass

@@ -34,9 +34,7 @@ def simulated(config: Mapping[str, str]) -> PartitionInputs:
         if at.partition != 3
     ]
     inputs = inputs_of(told.raw, pa.Table.from_pylist(rows, schema=LOG_OFFSETS))
-    return PartitionInputs(
-        "c1", 0, inputs.offset_commits, inputs.group_records, inputs.log_offsets, inputs.coverage, window_ms=WINDOW_MS
-    )
+    return PartitionInputs(inputs.offset_commits, inputs.group_records, inputs.log_offsets, inputs.coverage, window_ms=WINDOW_MS)
 
 
 @pytest.mark.parametrize("config", [RANGE, CONSUMER], ids=["classic", "consumer"])
@@ -88,7 +86,7 @@ def test_lag_is_that_of_the_last_look_at_each_partition() -> None:
 def test_a_group_without_samples_has_no_status_and_no_lag() -> None:
     inputs = simulated(RANGE)
     blind = PartitionInputs(
-        "c1", 0, inputs.offset_commits, inputs.group_records, inputs.log_offsets.slice(0, 0), inputs.coverage, window_ms=WINDOW_MS
+        inputs.offset_commits, inputs.group_records, inputs.log_offsets.slice(0, 0), inputs.coverage, window_ms=WINDOW_MS
     )
     rows = group_health.build(blind).to_pylist()
 

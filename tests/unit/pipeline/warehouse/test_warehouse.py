@@ -14,6 +14,7 @@ import pytest
 
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.pipeline.warehouse import records
+from kgctl.pipeline.warehouse.files import write_table
 from kgctl.pipeline.warehouse.layout import MARKER
 from kgctl.pipeline.warehouse.schemas import DAMAGED, LOG_OFFSETS, RAW, conform, rows_of
 from kgctl.pipeline.warehouse.warehouse import Warehouse
@@ -126,12 +127,12 @@ def test_staged_files_that_have_offsets_in_common(warehouse: Warehouse) -> None:
 
 def test_publishing_replaces_in_one_step(warehouse: Warehouse) -> None:
     file = warehouse.table_file("gold", "lag", "c", 3, "one")
-    warehouse.write_table(file, raw(1))
+    write_table(file, raw(1))
     built = warehouse.publish("c", 3, {"gold/lag": [file]}, ["in"], {"rows": 1})
     assert warehouse.built("c", 3) == built
     assert (warehouse.gold("lag", "c"), warehouse.built_partitions("c")) == ([file], [3])
     other = warehouse.table_file("gold", "lag", "c", None, "two")
-    warehouse.write_table(other, raw(2))
+    write_table(other, raw(2))
     warehouse.publish("c", None, {"gold/lag": [other]}, [])
     assert warehouse.gold("lag", "c") == [file, other]
     warehouse.publish("c", 3, {}, [])
