@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kgctl.member.api import Answer, FindCoordinatorResult, ListOffsets, ListOffsetsResult
+from kgctl.member.api import Answer, FindCoordinatorResult, ListOffsets, ListOffsetsResult, NetworkError
 from kgctl.simulate.engine.recorder.history import Counted
 from kgctl.simulate.engine.traffic.arrivals import UNIT_PR
 
@@ -44,10 +44,18 @@ class Cluster:
         arrival_us = process.pod.link.arrival_us(world.loop.now_us, 1)
         if arrival_us is None:
             return
+        coordination = world.broker.coordination
+        if coordination is not None and coordination.is_dark:
+            world.loop.at(arrival_us, process.on_reply, (correlation_id, NetworkError(correlation_id)))
+            return
         if api == "Metadata":
             world.loop.at(arrival_us, process.on_metadata, world.image)
             return
-        result: Answer = FindCoordinatorResult() if question is None else self._offsets(question)
+        result: Answer
+        if question is not None:
+            result = self._offsets(question)
+        else:
+            result = FindCoordinatorResult() if coordination is None else coordination.coordinator_for(process)
         world.loop.at(arrival_us, process.on_reply, (correlation_id, result))
 
     def _offsets(self, question: ListOffsets) -> ListOffsetsResult:

@@ -86,6 +86,8 @@ class Ownership:
             cause = Cause.BOOT
         if cause is not Cause.REBALANCE:
             process.lost = tuple(numbers)
+        if (coordination := world.broker.coordination) is not None:
+            cause = coordination.cause_of_gap(numbers, cause)
         self._lanes.disown(process.pod.number, numbers, cause, now_us)
         if world.has_traffic and self._lanes.had_doubles:
             self._hand_back(numbers)
@@ -98,7 +100,9 @@ class Ownership:
         numbers = self._partitions.numbers_of(partitions)
         if process.consuming:
             numbers = [number for number in numbers if number not in process.consuming]
-        self._lanes.recause(numbers, Cause.FETCH, now_us)
+        coordination = self._world.broker.coordination
+        cause = Cause.FETCH if coordination is None else coordination.cause_of_gap(numbers, Cause.FETCH)
+        self._lanes.recause(numbers, cause, now_us)
         self._world.history.applied_us.append(now_us)
         self._world.changed()
 

@@ -32,6 +32,8 @@ from kgctl.simulate.metrics.identity import Identity
 from kgctl.simulate.metrics.registry import MetricView
 from kgctl.simulate.scenario.model import Event, MemberSet, Scenario
 
+BROKER_EVENTS = frozenset({"broker_down", "coordinator_move"})
+"""Events after which a coordinator reads the records of the one before it."""
 FENCED = frozenset({ErrorCode.FENCED_INSTANCE_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNRELEASED_INSTANCE_ID})
 _REBALANCING = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.STALE_MEMBER_EPOCH})
 """What members are told in every rebalance, and get over."""
@@ -74,7 +76,9 @@ class World:
         self.sets: dict[str, list[Pod]] = {}
         self.running = 0
         self.has_traffic = bool(scenario.traffic) or any(event.kind == "set_traffic" for event in scenario.events)
-        self.records: list[tuple[int, AppendRecord]] | None = [] if keeps_records or keeps_all_commits else None
+        needs_records = any(event.kind in BROKER_EVENTS for event in scenario.events)
+        is_kept = keeps_records or keeps_all_commits or needs_records
+        self.records: list[tuple[int, AppendRecord]] | None = [] if is_kept else None
         self.keeps_all_commits = keeps_all_commits
         self.has_changed = False
         self.faults_until_us = 0
@@ -200,7 +204,7 @@ class World:
         is_unsettled = view.state not in _SETTLED_STATES or bool(view.assignments.withheld)
         if is_unsettled is (history.unsettled.since_us is None):
             history.unsettled.set(now_us, is_so=is_unsettled)
-        is_calm = not is_unsettled and not self.lanes.misplaced and self.running > 0
+        is_calm = not is_unsettled and not self.lanes.misplaced and self.running > 0 and view.has_coordinator
         if is_calm is (history.calm.since_us is None):
             history.calm.set(now_us, is_so=is_calm)
 

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
+from kgctl.simulate.engine.recorder.causes import FAILOVER
 from kgctl.simulate.metrics.filters import Filters
 from kgctl.simulate.metrics.measured import Measured, percentile, seconds
 
 STUCK_US = 60_000_000
-_CAUSES = {"JoinGroup": "join", "LeaveGroup": "leave", "timer": "timeout", "SyncGroup": "sync", "TopicsChanged": "topics"}
+CAUSES = {
+    FAILOVER: "coordinator_failover",
+    "JoinGroup": "join",
+    "LeaveGroup": "leave",
+    "timer": "timeout",
+    "SyncGroup": "sync",
+    "TopicsChanged": "topics",
+}
 
 
 def _logical(run: Measured) -> list[tuple[int, int]]:
@@ -35,7 +43,7 @@ def _cause(run: Measured, at_us: int) -> str:
     for when, trigger in run.history.triggers:
         if when == at_us:
             api = trigger.partition(" ")[0]
-            return _CAUSES.get(api, api)
+            return CAUSES.get(api, api)
     return ""
 
 

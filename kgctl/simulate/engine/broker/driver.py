@@ -30,6 +30,7 @@ from kgctl.simulate.engine.recorder.history import Counted
 from kgctl.simulate.engine.trace import Replied, Requested
 
 if TYPE_CHECKING:
+    from kgctl.simulate.engine.broker.coordination import Coordination
     from kgctl.simulate.engine.pods.pod import Pod
     from kgctl.simulate.engine.pods.process import Process
     from kgctl.simulate.engine.world import World
@@ -52,6 +53,8 @@ class Broker:
         self._timers = self.core.shard.timers
         self.view = GroupView(world)
         self._routes: dict[int, tuple[Process, str]] = {}
+        self.coordination: Coordination | None = None
+        """From the first event on that is about brokers."""
         self._armed_us = -1
         cluster = world.scenario.cluster
         self._replication_us = 2 * cluster.network.broker.mean_us if cluster.brokers > 1 else 0
@@ -75,6 +78,8 @@ class Broker:
 
     def _receive(self, message: tuple[Process, Request]) -> None:
         process, request = message
+        if self.coordination is not None and not self.coordination.takes(process, request):
+            return
         kind = type(request)
         api = kind.__name__
         world, pod, now_us = self._world, process.pod, self._loop.now_us
@@ -88,6 +93,8 @@ class Broker:
 
     def tell(self, request: Request) -> None:
         """An event of the surroundings: a new image, resolved expressions."""
+        if not self.view.has_coordinator:
+            return
         self._after(self.core.handle(request, self.clock_ms(self._loop.now_us)), type(request).__name__, None, "")
 
     def change_topics(self, image: MetadataImage) -> None:
@@ -97,7 +104,7 @@ class Broker:
     def commit_unseen(self, process: Process, offsets: dict[int, int]) -> None:
         """A commit that was answered in a quiet time, entered now."""
         member, names = process.member, self._world.partitions.names
-        if member is None:
+        if member is None or not self.view.has_coordinator:
             return
         partitions = tuple(
             OffsetCommitPartition(topic=names[number].topic, partition=names[number].partition, offset=offset)
@@ -122,6 +129,39 @@ class Broker:
             self._world.records = None  # it has the record already, with its own time
         self._after(effects, "OffsetCommit", None, "")
         self._world.records = records
+
+    # --- another coordinator
+
+    def successor(self) -> GroupCoordinator:
+        """One that knows of nothing yet."""
+        shard = self.core.shard
+        return GroupCoordinator(shard.config, self._new_member_id, self._world.image, self.clock_ms(self._loop.now_us))
+
+    def take_over(self, core: GroupCoordinator) -> None:
+        """This is the coordinator from now on; it reads its log."""
+        self.core = core
+        self._timers = core.shard.timers
+        self._armed_us = -1
+
+    def begin(self) -> None:
+        """The log is read: sessions start anew, requests are answered."""
+        effects = self.core.loaded(self.clock_ms(self._loop.now_us))
+        self.view.on_coordinator_found()
+        self._after(effects, "CoordinatorLoaded", None, "forgotten")
+        self.view.look("CoordinatorLoaded", None, "forgotten", has_records=True)
+        if self.core.shard.image.version != self._world.image.version:
+            self.change_topics(self._world.image)
+
+    def take_waiting(self) -> dict[int, tuple[Process, str]]:
+        """The requests that are not answered yet: (process, API) by their ids. Nobody waits for them here any more."""
+        waiting, self._routes = self._routes, {}
+        return waiting
+
+    def send_back(self, process: Process, api: str, request_id: int, result: Answer) -> None:
+        """Another broker's answer, or the end of the connection."""
+        arrival_us = process.pod.link.arrival_us(self._loop.now_us, _DOWN)
+        if arrival_us is not None:
+            self._loop.at(arrival_us, self._deliver, (process, api, request_id, result))
 
     # --- deadlines
 

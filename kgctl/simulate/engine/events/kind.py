@@ -20,6 +20,7 @@ class Target(StrEnum):
     MEMBER_SET = "set of members"
     TOPIC = "topic"
     NEW_TOPIC = "new topic"
+    BROKER = "broker"
 
 
 class FieldType(StrEnum):

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 
 from kgctl.simulate.engine.events import (
     add_partitions,
+    broker_down,
+    coordinator_move,
     crash,
     create_topic,
     delete_topic,
@@ -41,6 +43,8 @@ EVENT_KINDS: Mapping[str, EventKind] = {
         create_topic.KIND,
         delete_topic.KIND,
         set_traffic.KIND,
+        broker_down.KIND,
+        coordinator_move.KIND,
     )
 }
 """Name, which is the kind's key in a scenario file -> kind."""

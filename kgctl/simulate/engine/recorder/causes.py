@@ -41,6 +41,9 @@ MEANINGS = {
 
 NOBODY = -1
 
+FAILOVER = "CoordinatorFailover"
+"""Begins the trigger of a rebalance that there is because the coordinator failed."""
+
 
 _CAUSES = tuple(Cause)
 

@@ -41,6 +41,7 @@ class Builder:
             {name: each.client for name, each in self._file.members.items()},
             {name: each.partitions for name, each in self._file.topics.items()},
             condition,
+            self._file.cluster.brokers,
         )
         return Scenario(
             name=self._file.name,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from kgctl.member.profiles import profile_names
 from kgctl.simulate.scenario.file import types
-from kgctl.simulate.scenario.file.not_yet import known_to_come
 from kgctl.simulate.scenario.file.settings import check_settings, plain_settings, read_client_settings
 from kgctl.simulate.scenario.file.traffic import parse_rates
 from kgctl.simulate.scenario.model import Condition, Event
@@ -29,11 +28,13 @@ COMMON = ("at", "after", "every", "times", "when", "name")
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What events refer to: sets of members with their clients, topics with their partitions, and how a condition is read."""
+    """What events refer to: sets of members with their clients, topics with their partitions, how a condition is read, and
+    how many brokers there are."""
 
     member_sets: Mapping[str, str]
     topics: Mapping[str, int]
     condition: Callable[[str], Condition]
+    brokers: int
 
 
 class EventReader:
@@ -79,9 +80,6 @@ class EventReader:
             return self._kinds[named[0]]
         if named:
             self._wrong((*path, named[1]), f"an event has one kind; this is {named[0]!r} and {named[1]!r}")
-            return None
-        if (later := known_to_come(dict(raw), self._kinds)) is not None:
-            self._wrong((*path, later), "not supported yet")
             return None
         odd = next((name for name in raw if name not in COMMON), None)
         if odd is None:
@@ -156,6 +154,9 @@ class EventReader:
         if kind.target == "selector":
             selector: Selector | None = self._parsed(self._selector, raw, path, None)
             return selector
+        if kind.target == "broker":
+            self._check_broker(raw, path)
+            return None
         if not isinstance(raw, str) or not raw:
             self._wrong(path, f"names a {kind.target}, not {shown(raw)}")
             return None
@@ -180,6 +181,13 @@ class EventReader:
         wanted = parameters.get("to") if kind.name == "add_partitions" else None
         if wanted is not None and wanted <= there:
             self._wrong((*path, "to"), f"{raw[kind.name]!r} has {there} partitions: to add some, write more than that")
+
+    def _check_broker(self, raw: Any, path: Path) -> None:
+        is_number = type(raw) is int and 1 <= raw <= self._around.brokers
+        if not is_number and raw != "coordinator":
+            brokers = f"1 to {self._around.brokers}" if self._around.brokers > 1 else "1"
+            near = did_you_mean(str(raw), ["coordinator"])
+            self._wrong(path, f"names a broker ({brokers}), or coordinator, not {raw!r}{near}")
 
     def _selector(self, raw: Any) -> Selector:
         selector = parse_selector(raw)

@@ -11,13 +11,6 @@ _KEYS: dict[Path, str] = {
     ("groups",): "one scenario has one `group`",
     ("group", "from"): "`kgctl simulate init --from-group` writes a scenario from a group",
 }
-_EVENTS = {"broker_down": "", "coordinator_move": "", "create_topic": "", "delete_topic": ""}
-
-
-def known_to_come(event: dict[str, object], kinds: object) -> str | None:
-    """The kind of an event that will come, where an event is of such a kind."""
-    assert hasattr(kinds, "__contains__")
-    return next((name for name in event if name in _EVENTS and name not in kinds), None)
 
 
 def split_off(tree: Tree) -> Iterator[Problem]:

@@ -61,13 +61,19 @@ def _event(kind: EventKind) -> dict[str, Any]:
         "type": "object",
         "title": kind.name,
         "description": kind.help,
-        "properties": {kind.name: {"type": "string", "description": f"A {kind.target}."}, **fields, **_COMMON},
+        "properties": {kind.name: _target(kind), **fields, **_COMMON},
         "required": [kind.name, *(field.name for field in kind.fields if field.is_required)],
         "additionalProperties": False,
     }
     if kind.one_of:
         found["oneOf"] = [{"required": [name]} for name in kind.one_of]
     return found
+
+
+def _target(kind: EventKind) -> dict[str, Any]:
+    if kind.target == "broker":
+        return {"type": ["integer", "string"], "description": "A broker's number, from 1, or coordinator: the group's."}
+    return {"type": "string", "description": f"A {kind.target}."}
 
 
 def _field(field: Field) -> dict[str, Any]:

@@ -51,7 +51,12 @@ MISTAKES = {
     "events: [{upgrade: app, set: {sesion.timeout.ms: 5s}}]": (
         "5:31: events[0].set.sesion.timeout.ms: unknown consumer setting 'sesion.timeout.ms'; did you mean session.timeout.ms"
     ),
-    "events: [{broker_down: 1}]": "5:11: events[0].broker_down: not supported yet",
+    "events: [{broker_down: 4}]": "5:11: events[0].broker_down: names a broker (1 to 3), or coordinator, not 4",
+    "events: [{broker_down: 0}]": "5:11: events[0].broker_down: names a broker (1 to 3), or coordinator, not 0",
+    "events: [{broker_down: cordinator}]": (
+        "5:11: events[0].broker_down: names a broker (1 to 3), or coordinator, not 'cordinator'; did you mean 'coordinator'?"
+    ),
+    "cluster: {brokers: 1}\nevents: [{coordinator_move: true}]": "6:11: events[0].coordinator_move: names a broker (1), or",
     "events: [{crash: app, when: lga > 3}]": (
         "5:23: events[0].when: unknown metric 'lga'; did you mean 'lag'?, at letter 1 of `lga > 3`"
     ),
