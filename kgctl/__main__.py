@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 import gc
+import signal
 import sys
+from typing import NoReturn
+
+
+class _Interrupted(KeyboardInterrupt):
+    """Ctrl-C. Python remembers a plain `KeyboardInterrupt` that comes out of an ``exec``, which dataclasses are made by, even
+    when it is caught: ``python -m`` then ends by the signal instead of by its exit code.
+    """
 
 
 def main() -> None:
@@ -13,9 +21,15 @@ def main() -> None:
     looking through it costs more than half of the time that 100,000 rows take. Commands that live long turn it on again.
     """
     gc.disable()
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a process in the background ignores it
+        signal.signal(signal.SIGINT, _interrupt)
     from kgctl.cli.app import run_process
 
     sys.exit(run_process(sys.argv[1:]))
+
+
+def _interrupt(_: int, __: object) -> NoReturn:
+    raise _Interrupted
 
 
 if __name__ == "__main__":

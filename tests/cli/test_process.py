@@ -77,6 +77,21 @@ def test_interrupt_exits_with_130_and_without_a_traceback() -> None:
     assert "Traceback" not in err
 
 
+def test_an_interrupt_while_a_dataclass_is_made_exits_with_130(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import kgctl.__main__, kgctl.cli.app\n"
+        "def interrupted(argv):\n"
+        "    try:\n"
+        "        exec('import os, signal; os.kill(os.getpid(), signal.SIGINT)\\nwhile True: pass')\n"
+        "    except KeyboardInterrupt:\n"
+        "        return 130\n"
+        "kgctl.cli.app.run_process = interrupted\n"
+        "kgctl.__main__.main()\n"
+    )
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    assert run([sys.executable, "-m", "program"], {**os.environ, "PYTHONPATH": paths}).returncode == 130
+
+
 def test_unreachable_broker_fails_within_the_time_limit() -> None:
     started = time.monotonic()
     ran = kgctl("list", "groups", "--bootstrap-server", "127.0.0.1:1", "--timeout", "2")
