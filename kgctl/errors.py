@@ -119,6 +119,10 @@ class InvariantViolation(KgctlError):  # noqa: N818 - says what was broken, not 
         super().__init__(message, group=group)
         self.story = story
 
+    def __str__(self) -> str:
+        """The message and the story below it, for tracebacks."""
+        return "\n  ".join((self.message, *self.story))
+
 
 def did_you_mean(word: str, known: Iterable[str], *, at_most: int = 1, quoted: bool = False) -> str:
     """``; did you mean members?``, for the end of a message about a word that is not known; "" where nothing is near."""

@@ -28,7 +28,7 @@ from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.describe import handle_delete_groups, handle_describe_groups, handle_list_groups, statistics
 from kgctl.coordinator.effects import Effect
 from kgctl.coordinator.environment import handle_topics_changed, handle_update_group_config
-from kgctl.coordinator.invariants import check_shard, violation
+from kgctl.coordinator.invariants import check_shard
 from kgctl.coordinator.membership import handle_heartbeat, handle_join_group, handle_leave_group, handle_sync_group
 from kgctl.coordinator.offsets.commit import handle_end_transaction, handle_offset_commit, handle_txn_offset_commit
 from kgctl.coordinator.offsets.delete import handle_offset_delete
@@ -120,7 +120,7 @@ class GroupCoordinator:
 
     ``new_member_id(prefix)`` makes member ids: the prefix is the client id, or the instance id of a static member; it is "" for
     ids in the form of the consumer protocol. Times are milliseconds of one clock that does not go back. Protocol errors are
-    values in results; an exception (`InvariantViolation`) is a bug, with the group's recent story in its message.
+    values in results; an exception (`InvariantViolation`) is a bug, and has the group's recent story.
     """
 
     def __init__(
@@ -238,10 +238,11 @@ class GroupCoordinator:
         """Call a handler; whatever it raises is a bug, told with the group's story. What it did before stays to be performed."""
         try:
             function(self._shard, subject)
-        except InvariantViolation:
+        except InvariantViolation as error:
+            error.story = error.story or self._shard.story.of(group_id or "")
             raise
         except Exception as error:
-            raise violation(self._shard, group_id or "", f"{subject!r} failed with {error!r}") from error
+            raise self._shard.violation(group_id or "", f"{subject!r} failed with {error!r}") from error
 
     def _turn_away(self, request: Request) -> None:
         """Kafka answers a heartbeat with NONE while it loads, so that no member gives its partitions up for that."""

@@ -10,7 +10,6 @@ from kgctl.coordinator.classic.states import DEAD, PREPARING_REBALANCE, STATE
 from kgctl.coordinator.consumer import hooks
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.shard import Shard
-from kgctl.errors import InvariantViolation
 from kgctl.model.groups import GroupType
 
 
@@ -18,10 +17,10 @@ def check_shard(shard: Shard) -> None:
     """Check every group, and that offsets have one."""
     for group_id in shard.offsets.group_ids():
         if group_id not in shard.groups and group_id not in shard.forgotten:
-            raise violation(shard, group_id, "there are offsets but no group")
+            raise shard.violation(group_id, "there are offsets but no group")
     for group_id, group in shard.groups.items():
         if group_id != group.group_id:
-            raise violation(shard, group_id, f"it is registered under another id than its own, {group.group_id!r}")
+            raise shard.violation(group_id, f"it is registered under another id than its own, {group.group_id!r}")
         check_group(shard, group)
 
 
@@ -32,18 +31,12 @@ def check_group(shard: Shard, group: Group) -> None:
         check(shard, group)
 
 
-def violation(shard: Shard, group_id: str, what: str) -> InvariantViolation:
-    """The error for a group, with what happened to it of late."""
-    story = "".join(f"\n  {line}" for line in shard.story.of(group_id))
-    return InvariantViolation(f"group {group_id!r} at {shard.now_ms} ms: {what}{story}", group=group_id)
-
-
 def check_classic(shard: Shard, group: ClassicGroup) -> None:
     """Check a classic group: its counts, the facts of its state, its timers."""
     if group.state is DEAD:
         return
     for what in (*_broken_counts(group), *_broken_facts(group), *_broken_timers(shard, group)):
-        raise violation(shard, group.group_id, what)
+        raise shard.violation(group.group_id, what)
 
 
 def _broken_counts(group: ClassicGroup) -> Iterator[str]:

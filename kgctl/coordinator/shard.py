@@ -30,6 +30,7 @@ from kgctl.coordinator.replay import apply_marker, apply_record
 from kgctl.coordinator.results import Result
 from kgctl.coordinator.story import Story
 from kgctl.coordinator.timers import TimerKey, TimerQueue
+from kgctl.errors import InvariantViolation
 from kgctl.model.java_order import TimelineHashMap
 from kgctl.model.partitions import MetadataImage
 from kgctl.model.records import CoordinatorRecord, RecordKey, RecordValue, TransactionMarker
@@ -147,6 +148,11 @@ class Shard:
         """All groups as those requests see them, in Kafka's order."""
         groups = [group for group in self.groups.java_values() if group.group_id not in self.unsettled]
         return [*groups, *(group for group in self.unsettled.values() if group is not None)]
+
+    def violation(self, group_id: str, what: str) -> InvariantViolation:
+        """The error for a group of which something does not hold, with what happened to it of late."""
+        message = f"group {group_id!r} at {self.now_ms} ms: {what}"
+        return InvariantViolation(message, group=group_id, story=self.story.of(group_id))
 
     def group_config(self, group_id: str) -> GroupConfig:
         """The settings of this group: its own where it has them, the broker's otherwise."""

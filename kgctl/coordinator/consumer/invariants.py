@@ -11,17 +11,13 @@ from kgctl.coordinator.consumer.member import STATIC_LEAVE_EPOCH, ConsumerMember
 from kgctl.coordinator.consumer.states import MemberState
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import TimerKey, TimerKind
-from kgctl.errors import InvariantViolation
 
 
 def check_group(shard: Shard, group: ConsumerGroup) -> None:
     """Raises `InvariantViolation`, with the group's story, for the first thing that does not hold."""
     epochs = () if group.group_id in shard.forgotten else _broken_epochs(group)
     for what in (*_broken_owners(group), *epochs, *_broken_counts(group), *_broken_timers(shard, group)):
-        story = shard.story.of(group.group_id)
-        text = "".join(f"\n  {line}" for line in story)
-        message = f"group {group.group_id!r} at {shard.now_ms} ms: {what}{text}"
-        raise InvariantViolation(message, group=group.group_id, story=story)
+        raise shard.violation(group.group_id, what)
 
 
 def _broken_owners(group: ConsumerGroup) -> Iterator[str]:

@@ -34,6 +34,7 @@ from kgctl.coordinator.results import (
 from kgctl.coordinator.timers import TimerKind
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupState
 from kgctl.model.partitions import TopicPartition
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, TransactionMarker
 from tests.support.coordinator_harness import CoordinatorHarness
@@ -126,6 +127,16 @@ def test_a_fault_of_the_core_comes_with_the_group_s_story() -> None:
 
     with pytest.raises(InvariantViolation, match=r"JoinGroup\(.*failed with KeyError[^ ]*\n(.*\n)+.*rebalance starts 0"):
         harness.join(instance="i")
+
+
+def test_what_a_group_itself_finds_wrong_has_the_story_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    harness = CoordinatorHarness()
+    (member,) = harness.stable_group()
+    monkeypatch.setitem(HANDLERS, Heartbeat, lambda shard, _: shard.groups["g"].transition_to(GroupState.COMPLETING_REBALANCE, 0))
+
+    with pytest.raises(InvariantViolation, match="cannot go from Stable to CompletingRebalance") as caught:
+        harness.heartbeat(member, 1)
+    assert any("stable, generation 1" in line for line in caught.value.story)
 
 
 def test_a_fault_in_a_timer_is_told_too() -> None:

@@ -52,7 +52,9 @@ def test_damage_is_noticed_with_the_group_s_story(what: str) -> None:
     with pytest.raises(InvariantViolation) as caught:
         harness.driver.coordinator.check()
     assert what in caught.value.message
-    assert "stable, generation 1" in caught.value.message or "registered" in what
+    assert "\n" not in caught.value.message
+    assert any("stable, generation 1" in line for line in caught.value.story) or "registered" in what
+    assert str(caught.value).splitlines() == [caught.value.message, *(f"  {line}" for line in caught.value.story)]
 
 
 def test_offsets_without_a_group_are_noticed() -> None:
