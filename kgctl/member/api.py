@@ -361,14 +361,15 @@ class Member(Protocol):
         """While quiet: the next deadline that is no chore and so cannot be skipped."""
         ...
 
-    def skip_quiet(self, until_us: int) -> Skipped:
+    def skip_quiet(self, until_us: int, commits_late_us: int = 0) -> Skipped:
         """Take the chores (heartbeats, metadata refreshes, automatic commits) due before ``until_us`` as done, without effect.
 
         Only while `is_quiet`; the caller knows that each would have been answered without an error and with nothing new. The next
-        ones are due at or after ``until_us``, in the phase that they would have had.
+        ones are due at or after ``until_us``, in the phase that they would have had. ``commits_late_us``: how long after its
+        interval an automatic commit waits for the application's poll(), which makes it.
         """
         ...
 
-    def quiet_commit_us(self, until_us: int) -> int | None:
+    def quiet_commit_us(self, until_us: int, commits_late_us: int = 0) -> int | None:
         """`Skipped.last_commit_us` of a `skip_quiet` until then, which is not done."""
         ...

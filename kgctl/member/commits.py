@@ -74,21 +74,21 @@ class Committer:
         """Whether the interval of automatic commits is over."""
         return self._is_automatic and not self._runtime.deadlines.is_armed(AUTO_COMMIT)
 
-    def skip_timer(self, until_us: int) -> tuple[int, int | None]:
-        """Take the automatic commits due before this as done: how many, and when the last one left."""
-        count, last_us = self.would_skip(until_us)
+    def skip_timer(self, until_us: int, late_us: int) -> tuple[int, int | None]:
+        """Take the automatic commits before this as done, each so late: how many, and when the last one left."""
+        count, last_us = self.would_skip(until_us, late_us)
         if last_us is not None:
             self._runtime.deadlines.arm(AUTO_COMMIT, last_us + self._interval_us)
         return count, last_us
 
-    def would_skip(self, until_us: int) -> tuple[int, int | None]:
+    def would_skip(self, until_us: int, late_us: int) -> tuple[int, int | None]:
         """What `skip_timer` would answer; nothing changes."""
         due_us = self._runtime.deadlines.at(AUTO_COMMIT)
-        if due_us is None or due_us >= until_us:
+        if due_us is None or due_us + late_us >= until_us:
             return 0, None
-        interval_us = self._interval_us
-        count = (until_us - due_us + interval_us - 1) // interval_us
-        return count, due_us + (count - 1) * interval_us
+        first_us, period_us = due_us + late_us, self._interval_us + late_us
+        count = (until_us - first_us + period_us - 1) // period_us
+        return count, first_us + (count - 1) * period_us
 
     @property
     def _interval_us(self) -> int:

@@ -202,7 +202,7 @@ class MemberParts(ABC):
         """The next deadline that is no chore."""
         return self._deadlines.next_except(CHORES)
 
-    def skip_quiet(self, until_us: int) -> Skipped:
+    def skip_quiet(self, until_us: int, commits_late_us: int = 0) -> Skipped:
         """Take the chores before this as done."""
         beats, last_us = 0, None
         clock = self.clock
@@ -210,12 +210,12 @@ class MemberParts(ABC):
             beats, last_us = clock.skip(until_us)
             self._deadlines.arm(HEARTBEAT, clock.next_us)
             self.on_beats_skipped(last_us)
-        commits, last_commit_us = self.committer.skip_timer(until_us)
+        commits, last_commit_us = self.committer.skip_timer(until_us, commits_late_us)
         return Skipped(beats, last_us, commits, last_commit_us, self.topics.skip_refreshes(until_us))
 
-    def quiet_commit_us(self, until_us: int) -> int | None:
+    def quiet_commit_us(self, until_us: int, commits_late_us: int = 0) -> int | None:
         """When the last automatic commit before this would have left; nothing changes."""
-        return self.committer.would_skip(until_us)[1]
+        return self.committer.would_skip(until_us, commits_late_us)[1]
 
     def in_poll(self) -> bool:
         """Whether the application's thread is inside poll() or close(), and not in a callback."""

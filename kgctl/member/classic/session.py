@@ -70,6 +70,9 @@ class Session:
         """The heartbeat is due."""
         if not self.is_enabled or self.is_locked:
             return
+        expires_us = self._runtime.deadlines.at(SESSION)
+        if expires_us is not None and expires_us <= self._runtime.now_us:
+            self.session_expired()  # both are due: the process stood still, and Java's thread looks at this first
         if not self._connection.is_known:
             self._connection.find()
             self._runtime.arm_in(HEARTBEAT, self._runtime.config.retry_backoff_ms * 1000)

@@ -9,7 +9,7 @@ from kgctl.member.api import CommitDone, StopReason
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.simulate.engine.recorder.causes import NOBODY, Cause
-from kgctl.simulate.engine.recorder.history import Counted
+from kgctl.simulate.engine.recorder.history import Counted, Overtaken
 from kgctl.simulate.engine.trace import Committed, Disowned, Owned
 from kgctl.simulate.scenario.model import CommitMode
 
@@ -194,6 +194,9 @@ class Ownership:
         if number in self._readers:
             self._readers[number].flow.advance(now_us)
             ledger.stop(number, now_us)
+            if self._readers[number] is not process:
+                position_pr = ledger.position_pr(number, now_us)
+                world.history.overtaken.append(Overtaken(now_us, number, self._readers[number].pod.number, position_pr))
         repeated, skipped = ledger.start(number, offset, now_us)
         before = self._readers.get(number)
         if before is not None and before is not process:

@@ -13,14 +13,33 @@ def duplicates(run: Measured, filters: Filters) -> float:
 
 
 def _zombie_work(run: Measured, filters: Filters) -> int:
-    """What processes read of partitions that others read already."""
-    total = 0
+    """What processes read of partitions that others read already.
+
+    One that stood still finds everything that was written meanwhile, and reads it in polls until it hears that it is out.
+    """
+    window = run.window(filters)
+    unread_pr: dict[tuple[int, int, int], int] = {}
     for number, first, last, pod in run.lanes.double_owned:
-        if run.is_meant(pod, filters):
-            rate_uhz = run.history.pods[pod].rate_uhz
-            arriving = run.ledger.arrivals.total_pr(number, last) - run.ledger.arrivals.total_pr(number, first)
-            total += arriving if rate_uhz is None else min(arriving, rate_uhz * (last - first))
-    return total // UNIT_PR
+        if run.is_meant(pod, filters) and window[0] <= last <= window[1]:
+            found_pr = run.ledger.arrivals.total_pr(number, last) - _position_pr(run, number, pod, first)
+            unread_pr[pod, first, last] = unread_pr.get((pod, first, last), 0) + max(found_pr, 0)
+    read_pr = (min(found_pr, _readable_pr(run, pod, last - first)) for (pod, first, last), found_pr in unread_pr.items())
+    return sum(read_pr) // UNIT_PR
+
+
+def _position_pr(run: Measured, number: int, pod: int, at_us: int) -> int:
+    """Where the pod was when the other one began."""
+    marks = [mark for mark in run.history.overtaken if (mark.number, mark.pod) == (number, pod) and mark.at_us <= at_us]
+    return marks[-1].position_pr if marks else run.ledger.arrivals.total_pr(number, at_us)
+
+
+def _readable_pr(run: Measured, pod: int, length_us: int) -> int:
+    """What it can read in this time: a batch with each poll() once a fetch is answered, and no more than it processes."""
+    found = run.world.pods[pod]
+    polls = -(-max(length_us - 2 * found.link.mean_us, 0) // max(found.members.poll.mean_us, 1_000))
+    batches_pr = polls * int(found.settings.get("max.poll.records", "500")) * UNIT_PR
+    rate_uhz = run.history.pods[pod].rate_uhz
+    return batches_pr if rate_uhz is None else min(batches_pr, rate_uhz * length_us)
 
 
 def duplicates_bound(run: Measured, filters: Filters) -> float:

@@ -61,6 +61,20 @@ def test_skipped_day_counts_its_chores_and_keeps_every_deadline_ahead(protocol: 
 
 
 @PROTOCOLS
+def test_automatic_commits_wait_for_the_polls_that_make_them(protocol: str) -> None:
+    world = quiet_world(protocol)
+    member = world.pods["m0"].member
+    until_us = world.now_us + seconds(86_400)
+    last_us = member.quiet_commit_us(until_us, seconds(0.7))
+    skipped = member.skip_quiet(until_us, seconds(0.7))
+
+    assert skipped.commits == pytest.approx(86_400 / 5.7, abs=1)
+    assert skipped.last_commit_us == last_us
+    assert last_us is not None
+    assert until_us - seconds(5.7) <= last_us < until_us
+
+
+@PROTOCOLS
 def test_nothing_is_skipped_before_the_first_chore(protocol: str) -> None:
     world = quiet_world(protocol)
     member = world.pods["m0"].member

@@ -15,12 +15,15 @@ BATCHES_US = SECOND_US
 """An application that commits after each batch has a record a partition at most this often."""
 
 
-def record_quiet_commits(process: Process, since_us: int, last_us: int) -> None:
-    """Keep a record for each commit of a quiet time, the last one included, with what the process had read by then."""
+def record_quiet_commits(process: Process, since_us: int, last_us: int, late_us: int) -> None:
+    """Keep a record for each commit of a quiet time, the last one included, with what the process had read by then.
+
+    ``late_us``: by how much an automatic commit comes after its interval.
+    """
     world, member = process.world, process.member
     if world.records is None or member is None or not process.consuming:
         return
-    interval_us = _interval_us(process)
+    interval_us = _interval_us(process, late_us)
     first_us = last_us - (last_us - since_us - 1) // interval_us * interval_us
     for sent_us in range(first_us, last_us + 1, interval_us):
         process.flow.advance(sent_us)
@@ -37,8 +40,8 @@ def _offset(process: Process, number: int, at_us: int) -> int:
     return ledger.position(number, at_us) if process.world.has_traffic else max(ledger.stored[number], 0)
 
 
-def _interval_us(process: Process) -> int:
+def _interval_us(process: Process, late_us: int) -> int:
     mode = process.commit.mode
     if mode is CommitMode.AUTO:
-        return max(process.config.auto_commit_interval_ms * 1000, 1)
+        return max(process.config.auto_commit_interval_ms * 1000, 1) + late_us
     return max(process.commit.interval_us, 1) if mode is CommitMode.EVERY else BATCHES_US

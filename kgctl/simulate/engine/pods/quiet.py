@@ -28,7 +28,8 @@ class Quiet:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._frozen: dict[Process, tuple[TimerKey, int, int]] = {}
+        self._frozen: dict[Process, tuple[TimerKey, int, int, int]] = {}
+        """Its session's timer and what that was set to, when it was frozen, and by how much its automatic commits are late."""
         self._settled: dict[Process, int] = {}
         """The last commit of each that `settle_commits` has entered."""
 
@@ -52,17 +53,17 @@ class Quiet:
             deadline_ms = timers.deadline_ms(key)
             if deadline_ms is not None:
                 timers.arm(key, _NEVER_MS)
-                self._frozen[process] = (key, deadline_ms, world.loop.now_us)
+                self._frozen[process] = (key, deadline_ms, world.loop.now_us, _commits_late_us(process))
                 process.is_frozen = True
                 return
 
     def thaw(self, process: Process) -> Skipped:
         """Bring the process and its session to the present."""
         world = self._world
-        key, deadline_ms, since_us = self._frozen.pop(process)
+        key, deadline_ms, since_us, late_us = self._frozen.pop(process)
         process.is_frozen = False
         assert process.member is not None
-        skipped = process.member.skip_quiet(world.loop.now_us)
+        skipped = process.member.skip_quiet(world.loop.now_us, late_us)
         settled_us = self._settled.pop(process, None)
         commit_us = self._new_commit_us(process, settled_us or since_us, skipped.last_commit_us)
         sign_us = self._sign_of_life_us(process, key, commit_us or settled_us)
@@ -76,7 +77,7 @@ class Quiet:
             world.broker.arm_deadline()
         self._count(process, skipped)
         if commit_us is not None:
-            self._enter(process, settled_us or since_us, commit_us)
+            self._enter(process, settled_us or since_us, commit_us, late_us)
         return skipped
 
     def settle_commits(self, *, but_of_batches: bool = False) -> None:
@@ -85,19 +86,19 @@ class Quiet:
         ``but_of_batches``: not of those that commit after each batch, for whom the last poll would have to be drawn.
         """
         now_us = self._world.loop.now_us
-        for process, (_, _, since_us) in self._frozen.items():
+        for process, (_, _, since_us, late_us) in self._frozen.items():
             assert process.member is not None
             if but_of_batches and process.commit.mode in _BY_BATCH:
                 continue
             from_us = self._settled.get(process, since_us)
-            commit_us = self._new_commit_us(process, from_us, process.member.quiet_commit_us(now_us))
+            commit_us = self._new_commit_us(process, from_us, process.member.quiet_commit_us(now_us, late_us))
             if commit_us is not None:
-                self._enter(process, from_us, commit_us)
+                self._enter(process, from_us, commit_us, late_us)
                 self._settled[process] = commit_us
 
-    def _enter(self, process: Process, from_us: int, commit_us: int) -> None:
+    def _enter(self, process: Process, from_us: int, commit_us: int, late_us: int) -> None:
         if self._world.keeps_all_commits:
-            record_quiet_commits(process, from_us, commit_us)
+            record_quiet_commits(process, from_us, commit_us, late_us)
         self._world.ownership.committed_quietly(process, from_us, commit_us)
 
     def thaw_all(self) -> None:
@@ -134,3 +135,10 @@ class Quiet:
         if commit.mode is CommitMode.EVERY:
             return now_us - (now_us - max(process.last_commit_us, 0)) % max(commit.interval_us, 1)
         return process.polls.previous_us(now_us)
+
+
+def _commits_late_us(process: Process) -> int:
+    if process.commit.mode is not CommitMode.AUTO:
+        return 0
+    interval_us = max(process.config.auto_commit_interval_ms * 1000, 1)
+    return process.polls.commits_late_us(interval_us, in_every_other=process.config.group_protocol == "consumer")

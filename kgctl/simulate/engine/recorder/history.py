@@ -94,6 +94,15 @@ class Scaling(NamedTuple):
     value: int
 
 
+class Overtaken(NamedTuple):
+    """Somebody else began to read a partition that a pod still reads, or will read on when it goes on: where the pod was."""
+
+    at_us: int
+    number: int
+    pod: int
+    position_pr: int
+
+
 @dataclass(slots=True)
 class History:
     """Everything but the lanes."""
@@ -117,6 +126,7 @@ class History:
     detections: list[Counted] = field(default_factory=list)
     """A dead pod was taken out: ``amount`` is how long it had been dead, in microseconds."""
     duplicates: list[Counted] = field(default_factory=list)
+    overtaken: list[Overtaken] = field(default_factory=list)
     lost: list[Counted] = field(default_factory=list)
     discoveries: list[Counted] = field(default_factory=list)
     """A partition was consumed for the first time: ``amount`` is how long it had existed by then."""

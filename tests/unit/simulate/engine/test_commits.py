@@ -9,9 +9,9 @@ import pytest
 
 from kgctl.model.records import CoordinatorRecord, OffsetCommitValue
 from kgctl.simulate.engine.run import run
-from kgctl.simulate.scenario.distributions import Constant
+from kgctl.simulate.scenario.distributions import Constant, Uniform
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, Commit, CommitMode, Traffic
-from tests.support.simulated import COOPERATIVE, RANGE, S, event, scenario
+from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,32 @@ def test_the_log_of_commits_is_whole_on_demand(mode: CommitMode) -> None:
         assert sorted(gaps)[len(gaps) // 2] == pytest.approx(S if mode is CommitMode.AFTER_BATCH else 5 * S, rel=0.25)
     stored = {key.partition: commits[-1][1] for key, commits in log.items()}  # type: ignore[attr-defined]
     assert stored == dict(enumerate(whole.world.ledger.stored))
+
+
+@pytest.mark.parametrize(("config", "mean_s"), [(RANGE, 5.61), (CONSUMER, 6.19)], ids=["classic", "consumer"])
+def test_automatic_commits_wait_for_a_poll(config: dict[str, str], mean_s: float) -> None:
+    """As measured: two members of Apache Kafka 4.3.1's client that poll every 0 to 2 s, and commit every 5 s, for 100 s."""
+    distances = []
+    for seed in range(1, 9):
+        calm = scenario(config=config, count=2, partitions=2, rate=100, poll=Uniform(0, 2 * S), duration_s=100)
+        at_us: dict[object, list[int]] = {}
+        for when_us, effect in run(calm, seed, keeps_all_commits=True).records():
+            if isinstance(effect.record, CoordinatorRecord) and isinstance(effect.record.value, OffsetCommitValue):
+                at_us.setdefault(effect.record.key, []).append(when_us)
+        distances += [later - earlier for times in at_us.values() for earlier, later in pairwise(times[3:])]
+    assert sum(distances) / len(distances) == pytest.approx(mean_s * S, rel=0.06)
+
+
+def test_automatic_commits_of_one_that_polls_like_a_clock_come_with_the_poll_that_is_due() -> None:
+    result = run(
+        scenario(config=RANGE, count=1, partitions=1, rate=100, poll=Constant(2 * S), duration_s=100), 1, keeps_all_commits=True
+    )
+    at_us = [
+        when_us
+        for when_us, effect in result.records()
+        if isinstance(effect.record, CoordinatorRecord) and isinstance(effect.record.value, OffsetCommitValue)
+    ]
+    assert {later - earlier for earlier, later in pairwise(at_us[3:])} == {6 * S}
 
 
 def test_an_old_commit_on_its_way_does_not_meet_a_newer_one_that_was_never_sent() -> None:

@@ -166,9 +166,18 @@ def test_a_frozen_process_shorter_than_its_session_keeps_its_partitions() -> Non
 
 
 def test_a_frozen_process_longer_than_its_session_comes_back_as_a_zombie() -> None:
-    result = run(scenario(event("pause_process", "app/1", for_us=80 * S), rate=80), 1)
+    paused = scenario(event("pause_process", "app/1", for_us=80 * S), config=RANGE, rate=8)
+    result = run(paused, 1)
     assert (result.metric("kicked"), result.metric("lost")) == (1, 0)
     assert result.metric("double_owned") > 0  # type: ignore[operator]
+    # Two of eight partitions: what was not committed, and what was written in 80 s, found before it hears that it is out.
+    assert 160 <= result.metric("duplicates") <= 160 + 2 * 6  # type: ignore[operator]
+
+
+def test_a_zombie_reads_no_more_than_its_polls_return() -> None:
+    config = {**RANGE, "max.poll.records": "50"}
+    result = run(scenario(event("pause_process", "app/1", for_us=80 * S), config=config, rate=80, poll=Uniform(0, 100_000)), 1)
+    assert 50 <= result.metric("duplicates") <= 2 * 60 + 6 * 50  # type: ignore[operator]
 
 
 def test_a_partitioned_pod_is_taken_out_and_comes_back() -> None:
