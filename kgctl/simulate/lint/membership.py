@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from kgctl.errors import did_you_mean
 from kgctl.member.validation import COOPERATIVE_ASSIGNORS, refusal
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.selectors import Choice
@@ -97,6 +99,30 @@ def selects_nobody(context: Context) -> Iterator[Finding]:
         if selector.choice is Choice.RANGE and selector.last >= count:
             there = f"{count} pods, 0 to {count - 1}" if count else "no pods"
             yield Finding(("events", index, event.kind), f"{selector.text!r}: {selector.member_set!r} has {there}")
+
+
+def patterns_without_topics(context: Context) -> Iterator[Finding]:
+    """A subscription that no topic ever matches."""
+    created = [event.target for event in context.scenario.events if event.kind == "create_topic"]
+    topics = [topic.name for topic in context.scenario.topics] + created
+    for members, _ in context.sets():
+        if members.pattern is not None and not any(re.fullmatch(members.pattern, topic) for topic in topics):
+            path = ("members", members.name, "subscribe")
+            yield Finding(path, f"{members.pattern!r} matches none of the topics, as a whole: {', '.join(topics)}")
+
+
+def names_nearly_there(context: Context) -> Iterator[Finding]:
+    """A patch that changes nothing, and adds another set or topic, for a slip of the finger."""
+    for key, name in context.variant.added:
+        others = [other for other in context.variant.tree.data[key] if other != name and not _is_derived(name, other)]
+        if near := did_you_mean(name, others, quoted=True):
+            yield Finding((key, name), f"only this variant has {name!r}: it is added, nothing is changed{near}")
+
+
+def _is_derived(name: str, other: str) -> bool:
+    """Whether one is the other and more: ``app-new`` or ``app2`` is no slip for ``app``."""
+    short, long = sorted((name, other), key=len)
+    return long.startswith(short) and not long[len(short)].isalpha()
 
 
 def racks_without_racks(context: Context) -> Iterator[Finding]:

@@ -23,6 +23,8 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "setting-without-effect": membership.settings_without_effect,
     "idle-members": membership.more_members_than_partitions,
     "selects-nobody": membership.selects_nobody,
+    "subscribes-to-nothing": membership.patterns_without_topics,
+    "variant-adds": membership.names_nearly_there,
     "no-such-rack": membership.racks_without_racks,
     "overload": load.more_traffic_than_the_members_can_take,
     "no-traffic": load.rates_without_traffic,
@@ -38,14 +40,14 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
 
 def lint(loaded: LoadedFile) -> list[Problem]:
     """What is doubtful in a file, in its order; the same doubt about several variants once, with their names."""
-    found: dict[Problem, list[str]] = {}
+    found: dict[Problem, dict[str, None]] = {}
     for variant in loaded.variants:
         context = Context(variant, loaded.report)
         for rule, function in RULES.items():
             for finding in function(context):
                 place = variant.tree.place(finding.path)
-                found.setdefault(Problem(place, finding.path, finding.message, "warning", rule), []).append(variant.name)
-    problems = [_named(problem, variants, loaded) for problem, variants in found.items()]
+                found.setdefault(Problem(place, finding.path, finding.message, "warning", rule), {})[variant.name] = None
+    problems = [_named(problem, list(variants), loaded) for problem, variants in found.items()]
     return sorted(problems, key=lambda problem: (problem.place.file, problem.place.line, problem.place.column))
 
 

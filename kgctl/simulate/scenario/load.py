@@ -35,12 +35,16 @@ _NAMED = ("members", "topics", "variants")
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One variant, merged. ``settings``: the values of Kafka's settings that expressions may name, times in seconds."""
+    """One variant, merged. ``settings``: the values of Kafka's settings that expressions may name, times in seconds.
+
+    ``added``: the paths of the sets of members and of the topics that the file has in this variant only.
+    """
 
     name: str
     scenario: Scenario
     tree: Tree
     settings: Mapping[str, float | str]
+    added: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +87,9 @@ def load(
     names = tuple(patches) or (DEFAULT,)
     _check_asked(variants, names)
     merged = [(name, _merged(base, patches, name, settings, problems)) for name in names if not variants or name in variants]
-    built = [(name, *_built(name, one, names if patches else (), problems)) for name, one in merged]
+    built = [(name, *_built(name, one, base, names if patches else (), problems)) for name, one in merged]
     found = _checks(base, checks, names if patches else (), built, problems)
+    _check_swept(base, problems)
     report = read_report(base, _surroundings(built), problems) if all(one is not None for _, one, _ in built) else EMPTY_REPORT
     if problems:
         raise ScenarioError(_unique(problems))
@@ -109,7 +114,8 @@ def _with_settings(tree: Tree, settings: Sequence[str], file: Tree) -> Tree:
     for assignment in settings:
         path = split_path(assignment.partition("=")[0].strip())
         if len(path) > 2 and path[0] in _NAMED and str(path[1]) not in _names_below(tree.data, path[0]):
-            _check_is_of_a_variant(path, file, assignment)
+            if why := _nobodys_name(path, file):
+                raise UsageError(f"--set {assignment}: {why}")
         else:
             tree = with_setting(tree, assignment)
     return tree
@@ -120,13 +126,26 @@ def _names_below(data: Any, key: str | int) -> tuple[str, ...]:
     return tuple(found) if isinstance(found, dict) else ()
 
 
-def _check_is_of_a_variant(path: Path, file: Tree, assignment: str) -> None:
+def _nobodys_name(path: Path, file: Tree) -> str:
+    """Why what a path leads to, below a name, is nowhere: neither in the file nor in a variant; "" where it is."""
+    if len(path) <= 2 or path[0] not in _NAMED:
+        return ""
     patches = [file.data["variants"][name] for name in _names_below(file.data, "variants")]
-    known = [name for data in (file.data, *patches) for name in _names_below(data, path[0])]
-    if str(path[1]) not in known:
-        what = {"members": "set of members", "topics": "topic", "variants": "variant"}[str(path[0])]
-        near = did_you_mean(str(path[1]), dict.fromkeys(known), list_up_to=12)
-        raise UsageError(f"--set {assignment}: there is no {what} {str(path[1])!r}{near}")
+    known = dict.fromkeys(name for data in (file.data, *patches) for name in _names_below(data, path[0]))
+    if str(path[1]) in known:
+        return ""
+    what = {"members": "set of members", "topics": "topic", "variants": "variant"}[str(path[0])]
+    return f"there is no {what} {str(path[1])!r}{did_you_mean(str(path[1]), known, list_up_to=12)}"
+
+
+def _check_swept(base: Tree, problems: list[Problem]) -> None:
+    for key in _names_below(base.data, "sweep"):
+        try:
+            why = _nobodys_name(split_path(key), base)
+        except UsageError as error:
+            why = error.message
+        if why:
+            problems.append(Problem(base.place(("sweep", key)), ("sweep", key), why))
 
 
 def _patches(base: Tree, problems: list[Problem]) -> Mapping[str, Any]:
@@ -174,7 +193,7 @@ def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _built(
-    name: str, tree: Tree, variants: tuple[str, ...], problems: list[Problem]
+    name: str, tree: Tree, base: Tree, variants: tuple[str, ...], problems: list[Problem]
 ) -> tuple[ScenarioSections | None, Variant | None]:
     from kgctl.simulate.scenario.file.build import Builder
     from kgctl.simulate.scenario.file.sections import ScenarioSections
@@ -187,7 +206,10 @@ def _built(
         return None, None
     names = Names(metric_names(), setting_names(), variants)
     scenario = Builder(tree, sections, problems).scenario(event_kinds(), lambda text: compiled(text, names))
-    return sections, Variant(name, scenario, tree, setting_values(scenario) if not problems else {})
+    added = [(key, own) for key in ("members", "topics") for own in _names_below(tree.data, key)]
+    known = [(key, own) for key in ("members", "topics") for own in _names_below(base.data, key)]
+    settings = setting_values(scenario) if not problems else {}
+    return sections, Variant(name, scenario, tree, settings, tuple(each for each in added if each not in known))
 
 
 def _checks(

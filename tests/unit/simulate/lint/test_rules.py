@@ -30,6 +30,8 @@ DOUBTS = {
     "setting-without-effect": "members: {app: {config: {group.protocol: consumer, session.timeout.ms: 30s}}}",
     "idle-members": "members: {app: {count: 13}}",
     "selects-nobody": "events: [{at: 5s, crash: app/3}]",
+    "subscribes-to-nothing": "members: {app: {subscribe: '^order'}}",
+    "variant-adds": "members: {ap: {count: 1}}",
     "no-such-rack": "{cluster: {racks: [a, b]}, members: {app: {rack: c}}}",
     "overload": "{members: {app: {rate: 10/s}}, traffic: {orders: 31/s}}",
     "no-traffic": "members: {app: {rate: 10/s}}",
@@ -116,3 +118,14 @@ def test_a_doubt_about_some_variants_names_them() -> None:
     tree = read_yaml(GOOD + "variants: {a: {}, b: {members: {app: {count: 13}}}}\n", "f")
     (problem,) = lint(load(tree))
     assert str(problem) == "f:6:23: members: 13 members for 12 partitions: 1 of them are idle (variant b)"
+
+
+@pytest.mark.parametrize("name", ["new", "app-new", "app2"])
+def test_variant_may_add_a_set_of_its_own(name: str) -> None:
+    assert rules_of(f"members: {{{name}: {{count: 1}}}}") == set()
+
+
+def test_doubt_about_several_sets_names_each_variant_once() -> None:
+    patch = "{members: {b: {count: 1}}, group: {config: {heartbeat.interval.ms: 20s}}}"
+    (problem,) = lint(load(read_yaml(f"{GOOD}variants: {{v: {patch}, w: {{}}}}\n", "f")))
+    assert problem.message.endswith("(45000 ms) (variant v)")

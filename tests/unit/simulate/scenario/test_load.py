@@ -108,6 +108,8 @@ MISTAKES = {
         "5:18: group.config.partition.assignment.strategy: unknown assignor 'round-robin'; did you mean 'roundrobin'?"
     ),
     "output: {gantt: big}": "5:10: output.gantt: must be terminal, true or false, not 'big'",
+    "sweep: {members.ap.count: [1, 2]}": "5:9: sweep.members.ap.count: there is no set of members 'ap'; did you mean 'app'?",
+    "sweep: {'': [1, 2]}": "5:9: sweep.: '' is no path; write one like",
     "traffic: {ordes: 5/s}": "5:11: traffic.ordes: there is no topic 'ordes'; did you mean 'orders'?",
     "traffic: {orders: replay(a.csv)}": "5:11: traffic.orders: replay(...) is not supported yet; write steps such as",
     "traffic: {orders: 'sine(1/s, 2/s)'}": "5:11: traffic.orders: 'sine(1/s, 2/s)': a sine has a lowest rate,",
