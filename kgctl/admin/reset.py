@@ -153,7 +153,9 @@ def _scope(
     if request.scopes is not None:
         return common
     present = {partition for partition, commit in committed.items() if commit.offset != NO_OFFSET}
-    return sorted(present | set(request.strategy.groups[group_id]) if isinstance(request.strategy, ToHistory) else present)
+    if isinstance(request.strategy, ToHistory):
+        present |= request.strategy.groups[group_id].keys()
+    return sorted(present)
 
 
 def _rows(

@@ -55,8 +55,8 @@ def _copy_value(field: FieldPlan, buffer: bytes, position: int, out: bytearray, 
             if out[-1] == 0xFF:
                 return position
         return _copy_entity(field.entity, buffer, position, out)
-    end = position + 2 if field.kafka_type == "error_code" else position + 8
     if field.kafka_type == "error_code":
+        end = position + 2
         code = buffer[position:end]
         out += code if code in KNOWN_ERROR_CODES else b"\xff\xff"
         return end
@@ -64,6 +64,7 @@ def _copy_value(field: FieldPlan, buffer: bytes, position: int, out: bytearray, 
         out.append(buffer[position] != 0)
         return position + 1
     if field.kafka_type == "timedelta_i64":
+        end = position + 8
         time_ms = int.from_bytes(buffer[position:end], "big", signed=True)
         out += max(-MAX_TIMEDELTA_MS, min(MAX_TIMEDELTA_MS, time_ms)).to_bytes(8, "big", signed=True)
         return end
