@@ -33,21 +33,24 @@ class EngineOptions:
     shows_log: bool = False
     what: str = "--engine spark"
 
+    def __post_init__(self) -> None:
+        """Raises `UsageError` for options that do not go together."""
+        if self.master is not None and self.name is EngineName.LOCAL:
+            raise UsageError("--master is Spark's: add --engine spark")
+        if self.master is not None and self.jobs is not None:
+            raise UsageError("--jobs and --master both say how much is done at a time: give one of them")
+
 
 @contextmanager
 def open_engine(options: EngineOptions) -> Iterator[Engine]:
     """The engine; a Spark that was started for it ends with it.
 
     Raises:
-        UsageError: pyspark or Java is missing, or a master is named for another engine. KgctlError: Spark does not start.
+        UsageError: pyspark or Java is missing. KgctlError: Spark does not start.
     """
     if options.name is EngineName.LOCAL:
-        if options.master is not None:
-            raise UsageError("--master is Spark's: add --engine spark")
         yield LocalEngine(options.jobs or processors())
         return
-    if options.master is not None and options.jobs is not None:
-        raise UsageError("--jobs and --master both say how much is done at a time: give one of them")
     require(options.what, "pyspark")
     from kgctl.pipeline.session import SparkOptions, spark_context
     from kgctl.pipeline.spark_engine import SparkEngine

@@ -11,6 +11,7 @@ from kgctl.cli.environment import Environment
 
 if TYPE_CHECKING:
     from kgctl.pipeline.build.run import BuildResult, Progress
+    from kgctl.pipeline.engines import EngineOptions
     from kgctl.pipeline.spread import Engine
 
 
@@ -18,21 +19,19 @@ def building(
     environment: Environment,
     path: Path,
     cluster: str | None,
-    engine: str,
+    options: EngineOptions,
     *,
-    master: str | None,
-    jobs: int | None,
     is_rebuild: bool,
 ) -> BuildResult:
-    """Build what was collected of ``cluster``, or of all clusters.
+    """Build what was collected of ``cluster``, or of all clusters; ``options`` name the engine that is opened if one is needed.
 
     Raises:
         KgctlError: a package or Java is missing, there is no warehouse or no such cluster, somebody else is building.
     """
-    from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
+    from kgctl.pipeline.engines import EngineName, open_engine
     from kgctl.pipeline.extras import require
 
-    modules = ("pyarrow", "numpy", "pyspark") if engine == "spark" else ("pyarrow", "numpy")
+    modules = ("pyarrow", "numpy", "pyspark") if options.name is EngineName.SPARK else ("pyarrow", "numpy")
     require("kgctl history build", *modules)
     from kgctl.pipeline.build.run import build
     from kgctl.pipeline.warehouse.warehouse import Warehouse
@@ -41,7 +40,6 @@ def building(
     clusters = warehouse.clusters() if cluster is None else [warehouse.require_cluster(cluster)]
     if not clusters:
         warehouse.require_cluster(None)
-    options = EngineOptions(name=EngineName(engine), jobs=jobs, master=master, what="kgctl history build")
     with ExitStack() as stack, _bar(environment) as on_progress:
 
         def opened() -> Engine:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
     from kgctl.pipeline.collect.live import LiveCollection, World
     from kgctl.pipeline.collect.summary import Collection
+    from kgctl.pipeline.engines import EngineOptions
     from kgctl.pipeline.sources.live.reader import ReaderName
     from kgctl.pipeline.sources.pieces import Piece
     from kgctl.pipeline.warehouse.warehouse import Warehouse
@@ -40,9 +41,7 @@ class Rest:
     segments: tuple[str, ...]
     record_log: str | None
     parquet: str | None
-    engine: str
-    jobs: int | None
-    master: str | None
+    engine: EngineOptions
 
     @property
     def flags(self) -> tuple[str, ...]:
@@ -71,15 +70,12 @@ def collect_from_files(session: Session, rest: Rest, warehouse: str | None, clus
 
     require("kgctl history", "pyarrow", "numpy")
     from kgctl.pipeline.collect.at_rest import collect_at_rest
-    from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
+    from kgctl.pipeline.engines import open_engine
 
     pieces, samples, found = _source(session, rest)
     opened = _open(session, warehouse)
     name = cluster or found or DEFAULT_CLUSTER
-    engine_options = EngineOptions(
-        name=EngineName(rest.engine), jobs=rest.jobs, master=rest.master, what="history collect --engine spark"
-    )
-    with opened.locked("collected"), open_engine(engine_options) as engine, progress_line(session.environment) as progress:
+    with opened.locked("collected"), open_engine(rest.engine) as engine, progress_line(session.environment) as progress:
         _clean(session, opened)
         collection = collect_at_rest(opened, name, pieces, engine, progress)
         if samples.num_rows:
@@ -114,7 +110,7 @@ def collect_from_cluster(session: Session, live: LiveOptions, rest: Rest, wareho
     settings = connection_settings(session.flags, session.environment)
     if settings.embedded is not None:
         live.refuse_with("--embedded")
-        rest = Rest((), str(settings.embedded), None, rest.engine, rest.jobs, rest.master)
+        rest = Rest((), str(settings.embedded), None, rest.engine)
         return collect_from_files(session, rest, warehouse, cluster)
     from kgctl.pipeline.extras import require
 

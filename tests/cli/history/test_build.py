@@ -114,8 +114,8 @@ def test_one_build_at_a_time(cli: Cli, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "code", "says"),
     [
-        ("--engine flink", 2, "--engine flink: spark or local"),
-        ("--engine local --master local[2]", 2, "--master is for --engine spark"),
+        ("--engine flink", 2, "'flink' is not one of 'local', 'spark'"),
+        ("--engine local --master local[2]", 2, "--master is Spark's: add --engine spark"),
         ("--master local[2] --jobs 2", 2, "give one of them"),
         ("--cluster=", 2, "--cluster is empty"),
         ("--warehouse nosuch", 4, "no warehouse at"),

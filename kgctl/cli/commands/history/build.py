@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgctl.cli.history import options
 from kgctl.cli.history.building import building
-from kgctl.cli.history.options import warehouse_path
+from kgctl.cli.history.options import Cluster, Warehouse, warehouse_path
 from kgctl.cli.output.report import Column, Report
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
+from kgctl.pipeline.engines import EngineName, EngineOptions
 
 if TYPE_CHECKING:
     from kgctl.pipeline.build.run import BuildResult
@@ -28,11 +28,11 @@ def register(app: typer.Typer) -> None:
 def history_build(
     ctx: typer.Context,
     *,
-    warehouse: options.Warehouse = None,
-    cluster: options.Cluster = None,
+    warehouse: Warehouse = None,
+    cluster: Cluster = None,
     engine: Annotated[
-        str, typer.Option(metavar="spark|local", help="Who does the work: Spark, or processes of kgctl.")
-    ] = "spark",
+        EngineName, typer.Option(metavar="spark|local", help="Who does the work: Spark, or processes of kgctl.")
+    ] = EngineName.SPARK,
     master: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Spark's master: spark://HOST:PORT, yarn; local[*] otherwise.", show_default=False),
@@ -47,16 +47,11 @@ def history_build(
     A partition that cannot be built keeps the tables it had, is named, and the others are built: exit code 3.
     """
     session = session_of(ctx)
-    if engine not in ("spark", "local"):
-        raise UsageError(f"--engine {engine}: spark or local")
-    if master is not None and engine != "spark":
-        raise UsageError("--master is for --engine spark")
-    if master is not None and jobs is not None:
-        raise UsageError("--jobs is for this machine, and --master names another: give one of them")
+    options = EngineOptions(name=engine, jobs=jobs, master=master, what="kgctl history build")
     if cluster == "":
         raise UsageError("--cluster is empty (an unset variable?): leave it out, or give it a name")
     path = warehouse_path(warehouse, session.environment)
-    result = building(session.environment, path, cluster, engine, master=master, jobs=jobs, is_rebuild=rebuild)
+    result = building(session.environment, path, cluster, options, is_rebuild=rebuild)
     rows = [{key: getattr(table, key) for key in (column.key for column in COLUMNS)} for table in result.tables]
     return Report(
         COLUMNS,

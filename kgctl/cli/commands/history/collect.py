@@ -13,6 +13,7 @@ from kgctl.cli.history.live_options import live_options
 from kgctl.cli.output.report import Report
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
+from kgctl.pipeline.engines import EngineName, EngineOptions
 
 
 class Reader(StrEnum):
@@ -21,13 +22,6 @@ class Reader(StrEnum):
     AUTO = "auto"
     WIRE = "wire"
     CONFLUENT = "confluent"
-
-
-class EngineChoice(StrEnum):
-    """What ``--engine`` takes."""
-
-    LOCAL = "local"
-    SPARK = "spark"
 
 
 def register(app: typer.Typer) -> None:
@@ -76,7 +70,7 @@ def history_collect(
         bool, typer.Option("--all-topics", help="Live: sample every topic, not only those that groups have commits on.")
     ] = False,
     reader: Annotated[Reader, typer.Option(help="Live: who reads; auto takes confluent where only it can log in.")] = Reader.AUTO,
-    engine: Annotated[EngineChoice, typer.Option(help="Files: read them here or on Spark.")] = EngineChoice.LOCAL,
+    engine: Annotated[EngineName, typer.Option(help="Files: read them here or on Spark.")] = EngineName.LOCAL,
     jobs: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Files: so many processes. [default: one a processor]", show_default=False),
@@ -93,7 +87,8 @@ def history_collect(
     """
     session = session_of(ctx)
     live = live_options(once=once, for_=for_, sample_every=sample_every, all_topics=all_topics, reader=reader.value)
-    rest = Rest(tuple(segments or ()), record_log, parquet, engine.value, jobs, master)
+    how = EngineOptions(name=engine, jobs=jobs, master=master, what="history collect --engine spark")
+    rest = Rest(tuple(segments or ()), record_log, parquet, how)
     if cluster == "":
         raise UsageError("--cluster is empty (an unset variable?): leave it out, or give it a name")
     if rest.is_given:
