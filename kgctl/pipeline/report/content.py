@@ -25,7 +25,8 @@ def content(history: History, groups: Sequence[str] | None, from_ms: int, to_ms:
     Of very many groups those are drawn that were worst: most resets, then the worst status, most rebalances, the highest lag.
     """
     found = overview(history, groups, from_ms, to_ms)
-    found += [_idle(group) for group in groups or () if group not in {each.group for each in found}]
+    there = {each.group for each in found}
+    found += [_idle(group) for group in groups or () if group not in there]
     drawn = [figures(history, each.group, from_ms, to_ms) for each in worst_first(found)[:MOST_GROUPS]]
     resets, notes = _resets(drawn, when)
     return Content(

@@ -65,11 +65,11 @@ def figures(history: History, group: str, from_ms: int, to_ms: int) -> Figures:
 
 
 def _known(lines: Sequence[Line], notes: list[str]) -> list[Line]:
-    known = [line for line in lines if any(value is not None for _, value in line.points)]
+    known = {line.name for line in lines if any(value is not None for _, value in line.points)}
     if len(known) < len(lines):
-        names = ", ".join(line.name for line in lines if line not in known)
+        names = ", ".join(line.name for line in lines if line.name not in known)
         notes.append(f"lag: not known of {names}, whose log end was never sampled")
-    return known
+    return [line for line in lines if line.name in known]
 
 
 def _health(history: History, group: str, from_ms: int, to_ms: int) -> list[Stretch]:

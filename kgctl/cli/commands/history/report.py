@@ -13,7 +13,7 @@ from kgctl.cli.history.asking import Question, ask, limits
 from kgctl.cli.history.options import Span
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
-from kgctl.errors import NotFoundError, StorageError, UsageError
+from kgctl.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.pipeline.report.overview import GroupOverview
@@ -62,11 +62,13 @@ def history_report(
     question = ask(session, groups, group, warehouse, cluster)
     if not question.is_answerable:
         return Report(COLUMNS, errors=question.errors)
+    from kgctl.cli.simulation.sweep_files import write_whole
     from kgctl.pipeline.report.content import content
     from kgctl.pipeline.report.page import html_page
 
     made = content(question.history, question.groups, *_bounds(question, span), format_instant)
-    _write(html, html_page(made))
+    page = html_page(made)
+    write_whole(html, lambda file: file.write(page.encode()))
     session.notice(f"written: {html}")
     return Report(
         COLUMNS,
@@ -94,13 +96,6 @@ def _check(path: Path) -> None:
         raise UsageError(f"--html {path} is a folder: give it a file")
     if not path.parent.is_dir():
         raise UsageError(f"--html {path}: there is no folder {path.parent}")
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror}") from error
 
 
 def _row(each: GroupOverview) -> Row:
