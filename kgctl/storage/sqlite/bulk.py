@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from kgctl.errors import StorageError, UsageError
+from kgctl.errors import StorageError
 from kgctl.storage.bulk import LogBound, LogEndColumns, RecordColumns
-from kgctl.storage.sqlite.database import APPLICATION_ID, Schema
+from kgctl.storage.sqlite.database import Schema, check_readable
 from kgctl.storage.sqlite.schema import COORDINATOR, TOPICS
 
 _RECORDS = """SELECT "offset", timestamp_ms, "key", value, producer_id,
@@ -93,7 +93,8 @@ class _ReadOnly:
         with self._translated():
             self._connection = _connect(path)
         try:
-            self._check(schema)
+            application_id, version = self._pragma("application_id"), self._pragma("user_version")
+            check_readable(path, schema, application_id=application_id, version=version)
         except BaseException:
             self.close()
             raise
@@ -107,14 +108,8 @@ class _ReadOnly:
         """Safe to call twice."""
         self._connection.close()
 
-    def _check(self, schema: Schema) -> None:
-        if self.rows("PRAGMA application_id")[0][0] != APPLICATION_ID:
-            raise StorageError(f"{self._path}: an SQLite file, but none of kgctl's")
-        version = self.rows("PRAGMA user_version")[0][0]
-        if version > schema.version:
-            raise UsageError(
-                f"{self._path}: written by a newer kgctl (data format {version}, this kgctl reads up to {schema.version})"
-            )
+    def _pragma(self, name: str) -> int:
+        return int(self.rows(f"PRAGMA {name}")[0][0])
 
     @contextmanager
     def _translated(self) -> Iterator[None]:

@@ -32,6 +32,14 @@ class Schema:
     statements: Sequence[str]
 
 
+def check_readable(path: Path, schema: Schema, *, application_id: int, version: int) -> None:
+    """Raises `StorageError` for a file of another program's, `UsageError` for one of a newer kgctl, going by its pragmas."""
+    if application_id != APPLICATION_ID:
+        raise StorageError(f"{path}: an SQLite file, but none of kgctl's")
+    if version > schema.version:
+        raise UsageError(f"{path}: written by a newer kgctl (data format {version}, this kgctl reads up to {schema.version})")
+
+
 class Database:
     """A connection that several threads may share; every call holds its lock.
 
@@ -110,12 +118,8 @@ class Database:
         found = self.value("PRAGMA user_version")
         if found == 0 and not self.rows("SELECT 1 FROM sqlite_master LIMIT 1"):
             self._create(schema)
-        elif self.value("PRAGMA application_id") != APPLICATION_ID:
-            raise StorageError(f"{self.path}: an SQLite file, but none of kgctl's")
-        elif found > schema.version:
-            raise UsageError(
-                f"{self.path}: written by a newer kgctl (data format {found}, this kgctl reads up to {schema.version})"
-            )
+        else:
+            check_readable(self.path, schema, application_id=self.value("PRAGMA application_id"), version=found)
 
     def _create(self, schema: Schema) -> None:
         with self.transaction() as connection:
