@@ -10,6 +10,7 @@ Kafka: clients/src/main/resources/common/message/README.md; ``MessageUtil``, ``B
 
 from __future__ import annotations
 
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -74,6 +75,11 @@ def write_varint(out: bytearray, value: int) -> None:
 
 
 @lru_cache(maxsize=8_192)
+def uuid_text(raw: bytes) -> str:
+    """As Kafka writes the 16 bytes of an id: URL-safe base64 without padding."""
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
 def uuid_from_bytes(raw: bytes) -> UUID:
     """The UUID of these 16 bytes; the same few topic ids occur in most records of a log."""
     return UUID(bytes=raw)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError
+from kgctl.pipeline.warehouse.files import parquet_errors
 from kgctl.pipeline.warehouse.warehouse import REBUILD
 
 if TYPE_CHECKING:
@@ -23,18 +24,15 @@ def read_rows(path: Path, columns: Sequence[str], groups: Collection[str] | None
     Raises:
         StorageError: the file is damaged, or lacks a column: then another version of kgctl has built it.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        with pq.ParquetFile(path, read_dictionary=[name for name in columns if name in _NAMES]) as file:
-            _require(path, file.schema_arrow.names, columns)
-            if groups is None:
-                return file.read(list(columns))
-            places = _row_groups(file.metadata, sorted(groups))
-            return _of_groups(file.read_row_groups(places, list(columns)), groups)
-    except (pa.ArrowException, OSError) as error:
-        raise StorageError(f"{path}: cannot be read: {' '.join(str(error).split())}; {REBUILD}") from error
+    dictionaries = [name for name in columns if name in _NAMES]
+    with parquet_errors(path, REBUILD), pq.ParquetFile(path, read_dictionary=dictionaries) as file:
+        _require(path, file.schema_arrow.names, columns)
+        if groups is None:
+            return file.read(list(columns))
+        places = _row_groups(file.metadata, sorted(groups))
+        return _of_groups(file.read_row_groups(places, list(columns)), groups)
 
 
 def _require(path: Path, there: Collection[str], columns: Sequence[str]) -> None:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgctl.errors import StorageError
-from kgctl.pipeline.warehouse.files import encode_table, flush_folder, storage_errors
+from kgctl.pipeline.warehouse.files import encode_table, flush_folder, parquet_errors, storage_errors
 from kgctl.pipeline.warehouse.layout import Layer
 
 if TYPE_CHECKING:
@@ -68,10 +67,7 @@ class Outputs:
 
 def rows_in(path: Path) -> int:
     """How many rows a Parquet file has, by its footer. Raises `StorageError`."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
+    with parquet_errors(path):
         return int(pq.read_metadata(path).num_rows)
-    except (OSError, pa.ArrowException) as error:
-        raise StorageError(f"{path}: cannot be read: {error}") from error

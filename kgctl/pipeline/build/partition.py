@@ -101,6 +101,7 @@ def _require_unchanged(warehouse: Warehouse, task: Task, before: Built) -> None:
 
 
 def _inputs(task: Task, silver: silver_files.Silver) -> tuple[PartitionInputs, Counter[str]]:
+    from kgctl.pipeline.decode.columns import each_once
     from kgctl.pipeline.decode.transactions import resolve
 
     resolved = resolve(silver.table("commits"), silver.table("markers"))
@@ -108,24 +109,12 @@ def _inputs(task: Task, silver: silver_files.Silver) -> tuple[PartitionInputs, C
     counts.update({f"commits_{name}": number for name, number in resolved.counts().items()})
     inputs = PartitionInputs(
         offset_commits=resolved.offset_commits,
-        group_records=in_log_order(silver.table("group_records")),
+        group_records=each_once(silver.table("group_records"), "log_offset"),
         log_offsets=_log_offsets(task, resolved.offset_commits),
         coverage=silver.coverage(),
         window_ms=task.window_ms,
     )
     return inputs, counts
-
-
-def in_log_order(group_records: pa.Table) -> pa.Table:
-    """By log offset, each once."""
-    import numpy as np
-    import pyarrow as pa
-
-    offsets = group_records.column("log_offset").to_numpy()
-    if (np.diff(offsets) > 0).all():
-        return group_records
-    _, first = np.unique(offsets, return_index=True)
-    return group_records.take(pa.array(first))
 
 
 def _log_offsets(task: Task, offset_commits: pa.Table) -> pa.Table:

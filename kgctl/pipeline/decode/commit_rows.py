@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -11,6 +9,7 @@ import pyarrow as pa
 from kgctl.pipeline.decode.cells import Bools, Int64s
 from kgctl.pipeline.decode.keys import Keys
 from kgctl.pipeline.decode.values import Values
+from kgctl.serde.record_schema import uuid_text
 
 _NO_EXPIRY = -1
 
@@ -64,6 +63,6 @@ def _distinct(high: Int64s, low: Int64s) -> tuple[npt.NDArray[np.int32], pa.Arra
     raw = np.stack([high, low], axis=1).astype(">i8")
     encoded = pa.Array.from_buffers(pa.binary(16), len(raw), [None, pa.py_buffer(raw.tobytes())]).dictionary_encode()
     ids = encoded.dictionary.to_pylist()
-    texts = pa.array([base64.urlsafe_b64encode(one).decode().rstrip("=") for one in ids], pa.string())
+    texts = pa.array([uuid_text(one) for one in ids], pa.string())
     numbers = encoded.indices.to_numpy().astype(np.int32)
     return np.where((high == 0) & (low == 0), np.int32(-1), numbers), texts

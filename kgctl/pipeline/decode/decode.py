@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kgctl.pipeline.decode.cells import Bools, Int64s
+from kgctl.pipeline.decode.cells import Int64s
+from kgctl.pipeline.decode.columns import nulls
 from kgctl.pipeline.decode.commit_rows import commit_rows
 from kgctl.pipeline.decode.coverage import merge_runs, runs_of
 from kgctl.pipeline.decode.group_rows import group_rows
@@ -86,8 +87,8 @@ def _split_markers(block: _Block) -> tuple[Int64s, pa.Table]:
     rows = np.arange(block.batch.num_rows)
     if commits.null_count == len(commits):
         return rows, MARKERS.empty_table()
-    is_record = _nulls(commits)
-    fine = ~is_record & ~_nulls(producers)
+    is_record = nulls(commits)
+    fine = ~is_record & ~nulls(producers)
     block.refuse(rows[~is_record & ~fine], Reason.DAMAGED_MARKER)
     at = pa.array(rows[fine])
     found = {name: block.batch.column(name).take(at) for name in ("producer_id", "producer_epoch", "commits")}
@@ -96,7 +97,7 @@ def _split_markers(block: _Block) -> tuple[Int64s, pa.Table]:
 
 def _commits(block: _Block, keys: Keys, rows: Int64s) -> pa.Table:
     column = block.batch.column("value")
-    is_tombstone = _nulls(column)[rows]
+    is_tombstone = nulls(column)[rows]
     values = decode_values(column, rows)
     newer = (values.version > NEWEST_VERSION) | (values.version < -1) | ((values.version == -1) & ~values.damaged)
     block.refuse(rows[newer & ~is_tombstone], Reason.UNKNOWN_VERSION)
@@ -129,7 +130,7 @@ def _undecoded(block: _Block, keys: Keys) -> pa.Table:
     rows, reasons = rows[order], reasons[order]
     types = keys.types[keys.codes[rows]]
     at = pa.array(rows)
-    is_marker = ~_nulls(block.batch.column("commits"))[rows]
+    is_marker = ~nulls(block.batch.column("commits"))[rows]
     fields = {
         "reason": pa.array([reason.value for reason in Reason]).take(pa.array(reasons)),
         "record_type": pa.array(types, mask=(types == NO_TYPE) | is_marker),
@@ -145,13 +146,6 @@ def _coverage(block: _Block) -> pa.Table:
         return runs_of(int(partitions[0]), block.offsets, block.times)
     runs = [runs_of(int(one), block.offsets[partitions == one], block.times[partitions == one]) for one in np.unique(partitions)]
     return pa.concat_tables([COVERAGE.empty_table(), *runs])
-
-
-def _nulls(column: pa.Array) -> Bools:
-    if column.null_count == 0:
-        return np.zeros(len(column), np.bool_)
-    found: Bools = column.is_null().to_numpy(zero_copy_only=False)
-    return found
 
 
 def _table(schema: pa.Schema, fields: Fields) -> pa.Table:

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from kgctl.pipeline.decode.cells import Bools, Int64s
+from kgctl.pipeline.decode.columns import int64s, nulls
 from kgctl.pipeline.decode.ordering import only_used, order_by, ranked, text_column
 from kgctl.pipeline.decode.result import Resolved
 from kgctl.pipeline.decode.schemas import OFFSET_COMMITS, TEXT
@@ -34,7 +35,7 @@ class _Commits:
     duplicates: int
 
     def key(self) -> list[Int64s]:
-        return [self.ranks["group"], self.ranks["topic"], _int64s(self.table, "partition")]
+        return [self.ranks["group"], self.ranks["topic"], int64s(self.table, "partition")]
 
 
 @dataclass
@@ -70,7 +71,7 @@ def resolve(commits: pa.Table, markers: pa.Table) -> Resolved:
 def _each_once(commits: pa.Table) -> _Commits:
     named = {name: ranked(commits.column(name)) for name in _NAMES}
     ranks = {name: ranks for name, (ranks, _) in named.items()}
-    offsets = _int64s(commits, "log_offset")
+    offsets = int64s(commits, "log_offset")
     rows = np.arange(len(offsets))
     if (np.diff(offsets) <= 0).any():
         rows = order_by([offsets])
@@ -88,11 +89,11 @@ def _each_once(commits: pa.Table) -> _Commits:
 
 def _first_of_each(commits: pa.Table, ranks: dict[str, Int64s], offsets: Int64s) -> Int64s:
     """Of the rows of a log offset: transactional before plain, then by what they hold."""
-    plain = _nulls(commits, "producer_id").astype(np.int64)
+    plain = nulls(commits.column("producer_id")).astype(np.int64)
     numbers = [
-        _int64s(commits, name) for name in ("time_ms", "partition", "committed_offset", "leader_epoch", "commit_timestamp_ms")
+        int64s(commits, name) for name in ("time_ms", "partition", "committed_offset", "leader_epoch", "commit_timestamp_ms")
     ]
-    numbers += [_int64s(commits, name) for name in ("expire_timestamp_ms", "producer_id")]
+    numbers += [int64s(commits, name) for name in ("expire_timestamp_ms", "producer_id")]
     order = np.lexsort((*numbers, *(ranks[name] for name in _NAMES), plain, offsets))
     first = np.ones(len(order), np.bool_)
     first[1:] = np.diff(offsets[order]) > 0
@@ -101,25 +102,25 @@ def _first_of_each(commits: pa.Table, ranks: dict[str, Int64s], offsets: Int64s)
 
 
 def _markers_once(markers: pa.Table) -> pa.Table:
-    offsets = _int64s(markers, "log_offset")
-    order = np.lexsort((_int64s(markers, "commits"), _int64s(markers, "time_ms"), _int64s(markers, "producer_id"), offsets))
+    offsets = int64s(markers, "log_offset")
+    order = np.lexsort((int64s(markers, "commits"), int64s(markers, "time_ms"), int64s(markers, "producer_id"), offsets))
     first = np.ones(len(order), np.bool_)
     first[1:] = np.diff(offsets[order]) > 0
     return markers.take(pa.array(order[first]))
 
 
 def _effects(found: _Commits, markers: pa.Table) -> _Effects:
-    held = ~_nulls(found.table, "producer_id") & ~_nulls(found.table, "committed_offset")
-    effects = _Effects(found.log_offset.copy(), _int64s(found.table, "time_ms").copy(), held)
+    held = ~nulls(found.table.column("producer_id")) & ~nulls(found.table.column("committed_offset"))
+    effects = _Effects(found.log_offset.copy(), int64s(found.table, "time_ms").copy(), held)
     rows = np.flatnonzero(held)
     if not len(rows):
         return effects
-    producers = _int64s(found.table, "producer_id")[rows]
+    producers = int64s(found.table, "producer_id")[rows]
     ends = _next_marker(producers, found.log_offset[rows], markers)
-    commits = np.append(_int64s(markers, "commits"), 0).astype(np.bool_)[ends]
+    commits = np.append(int64s(markers, "commits"), 0).astype(np.bool_)[ends]
     is_open = ends == markers.num_rows
-    effects.offset[rows] = np.where(commits, np.append(_int64s(markers, "log_offset"), _NEVER)[ends], _NEVER)
-    effects.time_ms[rows] = np.append(_int64s(markers, "time_ms"), 0)[ends]
+    effects.offset[rows] = np.where(commits, np.append(int64s(markers, "log_offset"), _NEVER)[ends], _NEVER)
+    effects.time_ms[rows] = np.append(int64s(markers, "time_ms"), 0)[ends]
     effects.open = int(is_open.sum())
     effects.aborted = int((~commits & ~is_open).sum())
     return effects
@@ -127,7 +128,7 @@ def _effects(found: _Commits, markers: pa.Table) -> _Effects:
 
 def _next_marker(producers: Int64s, offsets: Int64s, markers: pa.Table) -> Int64s:
     """The row in ``markers`` of each producer's first marker behind each offset; their number where there is none."""
-    ended, marker_offsets = _int64s(markers, "producer_id"), _int64s(markers, "log_offset")
+    ended, marker_offsets = int64s(markers, "producer_id"), int64s(markers, "log_offset")
     count = len(ended)
     producer = np.concatenate([ended, producers])
     order = np.lexsort((np.concatenate([marker_offsets, offsets]), producer))
@@ -165,18 +166,3 @@ def _table(found: _Commits, effects: _Effects, rows: Int64s) -> pa.Table:
     columns["effect_offset"] = pa.array(effects.offset[rows])
     columns["transactional"] = pa.array(effects.transactional[rows])
     return pa.Table.from_arrays([columns[name] for name in OFFSET_COMMITS.names], schema=OFFSET_COMMITS).combine_chunks()
-
-
-def _int64s(table: pa.Table, name: str) -> Int64s:
-    """A column as int64, 0 for null."""
-    column = table.column(name).cast(pa.int64())
-    filled: Int64s = (column.fill_null(0) if column.null_count else column).to_numpy()
-    return filled
-
-
-def _nulls(table: pa.Table, name: str) -> Bools:
-    column = table.column(name)
-    if column.null_count == 0:
-        return np.zeros(len(column), np.bool_)
-    found: Bools = column.is_null().to_numpy()
-    return found

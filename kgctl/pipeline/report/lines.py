@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kgctl.pipeline.decode.columns import int64s
 from kgctl.pipeline.report.thinning import extremes
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def _removals(rows: pa.Table) -> pa.Table:
 
 
 def _line(topic: str, tables: list[pa.Table], from_ms: int) -> Line:
-    partition, time_ms, lag = (np.concatenate([_numbers(table, name) for table in tables]) for name in _COLUMNS)
+    partition, time_ms, lag = (np.concatenate([int64s(table, name, _UNKNOWN) for table in tables]) for name in _COLUMNS)
     is_known = lag != _UNKNOWN
     order = np.lexsort((np.arange(len(time_ms)), time_ms, partition))
     partition, time_ms, lag, is_known = partition[order], time_ms[order], lag[order], is_known[order]
@@ -71,12 +72,7 @@ def _drawn(topic: str, time_ms: Int64s, total: Int64s, unknown: Int64s) -> Line:
 
 
 _COLUMNS = ("partition", "time_ms", "lag")
-_UNKNOWN = np.iinfo(np.int64).min
-
-
-def _numbers(table: pa.Table, name: str) -> Int64s:
-    column = table.column(name).cast(pa.int64())
-    return np.asarray(column.fill_null(int(_UNKNOWN)).to_numpy())
+_UNKNOWN = int(np.iinfo(np.int64).min)
 
 
 def _steps(values: Int64s, is_first: Any) -> Int64s:

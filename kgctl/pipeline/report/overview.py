@@ -10,13 +10,12 @@ import pyarrow.compute as pc
 
 from kgctl.pipeline.answers.latest import by_group
 from kgctl.pipeline.answers.series import HEALTH, tables_between
+from kgctl.pipeline.tables.group_health import STATUSES
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from kgctl.pipeline.answers.history import History
-
-FROM_GOOD_TO_BAD = ("OK", "WARN", "STOP", "STALL", "REWIND")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +48,7 @@ def worst_first(found: Sequence[GroupOverview]) -> list[GroupOverview]:
 
 
 def _badness(status: str | None) -> int:
-    return -1 if status is None else FROM_GOOD_TO_BAD.index(status)
+    return -1 if status is None else STATUSES.index(status)
 
 
 def _group(name: str, rows: pa.Table) -> GroupOverview:

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from kgctl.errors import NotFoundError, StorageError, UsageError
+from kgctl.errors import NotFoundError, UsageError
 from kgctl.pipeline.sources.log.parse import ParsedLog
 from kgctl.pipeline.sources.pieces import Source
-from kgctl.pipeline.warehouse.files import read_table, storage_errors
+from kgctl.pipeline.warehouse.files import one_line, parquet_errors, read_table, storage_errors
 from kgctl.pipeline.warehouse.layout import MARKER
 from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS, RAW, conform
 from kgctl.pipeline.warehouse.warehouse import Warehouse
@@ -36,12 +36,9 @@ class ParquetPiece:
 
     def read(self) -> Iterator[ParsedLog]:
         """Some row groups at a time, each partition in a table of its own. Raises `StorageError`, `UsageError`."""
-        try:
-            with pq.ParquetFile(self.path) as file:
-                for batch in file.iter_batches(_ROWS):
-                    yield ParsedLog(_by_partition(_conformed(self.path, pa.table(batch))), batches=1)
-        except (pa.ArrowException, OSError) as error:
-            raise StorageError(f"{self.path}: cannot be read: {' '.join(str(error).split())}") from error
+        with parquet_errors(self.path), pq.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(_ROWS):
+                yield ParsedLog(_by_partition(_conformed(self.path, pa.table(batch))), batches=1)
 
 
 def parquet_source(path: Path) -> Source:
@@ -84,7 +81,7 @@ def _conformed(path: Path, table: Any) -> Any:
     except KeyError as error:
         raise UsageError(f"{path}: has no column {error.args[0]}; wanted are the columns of collected records") from None
     except pa.ArrowInvalid as error:
-        raise UsageError(f"{path}: {' '.join(str(error).split())}") from None
+        raise UsageError(f"{path}: {one_line(error)}") from None
 
 
 def _by_partition(table: Any) -> list[Any]:

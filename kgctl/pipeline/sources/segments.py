@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgctl.errors import NotFoundError, UsageError
-from kgctl.pipeline.sources.log.damage import Damage
+from kgctl.pipeline.sources.live.reader import OFFSETS_TOPIC
+from kgctl.pipeline.sources.log.damage import Damage, cut
 from kgctl.pipeline.sources.log.parse import ParsedLog, parse_log
 from kgctl.pipeline.warehouse.files import storage_errors
 
-_FOLDER = re.compile(r"__consumer_offsets-(\d+)")
+_FOLDER = re.compile(rf"{OFFSETS_TOPIC}-(\d+)")
 _FILE = re.compile(r"\d{20}\.log")
-TOPIC = "__consumer_offsets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class SegmentPiece:
         if parsed.torn and not self.is_last:
             start = len(data) - parsed.torn
             reason = "a batch that is cut off, though other segments follow"
-            parsed.damaged.append(Damage(start, parsed.torn, reason, data=data[start:][:1_024]))
+            parsed.damaged.append(Damage(start, parsed.torn, reason, data=cut(data[start:])))
             parsed.torn = 0
         yield parsed
 
@@ -62,7 +62,7 @@ def _single(path: Path) -> SegmentPiece:
     if path.suffix != ".log":
         raise UsageError(f"{path} is not a segment: segments are named 00000000000000000000.log and so on")
     if match is None:
-        raise UsageError(f"{path}: its folder must be named after its partition ({TOPIC}-12), which is not in the file")
+        raise UsageError(f"{path}: its folder must be named after its partition ({OFFSETS_TOPIC}-12), which is not in the file")
     return SegmentPiece(path, int(match[1]), is_last=True, size=path.stat().st_size)
 
 
@@ -71,7 +71,7 @@ def _folders(path: Path) -> list[tuple[int, Path]]:
         candidates = [path.absolute(), *sorted(path.iterdir())]
         found = [(int(match[1]), each) for each in candidates if (match := _FOLDER.fullmatch(each.name)) and each.is_dir()]
     if not found:
-        raise NotFoundError(f"{path}: no folder of a partition ({TOPIC}-0 and so on), and no segment")
+        raise NotFoundError(f"{path}: no folder of a partition ({OFFSETS_TOPIC}-0 and so on), and no segment")
     return sorted(found)
 
 

@@ -10,13 +10,14 @@ the window, or were overtaken after they began in it; ``rebalance_ms`` is how lo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl.pipeline.decode.cells import Bools, Int64s
+from kgctl.pipeline.decode.columns import int64s
 from kgctl.pipeline.decode.ordering import only_used, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.groups.causes import Cause
@@ -88,7 +89,7 @@ class _Facts:
         self._number = {name: number for number, name in enumerate(self.groups.to_pylist())}
         self.cells = cells(inputs)
         self._cell_group = self.numbers(series(inputs).groups)[self.cells.group]
-        self.resets = self._group(tables["resets"]), _int64s(tables["resets"], "time_ms")
+        self.resets = self._group(tables["resets"]), int64s(tables["resets"], "time_ms", NONE)
         self._stalls = _Stretches(self._group(tables["stalls"]), tables["stalls"])
         self._status = _coded(tables["stalls"].column("status"), {status: code for code, status in enumerate(STATUSES)})
         self._members = _Stretches(self._group(tables["members"]), tables["members"])
@@ -139,14 +140,14 @@ class _Facts:
         return _coded(table.column("group"), self._number)
 
     def _note_generations(self, table: pa.Table) -> None:
-        group, generation = self._group(table), _int64s(table, "generation_id")
-        started, stable = _int64s(table, "started_ms"), _int64s(table, "stable_ms")
+        group, generation = self._group(table), int64s(table, "generation_id", NONE)
+        started, stable = int64s(table, "started_ms", NONE), int64s(table, "stable_ms", NONE)
         is_new = np.ones(len(group), np.bool_)
         is_new[1:] = (group[1:] != group[:-1]) | (generation[1:] != generation[:-1])
         is_end = pc.equal(table.column("cause"), Cause.GROUP_DELETED.value).to_numpy()
         self._generation_group = group
         self._generation_ms = np.where(stable != NONE, stable, started)
-        self._duration_ms = _int64s(table, "duration_ms")
+        self._duration_ms = int64s(table, "duration_ms", NONE)
         self._is_rebalance = is_new & ~is_end
 
 
@@ -155,7 +156,7 @@ class _Stretches:
 
     def __init__(self, group: Int64s, table: pa.Table) -> None:
         self.group = group
-        self.from_ms, self.to_ms = _int64s(table, "from_ms"), _int64s(table, "to_ms")
+        self.from_ms, self.to_ms = int64s(table, "from_ms", NONE), int64s(table, "to_ms", NONE)
         self.is_open = self.to_ms == NONE
 
     def moments(self) -> list[tuple[Int64s, Int64s]]:
@@ -180,8 +181,3 @@ def _coded(texts: pa.ChunkedArray, codes: Mapping[str, int]) -> Int64s:
     """The number of each text."""
     ranks, distinct = ranked(texts)
     return np.array([codes[text] for text in distinct.to_pylist()], np.int64)[ranks]
-
-
-def _int64s(table: pa.Table, name: str) -> Any:
-    column = table.column(name).cast(pa.int64())
-    return (column.fill_null(NONE) if column.null_count else column).to_numpy()

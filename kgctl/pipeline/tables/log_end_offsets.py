@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from kgctl.pipeline.decode.columns import int64s
 from kgctl.pipeline.decode.ordering import only_used, order_by, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
+from kgctl.pipeline.tables.series.scan import begins
 
 if TYPE_CHECKING:
     from kgctl.pipeline.decode.cells import Bools, Int64s
@@ -36,12 +38,12 @@ _UNKNOWN = -1
 def build(inputs: ClusterInputs) -> pa.Table:
     """Sorted by topic, partition, timestamp_ms."""
     topic, topics = ranked(inputs.log_offsets.column("topic"))
-    partition, time_ms, start, end = (_int64s(inputs.log_offsets, name) for name in SCHEMA.names[1:])
+    partition, time_ms, start, end = (int64s(inputs.log_offsets, name, _UNKNOWN) for name in SCHEMA.names[1:])
     order = order_by([topic, partition, time_ms])
     order = order[(start[order] >= 0) | (end[order] >= 0)]
     topic, partition, time_ms, start, end = (column[order] for column in (topic, partition, time_ms, start, end))
-    new_log = _changes(topic, partition)
-    moments = np.flatnonzero(new_log | _changes(time_ms))
+    new_log = begins(topic, partition)
+    moments = np.flatnonzero(new_log | begins(time_ms))
     if len(moments):
         start, end = np.maximum.reduceat(start, moments), np.maximum.reduceat(end, moments)
     topic, partition, time_ms, new_log = topic[moments], partition[moments], time_ms[moments], new_log[moments]
@@ -58,15 +60,6 @@ def build(inputs: ClusterInputs) -> pa.Table:
     )
 
 
-def _changes(*columns: Int64s) -> Bools:
-    """Where one of the columns differs from the row before; the first row does."""
-    changed = np.ones(len(columns[0]), np.bool_)
-    changed[1:] = False
-    for column in columns:
-        changed[1:] |= column[1:] != column[:-1]
-    return changed
-
-
 def _behind(new_log: Bools, end: Int64s) -> Bools:
     """Rows with an end below the one before, to which the next one is back."""
     behind = np.zeros(len(end), np.bool_)
@@ -74,8 +67,3 @@ def _behind(new_log: Bools, end: Int64s) -> Bools:
         before, here, after = end[:-2], end[1:-1], end[2:]
         behind[1:-1] = ~new_log[1:-1] & ~new_log[2:] & (here >= 0) & (here < before) & (after >= before)
     return behind
-
-
-def _int64s(table: pa.Table, name: str) -> Int64s:
-    found: Int64s = table.column(name).cast(pa.int64()).fill_null(_UNKNOWN).to_numpy()
-    return found

@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl.pipeline.decode.cells import Bools, Int64s
+from kgctl.pipeline.decode.columns import int64s
 from kgctl.pipeline.decode.ordering import ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.series.commits import Series, series
@@ -136,9 +137,7 @@ def _while_empty(inputs: PartitionInputs, commits: Series, steps: _Steps) -> Boo
     """The last generation before has no member, and the commit before was made when there was one."""
     generations = inputs.table("group_generations")
     group = pc.index_in(generations.column("group"), value_set=commits.groups).fill_null(-1).to_numpy().astype(np.int64)
-    place, members, generation = (
-        generations.column(name).cast(pa.int64()).to_numpy() for name in ("log_offset", "members", "generation_id")
-    )
+    place, members, generation = (int64s(generations, name) for name in ("log_offset", "members", "generation_id"))
     order = np.lexsort((place, group))
     group, place, members, generation = group[order], place[order], members[order], generation[order]
     at = last_at_or_before(group, place, commits.group[steps.row], commits.log_offset[steps.row])

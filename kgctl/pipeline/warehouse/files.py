@@ -65,14 +65,21 @@ def _encodings(schema: Any) -> dict[str, Any]:
 
 def read_table(path: Path, columns: list[str] | None = None, **options: Any) -> Any:
     """A Parquet file as a pyarrow table; ``options`` are those of pyarrow.parquet.ParquetFile. Raises `StorageError`."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
+    with parquet_errors(path), pq.ParquetFile(path, **options) as file:
+        return file.read(columns)
+
+
+@contextmanager
+def parquet_errors(path: Path, remedy: str = "") -> Iterator[None]:
+    """A Parquet file that cannot be read, as a `StorageError` that names it; ``remedy``: what helps."""
+    import pyarrow as pa
+
     try:
-        with pq.ParquetFile(path, **options) as file:
-            return file.read(columns)
+        yield
     except (pa.ArrowException, OSError) as error:
-        raise StorageError(f"{path}: cannot be read: {_one_line(error)}") from error
+        raise StorageError(f"{path}: cannot be read: {one_line(error)}" + (f"; {remedy}" if remedy else "")) from error
 
 
 @contextmanager
@@ -81,7 +88,7 @@ def storage_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageError(f"{path}: {error.strerror or _one_line(error)}") from error
+        raise StorageError(f"{path}: {error.strerror or one_line(error)}") from error
 
 
 def _replace(path: Path, write: Callable[[IO[bytes]], object]) -> None:
@@ -108,5 +115,6 @@ def flush_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """What it says, without line breaks."""
     return " ".join(str(error).split())

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl.errors import RefusedError
+from kgctl.pipeline.decode.columns import each_once
 from kgctl.pipeline.warehouse import layout
 from kgctl.pipeline.warehouse.files import read_table, write_json, write_table
 from kgctl.pipeline.warehouse.manifests import BronzeFile, ClusterFiles, Collected, read_manifest
@@ -51,7 +52,7 @@ def stage_records(warehouse: Warehouse, cluster: str, partition: int, table: Any
     Any number of processes may stage at a time; `commit_records` makes the files count.
     """
     known = warehouse.collected(cluster, partition)
-    table = _without_known(warehouse, cluster, known.files, _in_order(conform(table, RAW)))
+    table = _without_known(warehouse, cluster, known.files, each_once(conform(table, RAW), "offset"))
     return _write(warehouse, cluster, partition, table, source) if table.num_rows else None
 
 
@@ -100,7 +101,7 @@ def merged(warehouse: Warehouse, cluster: str, partition: int, files: Sequence[B
     small = list(takewhile(lambda file: file.rows < _SMALL_ROWS, reversed(files)))[::-1]
     if len(small) < _MANY_SMALL:
         return tuple(files)
-    table = _in_order(pa.concat_tables([read_table(warehouse.path / file.path) for file in small]))
+    table = each_once(pa.concat_tables([read_table(warehouse.path / file.path) for file in small]), "offset")
     sources = ", ".join(dict.fromkeys(file.source for file in small))
     return (*files[: len(files) - len(small)], _write(warehouse, cluster, partition, table, sources))
 
@@ -155,16 +156,6 @@ def _merged_cluster_files(warehouse: Warehouse, cluster: str, kind: str, files: 
 
 def _cluster_file(cluster: str, kind: str, table: Any) -> str:
     return (layout.table_folder("bronze", kind, cluster) / f"{_digest(table)}.parquet").as_posix()
-
-
-def _in_order(table: Any) -> Any:
-    """By offset, each offset once."""
-    offsets = table.column("offset").to_numpy()
-    steps = np.diff(offsets)
-    if (steps > 0).all():
-        return table
-    _, first = np.unique(offsets, return_index=True)
-    return table.take(pa.array(first))
 
 
 def _without_known(warehouse: Warehouse, cluster: str, files: Sequence[BronzeFile], table: Any) -> Any:

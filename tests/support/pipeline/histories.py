@@ -14,7 +14,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.partitioning import partition_for
 from kgctl.model.groups import GroupState
 from kgctl.model.records import TransactionMarker
-from kgctl.pipeline.build.partition import in_log_order
+from kgctl.pipeline.decode.columns import each_once
 from kgctl.pipeline.decode.decode import decode
 from kgctl.pipeline.decode.transactions import resolve
 from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs, module
@@ -166,4 +166,4 @@ def inputs_of(raw: pa.Table, log_offsets: pa.Table | None = None) -> PartitionIn
     resolved = resolve(decoded.commits, decoded.markers)
     samples = LOG_OFFSETS.empty_table() if log_offsets is None else log_offsets
     ends = module("log_end_offsets").build(ClusterInputs(samples))
-    return PartitionInputs(resolved.offset_commits, in_log_order(decoded.group_records), ends, decoded.coverage)
+    return PartitionInputs(resolved.offset_commits, each_once(decoded.group_records, "log_offset"), ends, decoded.coverage)

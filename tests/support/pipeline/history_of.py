@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
 
 from kgctl.model.partitions import ZERO_UUID
@@ -18,6 +17,7 @@ from kgctl.model.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from kgctl.pipeline.decode.columns import each_once
 from kgctl.pipeline.decode.decode import decode
 from kgctl.pipeline.decode.transactions import resolve
 from kgctl.pipeline.tables import log_end_offsets
@@ -75,8 +75,7 @@ def inputs_of(collected: pa.Table, samples: Sequence[Sample] = (), window_ms: in
     """What tables get of raw records."""
     decoded = decode(collected)
     commits = resolve(decoded.commits, decoded.markers).offset_commits
-    _, first = np.unique(decoded.group_records.column("log_offset").to_numpy(), return_index=True)
-    groups = decoded.group_records.take(pa.array(first))
+    groups = each_once(decoded.group_records, "log_offset")
     return PartitionInputs(commits, groups, log_ends(samples), decoded.coverage, window_ms=window_ms)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import base64
 import struct
 from collections.abc import Mapping, Sequence
-from uuid import UUID
 
 import pyarrow.compute as pc
 
@@ -14,6 +12,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.pipeline.sources.live.reader import OFFSETS_TOPIC, LogOffsetRow, LogState, Part, error_of
 from kgctl.pipeline.sources.log.parse import ParsedLog, parse_log
+from kgctl.serde.record_schema import uuid_text
 from kgctl.wire.cluster import Cluster, ClusterLayout
 from kgctl.wire.connection import Connection
 from kgctl.wire.deadline import Deadline
@@ -53,7 +52,8 @@ class WireReader:
         bounds, errors = self._bounds([TopicPartition(OFFSETS_TOPIC, number) for number in sorted(topic.leaders)])
         of_partition = {place.partition: error for place, error in errors.items()}
         found = {place.partition: bound for place, bound in bounds.items()}
-        return LogState(layout.cluster_id, _base64(topic.topic_id), found, of_partition)
+        log_id = None if topic.topic_id is None else uuid_text(topic.topic_id.bytes)
+        return LogState(layout.cluster_id, log_id, found, of_partition)
 
     def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, Part], Mapping[int, KgctlError]]:
         """See `LiveReader`."""
@@ -147,8 +147,3 @@ def _behind(parsed: ParsedLog) -> int:
             (delta,) = _LAST_OFFSET_DELTA.unpack_from(damage.data, _LAST_OFFSET_DELTA_AT)
             behind = max(behind, damage.base_offset + max(delta, 0) + 1)
     return behind
-
-
-def _base64(topic_id: UUID | None) -> str | None:
-    """As Kafka writes ids: URL-safe base64 without padding."""
-    return None if topic_id is None else base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -19,7 +18,7 @@ from kgctl.model.records import (
     RecordType,
 )
 from kgctl.serde.coordinator_records import decode_record
-from kgctl.serde.record_schema import INT32, Field, Layout, Reader, RecordDecodeError, Structure, array, string, uuid
+from kgctl.serde.record_schema import INT32, Field, Layout, Reader, RecordDecodeError, Structure, array, string, uuid, uuid_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,7 +48,7 @@ class TopicNames:
         return text
 
     def _named(self, topic_id: UUID) -> str:
-        encoded = _base64(topic_id)
+        encoded = uuid_text(topic_id.bytes)
         candidates = self._candidates.get(topic_id, set())
         return self._names.get(encoded) or (next(iter(candidates)) if len(candidates) == 1 else encoded)
 
@@ -71,7 +70,7 @@ class TopicNames:
             topics = _PARTITION_METADATA.read(Reader(partition_metadata, 2))
         except RecordDecodeError:
             return
-        self._names.update((_base64(topic_id), name) for topic_id, name in topics)
+        self._names.update((uuid_text(topic_id.bytes), name) for topic_id, name in topics)
 
     def _narrow(self, group: str, member_id: str, topic_ids: Sequence[UUID]) -> None:
         names, regex = self._subscriptions.get((group, member_id), ((), ""))
@@ -101,10 +100,6 @@ def _telling(group_records: pa.Table) -> Iterator[tuple[bytes, bytes]]:
     is_telling = pc.and_(pc.is_in(group_records.column("record_type"), types), pc.is_valid(group_records.column("value")))
     rows = group_records.filter(is_telling)
     yield from zip(rows.column("key").to_pylist(), rows.column("value").to_pylist(), strict=True)
-
-
-def _base64(topic_id: UUID) -> str:
-    return urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
 
 
 def _names_in(offset_commits: pa.Table) -> dict[str, str]:

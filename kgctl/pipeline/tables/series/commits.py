@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from kgctl.pipeline.decode.cells import Bools, Int64s
+from kgctl.pipeline.decode.columns import int64s
 from kgctl.pipeline.decode.ordering import only_used, ranked, text_column
 from kgctl.pipeline.tables.series.scan import begins, running_max
 
@@ -54,7 +55,7 @@ def _series(table: pa.Table) -> Series:
     group, groups = ranked(table.column("group"))
     topic, topics = ranked(table.column("topic"))
     partition, committed, time_ms, log_offset = (
-        _int64s(table, name) for name in ("partition", "committed_offset", "time_ms", "log_offset")
+        int64s(table, name) for name in ("partition", "committed_offset", "time_ms", "log_offset")
     )
     first = begins(group, topic, partition)
     key = np.cumsum(first) - 1
@@ -66,9 +67,3 @@ def _series(table: pa.Table) -> Series:
     previous[first | ~is_commit | ~after_commit] = -1
     clock_ms = running_max(time_ms, key)
     return Series(key, groups, topics, group, topic, partition, is_commit, committed, clock_ms, log_offset, previous)
-
-
-def _int64s(table: pa.Table, name: str) -> Int64s:
-    column = table.column(name).cast(pa.int64())
-    found: Int64s = (column.fill_null(0) if column.null_count else column).to_numpy()
-    return found

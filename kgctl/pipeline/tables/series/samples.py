@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl.pipeline.decode.cells import Int64s
+from kgctl.pipeline.decode.columns import int64s
 from kgctl.pipeline.decode.ordering import ranked
 from kgctl.pipeline.tables.series.commits import Series, series
 from kgctl.pipeline.tables.series.scan import begins, last_at_or_before
@@ -92,8 +93,7 @@ def _samples(table: pa.Table, commits: Series) -> Samples:
     place = pc.index_in(topics, value_set=commits.topics).fill_null(-1).to_numpy().astype(np.int64)
     topic = place[topic] if len(place) else topic
     partition, time_ms, start, end = (
-        table.column(name).cast(pa.int64()).fill_null(UNKNOWN).to_numpy()
-        for name in ("partition", "timestamp_ms", "log_start_offset", "log_end_offset")
+        int64s(table, name, UNKNOWN) for name in ("partition", "timestamp_ms", "log_start_offset", "log_end_offset")
     )
     order = np.lexsort((time_ms, partition, topic))
     order = order[topic[order] >= 0]
