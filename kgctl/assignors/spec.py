@@ -9,13 +9,13 @@ A server assignor sees the group as the coordinator does; `kgctl.assignors.serve
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from types import MappingProxyType
 from typing import Protocol, runtime_checkable
 from uuid import UUID
 
-from kgctl.assignors.partition_space import NumberedPartitions, PartitionIds, PartitionSpace, partitions_by_topic
+from kgctl.assignors.partition_space import NumberedPartitions, PartitionIds, PartitionSpace
 from kgctl.model.frozen import frozen_in_order
 from kgctl.model.partitions import TopicPartition
 from kgctl.model.subscription import NO_GENERATION
@@ -157,10 +157,3 @@ class Assignor(Protocol):
     def assign(self, group: GroupSpec) -> Mapping[str, PartitionsByTopic]:
         """The assignment of this group."""
         ...
-
-
-def flatten(assignment: Mapping[str, PartitionsByTopic]) -> Iterable[tuple[str, TopicPartition]]:
-    """Every (member, partition) of an assignment."""
-    for member_id, topics in assignment.items():
-        for partition in partitions_by_topic(topics):
-            yield member_id, partition

@@ -16,8 +16,6 @@ from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 from uuid import UUID
 
-from kgctl.model.partitions import TopicPartition
-
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 HashOf = Callable[[Any], int]
@@ -26,8 +24,6 @@ _MASK32 = 0xFFFF_FFFF
 _MASK64 = 0xFFFF_FFFF_FFFF_FFFF
 _GOLDEN_GAMMA = 0x9E37_79B9_7F4A_7C15
 _DEFAULT_CAPACITY = 16
-_TREE_THRESHOLD = 8
-_TREE_CAPACITY = 64
 
 
 def _signed(value: int) -> int:
@@ -57,11 +53,6 @@ def uuid_hash(uuid: UUID) -> int:
 def integer_hash(value: int) -> int:
     """``Integer.hashCode``: the value."""
     return value
-
-
-def topic_partition_hash(partition: TopicPartition) -> int:
-    """``org.apache.kafka.common.TopicPartition.hashCode``."""
-    return _signed(31 * (31 + partition.partition) + string_hash(partition.topic))
 
 
 def power_of_two_at_least(size: int) -> int:

@@ -39,7 +39,3 @@ class MetadataImage:
 
     topics: Mapping[str, TopicMetadata] = field(default_factory=dict)
     version: int = 0
-
-    def topic_by_id(self, topic_id: UUID) -> TopicMetadata | None:
-        """The topic with this id, or None."""
-        return next((t for t in self.topics.values() if t.topic_id == topic_id), None)

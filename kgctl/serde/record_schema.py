@@ -314,7 +314,6 @@ def _fixed(layout: str) -> Type:
 
 
 INT8 = _fixed(">b")
-INT16 = _fixed(">h")
 INT32 = _fixed(">i")
 INT64 = _fixed(">q")
 

@@ -10,19 +10,6 @@ from kgctl.model.partitions import TopicPartition
 BELOW_LOG_START = "below-log-start"
 PAST_LOG_END = "past-log-end"
 
-_UNKNOWN = LogOffsets()
-
-
-def partition_lags(
-    partitions: Iterable[TopicPartition],
-    committed: Mapping[TopicPartition, OffsetAndMetadata],
-    logs: Mapping[TopicPartition, LogOffsets],
-) -> tuple[PartitionLag, ...]:
-    """One row a partition, by topic, then by number. What is missing in ``committed`` or ``logs`` is None in the row."""
-    return tuple(
-        partition_lag(partition, committed.get(partition), logs.get(partition, _UNKNOWN)) for partition in sorted(partitions)
-    )
-
 
 def partition_lag(partition: TopicPartition, committed: OffsetAndMetadata | None, log: LogOffsets) -> PartitionLag:
     """One row. A committed offset of -1 stands for no commit, as brokers answer it."""

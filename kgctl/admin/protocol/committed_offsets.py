@@ -19,7 +19,6 @@ from kgctl.wire.routing import Failure, ask_coordinators
 
 _GROUPS_PER_REQUEST = 50
 _SEVERAL_GROUPS_SINCE = 8  # KIP-709
-_STABLE_SINCE = 7  # KIP-447
 
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 _new_partition = partial(tuple.__new__, TopicPartition)

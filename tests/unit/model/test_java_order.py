@@ -24,10 +24,8 @@ from kgctl.model.java_order import (
     timeline_bits,
     timeline_bits_expecting,
     timeline_hash_map_order,
-    topic_partition_hash,
     uuid_hash,
 )
-from kgctl.model.partitions import TopicPartition
 
 CASES: dict[str, list[dict[str, Any]]] = json.loads(Path(__file__).with_name("java_order.json").read_text(encoding="utf-8"))
 
@@ -53,7 +51,6 @@ def test_other_hashes_are_java_s() -> None:
     assert uuid_hash(UUID("11111111-1111-1111-2222-222222222222")) == 0
     assert uuid_hash(UUID("00000000-0000-0001-0000-0000ffffffff")) == -2
     assert integer_hash(-7) == -7
-    assert topic_partition_hash(TopicPartition("t", 3)) == 31 * (31 + 3) + 116
 
 
 @pytest.mark.parametrize("case", CASES["hash_map"], ids=lambda case: f"{len(case['keys'])}-keys-from-{case['keys'][0]}")

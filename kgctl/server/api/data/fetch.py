@@ -15,8 +15,6 @@ from kgctl.server.registry import Answer, ApiSpec, Values
 
 TOPIC_IDS_SINCE = 13
 READ_COMMITTED = 1
-FINAL_EPOCH = -1
-
 
 _BEFORE_THE_LOG = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 """Errors that Kafka finds before it asks a log; the others come with a null list of aborted transactions."""
