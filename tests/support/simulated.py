@@ -14,14 +14,16 @@ RANGE = {"partition.assignment.strategy": "range"}
 COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
 CONSUMER = {"group.protocol": "consumer"}
 AT_ONCE = Constant(0)
+NOT_OF_PODS = frozenset(
+    {"add_partitions", "create_topic", "delete_topic", "set_traffic", "scale", "broker_down", "coordinator_move"}
+)
 
 
 def event(kind: str, target: str, at_s: float = 0, **parameters: Any) -> Event:
     """An event; durations among the parameters are microseconds; ``for_us`` stands for ``for``, ``with_`` for ``with``."""
     names = {"for_us": "for", "with_": "with", "set_": "set"}
     given = {names.get(name, name): value for name, value in parameters.items()}
-    is_topic = kind in ("add_partitions", "create_topic", "delete_topic", "set_traffic", "scale")
-    selector = None if is_topic else parse_selector(target)
+    selector = None if kind in NOT_OF_PODS else parse_selector(target)
     return Event(kind=kind, target=target, selector=selector, at_us=int(at_s * S), parameters=given)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from kgctl.simulate.lint import autoscale, load, membership, report, timeouts
+from kgctl.simulate.lint import autoscale, brokers, load, membership, report, timeouts
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.text.places import Problem
@@ -33,6 +33,7 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "autoscale-window": autoscale.window_below_boot,
     "autoscale-poll": autoscale.poll_without_effect,
     "autoscale-hot-partition": autoscale.no_target_in_reach,
+    "no-other-broker": brokers.nobody_takes_over,
     "report-one-value": report.one_value_along,
     "report-no-traffic": report.records_without_traffic,
 }

@@ -19,6 +19,11 @@ CAUSES = {
 }
 
 
+def rebalance_causes() -> tuple[str, ...]:
+    """What sets rebalances off, as ``rebalances(cause ...)`` names it; other requests by their own names."""
+    return (*CAUSES.values(), "ConsumerGroupHeartbeat", "Heartbeat", "RegexResolved")
+
+
 def _logical(run: Measured) -> list[tuple[int, int]]:
     """Times in which the group is not settled, joined where less than two round trips lie between."""
     near_us = 4 * run.world.scenario.cluster.network.client.mean_us

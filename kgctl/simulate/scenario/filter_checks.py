@@ -40,6 +40,7 @@ def wrong_filters_of(metric: Metric, around: Surroundings) -> Iterator[str]:
     """What is wrong with the filters of one metric, in words."""
     from kgctl.simulate.engine.recorder.causes import Cause
     from kgctl.simulate.metrics.filters import parse_filters
+    from kgctl.simulate.metrics.rebalances import rebalance_causes
     from kgctl.simulate.metrics.registry import METRICS
 
     try:
@@ -51,6 +52,8 @@ def wrong_filters_of(metric: Metric, around: Surroundings) -> Iterator[str]:
     causes = [cause.label for cause in Cause]
     if metric.name == "unavailable" and filters.cause is not None and filters.cause not in causes:
         yield f"{metric.name}: there is no cause {filters.cause!r}{did_you_mean(filters.cause, causes, list_up_to=12)}"
+    if metric.name == "rebalances" and filters.cause is not None and filters.cause not in (known := rebalance_causes()):
+        yield f"{metric.name}: there is no cause {filters.cause!r}{did_you_mean(filters.cause, known, list_up_to=12)}"
     selected = filters.selector.member_set if filters.selector is not None else None
     if selected is not None and selected not in around.member_sets:
         yield f"{metric.name}: there is no set of members {selected!r}{did_you_mean(selected, around.member_sets, list_up_to=12)}"

@@ -146,14 +146,15 @@ class Coordination:
         wait_us = BALANCE_US - (now_us - self._balance_phase_us) % BALANCE_US
         self._world.loop.at(now_us + wait_us, self._balance)
 
-    def move(self, broker: int, load: Distribution) -> None:
-        """The broker gets the partition, as the first of its replicas, from a leader that lives."""
+    def move(self, broker: int, load: Distribution) -> bool:
+        """The broker gets the partition, as the first of its replicas. False: it has it, or is dead, and nothing changes."""
+        if broker == self.leader or broker in self._down or broker in self._fenced:
+            return False
         self._load = load
-        if broker in self._down or broker in self._fenced:
-            return
         kept = [replica for replica in self.replicas if replica != broker]
         self.replicas = (broker, *kept[: max(len(self.replicas) - 1, 0)])
         self._hand_over(broker)
+        return True
 
     def another(self) -> int | None:
         """The next replica that lives, after the leader; None: there is none."""

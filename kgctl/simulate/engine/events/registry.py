@@ -6,8 +6,6 @@ from collections.abc import Mapping
 
 from kgctl.simulate.engine.events import (
     add_partitions,
-    broker_down,
-    coordinator_move,
     crash,
     create_topic,
     delete_topic,
@@ -23,6 +21,7 @@ from kgctl.simulate.engine.events import (
     stop,
     upgrade,
 )
+from kgctl.simulate.engine.events.brokers import broker_down, coordinator_move
 from kgctl.simulate.engine.events.kind import EventKind
 
 EVENT_KINDS: Mapping[str, EventKind] = {

@@ -41,6 +41,7 @@ DOUBTS = {
         "{members: {app: {boot: 20s..40s}}, traffic: {orders: 1/s}, autoscale: {members: app, target: 10, "
         "scale_down: {stabilize: 42s}}}"
     ),
+    "no-other-broker": "{cluster: {brokers: 1}, events: [{at: 5s, broker_down: 1, for: 9s}]}",
     "autoscale-poll": "{traffic: {orders: 1/s}, autoscale: {members: app, target: 10, poll: 1m}}",
     "autoscale-hot-partition": (
         "{members: {app: {rate: 10/s}}, traffic: {orders: {rate: 22/s, keys: 'weights([11, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1])'}}, "
@@ -80,6 +81,10 @@ def test_a_sweep_of_traffic_has_records_to_show() -> None:
 
 
 NO_DOUBTS = {
+    "the end of another broker": (
+        "{cluster: {config: {offsets.topic.replication.factor: 1}}, group: {id: group}, events: [{at: 5s, broker_down: 1}]}"
+    ),
+    "a broker among several": "{events: [{at: 5s, broker_down: coordinator}, {at: 1m, coordinator_move: 3, for: 9s}]}",
     "an autoscaler that may": "{traffic: {orders: 1/s}, autoscale: {members: app, target: 10, max: 12, min: 0, poll: 1m}}",
     "more traffic than the pods at first": (
         "{members: {app: {rate: 10/s}}, traffic: {orders: 60/s}, autoscale: {members: app, target: 100, max: 12}}"
@@ -91,6 +96,9 @@ NO_DOUBTS = {
     "by cpu": "{members: {app: {rate: 10/s}}, traffic: {orders: 1/s}, autoscale: {members: app, metric: cpu, target: 1%}}",
 }
 MORE_DOUBTS = {
+    "a topic of commits with one replica": (
+        "cluster: {config: {offsets.topic.replication.factor: 1}}, events: [{at: 5s, broker_down: coordinator}]"
+    ),
     "as old as commits leave it": "autoscale: {members: app, metric: lag-age, target: 5s}",
     "a window within one value": (
         "autoscale: {members: app, target: 25, use_cached_metrics: true, poll: 2m, scale_down: {stabilize: 1m}}"
@@ -104,7 +112,12 @@ def test_what_is_just_about_right_is_beyond_doubt(patch: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("case", "rule"), [("as old as commits leave it", "autoscale-target"), ("a window within one value", "autoscale-poll")]
+    ("case", "rule"),
+    [
+        ("as old as commits leave it", "autoscale-target"),
+        ("a window within one value", "autoscale-poll"),
+        ("a topic of commits with one replica", "no-other-broker"),
+    ],
 )
 def test_rules_have_more_than_one_case(case: str, rule: str) -> None:
     assert rules_of(f"{{members: {{app: {{rate: 10/s}}}}, traffic: {{orders: 1/s}}, {MORE_DOUBTS[case]}}}") == {rule}

@@ -133,6 +133,9 @@ MISTAKES = {
     "expect: [{check: lag < 5, always: lag < 5}]": "5:10: expect[0]: an expectation has exactly one of check, always, eventuall",
     "expect: [{eventually: lag < 5, after: depoly}]": "5:32: expect[0].after: must be a time or the name of an event, not 'depo",
     "expect: ['unavailable(cause rebalanc) < 3']": "5:10: expect[0]: unavailable: there is no cause 'rebalanc'; did you mean 'r",
+    "expect: ['rebalances(cause coordinator_failure) < 3']": (
+        "5:10: expect[0]: rebalances: there is no cause 'coordinator_failure'; did you mean 'coordinator_failover'?"
+    ),
     "expect: [max_gap(ap/3) < 3]": "5:10: expect[0]: max_gap: there is no set of members 'ap'; did you mean 'app'?",
     "expect: [spread(ordrs) < 3]": "5:10: expect[0]: spread: 'ordrs' is no filter of it; did you mean 'orders'?",
 }

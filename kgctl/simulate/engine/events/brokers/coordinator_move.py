@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.simulate.engine.events.brokers import COORDINATOR, LOAD, coordination_of
+from kgctl.simulate.engine.events.brokers.target import COORDINATOR, LOAD, coordination_of
 from kgctl.simulate.engine.events.kind import EventKind, EventRun, Field, FieldType, Target
 from kgctl.simulate.engine.events.pods import duration_of, in_a_while
 
@@ -11,8 +11,9 @@ def _begin(run: EventRun) -> None:
     coordination = coordination_of(run)
     before = coordination.leader
     target = coordination.another() if run.event.target == COORDINATOR else int(run.event.target)
-    if target is not None:
-        coordination.move(target, run["load"])
+    if target is None or not coordination.move(target, run["load"]):
+        run.without_effect()
+        return
     duration_us = duration_of(run)
     if duration_us is None:
         run.over()

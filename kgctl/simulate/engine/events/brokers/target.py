@@ -1,4 +1,4 @@
-"""What the kinds that act on brokers share."""
+"""Which broker an event means."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.simulate.engine.events.brokers import LOAD, broker_of, coordination_of
+from kgctl.simulate.engine.events.brokers.target import LOAD, broker_of, coordination_of
 from kgctl.simulate.engine.events.kind import EventKind, EventRun, Field, FieldType, Target
 from kgctl.simulate.engine.events.pods import duration_of, in_a_while
 
@@ -10,7 +10,7 @@ from kgctl.simulate.engine.events.pods import duration_of, in_a_while
 def _begin(run: EventRun) -> None:
     coordination, broker = coordination_of(run), broker_of(run)
     if broker is None:
-        run.over()
+        run.without_effect()
         return
     coordination.fail(broker, duration_of(run, "detect"), run["load"])
     duration_us = duration_of(run)
