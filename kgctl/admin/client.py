@@ -17,6 +17,11 @@ from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
 
 
+def removal_reason(reason: str | None) -> str:
+    """Why members are removed, as the request says it: of 255 characters at the most, since brokers take no more."""
+    return f"kgctl: {reason or 'member was removed by an admin'}"[:255]
+
+
 class GroupAdmin(Protocol):
     """The one door through which commands reach groups.
 

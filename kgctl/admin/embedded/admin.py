@@ -8,6 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar, cast
 
+from kgctl.admin.client import removal_reason
 from kgctl.admin.embedded import describe
 from kgctl.admin.embedded.session import EmbeddedSession
 from kgctl.admin.explain import ACTIVE_GROUP, item_error
@@ -44,7 +45,6 @@ from kgctl.model.partitions import TopicPartition
 from kgctl.storage.folder import DataFolder
 
 _LEAVE_EPOCH = -1
-_DEFAULT_REASON = "member was removed by an admin"
 T = TypeVar("T")
 
 
@@ -178,7 +178,7 @@ class EmbeddedGroupAdmin:
         reason: str | None = None,
     ) -> GroupResults[None]:
         """By member id or, for static members, by group instance id."""
-        words = f"kgctl: {reason or _DEFAULT_REASON}"[:255]
+        words = removal_reason(reason)
         identities = [MemberIdentity(member_id=member, reason=words) for member in dict.fromkeys(member_ids)]
         identities += [MemberIdentity(group_instance_id=name, reason=words) for name in dict.fromkeys(group_instance_ids)]
         if not identities:

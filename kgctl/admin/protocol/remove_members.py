@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from kgctl.admin.client import removal_reason
 from kgctl.admin.protocol.answers import explained
 from kgctl.admin.protocol.describe_groups import describe_groups
 from kgctl.admin.results import GroupResults, ItemError, Results
@@ -20,7 +21,6 @@ from kgctl.wire.connection import Connection, Request
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.routing import Failure, ask_coordinators
 
-DEFAULT_REASON = "member was removed by an admin"
 _LEAVE = -1
 
 
@@ -39,7 +39,7 @@ def remove_members(
     identities += [{"member_id": "", "group_instance_id": instance} for instance in static]
     if not identities:
         return Results()
-    answers = _leave(cluster, group_id, identities, reason or DEFAULT_REASON, deadline)
+    answers = _leave(cluster, group_id, identities, removal_reason(reason), deadline)
     unknown = [key for key, code in answers.items() if code is ErrorCode.UNKNOWN_MEMBER_ID]
     if unknown:
         answers |= _leave_consumer_group(cluster, group_id, unknown, deadline)
@@ -55,7 +55,7 @@ def _error(code: ErrorCode, group_id: str, member: str) -> ItemError:
 def _leave(
     cluster: Cluster, group_id: str, identities: Sequence[Mapping[str, str]], reason: str, deadline: Deadline
 ) -> dict[str, ErrorCode]:
-    members = [{"group_instance_id": None, "reason": f"kgctl: {reason}"[:255], **identity} for identity in identities]
+    members = [{"group_instance_id": None, "reason": reason, **identity} for identity in identities]
 
     def ask(connection: Connection, groups: list[str]) -> Mapping[str, Any]:
         answer = connection.call(LEAVE_GROUP, {"group_id": group_id, "members": members}, deadline)
