@@ -18,7 +18,7 @@ from kgctl.assignors.server.uniform import UniformAssignor
 from kgctl.assignors.spec import AssignorError
 from kgctl.coordinator.consumer.assignment.subscription import Subscriptions
 from kgctl.coordinator.consumer.assignment.target_moves import moved_targets
-from kgctl.coordinator.consumer.assignment.target_order import UniformOrder, range_order
+from kgctl.coordinator.consumer.assignment.target_order import UniformOrder, have_same_partitions, range_order
 from kgctl.coordinator.consumer.change import Change
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Target
@@ -185,7 +185,7 @@ def _changed(group: ConsumerGroup, spec: TargetSpec, assigned: Mapping[str, Targ
     changed: dict[str, Target] = {}
     for number, member in enumerate(spec.members):
         target, recorded = assigned.get(member.member_id, NO_TARGET), group.targets.get(member.member_id)
-        if recorded is None or not _same(target, recorded):
+        if recorded is None or not have_same_partitions(target, recorded):
             changed[member.member_id] = order(number, target)
     return changed
 
@@ -225,9 +225,3 @@ def _owned_before(spec: TargetSpec) -> dict[UUID, set[int]]:
         for topic_id, numbers in member.target.items():
             owned.setdefault(topic_id, set()).update(numbers)
     return owned
-
-
-def _same(left: Target, right: Target) -> bool:
-    if left.keys() != right.keys():
-        return False
-    return all(numbers is right[topic] or set(numbers) == set(right[topic]) for topic, numbers in left.items())

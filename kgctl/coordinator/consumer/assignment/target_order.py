@@ -22,6 +22,13 @@ from kgctl.model.java_order import (
 )
 
 
+def have_same_partitions(left: Target, right: Target) -> bool:
+    """Whether two targets differ in their order at most."""
+    if left.keys() != right.keys():
+        return False
+    return all(numbers is right[topic] or set(numbers) == set(right[topic]) for topic, numbers in left.items())
+
+
 def range_order(target: Target, topic_count: int) -> dict[UUID, Sequence[int]]:
     """As the range assignor collects it: a map made for the member's topics, runs of partitions."""
     capacity = grown_capacity(len(target), capacity_for(topic_count))
@@ -41,7 +48,7 @@ class UniformOrder:
 
     def __call__(self, target: Target, before: Target) -> dict[UUID, Sequence[int]]:
         """``target`` in the order of Java's maps."""
-        if target.keys() == before.keys() and all(set(numbers) == set(before[topic]) for topic, numbers in target.items()):
+        if have_same_partitions(target, before):
             return unmoved_target(before)
         kept = [topic for topic in hash_map_order(before, hash_of=uuid_hash) if topic in target]
         fresh: dict[UUID, None] = {}
