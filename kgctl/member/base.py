@@ -51,6 +51,7 @@ class BaseMember(MemberParts):
             return self.runtime.take_actions()
         self._deadlines.cancel(POLL_LIMIT)
         self._poll_until_us = now_us if until_us is None else max(now_us, until_us)
+        self._poll_number += 1
         if not self.is_started:
             self._start()
         self.on_poll()
@@ -208,6 +209,7 @@ class BaseMember(MemberParts):
         self.is_closing = True
         self._close_is_wanted = False
         self.runtime.deadlines.cancel(POLL_LIMIT)
+        self.positions.forget()
         self.begin_close()
 
     def _finish_close(self) -> None:

@@ -52,6 +52,7 @@ class MemberParts(ABC):
         self._inbox: list[tuple[int, Answer]] = []
         self._polls_itself = config.behaviour.polls_itself
         self._poll_until_us = -1
+        self._poll_number = 0
         self._after_callback: Step | None = None
         self._close_is_wanted = False
         self._is_departed = False
@@ -179,7 +180,7 @@ class MemberParts(ABC):
             return False
         if self._inbox or not self.is_started or self._deadlines.is_armed(POLL_LIMIT) or self.awaits_poll():
             return True
-        return not self.in_poll() and self.next_step() is not None
+        return not self.in_poll() and (self.positions.has_no_start or self.next_step() is not None)
 
     @property
     def is_quiet(self) -> bool:

@@ -30,7 +30,6 @@ class Positions:
         self._awaiting: set[TopicPartition] = set()
         self._asked: set[TopicPartition] = set()
         self._is_asking = False
-        self._fetched: dict[TopicPartition, int] | None = None
 
     @property
     def is_settled(self) -> bool:
@@ -51,10 +50,13 @@ class Positions:
         self.consumed -= dropped
         return stopped
 
+    def forget(self) -> None:
+        """The consumer closes: it begins to consume nothing more."""
+        self._awaiting.clear()
+        self._asked.clear()
+
     def step(self) -> Callable[[], None] | None:
         """What the application's thread can do about them now."""
-        if self._fetched is not None:
-            return self._use
         is_free = not self._is_asking and self._connection.is_known and not self._runtime.deadlines.is_armed(POSITIONS)
         return self._fetch if self._awaiting and is_free else None
 
@@ -73,21 +75,21 @@ class Positions:
         )
 
     def _on_offsets(self, result: OffsetFetchResult | NetworkError) -> None:
+        """The poll() that asked waits for this, whatever else it could return; with the consumer protocol nobody has to."""
         if isinstance(result, NetworkError):
             return self._retry()
         if result.error in COORDINATOR_GONE:
             self._connection.lose()
         if result.error is not ErrorCode.NONE or any(offset.error is not ErrorCode.NONE for offset in result.offsets):
             return self._retry()
-        self._fetched = {offset.partition: offset.offset for offset in result.offsets}
+        self._use({offset.partition: offset.offset for offset in result.offsets})
         return None
 
     def _retry(self) -> None:
         self._is_asking = False
         self._runtime.arm_in(POSITIONS, self._runtime.config.retry_backoff_ms * 1000)
 
-    def _use(self) -> None:
-        fetched, self._fetched = self._fetched or {}, None
+    def _use(self, fetched: dict[TopicPartition, int]) -> None:
         missing = [partition for partition, offset in fetched.items() if offset < 0]
         for partition in missing:
             del fetched[partition]

@@ -62,7 +62,7 @@ class ConsumerMember(BaseMember):
         self.membership = ConsumerMembership(new_member_id(rng))
         self.heartbeats = Heartbeats(self.runtime, self.connection, self.membership, self._on_fenced, self._on_fatal)
         self.reconciliation = Reconciliation(self)
-        self._queue: list[Step] = []
+        self._queue: list[tuple[int, Step]] = []
         self._poll_limit_is_over = False
         self._idle: tuple[TopicPartition, ...] = ()
         self._is_released = True
@@ -102,8 +102,10 @@ class ConsumerMember(BaseMember):
         return self._names[1]
 
     def queue(self, step: Step) -> None:
-        """Something for the application's thread, at its next poll()."""
-        self._queue.append(step)
+        """Something for the application's thread, at its next poll(): by then the one under way, if any, has returned, unless it
+        blocks for want of records.
+        """
+        self._queue.append((self._poll_number, step))
 
     def begin(self) -> None:
         """The first poll() joins."""
@@ -117,8 +119,8 @@ class ConsumerMember(BaseMember):
             self.membership.join()
 
     def awaits_poll(self) -> bool:
-        """Only a poll ends being stale."""
-        return self._poll_limit_is_over or self.membership.phase is Phase.STALE
+        """Only a poll runs what is queued, or ends being stale."""
+        return bool(self._queue) or self._poll_limit_is_over or self.membership.phase is Phase.STALE
 
     def on_coordinator_found(self) -> None:
         """The background thread sees for itself."""
@@ -155,7 +157,7 @@ class ConsumerMember(BaseMember):
             return self._reconcile
         if self.committer.is_due() and self.connection.is_known:
             return self._auto_commit
-        if self._queue:
+        if self._queue and self._may_run(self._queue[0][0]):
             return self._run_queued
         if self.membership.phase in OUTSIDE:
             return None
@@ -233,8 +235,11 @@ class ConsumerMember(BaseMember):
         self.stop(set(self.owned), StopReason.FAILED)
         self.queue(lambda: self.fail(error.name, message))
 
+    def _may_run(self, queued_in: int) -> bool:
+        return self._poll_number > queued_in or self._polls_itself or self._poll_until_us > self.runtime.now_us
+
     def _run_queued(self) -> None:
-        self._queue.pop(0)()
+        self._queue.pop(0)[1]()
 
     def _reconcile(self) -> None:
         self.reconciliation.run(in_poll=True)
