@@ -1,24 +1,9 @@
-"""The differences from Kafka's coordinator that are left, each with its reason. Nothing else may differ."""
+"""What is left out of the sequences because it is known to differ from Kafka's coordinator, or has no answer; with its reason.
+
+In what is generated nothing may differ.
+"""
 
 from __future__ import annotations
-
-from collections.abc import Callable
-from dataclasses import dataclass
-
-from kgctl.model.records import CoordinatorRecord
-
-
-@dataclass(frozen=True)
-class KnownDifference:
-    """``name`` stands in the report; ``explains`` says whether two records differ in just this way."""
-
-    name: str
-    reason: str
-    explains: Callable[[CoordinatorRecord, CoordinatorRecord], bool]
-
-
-KNOWN_DIFFERENCES: tuple[KnownDifference, ...] = ()
-"""In what is generated there is none."""
 
 NOT_GENERATED = {
     "metadata or assignments of the classic protocol that end inside a text or a list": (
@@ -33,4 +18,3 @@ NOT_GENERATED = {
         "Kafka forgets the group but not its records, and cannot load the log that follows."
     ),
 }
-"""What is left out of the sequences because it is known to differ, or has no answer; each with its reason."""

@@ -12,7 +12,7 @@ import json
 import random
 import sys
 import traceback
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from tests.differential.choices import Choice
 from tests.differential.coverage import Coverage
 from tests.differential.oracle import Expectations, KafkaCoordinator, KafkaFailedError
 from tests.differential.sequences import SequenceBuilder
-from tests.differential.verdict import Verdict
+from tests.differential.verdict import verdict
 from tests.support.maven import digest
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "coordinator"
@@ -40,7 +40,6 @@ class Tally:
 
     sequences: int = 0
     steps: int = 0
-    known: Counter[str] = field(default_factory=Counter)
     differing: list[Path] = field(default_factory=list)
     coverage: Coverage = field(default_factory=Coverage)
 
@@ -75,17 +74,15 @@ def differences(built: Built, expected: Expectations, tally: Tally) -> list[str]
     tally.steps += len(built.case["steps"])
     if built.failure is not None:
         return [built.failure]
-    verdict = Verdict(built.case, expected, built.world)
-    tally.known.update(verdict.known)
     tally.coverage.see(built.case, expected, built.world)
-    return verdict.differences
+    return verdict(built.case, expected, built.world)
 
 
 def judge(kafka: KafkaCoordinator, case: Case) -> list[str]:
     """What differs over a sequence that is there already."""
     expected = kafka.expect(case)
     try:
-        return Verdict(case, expected).differences
+        return verdict(case, expected)
     except Exception:  # noqa: BLE001
         return [_failure()]
 
@@ -176,8 +173,6 @@ def main() -> int:
     tally = run(kafka, options.examples, options.seed, options.first, options.keep)
     kafka.close()
     print(f"{tally.sequences} sequences of {tally.steps} steps; {len(tally.differing)} differ")
-    for name, count in tally.known.items():
-        print(f"{count} times known: {name}")
     for path in tally.differing:
         print(f"kept: {path.name}")
     print(tally.coverage.table())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +10,6 @@ from kgctl.model.records import TransactionMarker
 from kgctl.serde.coordinator_records import decode_record, encode_record
 from tests.conformance.comparison import differences
 from tests.conformance.world import World
-from tests.differential.known_differences import KNOWN_DIFFERENCES
 from tests.differential.oracle import Expectations
 
 Place = tuple[int, int | None]
@@ -22,46 +20,30 @@ _UNORDERED = {"leave", "delete_topic"}
 """In these Kafka goes through hash sets of whole objects, whose order nothing determines."""
 
 
-class Verdict:
-    """``differences``: one line each. ``known``: how often which known difference occurred.
+def verdict(case: dict[str, Any], expected: Expectations, world: World | None = None) -> list[str]:
+    """What differs, one line each. ``world`` is what the core did over the case, if that is known already."""
+    judged = {**case, "expect": without_bytes(expected)}
+    if world is None:
+        world = World(judged)
+        world.run()
+    return [*differences(judged, world), *_records(case, expected, world)]
 
-    ``world`` is what the core did over the case, if that is known already.
-    """
 
-    def __init__(self, case: dict[str, Any], expected: Expectations, world: World | None = None) -> None:
-        judged = {**case, "expect": without_bytes(expected)}
-        if world is None:
-            world = World(judged)
-            world.run()
-        self.known: Counter[str] = Counter()
-        self.differences = [*differences(judged, world), *self._records(case, expected, world)]
-
-    def _records(self, case: dict[str, Any], expected: Expectations, world: World) -> Iterator[str]:
-        """Records that are not the same to the byte, or do not stand in the same order."""
-        theirs: dict[Place, list[Bytes]] = {}
-        for entry in expected:
-            if "records" in entry:
-                theirs.setdefault((entry["at"], entry.get("step")), []).extend(map(_kafkas, entry["records"]))
-        unordered = {step["step"] for step in case["steps"] if step["op"] in _UNORDERED}
-        for place, wanted in theirs.items():
-            got = [_own(entry) for entry in world.appended.get(place, [])]
-            in_order = place[1] not in unordered
-            pairs = (
-                zip(wanted, got, strict=False) if in_order else zip(sorted(wanted, key=str), sorted(got, key=str), strict=False)
-            )
-            for their, our in pairs:
-                if their != our and not self._is_known(our, their):
-                    yield f"bytes at {place[0]} of step {place[1]}: {_shown(our)}, expected {_shown(their)}"
-                    break
-
-    def _is_known(self, our: Bytes, their: Bytes) -> bool:
-        if "marker" in (our[0], their[0]):
-            return False
-        for known in KNOWN_DIFFERENCES:
-            if known.explains(_decoded(our), _decoded(their)):
-                self.known[known.name] += 1
-                return True
-        return False
+def _records(case: dict[str, Any], expected: Expectations, world: World) -> Iterator[str]:
+    """Records that are not the same to the byte, or do not stand in the same order."""
+    theirs: dict[Place, list[Bytes]] = {}
+    for entry in expected:
+        if "records" in entry:
+            theirs.setdefault((entry["at"], entry.get("step")), []).extend(map(_kafkas, entry["records"]))
+    unordered = {step["step"] for step in case["steps"] if step["op"] in _UNORDERED}
+    for place, wanted in theirs.items():
+        got = [_own(entry) for entry in world.appended.get(place, [])]
+        in_any_order = place[1] in unordered
+        pairs = zip(*(sorted(each, key=str) if in_any_order else each for each in (wanted, got)), strict=False)
+        for their, our in pairs:
+            if their != our:
+                yield f"bytes at {place[0]} of step {place[1]}: {_shown(our)}, expected {_shown(their)}"
+                break
 
 
 def _decoded(record: Bytes) -> Any:
