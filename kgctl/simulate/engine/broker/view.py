@@ -21,12 +21,14 @@ from kgctl.simulate.engine.recorder.history import Counted, GroupPoint
 from kgctl.simulate.engine.trace import GroupChanged, Removed
 
 if TYPE_CHECKING:
+    from kgctl.coordinator.group import Group
     from kgctl.simulate.engine.pods.pod import Pod
     from kgctl.simulate.engine.pods.process import Process
     from kgctl.simulate.engine.world import World
 
 NO_GROUP = "Dead"
 _SETTLED = frozenset({GroupState.STABLE.value})
+_WITHOUT_MEMBERS = frozenset({GroupState.EMPTY.value, NO_GROUP})
 
 
 class GroupView:
@@ -49,6 +51,7 @@ class GroupView:
         self.has_coordinator = True
         """Whether one answers: events about brokers may leave the group without."""
         self._taken_out: Process | None = None
+        self._group: Group | None = None
 
     # --- who is who
 
@@ -159,7 +162,15 @@ class GroupView:
             self._compare_members(members, why_removed or "expired")
         if state != self.state or generation != self.generation or size != self._size:
             self.leader = self._pod_of(leader or "")
+            if group is not self._group:
+                self._meet(group, generation)
             self._changed(GroupPoint(world.loop.now_us, state, generation, size, -1), f"{trigger} {pod or ''}".rstrip())
+
+    def _meet(self, group: Group | None, generation: int) -> None:
+        """The group is another one. In the place of one without members Kafka makes a new one, which counts from its start."""
+        self._group = group
+        if self.state in _WITHOUT_MEMBERS:
+            self.generation = min(self.generation, generation)
 
     def on_coordinator_lost(self) -> None:
         """Nobody knows the group at present; what members think of it is another thing."""
@@ -172,6 +183,7 @@ class GroupView:
         group = self._world.broker.core.shard.groups.get(self._world.scenario.group_id)
         if isinstance(group, ClassicGroup):
             self.generation = min(self.generation, group.generation_id)
+        self._group = group
 
     def _changed(self, point: GroupPoint, trigger: str) -> None:
         world = self._world

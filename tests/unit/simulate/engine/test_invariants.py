@@ -75,3 +75,18 @@ def test_a_leader_whose_assignor_throws_has_failed_and_the_others_go_on_without_
     failed = [result for result in results if result.metric("errors", ("ASSIGNOR_FAILED",))]
     assert failed
     assert all(result.metric("unavailable", ("after 150s",)) == 0 for result in failed)
+
+
+def test_a_group_in_the_place_of_one_that_was_left_counts_from_its_start() -> None:
+    """A classic group without members ends with the first member of the consumer protocol, and its generations with it."""
+    restarts = [event("restart", "app/0", at_s=at_s, for_us=S) for at_s in (5, 25)]
+    over = (event("stop", "app", at_s=45), event("start", "app", at_s=60, with_=CONSUMER))
+    result = run(scenario(*restarts, *over, count=2, duration_s=100), 1)
+    points = [(point.state, point.generation) for point in result.world.history.group]
+    assert points[points.index(("Empty", 6)) :] == [
+        ("Empty", 6),
+        ("Stable", 2),
+        ("Assigning", 3),
+        ("Reconciling", 3),
+        ("Stable", 3),
+    ]
