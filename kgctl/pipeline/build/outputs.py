@@ -43,7 +43,7 @@ class Outputs:
         data = sink.getvalue()
         final = self._path(layer, name, hashlib.sha256(data).hexdigest()[:32])
         with storage_errors(final):
-            if not final.exists() or final.stat().st_size != data.size:
+            if not _holds(final, data):
                 attempt = self._path(layer, name, f"attempt-{socket.gethostname()}-{os.getpid()}")
                 attempt.parent.mkdir(parents=True, exist_ok=True)
                 attempt.write_bytes(data)
@@ -63,6 +63,11 @@ class Outputs:
 
     def _path(self, layer: Layer, name: str, stem: str) -> Path:
         return self.warehouse.table_file(layer, name, self.cluster, self.partition, stem)
+
+
+def _holds(path: Path, data: pa.Buffer) -> bool:
+    """Whether this is in the file already. The name alone does not say so: a crash or a bad disk may have spoilt it."""
+    return path.exists() and path.stat().st_size == data.size and path.read_bytes() == data.to_pybytes()
 
 
 def rows_in(path: Path) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgctl.errors import RefusedError
 from kgctl.pipeline.build import silver as silver_files
 from kgctl.pipeline.build.outputs import Outputs
+from kgctl.pipeline.build.records import from_records
 from kgctl.pipeline.build.versions import versions_now
 from kgctl.pipeline.tables.registry import DEFAULT_WINDOW_MS, PARTITION_TABLES, PartitionInputs
 from kgctl.pipeline.warehouse.files import read_table
@@ -62,13 +64,14 @@ def build_partition(task: Task) -> PartitionResult:
     warehouse = Warehouse(task.warehouse)
     outputs = Outputs(warehouse, task.cluster, task.partition)
     before = warehouse.built(task.cluster, task.partition)
-    silver = silver_files.refresh(outputs, task.bronze, Built() if task.is_rebuild else before)
-    inputs, counts = _inputs(task, silver)
-    gold: dict[str, list[Path]] = {}
+    known = Built() if task.is_rebuild else before
+    found = from_records(outputs, task.bronze, known, partial(_log_offsets, task), task.window_ms)
+    inputs, counts = found.inputs, found.counts
+    gold: dict[str, Sequence[Path]] = {}
     rows: dict[str, int] = {}
     for name in PARTITION_TABLES:
         table = inputs.table(name)
-        gold[f"gold/{name}"] = outputs.write("gold", name, table)
+        gold[f"gold/{name}"] = found.gold[name] if name in found.gold else outputs.write("gold", name, table)
         rows[name] = table.num_rows
     counts.update(inputs.counts)
     counts["partitions_without_samples"] = _without_samples(inputs)
@@ -78,19 +81,19 @@ def build_partition(task: Task) -> PartitionResult:
         "rows": rows,
         "counts": dict(sorted(counts.items())),
         "silver_version": silver_files.VERSION,
-        "silver": silver.entries,
+        "silver": found.entries,
     }
     _require_unchanged(warehouse, task, before)
     outputs.settle()
     built = warehouse.publish(
         task.cluster,
         task.partition,
-        {**silver_files.paths(silver, outputs), **gold},
+        {**found.silver, **gold},
         sorted(file.path for file in task.bronze),
         summary,
     )
     tables = {name: TableResult(rows[name], built.files("gold", name) != before.files("gold", name)) for name in rows}
-    return PartitionResult(task.cluster, task.partition, tables, silver.decoded_rows)
+    return PartitionResult(task.cluster, task.partition, tables, found.decoded)
 
 
 def _require_unchanged(warehouse: Warehouse, task: Task, before: Built) -> None:
@@ -98,23 +101,6 @@ def _require_unchanged(warehouse: Warehouse, task: Task, before: Built) -> None:
     found = warehouse.built(task.cluster, task.partition).summary.get("fingerprint")
     if found not in (before.summary.get("fingerprint"), task.fingerprint):
         raise RefusedError("another build has published it meanwhile")
-
-
-def _inputs(task: Task, silver: silver_files.Silver) -> tuple[PartitionInputs, Counter[str]]:
-    from kgctl.pipeline.decode.columns import each_once
-    from kgctl.pipeline.decode.transactions import resolve
-
-    resolved = resolve(silver.table("commits"), silver.table("markers"))
-    counts = silver.counts()
-    counts.update({f"commits_{name}": number for name, number in resolved.counts().items()})
-    inputs = PartitionInputs(
-        offset_commits=resolved.offset_commits,
-        group_records=each_once(silver.table("group_records"), "log_offset"),
-        log_offsets=_log_offsets(task, resolved.offset_commits),
-        coverage=silver.coverage(),
-        window_ms=task.window_ms,
-    )
-    return inputs, counts
 
 
 def _log_offsets(task: Task, offset_commits: pa.Table) -> pa.Table:

@@ -207,17 +207,42 @@ def test_two_builds_at_a_time_are_refused(tmp_path: Path) -> None:
         built(warehouse)
 
 
-def test_samples_that_come_later_are_built_in(tmp_path: Path) -> None:
+def test_samples_that_come_later_are_built_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     warehouse = collected(tmp_path / "w", samples=SAMPLES.slice(0, 40))
     first = built(warehouse)
     warehouse.add_log_offsets("c1", SAMPLES.slice(40))
 
+    monkeypatch.setattr("kgctl.pipeline.build.records.resolve", None)  # the records have told what they tell
     result = built(warehouse)
 
     assert first.counts["c1"]["partitions_without_samples"] > 0
+    without = {"partitions_without_samples": 0}
+    assert {**result.counts["c1"], **without} == {**first.counts["c1"], **without}
     assert result.counts["c1"]["partitions_without_samples"] == 0
     assert (result.built, result.decoded) == (PARTITIONS, 0), "commits need no new decoding"
+    monkeypatch.undo()
     assert gold_of(warehouse) == gold_of(built_whole(tmp_path / "whole"))
+    assert warehouse.remove_left_overs("built") > 0
+    assert built(warehouse, is_rebuild=True).failed == [], "all that is still in use is there"
+
+
+def test_a_damaged_table_is_made_anew(tmp_path: Path) -> None:
+    """By --rebuild, and where only samples came: a file of the right size whose bytes have changed, and one cut short."""
+    expected = gold_of(built_whole(tmp_path / "whole"))
+    warehouse = collected(tmp_path / "w", samples=SAMPLES.slice(0, 40))
+    built(warehouse)
+    for number, path in enumerate(warehouse.gold("offset_commits", "c1")):
+        data = bytearray(path.read_bytes())
+        data[-6] ^= 0xFF
+        path.write_bytes(data if number % 2 else data[:100])
+    warehouse.add_log_offsets("c1", SAMPLES.slice(40))
+    assert built(warehouse).failed == []
+    assert gold_of(warehouse) == expected
+
+    path = warehouse.gold("lag", "c1")[0]
+    path.write_bytes(bytes(path.stat().st_size))
+    built(warehouse, is_rebuild=True)
+    assert gold_of(warehouse) == expected
 
 
 def test_a_task_may_be_done_more_than_once_at_a_time(tmp_path: Path) -> None:
