@@ -208,7 +208,7 @@ REFUSED = {
     "crash.yaml --metric mves": "there is no metric 'mves'; did you mean 'moves'?",
     "crash.yaml --verify 2": "--verify: '2' is no share; write one between 0% and 100%, such as 0.1%",
     "crash.yaml --set seed=1,2": "seed is no parameter: it stands for the whole file",
-    "crash.yaml --set members.ap.count=1,2": "members.ap.count: there is no 'ap' among the members; did you mean 'app'?",
+    "crash.yaml --set members.ap.count=1,2": "--set members.ap.count=1: there is no set of members 'ap'; did you mean 'app'?",
     "crash.yaml --variant nope": "there is no variant 'nope'",
     "crash.yaml --set members.app.count=2": "nothing to vary: give --set PATH=V1,V2, --grid, --runs, or a `sweep:` section in ",
     "crash.yaml --time-limit never": "--time-limit: 'never' is no duration",

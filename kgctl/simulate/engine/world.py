@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import count
 from uuid import UUID
 
-from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.error_codes import ErrorCode
@@ -30,6 +29,7 @@ from kgctl.simulate.engine.trace import Happened, Observer, PodChanged
 from kgctl.simulate.engine.traffic.ledger import Ledger
 from kgctl.simulate.metrics.identity import Identity
 from kgctl.simulate.metrics.registry import MetricView
+from kgctl.simulate.scenario.file.settings import read_broker_settings
 from kgctl.simulate.scenario.model import Event, MemberSet, Scenario
 
 BROKER_EVENTS = frozenset({"broker_down", "coordinator_move"})
@@ -91,7 +91,7 @@ class World:
         self.ownership = Ownership(self)
         self.cluster = Cluster(self)
         self.quiet = Quiet(self)
-        self.broker = Broker(self, CoordinatorConfig.from_properties(scenario.cluster.config))
+        self.broker = Broker(self, read_broker_settings(scenario.cluster.config))
         for members in scenario.members:
             self.sets[members.name] = []
             for _ in range(members.count):

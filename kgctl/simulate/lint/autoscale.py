@@ -7,10 +7,8 @@ from collections.abc import Iterator
 from kgctl.member.config import MemberConfig
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, Select
-from kgctl.simulate.scenario.model import CommitMode, MemberSet, Traffic
+from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, CommitMode, MemberSet, Traffic
 from kgctl.simulate.scenario.values.durations import format_duration
-
-_UHZ = 1_000_000
 
 
 def _autoscaled(context: Context) -> Iterator[tuple[Autoscale, MemberSet, MemberConfig]]:
@@ -46,7 +44,7 @@ def target_below_what_commits_leave(context: Context) -> Iterator[Finding]:
                     f"the target of {format_duration(spec.target)} is out of reach",
                 )
             continue
-        left = members.rate_uhz * between_us // 2 // (_UHZ * 1_000_000)
+        left = members.rate_uhz * between_us // 2 // (ONE_PER_SECOND_UHZ * 1_000_000)
         if spec.target < left:
             yield Finding(
                 ("autoscale", "target"),
@@ -107,8 +105,8 @@ def no_target_in_reach(context: Context) -> Iterator[Finding]:
             if hottest > members.rate_uhz:
                 yield Finding(
                     ("traffic", traffic.topic),
-                    f"the hottest partition gets {hottest // _UHZ}/s and a pod processes {members.rate_uhz // _UHZ}/s: "
-                    "no number of pods ends its lag",
+                    f"the hottest partition gets {hottest // ONE_PER_SECOND_UHZ}/s and a pod processes "
+                    f"{members.rate_uhz // ONE_PER_SECOND_UHZ}/s: no number of pods ends its lag",
                 )
 
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.member.config import MemberConfig
-from kgctl.simulate.scenario.file.settings import OTHER_BROKER_SETTINGS
+from kgctl.simulate.scenario.file.settings import read_broker_settings
 from kgctl.simulate.scenario.load import Variant
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.report import EMPTY_REPORT, Report
@@ -44,8 +44,7 @@ class Context:
     @cached_property
     def broker(self) -> CoordinatorConfig:
         """The coordinator's settings."""
-        config = self.scenario.cluster.config
-        return CoordinatorConfig.from_properties({name: config[name] for name in config if name not in OTHER_BROKER_SETTINGS})
+        return read_broker_settings(self.scenario.cluster.config)
 
     @cached_property
     def configs(self) -> dict[str, MemberConfig]:

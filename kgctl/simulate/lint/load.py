@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kgctl.simulate.lint.context import Context, Finding
-
-_UHZ = 1_000_000
+from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ
 
 
 def more_traffic_than_the_members_can_take(context: Context) -> Iterator[Finding]:
@@ -22,7 +21,9 @@ def more_traffic_than_the_members_can_take(context: Context) -> Iterator[Finding
     last += sum(traffic.wave.mean_uhz for traffic in scenario.traffic if traffic.wave is not None)
     if last > capacity:
         yield Finding(
-            ("traffic",), f"{last // _UHZ}/s are written in the end and {capacity // _UHZ}/s can be processed: the lag has no end"
+            ("traffic",),
+            f"{last // ONE_PER_SECOND_UHZ}/s are written in the end and {capacity // ONE_PER_SECOND_UHZ}/s can be processed: "
+            "the lag has no end",
         )
 
 

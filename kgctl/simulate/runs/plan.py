@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from kgctl.simulate.metrics.identity import Identity
 from kgctl.simulate.runs.task import Task, run_task
 from kgctl.simulate.runs.values import RunValues
-from kgctl.simulate.scenario.load import LoadedFile, Variant
+from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.workers import become_worker
 
 _WAITING_PER_PROCESS = 2
@@ -18,13 +18,8 @@ _WAITING_PER_PROCESS = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to run. ``jobs``: processes; ``time_limit_s``: for all runs together; ``twice``: each run once more, to compare.
+    """How to run. ``twice``: each run once more, to compare; ``pictures``: draw the first seed of each variant, for reports."""
 
-    ``pictures``: draw the first seed of each variant, for reports.
-    """
-
-    jobs: int = 1
-    time_limit_s: float | None = None
     twice: bool = False
     pictures: bool = False
     identity: Identity = Identity.POD
@@ -96,8 +91,3 @@ def _spread(
             found[number] = values = future.result()
             on_done(values)
     return [values for values in found if values is not None]
-
-
-def variants_by_name(loaded: LoadedFile) -> dict[str, Variant]:
-    """The variants that are run."""
-    return {variant.name: variant for variant in loaded.variants}

@@ -33,17 +33,9 @@ class Selector:
     share_ppm: int = 0
     negated: bool = False
 
-    @property
-    def is_fixed(self) -> bool:
-        """Whether it means the same pods at any time, and in any run."""
-        return self.choice in (Choice.ALL, Choice.RANGE)
-
     def matches(self, member_set: str, index: int) -> bool:
         """Whether a pod is meant; only for selectors that are fixed."""
         inside = self.member_set is None or self.member_set == member_set
         if self.choice is Choice.RANGE:
             inside = inside and self.first <= index <= self.last
         return inside != self.negated
-
-
-EVERYONE = Selector(text="*")

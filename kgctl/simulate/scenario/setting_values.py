@@ -7,16 +7,14 @@ from dataclasses import fields
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.member.config import MemberConfig
-from kgctl.simulate.scenario.file.settings import OTHER_BROKER_SETTINGS
+from kgctl.simulate.scenario.file.settings import read_broker_settings
 from kgctl.simulate.scenario.model import Scenario
 
 
 def setting_values(scenario: Scenario) -> Mapping[str, float | str]:
     """By Kafka's names, times in seconds. Consumer settings are those of the first set of members; defaults included."""
-    broker = {name: value for name, value in scenario.cluster.config.items() if name not in OTHER_BROKER_SETTINGS}
-    found = _of(CoordinatorConfig.from_properties(broker))
     first = scenario.members[0]
-    return {**found, **_of(MemberConfig.from_properties(first.config, first.client))}
+    return {**_of(read_broker_settings(scenario.cluster.config)), **_of(MemberConfig.from_properties(first.config, first.client))}
 
 
 def _of(config: CoordinatorConfig | MemberConfig) -> dict[str, float | str]:

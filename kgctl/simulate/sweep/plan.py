@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kgctl.errors import KgctlError, UsageError
+from kgctl.errors import KgctlError
 from kgctl.simulate.scenario.expressions.nodes import Metric
 from kgctl.simulate.scenario.load import LoadedFile, load
-from kgctl.simulate.scenario.text.paths import split_path
-from kgctl.simulate.scenario.text.places import did_you_mean
 from kgctl.simulate.scenario.text.yaml_tree import Tree
 from kgctl.simulate.sweep.axes import Axis, Point, points_of, settings_at
 
@@ -80,11 +78,9 @@ def require_axes_that_fit(sweep: Sweep) -> None:
     """Try each parameter alone: one that fits the scenario with none of its values is a mistake, not a result.
 
     Raises:
-        UsageError: there is such a parameter, in the words of its first value; or it is about pods or a topic that are not there,
-            which would give the same result all along.
+        UsageError: there is such a parameter, in the words of its first value.
     """
     for axis in sweep.axes:
-        _require_names(sweep.tree, axis.path)
         first: KgctlError | None = None
         for value in axis.values:
             try:
@@ -95,14 +91,3 @@ def require_axes_that_fit(sweep: Sweep) -> None:
         else:
             assert first is not None
             raise first
-
-
-def _require_names(tree: Tree, path: str) -> None:
-    section, *rest = split_path(path)
-    if section not in ("members", "topics") or len(rest) < 2:
-        return
-    patches = tree.data.get("variants") or {}
-    places = (tree.data, *(patch for patch in patches.values() if isinstance(patch, dict)))
-    known = [name for place in places if isinstance(found := place.get(section), dict) for name in found]
-    if rest[0] not in known:
-        raise UsageError(f"{path}: there is no {rest[0]!r} among the {section}{did_you_mean(str(rest[0]), known, list_up_to=20)}")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from kgctl.errors import UsageError
 from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean
 from kgctl.simulate.scenario.text.yaml_tree import Tree
 from kgctl.simulate.scenario.values.durations import UNITS_US, parse_duration
+
+if TYPE_CHECKING:
+    from kgctl.coordinator.config import CoordinatorConfig
 
 _UNITS = ((".ms", "ms"), (".minutes", "m"))
 
@@ -52,8 +56,8 @@ def _alone_too_much(error: UsageError) -> bool:
     return "must not be below" in error.message
 
 
-def read_broker_settings(config: Mapping[str, str]) -> object:
-    """The brokers' settings: the coordinator's own ones are looked at. Raises `UsageError`."""
+def read_broker_settings(config: Mapping[str, str]) -> CoordinatorConfig:
+    """The coordinator's own ones of the brokers' settings. Raises `UsageError`."""
     from kgctl.coordinator.config import CoordinatorConfig
 
     return CoordinatorConfig.from_properties({name: value for name, value in config.items() if name not in OTHER_BROKER_SETTINGS})

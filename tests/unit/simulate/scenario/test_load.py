@@ -263,3 +263,11 @@ def test_base_that_is_no_scenario_is_told_where_it_is_named(content: str, tmp_pa
 @pytest.mark.parametrize(("given", "wanted"), [("terminal", True), ("true", True), ("false", False)])
 def test_a_file_may_ask_for_the_picture(given: str, wanted: bool) -> None:
     assert ("gantt" in loaded(f"{GOOD}output: {{gantt: {given}}}\n").output) is wanted
+
+
+def test_broker_settings_that_are_not_the_coordinators_are_no_hindrance() -> None:
+    (variant,) = loaded(
+        f"{GOOD}cluster: {{config: {{message.max.bytes: 1000, offsets.retention.minutes: 7d}}}}\nduration: 1s\n"
+    ).variants
+    assert variant.settings["offsets.retention.minutes"] == 7 * 24 * 3_600
+    assert run(variant.scenario, 1).stopped == ""

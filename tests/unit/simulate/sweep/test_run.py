@@ -197,8 +197,8 @@ def test_a_share_of_the_runs_is_repeated_and_a_difference_is_a_bug() -> None:
 
 WRONG_AXES = {
     "group.config.sesion.timeout.ms=1s,2s": "unknown consumer setting 'sesion.timeout.ms'",
-    "members.ap.count=1,2": "members.ap.count: there is no 'ap' among the members; did you mean 'app'?",
-    "topics.order.partitions=1,2": "topics.order.partitions: there is no 'order' among the topics; did you mean 'orders'?",
+    "members.ap.count=1,2": "--set members.ap.count=1: there is no set of members 'ap'; did you mean 'app'?",
+    "topics.order.partitions=1,2": "--set topics.order.partitions=1: there is no topic 'order'; did you mean 'orders'?",
 }
 
 
