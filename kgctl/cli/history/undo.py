@@ -72,15 +72,14 @@ def _past(commit: CommitAt, history: History, at_ms: int) -> PastOffset:
     moment = format_instant(at_ms)
     if commit.offset is None:
         return PastOffset(None, f"what was committed at {moment} was not collected")
-    metadata = commit.metadata or ""
-    if "\0" in metadata:
-        metadata, lost = "", "its metadata has a NUL, which librdkafka cannot write: left out"
-    else:
-        lost = ""
-    target = OffsetAndMetadata(commit.offset, metadata, NO_LEADER_EPOCH if commit.leader_epoch is None else commit.leader_epoch)
-    if commit.exactness is Exactness.COMPACTED:
-        return PastOffset(target, f"later commits before {moment} may have been compacted away")
+    metadata, notes = commit.metadata or "", []
     reach = history.reach([commit.group])
-    if reach is not None and at_ms > reach.last_ms:
-        return PastOffset(target, f"commits between {format_instant(reach.last_ms)} and {moment} are not known")
-    return PastOffset(target, lost or None)
+    if commit.exactness is Exactness.COMPACTED:
+        notes.append(f"later commits before {moment} may have been compacted away")
+    elif reach is not None and at_ms > reach.last_ms:
+        notes.append(f"commits between {format_instant(reach.last_ms)} and {moment} are not known")
+    if "\0" in metadata:
+        metadata = ""
+        notes.append("its metadata has a NUL, which librdkafka cannot write: left out")
+    target = OffsetAndMetadata(commit.offset, metadata, NO_LEADER_EPOCH if commit.leader_epoch is None else commit.leader_epoch)
+    return PastOffset(target, "; ".join(notes) or None)

@@ -145,6 +145,10 @@ def test_metadata_with_a_nul(
     assert (ran.code, ran.data[0]["note"]) == (0, note)
     assert admin.groups["payments"].offsets[ORDERS[0]].metadata == committed
 
+    late = cli(f"reset-offsets payments --to-history 901 --topic orders:0 --warehouse {tmp_path / 'w'} -o json")
+    doubt = "commits between 1970-01-01T00:00:00.900Z and 1970-01-01T00:00:00.901Z are not known"
+    assert late.data[0]["note"] == (doubt if note is None else f"{doubt}; {note}")
+
 
 def test_doubts_are_said_and_what_is_not_known_is_not_guessed(cli: Cli, admin: FakeGroupAdmin, tmp_path: Path) -> None:
     rows = [commit("payments", "orders", 0, 7, 100, 1), commit("payments", "orders", 2, 9, 500, 8)]
