@@ -50,6 +50,17 @@ class Rest:
         return tuple(flag for flag, value in given.items() if value not in ((), None))
 
     @property
+    def engine_flags(self) -> tuple[str, ...]:
+        """The options that say who reads files, as far as they ask for more than there is without them."""
+        engine = self.engine
+        given = {
+            "--engine": engine.name.value != "local",
+            "--jobs": engine.jobs is not None,
+            "--master": engine.master is not None,
+        }
+        return tuple(flag for flag, is_given in given.items() if is_given)
+
+    @property
     def is_given(self) -> bool:
         """Whether files are to be read."""
         return bool(self.flags)
@@ -112,6 +123,10 @@ def collect_from_cluster(session: Session, live: LiveOptions, rest: Rest, wareho
         live.refuse_with("--embedded")
         rest = Rest((), str(settings.embedded), None, rest.engine)
         return collect_from_files(session, rest, warehouse, cluster)
+    if rest.engine_flags:
+        raise UsageError(
+            f"{rest.engine_flags[0]} is for files: --segments, --record-log or --parquet; a live cluster is read here"
+        )
     from kgctl.pipeline.extras import require
 
     require("kgctl history", "pyarrow", "numpy")

@@ -128,6 +128,8 @@ def test_progress_is_for_terminals() -> None:
         ("--segments a --for 5s", 2, "--for is for a live cluster, and --segments reads files"),
         ("--record-log a --reader wire", 2, "--reader is for a live cluster, and --record-log reads files"),
         ("--embedded a --all-topics", 2, "--all-topics is for a live cluster, and --embedded reads files"),
+        ("--once --bootstrap-server 127.0.0.1:1 --engine spark", 2, "--engine is for files"),
+        ("--once --bootstrap-server 127.0.0.1:1 --jobs 2", 2, "--jobs is for files"),
         ("--once --for 5s", 2, "--once and --for exclude each other"),
         ("--for soon", 2, "--for: cannot read 'soon' as a duration"),
         ("--for 0s", 2, "--for 0s must be more than zero"),
