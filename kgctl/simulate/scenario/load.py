@@ -88,7 +88,7 @@ def load(
     _check_asked(variants, names)
     merged = [(name, _merged(base, patches, name, settings, problems)) for name in names if not variants or name in variants]
     built = [(name, *_built(name, one, base, names if patches else (), problems)) for name, one in merged]
-    found = _checks(base, checks, names if patches else (), built, problems)
+    found = _checks(base, checks, names if patches else (), built, problems, merged=[tree for _, tree in merged])
     _check_swept(base, problems)
     report = read_report(base, _surroundings(built), problems) if all(one is not None for _, one, _ in built) else EMPTY_REPORT
     if problems:
@@ -198,18 +198,25 @@ def _built(
     from kgctl.simulate.scenario.file.build import Builder
     from kgctl.simulate.scenario.file.sections import ScenarioSections
     from kgctl.simulate.scenario.file.settings import setting_names
-    from kgctl.simulate.scenario.file.validate import validate
+    from kgctl.simulate.scenario.file.validate import validate, without
     from kgctl.simulate.scenario.setting_values import setting_values
 
-    sections = validate(ScenarioSections, tree, problems)
-    if sections is None:
+    wrong: list[Problem] = []
+    sections = validate(ScenarioSections, tree, wrong)
+    problems.extend(wrong)
+    if sections is None:  # what else is wrong is told too, as far as it does not follow from this
+        tree = without(tree, [problem.path for problem in wrong])
+        sections = validate(ScenarioSections, tree, [])
+    if sections is None or (wrong and not (sections.members and sections.topics)):
         return None, None
     names = Names(metric_names(), setting_names(), variants)
     scenario = Builder(tree, sections, problems).scenario(event_kinds(), lambda text: compiled(text, names))
     added = [(key, own) for key in ("members", "topics") for own in _names_below(tree.data, key)]
     known = [(key, own) for key in ("members", "topics") for own in _names_below(base.data, key)]
     settings = setting_values(scenario) if not problems else {}
-    return sections, Variant(name, scenario, tree, settings, tuple(each for each in added if each not in known))
+    return None if wrong else sections, Variant(
+        name, scenario, tree, settings, tuple(each for each in added if each not in known)
+    )
 
 
 def _checks(
@@ -218,23 +225,33 @@ def _checks(
     variants: tuple[str, ...],
     built: Sequence[Built],
     problems: list[Problem],
+    *,
+    merged: Sequence[Tree],
 ) -> tuple[Check, ...]:
     from kgctl.simulate.scenario.file.settings import setting_names
 
     names = Names(metric_names(), setting_names(), variants)
-    events = tuple(dict.fromkeys(event.name for _, _, one in built if one for event in one.scenario.events if event.name))
     tree = base if given is None else Tree("--check", {"expect": [_check_argument(text) for text in given]})
     found: list[Check] = []
-    reader = CheckReader(tree, names, problems, events)
-    around = _surroundings(built)
+    reader = CheckReader(tree, names, problems, _event_names(merged))
+    around = _surroundings(built) if all(variant is not None for _, _, variant in built) else None
     entries = tree.data.get("expect")
     for index, entry in enumerate(entries if isinstance(entries, list) else []):
         path: Path = ("expect", index)
         check = reader.one(entry, path)
-        if check is not None:
-            found.append(check)
+        if check is None:
+            continue
+        found.append(check)
+        if around is not None:
             problems.extend(Problem(tree.place(path), path, message) for message in wrong_filters(check, around))
     return tuple(found)
+
+
+def _event_names(trees: Sequence[Tree]) -> tuple[str, ...]:
+    """The names of events, of those too that cannot be read."""
+    events = [tree.data.get("events") for tree in trees]
+    entries = [entry for each in events if isinstance(each, list) for entry in each if isinstance(entry, dict)]
+    return tuple(dict.fromkeys(name for entry in entries if isinstance(name := entry.get("name"), str)))
 
 
 def _surroundings(built: Sequence[Built]) -> Surroundings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
@@ -27,6 +27,25 @@ def validate(model: type[Model], tree: Tree, problems: list[Problem]) -> Model |
             message = _words(one, _keys_of(model, path[:-1]))
             problems.append(Problem(tree.place(path), path, message))
         return None
+
+
+def without(tree: Tree, paths: Sequence[Path]) -> Tree:
+    """The tree without what stands there. A thing with a name (a set of members, a topic) stays, without a word about it."""
+    data = tree.data
+    for path in paths:
+        data = _without(data, path, keeps=len(path) == 2 and path[0] in ("members", "topics"))
+    return Tree(tree.file, data, tree.places)
+
+
+def _without(node: Any, path: Path, *, keeps: bool) -> Any:
+    if not path or not _has(node, path[0]):
+        return node
+    rest: dict[str, Any] | None = {} if keeps else None
+    value = _without(node[path[0]], path[1:], keeps=keeps) if len(path) > 1 else rest
+    if isinstance(node, list):
+        return [value if index == path[0] else entry for index, entry in enumerate(node)]
+    found = {key: value if key == path[0] else entry for key, entry in node.items()}
+    return found if value is not None else {key: entry for key, entry in found.items() if key != path[0]}
 
 
 def _real_path(data: Any, loc: tuple[str | int, ...]) -> Path:

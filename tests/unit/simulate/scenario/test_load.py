@@ -152,6 +152,31 @@ def test_all_mistakes_are_told_at_once_each_once_in_the_order_of_the_file() -> N
     assert [problem.partition(": ")[0] for problem in problems(text)] == ["f:4:17", "f:4:27", "f:5:39"]
 
 
+def test_one_mistake_is_not_told_as_several() -> None:
+    """The rest of the file is read as if the wrong part did not stand there."""
+    text = GOOD.replace("{count: 3}", "{cuont: 3}") + (
+        "events: [{at: 0s, crsh: app}, {at: 1m, name: deploy, rolling_restart: app, settel: 3s}]\n"
+        "expect: [lag(orders) < 5, max_gap(app/3) < 5s, max_gap(ap) < 5s, {eventually: state == Stable, after: deploy}]\n"
+    )
+    found = [problem.split(";")[0] for problem in problems(text)]
+    assert found == [
+        "f:4:17: members.app.cuont: unknown key",
+        "f:5:19: events[0].crsh: unknown kind of event 'crsh'",
+        "f:5:76: events[1].settel: unknown key of a 'rolling_restart' event",
+        "f:6:48: expect[2]: max_gap: 'ap' is no filter of it",
+    ]
+
+
+@pytest.mark.parametrize("line", ["members: {app: 5}", "members: [app]", "member: {app: {count: 3}}", "topics: 12"])
+def test_a_file_without_its_members_or_topics_is_not_blamed_for_naming_them(line: str) -> None:
+    key = line.partition(":")[0]
+    lines = [each for each in GOOD.splitlines() if not each.startswith(key)]
+    (problem,) = problems(
+        "\n".join([*lines, line, "events: [{crash: app}]", "expect: [lag(orders) < 5, max_gap(app) < 5s]"]) + "\n"
+    )
+    assert problem.startswith(f"f:{len(lines) + 1}:")
+
+
 def test_variants_are_merged_and_keep_the_names_of_the_file() -> None:
     file = loaded(GOOD + "variants: {a: {}, b: {members: {app: {count: 5}, more: {}}}, c: null}\n")
     assert file.variant_names == ("a", "b", "c")
