@@ -97,7 +97,7 @@ def selects_nobody(context: Context) -> Iterator[Finding]:
             continue
         count = counts.get(selector.member_set, 0)
         if selector.choice is Choice.RANGE and selector.last >= count:
-            there = f"{count} pods, 0 to {count - 1}" if count else "no pods"
+            there = f"{count} pods, 0 to {count - 1}" if count > 1 else "one pod, 0" if count else "no pods"
             yield Finding(("events", index, event.kind), f"{selector.text!r}: {selector.member_set!r} has {there}")
 
 

@@ -60,7 +60,7 @@ def _with_bases(tree: Tree, name: str, folder: Path, seen: tuple[str, ...]) -> T
     except (NotFoundError, UsageError) as error:
         raise tree.error(("extends",), error.message) from None
     if not isinstance(base.data, dict):
-        raise tree.error(("extends",), f"{real} is no scenario: it holds {shown(base.data)}")
+        raise tree.error(("extends",), f"{real} is no scenario: it is no mapping")
     base = _with_bases(base, real, Path(real).parent, (*seen, real))
     merged = patched(base, tree)
     merged.file = tree.file

@@ -80,7 +80,7 @@ MISTAKES = {
     ),
     "events: [{crsh: app, name: a}, {after: a, crash: app}, {after: previous, stop: app}]": "5:11: events[0].crsh: unknown kind",
     "events: [{crash: app, every: 0s, times: 3}]": "5:23: events[0].every: must be more than 0s",
-    "events: [{crash: yes}]": "5:11: events[0].crash: true selects nothing; write app,",
+    "events: [{crash: yes}]": "5:11: events[0].crash: true is no selector; write app,",
     "events: [{scale: app, by: 0}]": "5:23: events[0].by: must be a whole number with its sign, such as +10, not 0",
     "events: [{scale: app, by: 1, to: 3}]": "5:10: events[0]: needs exactly one of to, by beside 'scale'",
     "events: [{add_partitions: orders, to: 12}]": "5:35: events[0].to: 'orders' has 12 partitions: to add some, write more",
@@ -281,7 +281,7 @@ def test_setting_below_a_name_that_is_not_there_is_refused(setting: str, why: st
 def test_base_that_is_no_scenario_is_told_where_it_is_named(content: str, tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text(content, encoding="latin-1")
     (tmp_path / "own.yaml").write_text("kgctl: 1\nname: x\nextends: base.yaml\n")
-    with pytest.raises(ScenarioError, match=r"own\.yaml:3:1: extends: .*base\.yaml is (no scenario: it holds|not UTF-8 text)"):
+    with pytest.raises(ScenarioError, match=r"own\.yaml:3:1: extends: .*base\.yaml is (no scenario: it is no mapping|not UTF-8 text)"):
         read_source(str(tmp_path / "own.yaml"))
 
 
