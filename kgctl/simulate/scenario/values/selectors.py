@@ -19,9 +19,7 @@ def parse_selector(raw: object) -> Selector:
     """
     match = _SELECTOR.fullmatch(raw.strip()) if isinstance(raw, str) else None
     if match is None:
-        raise ValueError(
-            f"{shown(raw)} is no selector; write app, app/3, app/0..9, app/50%, app/oldest, app/leader or not app/3"
-        )
+        raise ValueError(f"{shown(raw)} is no selector; write app, app/3, app/0..9, app/50%, app/oldest, app/leader or not app/3")
     negated, member_set, which = match.groups()
     named = None if member_set == "*" else member_set
     text = " ".join(str(raw).split())

@@ -281,7 +281,9 @@ def test_setting_below_a_name_that_is_not_there_is_refused(setting: str, why: st
 def test_base_that_is_no_scenario_is_told_where_it_is_named(content: str, tmp_path: Path) -> None:
     (tmp_path / "base.yaml").write_text(content, encoding="latin-1")
     (tmp_path / "own.yaml").write_text("kgctl: 1\nname: x\nextends: base.yaml\n")
-    with pytest.raises(ScenarioError, match=r"own\.yaml:3:1: extends: .*base\.yaml is (no scenario: it is no mapping|not UTF-8 text)"):
+    with pytest.raises(
+        ScenarioError, match=r"own\.yaml:3:1: extends: .*base\.yaml is (no scenario: it is no mapping|not UTF-8 text)"
+    ):
         read_source(str(tmp_path / "own.yaml"))
 
 
