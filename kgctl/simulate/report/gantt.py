@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from string import ascii_lowercase
 
+from kgctl.simulate.report.lanes import natural, overlap_us, worst_lanes
 from kgctl.simulate.report.looks import duration
 from kgctl.simulate.report.pod_row import pod_legend, pod_row
 from kgctl.simulate.report.view import Lane, Picture, Segment
@@ -26,7 +27,7 @@ def gantt_lines(picture: Picture, width: int = 100, max_lanes: int = 24, *, titl
     Where there are more partitions, those are shown that were longest without a consumer. The same picture gives the same
     lines. Empty where there is no time or no partition.
     """
-    lanes = _worst_lanes(picture, max_lanes)
+    lanes = worst_lanes(picture, max_lanes)
     if not lanes or picture.to_us <= picture.from_us:
         return []
     label_width = max(len("events"), *(len(lane.name) for lane in lanes))
@@ -44,31 +45,10 @@ def gantt_lines(picture: Picture, width: int = 100, max_lanes: int = 24, *, titl
     return [*lines, *_owners(lanes, letters, width)]
 
 
-def _worst_lanes(picture: Picture, max_lanes: int) -> list[Lane]:
-    if len(picture.lanes) <= max_lanes:
-        return list(picture.lanes)
-    places = sorted(range(len(picture.lanes)), key=lambda i: (-_nobody_us(picture.lanes[i], picture), i))
-    return [picture.lanes[place] for place in sorted(places[:max_lanes])]
-
-
-def _nobody_us(lane: Lane, picture: Picture) -> int:
-    return sum(_overlap(each, picture.from_us, picture.to_us) for each in lane.segments if not each.owners)
-
-
 def _letters(lanes: Sequence[Lane]) -> dict[str, str]:
     """A letter for each owner, by the order of first sight; after z they start again."""
     owners = dict.fromkeys(owner for lane in lanes for each in lane.segments for owner in each.owners)
-    return {owner: ascii_lowercase[i % 26] for i, owner in enumerate(sorted(owners, key=_natural))}
-
-
-def _natural(name: str) -> tuple[str, int]:
-    """``app-2`` before ``app-10``."""
-    head, dash, tail = name.rpartition("-")
-    return (head, int(tail)) if dash and tail.isdecimal() else (name, -1)
-
-
-def _overlap(segment: Segment, from_us: int, to_us: int) -> int:
-    return max(0, min(segment.to_us, to_us) - max(segment.from_us, from_us))
+    return {owner: ascii_lowercase[i % 26] for i, owner in enumerate(sorted(owners, key=natural))}
 
 
 def _cells(lane: Lane, picture: Picture, columns: int, letters: dict[str, str]) -> str:
@@ -96,9 +76,9 @@ def _cell(segments: Sequence[Segment], from_us: int, to_us: int, letters: dict[s
         if len(each.owners) > 1:
             return TWO_OWNERS
         if each.owners:
-            shares[each.owners[0]] = shares.get(each.owners[0], 0) + _overlap(each, from_us, to_us)
+            shares[each.owners[0]] = shares.get(each.owners[0], 0) + overlap_us(each, from_us, to_us)
         else:
-            nobody += _overlap(each, from_us, to_us)
+            nobody += overlap_us(each, from_us, to_us)
     if not shares:
         return NOBODY if segments else " "
     if nobody * 2 >= to_us - from_us:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kgctl.simulate.report.tables import confidence_note, metric_rows, seeds_note, verdicts
+from kgctl.simulate.report.tables import column_names, metric_rows, notes, replays, seeds_note, verdicts
 from kgctl.simulate.report.view import Outcome
 
 _SIGNS = {"PASS": "✅", "WARN": "⚠️", "FAIL": "❌"}
@@ -17,8 +17,8 @@ def markdown_text(outcome: Outcome) -> str:
         blocks.append(_plain(outcome.question))
     blocks += _metrics(outcome)
     blocks += _verdicts(outcome)
-    blocks += [_plain(text) for text in (confidence_note(outcome), *outcome.notes) if text]
-    blocks += _replays(outcome)
+    blocks += map(_plain, notes(outcome))
+    blocks += _commands(replays(outcome))
     blocks.append(f"<sub>kgctl {_plain(outcome.kgctl)}, {seeds_note(outcome)}, digest <code>{outcome.digest[:16]}</code></sub>")
     return "\n\n".join(blocks) + "\n"
 
@@ -31,7 +31,7 @@ def _metrics(outcome: Outcome) -> list[str]:
     rows = metric_rows(outcome)
     if not rows:
         return []
-    names = ["" if name == "default" else name for name in outcome.variants]
+    names = column_names(outcome)
     hints = any(row.hint for row in rows)
     lines = [_line(["", *names, *[""] * hints]), _line(["---", *["--:"] * len(names), *["---"] * hints])]
     lines += [_line([row.label, *row.cells, *[row.hint] * hints]) for row in rows]
@@ -43,8 +43,7 @@ def _verdicts(outcome: Outcome) -> list[str]:
     return ["\n".join([_line(["", "expectation", "observed"]), _line(["---"] * 3), *lines])] if lines else []
 
 
-def _replays(outcome: Outcome) -> list[str]:
-    commands = list(dict.fromkeys(each.replay for each in outcome.failures if each.replay))
+def _commands(commands: Sequence[str]) -> list[str]:
     return ["Replay:\n\n```console\n" + "\n".join(commands) + "\n```"] if commands else []
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kgctl.simulate.report.tables import MetricRow, Verdict, confidence_note, metric_rows, seeds_note, verdicts
+from kgctl.simulate.report.tables import MetricRow, Verdict, column_names, metric_rows, notes, replays, seeds_note, verdicts
 from kgctl.simulate.report.view import Outcome
 
 TITLE, HEAD, ROW, PASS, WARN, FAIL, NOTE, REPLAY = "title", "head", "row", "pass", "warn", "fail", "note", "replay"
@@ -27,9 +27,8 @@ def summary_lines(outcome: Outcome, width: int = 100, gantt: Sequence[str] = ())
     lines = [Line(f"{outcome.scenario}   {outcome.question}".rstrip(), TITLE)]
     lines += _table(outcome, metric_rows(outcome), width)
     lines += _verdict_lines(verdicts(outcome), width)
-    lines += [Line(text, NOTE) for text in gantt]
-    lines += [Line(text, NOTE) for text in (confidence_note(outcome), *outcome.notes) if text]
-    return lines + [Line(f"replay: {text}", REPLAY) for text in _replays(outcome)]
+    lines += [Line(text, NOTE) for text in (*gantt, *notes(outcome))]
+    return lines + [Line(f"replay: {text}", REPLAY) for text in replays(outcome)]
 
 
 def summary_text(outcome: Outcome, width: int = 100, gantt: Sequence[str] = ()) -> str:
@@ -40,7 +39,7 @@ def summary_text(outcome: Outcome, width: int = 100, gantt: Sequence[str] = ()) 
 def _table(outcome: Outcome, rows: list[MetricRow], width: int) -> list[Line]:
     if not rows:
         return []
-    names = ["" if name == "default" else name for name in outcome.variants]
+    names = column_names(outcome)
     label_width = max(len(row.label) for row in rows)
     widths = [max(len(name), *(len(row.cells[i]) for row in rows)) for i, name in enumerate(names)]
 
@@ -59,7 +58,3 @@ def _table(outcome: Outcome, rows: list[MetricRow], width: int) -> list[Line]:
 def _verdict_lines(found: list[Verdict], width: int) -> list[Line]:
     check_width = min(max((len(each.check) for each in found), default=0), max(width // 2, 20))
     return [Line(f" {each.word} {each.check:<{check_width}}  {each.detail}".rstrip(), each.word.lower()) for each in found]
-
-
-def _replays(outcome: Outcome) -> list[str]:
-    return list(dict.fromkeys(each.replay for each in outcome.failures if each.replay))

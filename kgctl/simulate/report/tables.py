@@ -49,7 +49,22 @@ def verdicts(outcome: Outcome) -> list[Verdict]:
     return found
 
 
-def confidence_note(outcome: Outcome) -> str:
+def column_names(outcome: Outcome) -> list[str]:
+    """The variants as headings; the one of a file without variants needs none."""
+    return ["" if name == "default" else name for name in outcome.variants]
+
+
+def replays(outcome: Outcome) -> list[str]:
+    """The commands that run again what failed, each once."""
+    return list(dict.fromkeys(each.replay for each in outcome.failures if each.replay))
+
+
+def notes(outcome: Outcome) -> list[str]:
+    """What stands below the verdicts: how sure one can be, and what the runner has to say."""
+    return [text for text in (_confidence_note(outcome), *outcome.notes) if text]
+
+
+def _confidence_note(outcome: Outcome) -> str:
     """The rule of three, where everything held; empty where it says nothing."""
     count = len(outcome.seeds)
     if count <= 3 or not outcome.expectations or outcome.failures or outcome.warnings:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kgctl.simulate.runs.values import RunValues, SeedSource, key_of
 from kgctl.simulate.scenario.checks import Check, CheckKind
 from kgctl.simulate.scenario.expressions.evaluate import Source, Value, apply, evaluate
-from kgctl.simulate.scenario.expressions.nodes import COMPARISONS, Binary, Metric, Node, Setting
+from kgctl.simulate.scenario.expressions.nodes import COMPARISONS, Binary, Metric, Node, Setting, metrics_of
 
 _PERCENT = {"worst": 100, "p99": 99, "p95": 95, "p90": 90, "p75": 75, "p50": 50, "median": 50, "best": 0}
 
@@ -118,7 +118,7 @@ def _looked_at(node: Node, source: Source, *, passed: bool) -> tuple[Value, floa
     if not isinstance(node, Binary) or node.op not in COMPARISONS:
         return passed, 0.0 if passed else 1.0, ""
     left, right = evaluate(node.left, source), evaluate(node.right, source)
-    note = f"against {right:g}" if _is_number(right) and metrics_on(node.right) else ""
+    note = f"against {right:g}" if _is_number(right) and _is_looked_up(node.right) else ""
     if not _is_number(left) or not _is_number(right):
         missing = "there is no such value" if left is None or right is None else note
         return left, -math.inf if passed else math.inf, missing
@@ -137,10 +137,8 @@ def _margin(op: str, left: float, right: float) -> float:
     return abs(left - right) if op == "==" else -abs(left - right)
 
 
-def metrics_on(node: Node) -> bool:
+def _is_looked_up(node: Node) -> bool:
     """Whether it is more than a number that the check itself has."""
-    from kgctl.simulate.scenario.expressions.nodes import metrics_of
-
     return bool(metrics_of(node)) or isinstance(node, Setting)
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.simulate.report.view import Lane, Outcome, Picture
+from kgctl.simulate.report.lanes import natural, worst_lanes
+from kgctl.simulate.report.view import Outcome, Picture
 
 MOST_LANES = 240
 """More than that cannot be told apart on a screen, and a browser is slow with them."""
@@ -20,8 +21,8 @@ def page_data(outcome: Outcome) -> dict[str, Any]:
 
 
 def _picture(picture: Picture) -> dict[str, Any]:
-    lanes = _kept(picture)
-    owners = sorted({owner for lane in lanes for each in lane.segments for owner in each.owners}, key=_natural)
+    lanes = worst_lanes(picture, MOST_LANES)
+    owners = sorted({owner for lane in lanes for each in lane.segments for owner in each.owners}, key=natural)
     causes = sorted({each.cause for lane in lanes for each in lane.segments})
     owner_index = {owner: i for i, owner in enumerate(owners)}
     cause_index = {cause: i for i, cause in enumerate(causes)}
@@ -48,19 +49,3 @@ def _picture(picture: Picture) -> dict[str, Any]:
             for what, points in (("wanted", each.wanted), ("running", each.running))
         ],
     }
-
-
-def _kept(picture: Picture) -> list[Lane]:
-    """All lanes, or those that were longest without a consumer; in their order."""
-    places = sorted(range(len(picture.lanes)), key=lambda i: (-_nobody_us(picture.lanes[i]), i))
-    return [picture.lanes[place] for place in sorted(places[:MOST_LANES])]
-
-
-def _nobody_us(lane: Lane) -> int:
-    return sum(each.to_us - each.from_us for each in lane.segments if not each.owners)
-
-
-def _natural(name: str) -> tuple[str, int]:
-    """``app-2`` before ``app-10``."""
-    head, dash, tail = name.rpartition("-")
-    return (head, int(tail)) if dash and tail.isdecimal() else (name, -1)

@@ -10,7 +10,7 @@ from string import Template
 from kgctl.charts.page import chart_scripts, page
 from kgctl.simulate.report.html.charts import chart
 from kgctl.simulate.report.html.data import page_data
-from kgctl.simulate.report.tables import confidence_note, metric_rows, seeds_note, verdicts
+from kgctl.simulate.report.tables import column_names, metric_rows, notes, replays, seeds_note, verdicts
 from kgctl.simulate.report.view import Outcome
 
 _FIGURE = Template("""\
@@ -60,8 +60,7 @@ def _badge(outcome: Outcome) -> str:
 
 
 def _metrics(outcome: Outcome) -> str:
-    names = ["" if name == "default" else name for name in outcome.variants]
-    head = _tag("th", [("", ""), *[("figure", name) for name in names], ("", "")])
+    head = _tag("th", [("", ""), *[("figure", name) for name in column_names(outcome)], ("", "")])
     rows = [
         _tag("td", [("", row.label), *[("figure", cell) for cell in row.cells], ("hint", row.hint)])
         for row in metric_rows(outcome)
@@ -77,12 +76,11 @@ def _verdicts(outcome: Outcome) -> str:
         f'<td><code>{escape(each.check)}</code></td><td class="hint">{escape(each.detail)}</td>'
         for each in verdicts(outcome)
     ]
-    notes = "".join(f'<p class="note">{escape(text)}</p>' for text in (confidence_note(outcome), *outcome.notes) if text)
-    replays = dict.fromkeys(each.replay for each in outcome.failures if each.replay)
-    commands = "".join(f"<pre><code>{escape(text)}</code></pre>" for text in replays)
+    below = "".join(f'<p class="note">{escape(text)}</p>' for text in notes(outcome))
+    commands = "".join(f"<pre><code>{escape(text)}</code></pre>" for text in replays(outcome))
     if not rows:
-        return notes
-    return f"<section><h2>Expectations</h2><table>{_rows(rows)}</table>{notes}{commands}</section>\n"
+        return below
+    return f"<section><h2>Expectations</h2><table>{_rows(rows)}</table>{below}{commands}</section>\n"
 
 
 def _rows(rows: Iterable[str]) -> str:
