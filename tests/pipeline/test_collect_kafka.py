@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -190,7 +191,8 @@ def test_another_cluster_under_the_same_name_is_refused(node: Node, tmp_path: Pa
 def test_logins_and_rights(secure_kafka_broker: SecureKafkaBroker, tmp_path: Path) -> None:
     plaintext = secure_kafka_broker.bootstrap
     wait_until_coordinating(plaintext)
-    commit(plaintext, unique("g"), {(create_topic(plaintext, unique("topic")), 0): 1})
+    topic = create_topic(plaintext, unique("topic"))
+    commit(plaintext, unique("g"), {(topic, 0): 1})
     counts = []
     for protocol, mechanism in (("SSL", "PLAIN"), ("SASL_PLAINTEXT", "PLAIN"), ("SASL_SSL", "SCRAM-SHA-512")):
         properties = secure_kafka_broker.client_properties(protocol, mechanism)
@@ -217,7 +219,11 @@ def test_logins_and_rights(secure_kafka_broker: SecureKafkaBroker, tmp_path: Pat
     refused = run_kgctl(address, *words, code=8)
     assert "TOPIC_AUTHORIZATION_FAILED" in refused.err
     secure_kafka_broker.allow("bob", ResourceType.TOPIC, TOPIC, [AclOperation.READ])
-    assert len(run_kgctl(address, *words).data) == 1
+    unsampled = run_kgctl(address, *words, code=3)
+    assert (len(unsampled.data), f"{topic}: TOPIC_AUTHORIZATION_FAILED" in unsampled.err) == (1, True)
+    secure_kafka_broker.allow("bob", ResourceType.TOPIC, topic, [AclOperation.DESCRIBE])
+    sampled = run_kgctl(address, *words, code=None)
+    assert (topic in sampled.err, json.loads(sampled.out)["summary"]["samples"] > 0) == (False, True)
 
 
 def test_three_brokers_of_which_one_goes_away(kafka_cluster: KafkaCluster, tmp_path: Path) -> None:
