@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kgctl.cli.output.report import Column, Row
+from kgctl.simulate.runs.result_json import number
 
 if TYPE_CHECKING:
     from kgctl.simulate.report.view import Outcome
@@ -20,18 +20,11 @@ def rows_of(outcome: Outcome) -> Sequence[Row]:
         {
             "variant": name,
             "metric": metric,
-            "min": _number(spread.minimum),
-            "median": _number(spread.median),
-            "p95": _number(spread.p95),
-            "max": _number(spread.maximum),
+            "min": number(spread.minimum),
+            "median": number(spread.median),
+            "p95": number(spread.p95),
+            "max": number(spread.maximum),
         }
         for name, variant in outcome.variants.items()
         for metric, spread in variant.metrics.items()
     ]
-
-
-def _number(value: float) -> int | float | None:
-    if not math.isfinite(value):
-        return None
-    rounded = round(value, 9)
-    return int(rounded) if rounded == int(rounded) else rounded

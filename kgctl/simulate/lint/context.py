@@ -25,10 +25,11 @@ class Finding:
 
 @dataclass(frozen=True)
 class Context:
-    """One variant, and what the file's sweep shows."""
+    """One variant, and what the file's sweep shows. ``is_lone``: there is no other variant."""
 
     variant: Variant
     report: Report = EMPTY_REPORT
+    is_lone: bool = False
 
     @property
     def scenario(self) -> Scenario:

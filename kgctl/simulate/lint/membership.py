@@ -57,14 +57,14 @@ def client_refuses(context: Context) -> Iterator[Finding]:
 
 
 def settings_without_effect(context: Context) -> Iterator[Finding]:
-    """Settings of the classic protocol in a group of the consumer protocol."""
+    """Settings of the classic protocol in a group of the consumer protocol. Those of the group may be for another variant."""
     dead = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
     for members, config in context.sets():
         if config.group_protocol != "consumer":
             continue
         for name in dead:
-            path: tuple[str | int, ...] = ("members", members.name, "config", name)
-            if context.sets_at(path):
+            path = context.path_of_setting(members.name, name)
+            if path[-1] == name and (path[0] == "members" or context.is_lone):
                 yield Finding(path, f"{name} has no effect with group.protocol=consumer; the brokers set it (group.consumer.*)")
 
 

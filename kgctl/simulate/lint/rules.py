@@ -43,7 +43,7 @@ def lint(loaded: LoadedFile) -> list[Problem]:
     """What is doubtful in a file, in its order; the same doubt about several variants once, with their names."""
     found: dict[Problem, dict[str, None]] = {}
     for variant in loaded.variants:
-        context = Context(variant, loaded.report)
+        context = Context(variant, loaded.report, is_lone=len(loaded.variant_names) == 1)
         for rule, function in RULES.items():
             for finding in function(context):
                 place = variant.tree.place(finding.path)

@@ -133,6 +133,13 @@ def test_a_doubt_about_some_variants_names_them() -> None:
     assert str(problem) == "f:6:23: members: 13 members for 12 partitions: 1 of them are idle (variant b)"
 
 
+def test_setting_of_the_group_has_an_effect_in_another_variant() -> None:
+    text = GOOD + "group: {config: {session.timeout.ms: 30s, group.protocol: consumer}}\n"
+    other = "variants: {a: {}, b: {group: {config: {group.protocol: classic}}}}\n"
+    found = [[problem.rule for problem in lint(load(read_yaml(each, "f")))] for each in (text, text + other)]
+    assert found == [["setting-without-effect"], []]
+
+
 @pytest.mark.parametrize("name", ["new", "app-new", "app2"])
 def test_variant_may_add_a_set_of_its_own(name: str) -> None:
     assert rules_of(f"members: {{{name}: {{count: 1}}}}") == set()
