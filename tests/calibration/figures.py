@@ -65,12 +65,23 @@ def _changes(log: Log) -> dict[str, Changes]:
     """For each partition, in the order of time. A member holds nothing any more when it closes, dies, or is past its limit."""
     found: dict[str, Changes] = defaultdict(list)
     held: dict[str, set[str]] = defaultdict(set)
-    ends = [Line(at_us, member, "gone") for at_us, member in log.crashed]
-    ends += [Line(at_us, member, "gone") for at_us, member in log.past_limit]
-    for line in sorted([*log.lines, *ends], key=lambda line: line.at_us):
+    frozen: set[str] = set()
+    others = [Line(at_us, member, "gone") for at_us, member in [*log.crashed, *log.past_limit]]
+    others += [Line(at_us, member, "frozen") for at_us, member in log.frozen]
+    others += [Line(at_us, member, "thawed") for at_us, member in log.thawed]
+    for line in sorted([*log.lines, *others], key=lambda line: line.at_us):
         if line.what == "assigned":
             for partition in line.partitions:
                 held[line.member].add(partition)
+                found[partition].append((line.at_us, line.member, True))
+        elif line.what == "frozen":
+            frozen.add(line.member)
+            for partition in held[line.member]:
+                found[partition].append((line.at_us, line.member, False))
+        elif line.what == "thawed":
+            frozen.discard(line.member)
+            awake = [those for member, those in held.items() if member not in (line.member, *frozen)]
+            for partition in held[line.member].difference(*awake):
                 found[partition].append((line.at_us, line.member, True))
         elif line.what in ("revoked", "lost", "closing", "gone"):
             given_up = line.partitions if line.what in ("revoked", "lost") else tuple(sorted(held[line.member]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import queue
+import signal
 import subprocess
 import threading
 from collections.abc import Mapping
@@ -72,6 +73,14 @@ class Fleet:
             with contextlib.suppress(BrokenPipeError):
                 assert pipe is not None
                 pipe.close()
+
+    def freeze(self) -> None:
+        """As SIGSTOP does it: nothing goes on."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """It goes on."""
+        self._process.send_signal(signal.SIGCONT)
 
     def _listen(self) -> None:
         assert self._process.stdout is not None

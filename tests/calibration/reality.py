@@ -13,7 +13,7 @@ from functools import partial
 
 from confluent_kafka.admin import NewPartitions, NewTopic
 
-from kgctl.simulate.scenario.distributions import Distribution
+from kgctl.simulate.scenario.distributions import Distribution, Uniform
 from kgctl.simulate.scenario.model import CommitMode, Event, MemberSet, Scenario
 from tests.calibration.fleet import Fleet, Line
 from tests.support.kafka.data import admin_client, unique
@@ -37,6 +37,8 @@ class Log:
     end_us: int = 0
     crashed: list[tuple[int, str]] = field(default_factory=list)
     past_limit: list[tuple[int, str]] = field(default_factory=list)
+    frozen: list[tuple[int, str]] = field(default_factory=list)
+    thawed: list[tuple[int, str]] = field(default_factory=list)
     created_us: dict[str, int] = field(default_factory=dict)
     """Partitions that came later."""
     group: str = ""
@@ -59,10 +61,11 @@ class _Reality:
         self._on_closed: dict[str, Callable[[], None]] = {}
         self._on_subscribed: dict[str, Callable[[], None]] = {}
         self._limits_us: dict[str, int] = {}
+        self._changed: dict[str, dict[str, str]] = {}
         self._random = random.Random()
-        crashing = {pod for event in scenario.events if event.kind == "crash" for _, pod in self._pods(event)}
+        alone = {pod for event in scenario.events if event.kind in ("crash", "pause_process") for _, pod in self._pods(event)}
         self._main = Fleet(bootstrap, self._said)
-        self._own = {pod: Fleet(bootstrap, self._said) for pod in sorted(crashing)}
+        self._own = {pod: Fleet(bootstrap, self._said) for pod in sorted(alone)}
         self._spare = [Fleet(bootstrap, self._said) for event in scenario.events if event.kind == "crash" and event["for"]]
 
     def run(self) -> Log:
@@ -142,18 +145,20 @@ class _Reality:
         self._fleet(pod).start(pod, ",".join(self._name(topic) for topic in topics), self._settings(members, pod))
 
     def _settings(self, members: MemberSet, pod: str) -> dict[str, str]:
-        settings = {"auto.offset.reset": "earliest", **members.config, "group.id": self._log.group}
+        settings = {"auto.offset.reset": "earliest", **members.config, **self._changed.get(pod, {}), "group.id": self._log.group}
         if settings.get("group.protocol") == "consumer":
             settings = {key: value for key, value in settings.items() if key not in BROKER_SETTINGS}
-        assignors = settings.get("partition.assignment.strategy")
-        if assignors is not None:
+        assignors = settings.pop("partition.assignment.strategy", None)
+        if assignors is not None and settings.get("group.protocol") != "consumer":
             names = [name.strip() for name in assignors.strip("[]").split(",")]
             settings["partition.assignment.strategy"] = ",".join(JAVA_ASSIGNORS[name] for name in names)
         if members.instance_id is not None:
             settings["group.instance.id"] = members.instance_id.replace("$name", pod)
         if members.commit.mode is CommitMode.AFTER_BATCH or settings.get("enable.auto.commit") == "false":
             settings |= {"enable.auto.commit": "false", "commit.sync": "true"}
-        settings["poll.gap.ms"] = str((members.poll.upper_us or 0) // 1000)
+        gap = members.poll
+        settings["poll.gap.ms"] = str((gap.upper_us or 0) // 1000)
+        settings["poll.gap.min.ms"] = str(gap.low_us // 1000 if isinstance(gap, Uniform) else (gap.upper_us or 0) // 1000)
         return settings
 
     def _pods(self, event: Event) -> list[tuple[MemberSet, str]]:
@@ -186,6 +191,21 @@ class _Reality:
 
         self._on_closed[pod] = closed
         self._fleet(pod).tell("close", pod)
+
+    def _upgrade(self, event: Event) -> None:
+        for _, pod in self._pods(event):
+            self._changed[pod] = dict(event["set"])
+        self._next(event, self._pods(event))
+
+    def _pause_process(self, event: Event) -> None:
+        for _, pod in self._pods(event):
+            self._own[pod].freeze()
+            self._log.frozen.append((time.time_ns() // 1000, pod))
+            self._later(event["for"].sample(self._random), partial(self._thaw, pod))
+
+    def _thaw(self, pod: str) -> None:
+        self._log.thawed.append((time.time_ns() // 1000, pod))
+        self._own[pod].thaw()
 
     def _start(self, event: Event) -> None:
         for members, pod in self._pods(event):

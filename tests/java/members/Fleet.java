@@ -23,8 +23,9 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 /**
  * Real consumers on command: each in a thread of its own that polls, "processes" for a random time, and polls again.
  *
- * stdin:  start NAME TOPICS key=value ...   poll.gap.ms (the longest pause between two polls), poll.timeout.ms, commit.sync, and
- *                                           consumer settings; TOPICS is a,b or ^regex
+ * stdin:  start NAME TOPICS key=value ...   poll.gap.ms and poll.gap.min.ms (the longest and the shortest pause after a poll
+ *                                           that returned records), poll.timeout.ms, commit.sync, and consumer settings;
+ *                                           TOPICS is a,b or ^regex
  *         close NAME | leave NAME | stall NAME MS | produce TOPIC PARTITIONS RATE_A_SECOND | quit
  * stdout: MICROSECONDS NAME WHAT ...        the clock is the machine's, so that lines of several processes can be merged
  */
@@ -110,6 +111,7 @@ public class Fleet {
         final Properties properties = new Properties();
         final Random random = new Random();
         long gapMs = 100;
+        long gapMinMs = 0;
         long timeoutMs = 100;
         boolean commitsSync;
         volatile long stallMs;
@@ -125,6 +127,7 @@ public class Fleet {
                 String[] pair = words[index].split("=", 2);
                 switch (pair[0]) {
                     case "poll.gap.ms" -> gapMs = Long.parseLong(pair[1]);
+                    case "poll.gap.min.ms" -> gapMinMs = Long.parseLong(pair[1]);
                     case "poll.timeout.ms" -> timeoutMs = Long.parseLong(pair[1]);
                     case "commit.sync" -> commitsSync = Boolean.parseBoolean(pair[1]);
                     default -> properties.put(pair[0], pair[1]);
@@ -168,8 +171,8 @@ public class Fleet {
                 stallMs = 0;
                 say(name, "stalls");
                 Thread.sleep(length);
-            } else if (gapMs > 0) {
-                Thread.sleep(random.nextLong(gapMs + 1));
+            } else if (gapMs > 0 && !ranges.isEmpty()) {
+                Thread.sleep(random.nextLong(gapMinMs, gapMs + 1));
             }
             if (commitsSync && !ranges.isEmpty()) {
                 try {

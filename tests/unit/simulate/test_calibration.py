@@ -17,7 +17,7 @@ SLACK = {"generations": (1.0, 0), "moves": (1.0, 0), "unavailable": (1.15, 0.3),
 def test_every_case_was_measured() -> None:
     found = measured()
     assert set(found) <= {case.name for case in all_cases()}
-    assert len(found) >= 24
+    assert len(found) >= 38
     assert all(len(times) >= 2 for times in found.values())
 
 
