@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgctl.cli.completers import complete_groups
 from kgctl.cli.output.assign_rows import COLUMNS, DATA_FORMATS, ROUND_COLUMNS, data_of, rows_of, summaries_of
 from kgctl.cli.output.formats import OutputFormat
 from kgctl.cli.output.report import Report
 from kgctl.cli.session import Session, session_of
-from kgctl.errors import KgctlError, NotFoundError, UsageError
+from kgctl.errors import KgctlError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.simulate.assign.answers import Answer
@@ -43,7 +44,10 @@ def simulate_assign(
         typer.Option(metavar="NAME:PARTITIONS", help="A topic for --members; repeatable.", show_default=False),
     ] = None,
     from_group: Annotated[
-        str | None, typer.Option(metavar="GROUP", help="A group of the cluster, as it is now.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="GROUP", help="A group of the cluster, as it is now.", show_default=False, autocompletion=complete_groups
+        ),
     ] = None,
     rounds: Annotated[
         bool, typer.Option("--rounds", help="Go on until a cooperative group has settled, and show each round.")
@@ -96,19 +100,12 @@ def _documents(
 
 
 def _live(session: Session, group_id: str) -> ReadDocument:
-    from kgctl.model.groups import GroupState
+    from kgctl.cli.simulation.live import group_with_members
     from kgctl.simulate.assign.group_files import ReadDocument
     from kgctl.simulate.assign.quick_groups import live_group
 
     with session.connect() as admin:
-        described = admin.describe_groups([group_id])
-        if group_id in described.errors:
-            raise described.errors[group_id].to_exception(group=group_id)
-        group = described.values[group_id]
-        if group.state is GroupState.DEAD:
-            raise NotFoundError(f"group {group_id!r} does not exist", group=group_id)
-        if not group.members:
-            raise UsageError(f"group {group_id!r} has no members to assign anything to", group=group_id)
+        group = group_with_members(admin, group_id, "to assign anything to")
         return ReadDocument(group_id, live_group(group, admin.list_topics()))
 
 

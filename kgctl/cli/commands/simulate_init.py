@@ -87,10 +87,11 @@ def _sample_s(text: str) -> float:
 
 
 def _live(session: Session, group_id: str, sample_s: float) -> Observed:
+    from kgctl.cli.simulation.live import group_with_members
     from kgctl.simulate.scenario.from_group import Observed
 
     with session.connect() as admin:
-        group = _described(admin, group_id)
+        group = group_with_members(admin, group_id, "to write a scenario about")
         topics = _topics(admin, group)
         first, lag = _positions(admin, group_id, topics)
         if not sample_s:
@@ -108,20 +109,6 @@ def _live(session: Session, group_id: str, sample_s: float) -> Observed:
         if committed is not None and committed_before is not None:
             processed += max(committed - committed_before, 0) / passed_s
     return Observed(group=group, topics=topics, written=written, processed=processed or None, lag=lag)
-
-
-def _described(admin: GroupAdmin, group_id: str) -> GroupDescription:
-    from kgctl.model.groups import GroupState
-
-    described = admin.describe_groups([group_id])
-    if group_id in described.errors:
-        raise described.errors[group_id].to_exception(group=group_id)
-    group = described.values[group_id]
-    if group.state is GroupState.DEAD:
-        raise NotFoundError(f"group {group_id!r} does not exist", group=group_id)
-    if not group.members:
-        raise UsageError(f"group {group_id!r} has no members to write a scenario about", group=group_id)
-    return group
 
 
 def _topics(admin: GroupAdmin, group: GroupDescription) -> dict[str, int]:
