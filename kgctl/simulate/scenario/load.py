@@ -11,6 +11,7 @@ from kgctl.simulate.scenario.checks import Check, CheckReader
 from kgctl.simulate.scenario.conditions import compiled
 from kgctl.simulate.scenario.expressions.names import Names
 from kgctl.simulate.scenario.file.not_yet import split_off
+from kgctl.simulate.scenario.file.short_forms import written_out
 from kgctl.simulate.scenario.filter_checks import Surroundings, wrong_filters
 from kgctl.simulate.scenario.known import event_kinds, metric_names
 from kgctl.simulate.scenario.model import Scenario
@@ -82,6 +83,7 @@ def load(
     problems: list[Problem] = []
     if not isinstance(tree.data, dict):
         raise tree.error((), "a scenario is a mapping: name, topics, members and so on")
+    tree = Tree(tree.file, written_out(tree.data), tree.places)
     base = _with_settings(tree, settings, tree)
     patches = _patches(base, problems)
     names = tuple(patches) or (DEFAULT,)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from kgctl.errors import NotFoundError, UsageError
+from kgctl.simulate.scenario.file.short_forms import written_out
 from kgctl.simulate.scenario.text.patch import patched
 from kgctl.simulate.scenario.text.places import ScenarioError, did_you_mean, shown
 from kgctl.simulate.scenario.text.yaml_tree import MAX_BYTES, Tree, read_yaml
@@ -62,6 +63,7 @@ def _with_bases(tree: Tree, name: str, folder: Path, seen: tuple[str, ...]) -> T
     if not isinstance(base.data, dict):
         raise tree.error(("extends",), f"{real} is no scenario: it is no mapping")
     base = _with_bases(base, real, Path(real).parent, (*seen, real))
+    base.data, tree.data = written_out(base.data), written_out(tree.data)
     merged = patched(base, tree)
     merged.file = tree.file
     merged.places[()] = tree.place(())

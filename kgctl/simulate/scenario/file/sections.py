@@ -13,6 +13,7 @@ from kgctl.simulate.scenario.distributions import ZERO
 from kgctl.simulate.scenario.file import types
 from kgctl.simulate.scenario.file.autoscale import AutoscaleSection
 from kgctl.simulate.scenario.file.section import Section
+from kgctl.simulate.scenario.file.short_forms import long_topic, long_traffic
 from kgctl.simulate.scenario.file.traffic import Keys, RateSteps, parse_keys, parse_traffic
 from kgctl.simulate.scenario.model import MemberSet, Network
 from kgctl.simulate.scenario.text.places import shown
@@ -76,11 +77,9 @@ class TopicSection(Section):
 
 def short_topic(raw: Any) -> Any:
     """``orders: 12`` is short for its partitions."""
-    if isinstance(raw, dict):
-        return raw
-    if type(raw) is not int:
+    if type(raw) is not int and not isinstance(raw, dict):
         raise ValueError(f"must be a number of partitions, or a mapping such as {{partitions: 12}}, not {shown(raw)}")
-    return {"partitions": raw}
+    return long_topic(raw)
 
 
 class GroupSection(Section):
@@ -144,13 +143,6 @@ class TrafficSection(Section):
     )
 
 
-def short_traffic(raw: Any) -> Any:
-    """``orders: 20000/s``, or steps alone."""
-    if isinstance(raw, dict) and not raw.keys() & {"rate", "keys"} and raw and all(key[:1].isdigit() for key in raw):
-        return {"rate": raw}
-    return raw if isinstance(raw, dict) else {"rate": raw}
-
-
 class NemesisSection(Section):
     """Faults that the seed chooses, then calm."""
 
@@ -195,7 +187,7 @@ class ReportSection(Section):
 
 Topics = dict[str, Annotated[TopicSection, BeforeValidator(short_topic, json_schema_input_type=TopicSection | int)]]
 TrafficByTopic = dict[
-    str, Annotated[TrafficSection, BeforeValidator(short_traffic, json_schema_input_type=TrafficSection | str | float)]
+    str, Annotated[TrafficSection, BeforeValidator(long_traffic, json_schema_input_type=TrafficSection | str | float)]
 ]
 
 

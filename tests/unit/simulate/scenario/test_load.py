@@ -93,7 +93,7 @@ MISTAKES = {
         "or pareto(10ms, 1.5); inside { } it needs quotes, for its comma"
     ),
     "traffic: {orders: sine(1/s, 2/s, 24h)}": (
-        "5:11: traffic.orders: 'sine(1/s': a sine has a lowest rate, a highest one and a period: sine(1000/s, 5000/s, 24h); in"
+        "5:11: traffic.orders.rate: 'sine(1/s': a sine has a lowest rate, a highest one and a period: sine(1000/s, 5000/s, 24h)"
     ),
     "question: a\x07b": "5:12: not YAML: control characters are not allowed: '\\x07'",
     "expect: [max_gap = 5s]": "5:10: expect[0]: cannot read '= 5s'; two values are compared by ==, at letter 9 of `max_gap = 5s`",
@@ -111,8 +111,8 @@ MISTAKES = {
     "sweep: {members.ap.count: [1, 2]}": "5:9: sweep.members.ap.count: there is no set of members 'ap'; did you mean 'app'?",
     "sweep: {'': [1, 2]}": "5:9: sweep.: '' is no path; write one like",
     "traffic: {ordes: 5/s}": "5:11: traffic.ordes: there is no topic 'ordes'; did you mean 'orders'?",
-    "traffic: {orders: replay(a.csv)}": "5:11: traffic.orders: replay(...) is not supported yet; write steps such as",
-    "traffic: {orders: 'sine(1/s, 2/s)'}": "5:11: traffic.orders: 'sine(1/s, 2/s)': a sine has a lowest rate,",
+    "traffic: {orders: replay(a.csv)}": "5:11: traffic.orders.rate: replay(...) is not supported yet; write steps such as",
+    "traffic: {orders: 'sine(1/s, 2/s)'}": "5:11: traffic.orders.rate: 'sine(1/s, 2/s)': a sine has a lowest rate,",
     "events: [{set_traffic: orders, rate: 'sine(1/s, 2/s, 24h)'}]": "5:32: events[0].rate: sine(...) is a rate of traffic",
     "autoscale: {members: app}": "5:1: autoscale.target: this key is missing",
     "sweep: {members.app.count: 3}": "5:9: sweep.members.app.count: a parameter takes a list of values, or a range such as 10s..",
@@ -298,3 +298,20 @@ def test_broker_settings_that_are_not_the_coordinators_are_no_hindrance() -> Non
     ).variants
     assert variant.settings["offsets.retention.minutes"] == 7 * 24 * 3_600
     assert run(variant.scenario, 1).stopped == ""
+
+
+@pytest.mark.parametrize(
+    ("patch", "settings", "expected"),
+    [
+        ("{topics: {orders: {state_bytes: 5}}}", [], (12, (5,), 90_000_000, (3, 1))),
+        ("{topics: {orders: 20}}", [], (20, (), 90_000_000, (3, 1))),
+        ("{traffic: {orders: 50/s}}", [], (12, (), 50_000_000, (3, 1))),
+        ("{}", ["topics.orders.partitions=7"], (7, (), 90_000_000, (3, 1))),
+        ("{}", ["topics.orders=7", "traffic.orders.rate=1/s"], (7, (), 1_000_000, (3, 1))),
+    ],
+)
+def test_short_forms_lose_nothing_when_they_are_changed(patch: str, settings: list[str], expected: tuple[object, ...]) -> None:
+    text = f"{GOOD}traffic: {{orders: {{rate: 90/s, keys: 'weights([3, 1])'}}}}\nvariants: {{a: {patch}}}\n"
+    (variant,) = load(read_yaml(text, "f"), settings=settings).variants
+    (topic,), (traffic,) = variant.scenario.topics, variant.scenario.traffic
+    assert (topic.partitions, topic.state_bytes, traffic.steps[0][1], traffic.weights) == expected
