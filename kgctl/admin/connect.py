@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kgctl.errors import UnsupportedError, UsageError
+from kgctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
@@ -15,14 +15,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConnectionSettings:
-    """Which groups are meant: exactly one of ``bootstrap``, ``embedded`` and ``zookeeper``.
+    """Which groups are meant: ``bootstrap`` or ``embedded``.
 
     ``properties`` have librdkafka's names (`kgctl.admin.properties`); ``timeout_ms`` covers each call as a whole.
     """
 
     bootstrap: str | None = None
     embedded: Path | None = None
-    zookeeper: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout_ms: int = 10_000
 
@@ -31,8 +30,6 @@ def connect(settings: ConnectionSettings) -> GroupAdmin:
     """The caller closes it. Raises `UsageError` for settings that cannot be; a cluster is not contacted before the first call."""
     if settings.embedded is not None:
         return _embedded(settings)
-    if settings.zookeeper is not None:
-        raise UnsupportedError("groups in ZooKeeper are not supported")
     properties = dict(settings.properties)
     servers = settings.bootstrap or properties.get("bootstrap.servers") or properties.get("metadata.broker.list")
     if not servers:

@@ -19,7 +19,6 @@ HEAVY = (
     "asyncio",
     "numpy",
     "pandas",
-    "kazoo",
     "sqlite3",
     "crc32c",
     "scramp",

@@ -14,7 +14,7 @@ from tests.repo.project import ROOT, pyproject
 
 LOCKS = {
     "requirements.txt": (),
-    "requirements-dev.txt": ("dev", "zookeeper", "spark"),
+    "requirements-dev.txt": ("dev", "spark"),
     "requirements-html.txt": ("html",),
     "requirements-spark.txt": ("spark",),
 }

@@ -39,11 +39,6 @@ def test_a_malformed_address_is_a_usage_error() -> None:
         connect(ConnectionSettings("127.0.0.1:x"))
 
 
-def test_zookeeper_is_not_supported() -> None:
-    with pytest.raises(UnsupportedError, match="ZooKeeper"):
-        connect(ConnectionSettings(zookeeper="z:2181"))
-
-
 def test_a_login_that_only_librdkafka_covers_says_what_is_lost(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING), connect(ConnectionSettings("127.0.0.1:1", properties=OAUTH)) as admin:
         assert isinstance(admin, ConfluentGroupAdmin)
