@@ -68,7 +68,7 @@ def run(
         AutoscaleLoop(world, scenario.autoscale).begin()
     with _rare_collections():
         stopped = _Clockwork(world, schedule, limits, tuple(observers)).run()
-    world.settle_accounts()
+        world.settle_accounts()
     return RunResult(world, seed, stopped)
 
 
