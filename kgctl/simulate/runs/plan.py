@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from kgctl.errors import KgctlError
 from kgctl.simulate.metrics.identity import Identity
 from kgctl.simulate.runs.task import Task, run_task
 from kgctl.simulate.runs.values import RunValues
@@ -14,6 +16,9 @@ from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.workers import become_worker
 
 _WAITING_PER_PROCESS = 2
+_KILLED = (
+    "a process that runs scenarios was killed, as it happens where memory runs out; with a smaller --jobs less of it is needed"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +55,7 @@ def run_all(tasks: Sequence[Task], jobs: int, on_done: Callable[[RunValues | Non
 
     Raises:
         InvariantViolation: a run broke one, or two runs of one seed differ.
+        KgctlError: one of the processes was killed.
     """
     if jobs <= 1 or len(tasks) <= 1:
         found = []
@@ -58,8 +64,11 @@ def run_all(tasks: Sequence[Task], jobs: int, on_done: Callable[[RunValues | Non
             on_done(values)
             found.append(values)
         return [values for values in found if values is not None]
-    with _pool(min(jobs, len(tasks))) as pool:
-        return _spread(tasks, pool, jobs, on_done)
+    try:
+        with _pool(min(jobs, len(tasks))) as pool:
+            return _spread(tasks, pool, jobs, on_done)
+    except BrokenProcessPool:
+        raise KgctlError(_KILLED, code="WORKER_KILLED") from None
 
 
 @contextmanager
