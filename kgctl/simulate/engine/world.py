@@ -75,7 +75,7 @@ class World:
         self.pods: list[Pod] = []
         self.sets: dict[str, list[Pod]] = {}
         self.running = 0
-        self.has_traffic = bool(scenario.traffic) or any(event.kind == "set_traffic" for event in scenario.events)
+        self.has_traffic = bool(scenario.traffic) or any(event["rate"] for event in scenario.events)
         needs_records = any(event.kind in BROKER_EVENTS for event in scenario.events)
         is_kept = keeps_records or keeps_all_commits or needs_records
         self.records: list[tuple[int, AppendRecord]] | None = [] if is_kept else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kgctl.simulate.engine.events.kind import EventKind, EventRun, Field, FieldType, Target
+from kgctl.simulate.engine.events.set_traffic import follow
 from kgctl.simulate.scenario.model import Topic
 
 
@@ -11,9 +12,7 @@ def _begin(run: EventRun) -> None:
         run.without_effect()
         return
     run.world.topics.create(Topic(name=run.event.target, partitions=run["partitions"], replicas=run["replicas"]))
-    if run["rate"]:
-        run.world.topics.set_rate(run.event.target, run["rate"])
-    run.over()
+    follow(run, run["rate"] or ())
 
 
 KIND = EventKind(

@@ -34,7 +34,7 @@ class FieldType(StrEnum):
     COUNT_OR_SHARE = "count or share"  # a whole number, or a Share
     SHARE = "share"  # millionths
     FACTOR = "factor"  # millionths
-    RATE = "rate"  # millionths of a record a second, or steps of (from, rate)
+    RATE = "rate"  # steps of (microseconds from the event on, millionths of a record a second)
     CONFIG = "config"  # Kafka's names -> text
     CHOICE = "choice"  # one of Field.choices
     FLAG = "flag"  # true or false

@@ -9,7 +9,9 @@ from kgctl.simulate.engine.events.registry import EVENT_KINDS
 from kgctl.simulate.engine.result import RunResult
 from kgctl.simulate.engine.run import RunLimits, run
 from kgctl.simulate.scenario.distributions import Constant, Uniform
+from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.model import Event
+from kgctl.simulate.scenario.text.yaml_tree import read_yaml
 from kgctl.simulate.scenario.values.selectors import parse_selector
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
@@ -249,9 +251,27 @@ def test_a_deleted_topic_is_nobodys_gap(config: dict[str, str]) -> None:
 
 
 def test_traffic_above_capacity_piles_up() -> None:
-    result = run(scenario(event("set_traffic", "t", rate=1000 * S), rate=100, rate_uhz=100 * S, duration_s=10), 1)
+    result = run(scenario(event("set_traffic", "t", rate=((0, 1000 * S),)), rate=100, rate_uhz=100 * S, duration_s=10), 1)
     assert result.metric("backlog") == 6000
     assert result.metric("drain_time", ("set_traffic",)) == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [
+        ("{at: 10s, set_traffic: t, rate: 100/s}", 100 * 30),
+        ("{at: 10s, set_traffic: t, rate: {0s: 100/s, 10s: 50/s, 20s: 0/s}}", 100 * 10 + 50 * 10),
+        ("{at: 10s, create_topic: t-2, partitions: 4, rate: 100/s}", 100 * 30),
+    ],
+)
+def test_rates_are_followed_as_a_file_gives_them(given: str, written: int) -> None:
+    """There is no other traffic: the event writes the first record."""
+    text = (
+        f"kgctl: 1\nname: x\ntopics: {{t: 4}}\nmembers: {{app: {{count: 2, subscribe: ^t.*}}}}\nduration: 40s\nevents: [{given}]"
+    )
+    (variant,) = load(read_yaml(text, "f")).variants
+    result = run(variant.scenario, 1)
+    assert result.metric("processed") + result.metric("backlog", ("end",)) == written  # type: ignore[operator]
 
 
 def test_events_follow_each_other_and_repeat() -> None:
