@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgctl.simulate.engine.events.kind import EventKind, EventRun, Field, FieldType, Target
-from kgctl.simulate.engine.events.pods import duration_of, in_a_while, pods_of
+from kgctl.simulate.engine.events.pods import duration_of, end_after, pods_of
 from kgctl.simulate.engine.network import FOREVER_US, LinkFault
 from kgctl.simulate.engine.pods.pod import Pod
 
@@ -20,18 +20,14 @@ def _begin(run: EventRun) -> None:
         pod.link.add(fault)
         if fault.is_partition and pod.process is not None:
             pod.process.cut_off()
-    if duration_us is None:
-        run.over()
-    else:
-        in_a_while(run, duration_us, lambda _: _end(run, pods, fault))
+    end_after(run, duration_us, lambda: _end(pods, fault))
 
 
-def _end(run: EventRun, pods: list[Pod], fault: LinkFault) -> None:
+def _end(pods: list[Pod], fault: LinkFault) -> None:
     for pod in pods:
         pod.link.remove(fault)
         if pod.process is not None and not pod.link.is_partitioned:
             pod.process.connect_again()
-    run.over()
 
 
 KIND = EventKind(

@@ -35,6 +35,19 @@ def in_a_while(run: EventRun, delay_us: int, task: Callable[[object], None]) -> 
     run.world.loop.at(run.world.loop.now_us + delay_us, task)
 
 
+def end_after(run: EventRun, duration_us: int | None, end: Callable[[], None]) -> None:
+    """What has begun ends after this time, and the event with it; None: it never ends, and the event is over now."""
+    if duration_us is None:
+        run.over()
+        return
+
+    def over(_: object) -> None:
+        end()
+        run.over()
+
+    in_a_while(run, duration_us, over)
+
+
 def bring_back(run: EventRun, pod: Pod, down_us: int | None, then: Callable[[], None]) -> None:
     """The pod is down: boot it after this time, or leave it (None); ``then`` when that is over."""
     if down_us is None:

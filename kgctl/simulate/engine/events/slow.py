@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgctl.simulate.engine.events.kind import EventKind, EventRun, Field, FieldType, Target
-from kgctl.simulate.engine.events.pods import duration_of, in_a_while, pods_of
+from kgctl.simulate.engine.events.pods import duration_of, end_after, pods_of
 from kgctl.simulate.engine.pods.pod import Pod
 from kgctl.simulate.engine.trace import PodChanged
 
@@ -15,18 +15,13 @@ def _begin(run: EventRun) -> None:
     for pod in pods:
         _set(pod, pod.factor_ppm * run["factor"] // USUAL_PPM)
         run.world.log(PodChanged(run.world.log_time, pod.name, "slow"))
-    duration_us = duration_of(run)
-    if duration_us is None:
-        run.over()
-    else:
-        in_a_while(run, duration_us, lambda _: _end(run, pods))
+    end_after(run, duration_of(run), lambda: _end(run, pods))
 
 
 def _end(run: EventRun, pods: list[Pod]) -> None:
     for pod in pods:
         _set(pod, max(pod.factor_ppm * USUAL_PPM // run["factor"], 1))
         run.world.log(PodChanged(run.world.log_time, pod.name, "unslow"))
-    run.over()
 
 
 def _set(pod: Pod, factor_ppm: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgctl.simulate.engine.events.brokers.target import LOAD, broker_of, coordination_of
 from kgctl.simulate.engine.events.kind import EventKind, EventRun, Field, FieldType, Target
-from kgctl.simulate.engine.events.pods import duration_of, in_a_while
+from kgctl.simulate.engine.events.pods import duration_of, end_after
 
 
 def _begin(run: EventRun) -> None:
@@ -13,16 +13,7 @@ def _begin(run: EventRun) -> None:
         run.without_effect()
         return
     coordination.fail(broker, duration_of(run, "detect"), run["load"])
-    duration_us = duration_of(run)
-    if duration_us is None:
-        run.over()
-    else:
-        in_a_while(run, duration_us, lambda _: _end(run, broker))
-
-
-def _end(run: EventRun, broker: int) -> None:
-    coordination_of(run).restore(broker)
-    run.over()
+    end_after(run, duration_of(run), lambda: coordination.restore(broker))
 
 
 KIND = EventKind(

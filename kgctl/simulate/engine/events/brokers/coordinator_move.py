@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgctl.simulate.engine.events.brokers.target import COORDINATOR, LOAD, coordination_of
 from kgctl.simulate.engine.events.kind import EventKind, EventRun, Field, FieldType, Target
-from kgctl.simulate.engine.events.pods import duration_of, in_a_while
+from kgctl.simulate.engine.events.pods import duration_of, end_after
 
 
 def _begin(run: EventRun) -> None:
@@ -14,17 +14,12 @@ def _begin(run: EventRun) -> None:
     if target is None or not coordination.move(target, run["load"]):
         run.without_effect()
         return
-    duration_us = duration_of(run)
-    if duration_us is None:
-        run.over()
-    else:
-        in_a_while(run, duration_us, lambda _: _end(run, before))
 
+    def back() -> None:
+        if before is not None:
+            coordination.move(before, run["load"])
 
-def _end(run: EventRun, before: int | None) -> None:
-    if before is not None:
-        coordination_of(run).move(before, run["load"])
-    run.over()
+    end_after(run, duration_of(run), back)
 
 
 KIND = EventKind(
