@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import itertools
 import time
 from collections.abc import Callable, Iterable
@@ -16,6 +15,7 @@ from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexe
 from kgctl.coordinator.regex.resolve import resolve_regexes
 from kgctl.coordinator.requests import ListGroups, Request
 from kgctl.coordinator.results import ConsumerGroupHeartbeatResult, HeartbeatResult, ListGroupsResult, Result
+from kgctl.serde.record_schema import uuid_text
 from kgctl.server.log_writer import LogWriter
 from kgctl.server.registry import Answer, Values
 
@@ -54,7 +54,7 @@ def new_member_id(prefix: str) -> str:
 
 def base64_uuid(value: UUID | None = None) -> str:
     """22 characters of URL-safe base64, as Kafka writes a uuid; a random one, never with a leading dash, unless given."""
-    text = base64.urlsafe_b64encode((value or uuid4()).bytes).decode().rstrip("=")
+    text = uuid_text((value or uuid4()).bytes)
     return base64_uuid() if value is None and text.startswith("-") else text
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TypeAlias
@@ -12,6 +11,7 @@ from kgctl.coordinator.results import TopicPartitions
 from kgctl.member.api import Rng
 from kgctl.model.frozen import frozen_in_order
 from kgctl.model.quick_enum import quick_enum
+from kgctl.serde.record_schema import uuid_text
 
 PartitionsById: TypeAlias = dict[UUID, tuple[int, ...]]
 
@@ -88,6 +88,6 @@ class ConsumerMembership:
 def new_member_id(rng: Rng) -> str:
     """16 random bytes in URL-safe base64, as Java's Uuid writes them: 22 characters, no dash in front."""
     while True:
-        text = base64.urlsafe_b64encode(rng.getrandbits(128).to_bytes(16, "big")).rstrip(b"=").decode()
+        text = uuid_text(rng.getrandbits(128).to_bytes(16, "big"))
         if not text.startswith("-"):
             return text

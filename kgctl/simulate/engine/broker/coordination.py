@@ -20,13 +20,11 @@ from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Reply
 from kgctl.coordinator.partitioning import partition_for
 from kgctl.coordinator.refusals import refuse
-from kgctl.coordinator.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroup, Request
+from kgctl.coordinator.requests import ConsumerGroupHeartbeat, JoinGroup, Request
 from kgctl.member.api import Answer, FindCoordinatorResult, NetworkError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey
 from kgctl.simulate.engine.recorder.causes import FAILOVER, Cause
-from kgctl.simulate.engine.recorder.history import Counted
-from kgctl.simulate.engine.trace import Requested
 from kgctl.simulate.scenario.distributions import Distribution
 
 if TYPE_CHECKING:
@@ -99,14 +97,11 @@ class Coordination:
         if broker == self._serving and not self.is_absent:
             self._asks_again = process in self._were_in and _asks_to_join(request)
             return True
-        world, now_us = self._world, self._world.loop.now_us
-        world.history.requests.append(Counted(now_us, 1, process.pod.number, type(request).__name__))
-        if not isinstance(request, Heartbeat | ConsumerGroupHeartbeat):
-            world.log(Requested(world.log_time, process.pod.name, type(request).__name__))
+        self._driver.note(process, type(request).__name__)
         if broker != self._serving:
             self._send_back(process, request, refuse(request, ErrorCode.NOT_COORDINATOR))
             return False
-        for effect in self._driver.core.handle(request, self._driver.clock_ms(now_us)):
+        for effect in self._driver.core.handle(request, self._driver.clock_ms(self._world.loop.now_us)):
             if isinstance(effect, Reply):
                 self._send_back(process, request, effect.result)
         return False
@@ -152,7 +147,7 @@ class Coordination:
             return False
         self._load = load
         kept = [replica for replica in self.replicas if replica != broker]
-        self.replicas = (broker, *kept[: max(len(self.replicas) - 1, 0)])
+        self.replicas = (broker, *kept[: len(self.replicas) - 1])
         self._hand_over(broker)
         return True
 

@@ -5,7 +5,6 @@ An answer that waits for a record leaves a round trip between brokers later, whi
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING
 
 from kgctl.coordinator.config import CoordinatorConfig
@@ -24,6 +23,7 @@ from kgctl.coordinator.requests import (
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.member.api import Answer, Send
 from kgctl.model.partitions import MetadataImage
+from kgctl.serde.record_schema import uuid_text
 from kgctl.simulate.engine.broker.view import GroupView
 from kgctl.simulate.engine.randomness import draw_uuid
 from kgctl.simulate.engine.recorder.history import Counted
@@ -82,14 +82,18 @@ class Broker:
             return
         kind = type(request)
         api = kind.__name__
-        world, pod, now_us = self._world, process.pod, self._loop.now_us
         self._routes[request.request_id] = (process, api)
+        self.note(process, api)
+        self.view.on_request(process, request)
+        effects = self.core.handle(request, EPOCH_MS + self._loop.now_us // 1000)
+        self._after(effects, api, process.pod, _why_removed(request) if kind in _REMOVES else "")
+
+    def note(self, process: Process, api: str) -> None:
+        """A broker has got a request."""
+        world, pod, now_us = self._world, process.pod, self._loop.now_us
         world.history.requests.append(Counted(now_us, 1, pod.number, api))
         if api not in _QUIET_APIS:
             world.log(Requested(now_us - world.warmup_us, pod.name, api))
-        self.view.on_request(process, request)
-        effects = self.core.handle(request, EPOCH_MS + now_us // 1000)
-        self._after(effects, api, pod, _why_removed(request) if kind in _REMOVES else "")
 
     def tell(self, request: Request) -> None:
         """An event of the surroundings: a new image, resolved expressions."""
@@ -157,9 +161,9 @@ class Broker:
         waiting, self._routes = self._routes, {}
         return waiting
 
-    def send_back(self, process: Process, api: str, request_id: int, result: Answer) -> None:
-        """Another broker's answer, or the end of the connection."""
-        arrival_us = process.pod.link.arrival_us(self._loop.now_us, _DOWN)
+    def send_back(self, process: Process, api: str, request_id: int, result: Answer, wait_us: int = 0) -> None:
+        """An answer leaves after this time; or the process is told that its connection has ended."""
+        arrival_us = process.pod.link.arrival_us(self._loop.now_us + wait_us, _DOWN)
         if arrival_us is not None:
             self._loop.at(arrival_us, self._deliver, (process, api, request_id, result))
 
@@ -206,12 +210,8 @@ class Broker:
 
     def _reply(self, reply: Reply, wait_us: int) -> None:
         route = self._routes.pop(reply.request_id, None)
-        if route is None:
-            return
-        process, api = route
-        arrival_us = process.pod.link.arrival_us(self._loop.now_us + wait_us, _DOWN)
-        if arrival_us is not None:
-            self._loop.at(arrival_us, self._deliver, (process, api, reply.request_id, reply.result))
+        if route is not None:
+            self.send_back(*route, reply.request_id, reply.result, wait_us)
 
     def _deliver(self, message: tuple[Process, str, int, Answer]) -> None:
         process, api, request_id, result = message
@@ -230,7 +230,7 @@ class Broker:
     def _new_member_id(self, prefix: str) -> str:
         """In the forms that Kafka gives them."""
         value = draw_uuid(self._ids)
-        return self.view.on_new_id(f"{prefix}-{value}" if prefix else urlsafe_b64encode(value.bytes).decode().rstrip("="))
+        return self.view.on_new_id(f"{prefix}-{value}" if prefix else uuid_text(value.bytes))
 
 
 _REMOVES = frozenset({LeaveGroup, ConsumerGroupHeartbeat, JoinGroup})
