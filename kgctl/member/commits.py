@@ -78,7 +78,7 @@ class Committer:
         """Take the automatic commits before this as done, each so late: how many, and when the last one left."""
         count, last_us = self.would_skip(until_us, late_us)
         if last_us is not None:
-            self._runtime.deadlines.arm(AUTO_COMMIT, last_us + self._interval_us)
+            self._runtime.deadlines.arm(AUTO_COMMIT, last_us + self._runtime.config.auto_commit_interval_us)
         return count, last_us
 
     def would_skip(self, until_us: int, late_us: int) -> tuple[int, int | None]:
@@ -86,13 +86,9 @@ class Committer:
         due_us = self._runtime.deadlines.at(AUTO_COMMIT)
         if due_us is None or due_us + late_us >= until_us:
             return 0, None
-        first_us, period_us = due_us + late_us, self._interval_us + late_us
+        first_us, period_us = due_us + late_us, self._runtime.config.auto_commit_interval_us + late_us
         count = (until_us - first_us + period_us - 1) // period_us
         return count, first_us + (count - 1) * period_us
-
-    @property
-    def _interval_us(self) -> int:
-        return max(self._runtime.config.auto_commit_interval_ms * 1000, 1)
 
     def auto_commit(self, partitions: Iterable[TopicPartition]) -> None:
         """The periodic commit: sent, not waited for, not tried again before the next."""

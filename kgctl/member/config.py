@@ -90,6 +90,11 @@ class MemberConfig:
     close_operation: str = setting("group.membership.operation", "default", choices=("default", "leave", "remain"))
 
     @property
+    def auto_commit_interval_us(self) -> int:
+        """The time between two automatic commits, never 0."""
+        return max(self.auto_commit_interval_ms * 1000, 1)
+
+    @property
     def effective_rebalance_timeout_ms(self) -> int:
         """The rebalance timeout that the member sends."""
         if self.rebalance_timeout_ms is not None:

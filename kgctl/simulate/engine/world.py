@@ -12,6 +12,8 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import MetadataImage
 from kgctl.simulate.engine.broker.driver import Broker
 from kgctl.simulate.engine.cluster import Cluster
+from kgctl.simulate.engine.events.kind import Target
+from kgctl.simulate.engine.events.registry import EVENT_KINDS
 from kgctl.simulate.engine.invariants import Invariants
 from kgctl.simulate.engine.log import EventLog
 from kgctl.simulate.engine.loop import Loop
@@ -32,8 +34,6 @@ from kgctl.simulate.metrics.registry import MetricView
 from kgctl.simulate.scenario.file.settings import read_broker_settings
 from kgctl.simulate.scenario.model import Event, MemberSet, Scenario
 
-BROKER_EVENTS = frozenset({"broker_down", "coordinator_move"})
-"""Events after which a coordinator reads the records of the one before it."""
 FENCED = frozenset({ErrorCode.FENCED_INSTANCE_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNRELEASED_INSTANCE_ID})
 _REBALANCING = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.STALE_MEMBER_EPOCH})
 """What members are told in every rebalance, and get over."""
@@ -76,7 +76,8 @@ class World:
         self.sets: dict[str, list[Pod]] = {}
         self.running = 0
         self.has_traffic = bool(scenario.traffic) or any(event["rate"] for event in scenario.events)
-        needs_records = any(event.kind in BROKER_EVENTS for event in scenario.events)
+        # A coordinator that comes after one whose broker failed reads its records.
+        needs_records = any(EVENT_KINDS[event.kind].target is Target.BROKER for event in scenario.events)
         is_kept = keeps_records or keeps_all_commits or needs_records
         self.records: list[tuple[int, AppendRecord]] | None = [] if is_kept else None
         self.keeps_all_commits = keeps_all_commits

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kgctl.coordinator.partitioning import partition_for
+from kgctl.coordinator.partitioning import replicas_of
 from kgctl.simulate.lint.context import Context, Finding
 
 
 def nobody_takes_over(context: Context) -> Iterator[Finding]:
     """A coordinator without a replica elsewhere."""
     scenario = context.scenario
-    replicas = min(context.broker.offsets_topic_replication_factor, scenario.cluster.brokers)
-    if replicas > 1:
+    leader, *others = replicas_of(scenario.group_id, context.broker, scenario.cluster.brokers)
+    if others:
         return
-    leader = partition_for(scenario.group_id, context.broker.offsets_topic_num_partitions) % scenario.cluster.brokers + 1
     for index, event in enumerate(scenario.events):
         if event.kind == "broker_down" and event.target in ("coordinator", str(leader)):
             until = "until it is back" if event["for"] is not None else "for the rest of the run"

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Reply
-from kgctl.coordinator.partitioning import partition_for
+from kgctl.coordinator.partitioning import replicas_of
 from kgctl.coordinator.refusals import refuse
 from kgctl.coordinator.requests import ConsumerGroupHeartbeat, JoinGroup, Request
 from kgctl.member.api import Answer, FindCoordinatorResult, NetworkError
@@ -54,10 +54,7 @@ class Coordination:
         self._driver = world.broker
         self._rng = world.randomness.stream("controller")
         self._balance_phase_us = int(self._rng.random() * BALANCE_US)
-        config, brokers = world.broker.core.shard.config, world.scenario.cluster.brokers
-        self.partition = partition_for(world.scenario.group_id, config.offsets_topic_num_partitions)
-        replicas = min(config.offsets_topic_replication_factor, brokers)
-        self.replicas = tuple((self.partition + step) % brokers + 1 for step in range(replicas))
+        self.replicas = replicas_of(world.scenario.group_id, world.broker.core.shard.config, world.scenario.cluster.brokers)
         self.leader: int | None = self.replicas[0]
         self.is_absent = False
         self._first = self._serving = self.replicas[0]

@@ -43,5 +43,5 @@ def _offset(process: Process, number: int, at_us: int) -> int:
 def _interval_us(process: Process, late_us: int) -> int:
     mode = process.commit.mode
     if mode is CommitMode.AUTO:
-        return max(process.config.auto_commit_interval_ms * 1000, 1) + late_us
+        return process.config.auto_commit_interval_us + late_us
     return max(process.commit.interval_us, 1) if mode is CommitMode.EVERY else BATCHES_US

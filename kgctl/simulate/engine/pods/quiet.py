@@ -140,5 +140,5 @@ class Quiet:
 def _commits_late_us(process: Process) -> int:
     if process.commit.mode is not CommitMode.AUTO:
         return 0
-    interval_us = max(process.config.auto_commit_interval_ms * 1000, 1)
-    return process.polls.commits_late_us(interval_us, in_every_other=process.config.group_protocol == "consumer")
+    config = process.config
+    return process.polls.commits_late_us(config.auto_commit_interval_us, in_every_other=config.group_protocol == "consumer")
