@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from kgctl.errors import StorageError, UsageError
+from kgctl.cli.output.files import check_place, write_whole
+from kgctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kgctl.simulate.sweep.rows import RowLayout, Value
@@ -38,14 +37,6 @@ def check_page(path: Path) -> None:
     check_place(path)
 
 
-def check_place(path: Path) -> None:
-    """Raise `kgctl.errors.UsageError` if there is no such folder, or one of the file's name."""
-    if path.is_dir():
-        raise UsageError(f"{path} is a folder; name a file")
-    if not path.absolute().parent.is_dir():
-        raise UsageError(f"{path}: there is no folder {path.absolute().parent}")
-
-
 def write_out(path: Path, layout: RowLayout, records: Records, metadata: Mapping[str, str]) -> None:
     """Write the rows; whoever reads ``path`` meanwhile sees all of them or what was there before.
 
@@ -53,24 +44,6 @@ def write_out(path: Path, layout: RowLayout, records: Records, metadata: Mapping
         StorageError: it cannot be written.
     """
     write_whole(path, lambda file: _WRITERS[path.suffix](file, layout.kinds(), records, metadata))
-
-
-def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file under another name and rename it.
-
-    Raises:
-        StorageError: it cannot be written.
-    """
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with draft.open("wb") as file:
-            write(file)
-        draft.replace(path)
-    except OSError as error:
-        raise StorageError(f"{path}: {error.strerror or error}") from error
-    finally:
-        with suppress(OSError):
-            draft.unlink(missing_ok=True)
 
 
 def _parquet(file: BinaryIO, kinds: Mapping[str, type], records: Records, metadata: Mapping[str, str]) -> None:

@@ -61,7 +61,8 @@ def report_of(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> Rep
 
 def _write(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> None:
     from kgctl import __version__
-    from kgctl.cli.simulation.sweep_files import write_out, write_whole
+    from kgctl.cli.output.files import write_whole
+    from kgctl.cli.simulation.sweep_files import write_out
     from kgctl.simulate.sweep.rows import RowLayout, digest_of_rows
 
     if shown.out is not None:

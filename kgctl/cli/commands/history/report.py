@@ -62,7 +62,7 @@ def history_report(
     question = ask(session, groups, group, warehouse, cluster)
     if not question.is_answerable:
         return Report(COLUMNS, errors=question.errors)
-    from kgctl.cli.simulation.sweep_files import write_whole
+    from kgctl.cli.output.files import write_whole
     from kgctl.pipeline.report.content import content
     from kgctl.pipeline.report.page import html_page
 
