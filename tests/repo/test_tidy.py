@@ -12,10 +12,10 @@ import pytest
 
 from tests.repo.project import ROOT, definitions, line_count, parsed, project_files, python_files
 
-MODULE_LINES = 400
+MODULE_LINES = 600
 FUNCTION_LINES = 60
-CLASS_LINES = 300
-FOLDER_FILES = 20
+CLASS_LINES = 400
+FOLDER_FILES = 30
 
 # What may be larger, each with its reason: nothing else may.
 LARGER_MODULES: dict[str, tuple[int, str]] = {}
