@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from kgctl.server.options import ServeOptions
+from kgctl.server.config import ServeOptions
 from kgctl.server.service import Server
 
 T = TypeVar("T")

@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 
 from kgctl.serde.errors import MalformedMessage
 from kgctl.serde.frames import FrameReader, frame
-from kgctl.server.call import ClientSession
 from kgctl.server.dispatch import Dispatcher, Refused
+from kgctl.server.request_context import ClientSession
 
 log = logging.getLogger(__name__)
 

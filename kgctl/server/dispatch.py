@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.errors import UnsupportedVersion
 from kgctl.serde.messages import RequestHeader, decode_header, decode_request, encode_response
-from kgctl.server.call import Call, ClientSession
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.request_context import ApiSpec, Call, ClientSession, Values
 
 if TYPE_CHECKING:
     from kgctl.server.cluster import Broker
-    from kgctl.server.services import Services
+    from kgctl.server.request_context import Services
 
 API_VERSIONS_KEY = 18
 

@@ -17,7 +17,7 @@ from kgctl.coordinator.requests import ListGroups, Request
 from kgctl.coordinator.results import ConsumerGroupHeartbeatResult, HeartbeatResult, ListGroupsResult, Result
 from kgctl.serde.record_schema import uuid_text
 from kgctl.server.log_writer import LogWriter
-from kgctl.server.registry import Answer, Values
+from kgctl.server.request_context import Answer, Values
 
 EVENT_ID = 0
 """The request id of events, whose answer nobody waits for."""

@@ -12,25 +12,22 @@ from uuid import NAMESPACE_URL, uuid5
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.errors import KgctlError, StorageError
-from kgctl.server.call import ClientSession
 from kgctl.server.catalog import Catalog
 from kgctl.server.cluster import Broker, Cluster
+from kgctl.server.config import GroupConfigs, ServeOptions, split_config
 from kgctl.server.connection import ClientConnection
 from kgctl.server.dispatch import Dispatcher
-from kgctl.server.group_configs import GroupConfigs
 from kgctl.server.log_writer import LogWriter
-from kgctl.server.options import ServeOptions, split_config
 from kgctl.server.partition_data import PartitionData
-from kgctl.server.producers.ending import recover
-from kgctl.server.producers.sequences import Producers
-from kgctl.server.producers.transactions import Transactions
-from kgctl.server.registry import default_registry
+from kgctl.server.producers import Producers
+from kgctl.server.request_context import ClientSession, Services, default_registry
 from kgctl.server.runtime import CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
-from kgctl.server.services import Services
+from kgctl.server.transaction_ends import recover
+from kgctl.server.transactions import Transactions
 from kgctl.server.upkeep import Upkeep
 from kgctl.storage.folder import DataFolder, memory_folder
 from kgctl.storage.load import load_coordinator
-from kgctl.storage.segments import import_segments
+from kgctl.storage.offsets_topic import import_segments
 
 FIRST_NODE_ID = 1
 

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from kgctl.coordinator.results import RebalanceStatus
-from kgctl.server.services import Services
+from kgctl.server.request_context import Services
 
 
 def rebalances(services: Services) -> list[RebalanceStatus]:

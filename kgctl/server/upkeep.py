@@ -7,9 +7,9 @@ import logging
 from collections.abc import Collection
 
 from kgctl.server.connection import ClientConnection
-from kgctl.server.producers.ending import abort_overdue
-from kgctl.server.services import Services
+from kgctl.server.request_context import Services
 from kgctl.server.status import rebalances
+from kgctl.server.transaction_ends import abort_overdue
 
 INTERVAL_S = 5.0
 

@@ -6,13 +6,17 @@ does.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+from urllib.parse import quote
 
 from kgctl.errors import NotFoundError, StorageError, UsageError
 from kgctl.storage.folder import COORDINATOR_FILE, TOPICS_FILE
 from kgctl.storage.lock import is_in_use
+from kgctl.storage.sqlite import COORDINATOR, TOPICS, Schema, check_readable
 
 
 class RecordColumns(NamedTuple):
@@ -53,7 +57,6 @@ class BulkReader:
 
     def __init__(self, path: Path) -> None:
         """Raises `NotFoundError` (no data folder), `UsageError` (of a newer kgctl), `StorageError` (damaged, not readable)."""
-        from kgctl.storage.sqlite.bulk import SqliteBulk
 
         try:
             if not path.exists():
@@ -102,3 +105,122 @@ class BulkReader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+_RECORDS = """SELECT "offset", timestamp_ms, "key", value, producer_id,
+                     CASE WHEN producer_id IS NULL THEN NULL ELSE producer_epoch END, "commits"
+              FROM record WHERE "partition" = ? AND "offset" >= ? ORDER BY "offset" LIMIT ?"""
+_LOG_ENDS = """SELECT t.name, b."partition", max(b.max_timestamp_ms), max(b.last_offset) + 1
+               FROM batch b JOIN topic t ON t.id = b.topic
+               GROUP BY t.name, b."partition", b.max_timestamp_ms / ?
+               ORDER BY t.name, b."partition", max(b.max_timestamp_ms)"""
+_ENDS = """SELECT topic, "partition", max(last_offset) + 1 FROM batch GROUP BY topic, "partition" """
+
+
+class SqliteBulk:
+    """The two files of a data folder."""
+
+    def __init__(self, coordinator: Path, topics: Path) -> None:
+        self._coordinator = _ReadOnly(coordinator, COORDINATOR)
+        self._topics = _ReadOnly(topics, TOPICS) if topics.exists() else None
+
+    def partitions(self) -> Sequence[int]:
+        """Those with records; found by leaps over the index, not by reading it."""
+        found: list[int] = []
+        while rows := self._coordinator.rows(
+            """SELECT min("partition") FROM record WHERE "partition" > ?""", (found[-1] if found else -1,)
+        ):
+            if rows[0][0] is None:
+                break
+            found.append(rows[0][0])
+        return found
+
+    def records(self, partition: int, from_offset: int, page_rows: int) -> Iterator[RecordColumns]:
+        """A page at a time."""
+        while rows := self._coordinator.rows(_RECORDS, (partition, from_offset, page_rows)):
+            yield RecordColumns(*zip(*rows, strict=True))
+            from_offset = rows[-1][0] + 1
+
+    def log_ends(self, every_ms: int) -> LogEndColumns:
+        """From the batches."""
+        rows = self._topics.rows(_LOG_ENDS, (every_ms,)) if self._topics else []
+        return LogEndColumns(*zip(*rows, strict=True)) if rows else LogEndColumns((), (), (), ())
+
+    def log_bounds(self) -> Sequence[LogBound]:
+        """As the topics are now."""
+        if self._topics is None:
+            return []
+        ends = {row[:2]: row[2] for row in self._topics.rows(_ENDS)}
+        starts = {row[:2]: row[2] for row in self._topics.rows("""SELECT topic, "partition", "offset" FROM log_start""")}
+        topics = self._topics.rows("SELECT id, name, partition_count FROM topic ORDER BY name")
+        return [
+            LogBound(name, partition, starts.get((number, partition), 0), ends.get((number, partition), 0))
+            for number, name, count in topics
+            for partition in range(count)
+        ]
+
+    def last_ms(self) -> int | None:
+        """The newest time of a record or a batch."""
+        times = [self._coordinator.rows("SELECT max(timestamp_ms) FROM record")[0][0]]
+        if self._topics is not None:
+            times.append(self._topics.rows("SELECT max(max_timestamp_ms) FROM batch")[0][0])
+        return max((time for time in times if time is not None), default=None)
+
+    def setting(self, name: str) -> str | None:
+        """A named text, or None."""
+        rows = self._coordinator.rows("SELECT value FROM meta WHERE name = ?", (f"setting.{name}",))
+        return str(rows[0][0]) if rows else None
+
+    def close(self) -> None:
+        """Close both."""
+        self._coordinator.close()
+        if self._topics is not None:
+            self._topics.close()
+
+
+class _ReadOnly:
+    """A connection that cannot write. A folder that this user may not write to is read all the same."""
+
+    def __init__(self, path: Path, schema: Schema) -> None:
+        self._path = path
+        with self._translated():
+            self._connection = _connect(path)
+        try:
+            application_id, version = self._pragma("application_id"), self._pragma("user_version")
+            check_readable(path, schema, application_id=application_id, version=version)
+        except BaseException:
+            self.close()
+            raise
+
+    def rows(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a query."""
+        with self._translated():
+            return self._connection.execute(statement, arguments).fetchall()
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        self._connection.close()
+
+    def _pragma(self, name: str) -> int:
+        return int(self.rows(f"PRAGMA {name}")[0][0])
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StorageError(f"{self._path}: cannot be read: {error}") from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    """With ``immutable`` where the folder cannot be written to and no writer has left its files: SQLite needs them otherwise."""
+    name = f"file:{quote(str(path.absolute()))}?mode=ro"
+    connection = sqlite3.connect(name, uri=True, timeout=30, isolation_level=None)
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+    except sqlite3.OperationalError:
+        connection.close()
+        if path.with_name(f"{path.name}-wal").exists():
+            raise
+        connection = sqlite3.connect(f"{name}&immutable=1", uri=True, isolation_level=None)
+    return connection

@@ -10,18 +10,70 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from kgctl.errors import NotFoundError, StorageError, UsageError
 from kgctl.storage.lock import FolderLock
-from kgctl.storage.maintenance import Compacting, Maintenance
-from kgctl.storage.memory import MemoryRecordLog
-from kgctl.storage.memory_topics import MemoryTopicStore
+from kgctl.storage.memory import MemoryRecordLog, MemoryTopicStore
 from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, CommitLog, RecordLog, TopicStore
+
+
+class Compacting(Protocol):
+    """What can be compacted in small steps."""
+
+    def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
+        """See `kgctl.storage.protocols.RecordLog`."""
+        ...
+
+    def close(self) -> None:
+        """Give files back."""
+        ...
+
+
+class Maintenance(threading.Thread):
+    """Compacts step by step, resting between steps so that commits go first, and touches the folder's lock now and then.
+
+    ``open_log`` is called in the thread and gives a connection of its own, so that only single steps stand in a commit's way.
+    """
+
+    _REST_S = 0.01
+
+    def __init__(
+        self, open_log: Callable[[], Compacting], touch: Callable[[], None], clock_ms: Callable[[], int], interval_s: float
+    ) -> None:
+        super().__init__(name="kgctl-maintenance", daemon=True)
+        self._open_log = open_log
+        self._touch = touch
+        self._clock_ms = clock_ms
+        self._interval_s = interval_s
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """Until `stop`. A folder that cannot be written just now is tried again later: commits report the same trouble."""
+        log: Compacting | None = None
+        pause = self._interval_s
+        while not self._stopping.wait(pause):
+            try:
+                log = log or self._open_log()
+                self._touch()
+                more = log.compact_step(self._clock_ms())
+            except (StorageError, OSError):
+                more = False
+            pause = self._REST_S if more else self._interval_s
+        if log is not None:
+            log.close()
+
+    def stop(self) -> None:
+        """Return when the step under way is done."""
+        self._stopping.set()
+        if self.is_alive():
+            self.join()
+
 
 COORDINATOR_FILE = "coordinator.db"
 TOPICS_FILE = "topics.db"
@@ -140,7 +192,7 @@ def memory_folder(offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> DataF
 
 def open_folder(path: Path, *, create: bool, offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> DataFolder:
     """See `DataFolder.open`."""
-    from kgctl.storage.sqlite.folder import open_files
+    from kgctl.storage.sqlite_files import open_files
 
     _require_folder(path, create=create)
     lock = FolderLock(path)

@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import heapq
+import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from itertools import groupby
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from pathlib import Path
 
+from kgctl.coordinator.partitioning import partition_for
+from kgctl.errors import NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.model.records import TransactionMarker
+from kgctl.serde.coordinator_records import RecordDecodeError, decode_key
 from kgctl.serde.older_values import older_value
-from kgctl.serde.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, Record, build_batch, build_marker
+from kgctl.serde.record_batch import (
+    HEADER_BYTES,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    BatchHeader,
+    CorruptBatchError,
+    Record,
+    UnsupportedCompressionError,
+    build_batch,
+    build_marker,
+    check_batch,
+    iterate_records,
+    parse_marker,
+)
 from kgctl.storage.protocols import RecordLog, StoredRecord
 
 _RECORDS_IN_A_BATCH = 500
@@ -26,14 +45,14 @@ def read_batches(log: RecordLog, partition: int, offset: int, max_bytes: int, *,
     if older_values:
         records = (replace(record, value=older_value(record.key, record.value)) for record in records)
     found = bytearray()
-    for batch in _batches(records):
+    for batch in _runs(records):
         if found and len(found) + len(batch) > max_bytes:
             break
         found += batch
     return bytes(found)
 
 
-def _batches(records: Iterable[StoredRecord]) -> Iterator[bytes]:
+def _runs(records: Iterable[StoredRecord]) -> Iterator[bytes]:
     for _, run in groupby(_numbered(records), key=lambda item: item[0]):
         yield _batch([record for _, record in run])
 
@@ -65,3 +84,123 @@ def _batch(run: list[StoredRecord]) -> bytes:
     if first.producer_id is None:
         return build_batch(records, producer_id=NO_PRODUCER_ID, producer_epoch=NO_PRODUCER_EPOCH)
     return build_batch(records, producer_id=first.producer_id, producer_epoch=first.producer_epoch, is_transactional=True)
+
+
+_PARTITION_FOLDER = re.compile(r"__consumer_offsets-(\d+)")
+_RECORDS_AT_A_TIME = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class ImportSummary:
+    """What an import brought in."""
+
+    partitions: int
+    records: int
+
+
+def import_segments(source: Path, log: RecordLog) -> ImportSummary:
+    """Append what is in ``source``, one partition's folder or a folder of such, to the log.
+
+    A batch that is cut off at the end of a partition's last file is left out, as Kafka does when it recovers; the same
+    anywhere else, a wrong checksum or an unknown format raises `kgctl.errors.StorageError` with file and position. Raises
+    `NotFoundError` where there is no such folder, `UsageError` where the groups show another partition count, and
+    `RefusedError` where a partition is not empty. Nothing is appended before everything has been read once and found good.
+    """
+    folders = partition_folders(source)
+    for number in folders:
+        if number >= log.partition_count:
+            raise UsageError(f"{source}: partition {number}, but this data folder has {log.partition_count} partitions")
+        if log.end_offset(number) > 0:
+            raise RefusedError(f"partition {number} of this data folder has records already; import into a new folder")
+    total = sum(1 for record in _merged(folders) if _belongs_here(source, record, log.partition_count))
+    records = _merged(folders)
+    while chunk := list(islice(records, _RECORDS_AT_A_TIME)):
+        log.write(chunk)
+    return ImportSummary(len(folders), total)
+
+
+def partition_folders(source: Path) -> dict[int, Path]:
+    """Partition -> its folder. Raises `kgctl.errors.NotFoundError` where there is none."""
+    candidates = [source, *(sorted(source.iterdir()) if source.is_dir() else ())]
+    found = {int(match[1]): path for path in candidates if path.is_dir() and (match := _PARTITION_FOLDER.fullmatch(path.name))}
+    if not found:
+        raise NotFoundError(f"{source}: no folder of a partition (__consumer_offsets-0 and so on)")
+    return dict(sorted(found.items()))
+
+
+def read_partition(folder: Path, partition: int) -> Iterator[StoredRecord]:
+    """The records of one partition's segment files, in order."""
+    files = sorted(folder.glob("*.log"))
+    for file in files:
+        data = file.read_bytes()
+        for position, header in _batches(file, data, is_last=file == files[-1]):
+            yield from _records(file, data[position : position + header.size_bytes], partition, header, position)
+
+
+def _merged(folders: dict[int, Path]) -> Iterator[StoredRecord]:
+    streams = (_timed(read_partition(folder, partition)) for partition, folder in folders.items())
+    return (record for _, _, record in heapq.merge(*streams, key=lambda item: item[:2]))
+
+
+def _timed(records: Iterable[StoredRecord]) -> Iterator[tuple[int, int, StoredRecord]]:
+    """Each record with the latest time so far in its partition, so that merging keeps a partition's order."""
+    latest = 0
+    for record in records:
+        latest = max(latest, record.timestamp_ms)
+        yield latest, record.partition, record
+
+
+def _batches(file: Path, data: bytes, *, is_last: bool) -> Iterator[tuple[int, BatchHeader]]:
+    position = 0
+    while position < len(data):
+        size = int.from_bytes(data[position + 8 : position + 12], "big", signed=True) + 12
+        if is_last and (len(data) - position < HEADER_BYTES or size > len(data) - position or not any(data[position:])):
+            return
+        try:
+            yield position, check_batch(data[position : position + max(size, 0)])
+        except CorruptBatchError as error:
+            raise StorageError(f"{file}: at byte {position}: {error}") from error
+        position += size
+
+
+def _records(file: Path, batch: bytes, partition: int, header: BatchHeader, position: int) -> Iterator[StoredRecord]:
+    producer = header.producer_id if header.is_transactional else None
+    try:
+        if header.is_control:
+            marker = parse_marker(batch)
+            if marker is not None:
+                yield StoredRecord(
+                    partition,
+                    header.base_offset,
+                    header.max_timestamp_ms,
+                    None,
+                    None,
+                    marker.producer_id,
+                    marker.producer_epoch,
+                    marker.committed,
+                    marker.coordinator_epoch,
+                )
+            return
+        for record in iterate_records(batch):
+            epoch = header.producer_epoch if producer is not None else 0
+            yield StoredRecord(partition, record.offset, record.timestamp_ms, record.key, record.value, producer, epoch)
+    except (CorruptBatchError, UnsupportedCompressionError) as error:
+        raise StorageError(f"{file}: at byte {position}: {error}") from error
+
+
+def _belongs_here(source: Path, record: StoredRecord, partition_count: int) -> bool:
+    """True; raises where the record's group would be on another partition, or where the record cannot be read."""
+    if record.is_marker:
+        return True
+    try:
+        group = decode_key(record.key or b"").group
+        record.decode()
+    except RecordDecodeError as error:
+        place = f"offset {record.offset} of partition {record.partition}"
+        raise StorageError(f"{source}: the record at {place} cannot be read: {error}") from error
+    if group is not None and partition_for(group, partition_count) != record.partition:
+        raise UsageError(
+            f"{source}: group {group} is on partition {record.partition}, which it would not be among the {partition_count} "
+            "partitions of this data folder; the cluster has another number of them"
+        )
+    return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.server.registry import ApiSpec, default_registry
+from kgctl.server.request_context import ApiSpec, default_registry
 
 
 def serve_apis() -> str:

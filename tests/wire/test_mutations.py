@@ -16,9 +16,8 @@ from kgctl.serde.errors import MalformedMessage
 from kgctl.serde.messages import decode_request, decode_response, encode_request
 from kgctl.serde.schemas import load_plan
 from kgctl.server.background import EmbeddedServer
-from kgctl.server.call import ClientSession
 from kgctl.server.dispatch import Dispatcher, Refused
-from kgctl.server.registry import ApiSpec, default_registry
+from kgctl.server.request_context import ApiSpec, ClientSession, default_registry
 from tests.support.wire.messages import random_values
 
 SPECS = default_registry().specs()

@@ -54,7 +54,7 @@ def serve(
     """
     import asyncio
 
-    from kgctl.server.options import ServeOptions
+    from kgctl.server.config import ServeOptions
     from kgctl.server.service import Server
     from kgctl.server.service import serve as run
 

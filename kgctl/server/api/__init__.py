@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from kgctl.server.registry import ApiSpec
+from kgctl.server.request_context import ApiSpec
 
 
 def all_specs() -> list[ApiSpec]:
     """Every API that is served."""
+    from kgctl.server.api import api_versions
     from kgctl.server.api.data import fetch, init_producer_id, list_offsets, offset_for_leader_epoch, produce
     from kgctl.server.api.groups import (
         consumer_group_describe,
@@ -23,7 +24,6 @@ def all_specs() -> list[ApiSpec]:
         offset_fetch,
         sync_group,
     )
-    from kgctl.server.api.session import api_versions
     from kgctl.server.api.topics import (
         create_partitions,
         create_topics,

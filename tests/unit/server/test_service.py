@@ -12,7 +12,7 @@ import pytest
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import KgctlError, RefusedError, StorageError, UsageError
 from kgctl.server.background import EmbeddedServer
-from kgctl.server.group_configs import FILE_NAME
+from kgctl.server.config import FILE_NAME
 from kgctl.server.status import status
 from tests.support.members import wait_until
 from tests.support.wire.classic_member import ClassicMember

@@ -16,7 +16,7 @@ from kgctl.model.partitions import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.folder import COORDINATOR_FILE, TOPICS_FILE, DataFolder, memory_folder
 from kgctl.storage.lock import LOCK_NAME
-from kgctl.storage.sqlite.database import Database, Schema
+from kgctl.storage.sqlite import Database, Schema
 from tests.support.storage import commit, contents, entry, marker
 
 HOLD = """

@@ -6,8 +6,7 @@ import time
 from pathlib import Path
 
 from kgctl.errors import StorageError
-from kgctl.storage.folder import DataFolder
-from kgctl.storage.maintenance import Maintenance
+from kgctl.storage.folder import DataFolder, Maintenance
 from tests.support.storage import commit, contents
 
 

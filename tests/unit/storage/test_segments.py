@@ -9,8 +9,7 @@ import pytest
 from kgctl.coordinator.partitioning import partition_for
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.storage.folder import DataFolder, memory_folder
-from kgctl.storage.offsets_topic import read_batches
-from kgctl.storage.segments import ImportSummary, import_segments
+from kgctl.storage.offsets_topic import ImportSummary, import_segments, read_batches
 from tests.support.storage import commit, contents, delete, entry, group_record, marker
 
 GROUPS = ("group-a", "group-b")

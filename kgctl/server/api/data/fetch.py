@@ -8,10 +8,9 @@ from typing import Any
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.serde.record_batch import iterate_batches
-from kgctl.server.api.data.partition_errors import NO_EPOCH, partition_error
-from kgctl.server.api.times import milliseconds
-from kgctl.server.call import Call
-from kgctl.server.registry import Answer, ApiSpec, Values
+from kgctl.server.api.checks import NO_EPOCH, partition_error
+from kgctl.server.api.fields import milliseconds
+from kgctl.server.request_context import Answer, ApiSpec, Call, Values
 
 TOPIC_IDS_SINCE = 13
 READ_COMMITTED = 1

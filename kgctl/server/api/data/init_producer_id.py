@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.api.times import milliseconds
-from kgctl.server.call import Call
-from kgctl.server.producers.ending import abort
-from kgctl.server.producers.transactions import ProducerIdentity
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.api.fields import milliseconds
+from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.transaction_ends import abort
+from kgctl.server.transactions import ProducerIdentity
 
 FENCED_SINCE = 4
 

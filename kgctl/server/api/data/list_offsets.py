@@ -6,10 +6,9 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
-from kgctl.server.api.data.partition_errors import NO_EPOCH, partition_error
-from kgctl.server.call import Call
+from kgctl.server.api.checks import NO_EPOCH, partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.request_context import ApiSpec, Call, Values
 
 READ_COMMITTED = 1
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6

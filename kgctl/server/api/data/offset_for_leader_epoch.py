@@ -6,10 +6,9 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
-from kgctl.server.api.data.partition_errors import partition_error
-from kgctl.server.call import Call
+from kgctl.server.api.checks import partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.request_context import ApiSpec, Call, Values
 
 UNDEFINED = -1
 

@@ -8,12 +8,11 @@ from typing import Any
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.serde.record_batch import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, check_batch, parse_header
-from kgctl.server.api.data.partition_errors import partition_error
-from kgctl.server.call import Call
+from kgctl.server.api.checks import partition_error
 from kgctl.server.cluster import OFFSETS_TOPIC
-from kgctl.server.producers.sequences import ProducerWrite
-from kgctl.server.producers.transactions import ProducerIdentity
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.producers import ProducerWrite
+from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.transactions import ProducerIdentity
 
 TOPIC_IDS_SINCE = 13
 IMPLICIT_SINCE = 12

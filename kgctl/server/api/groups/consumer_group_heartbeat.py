@@ -7,9 +7,8 @@ from typing import Any
 from kgctl.coordinator.requests import ConsumerGroupHeartbeat
 from kgctl.coordinator.results import ConsumerGroupHeartbeatResult
 from kgctl.model.partitions import ZERO_UUID
-from kgctl.server.api.times import milliseconds
-from kgctl.server.call import Call
-from kgctl.server.registry import Answer, ApiSpec, Values
+from kgctl.server.api.fields import milliseconds
+from kgctl.server.request_context import Answer, ApiSpec, Call, Values
 
 
 def handle(call: Call, body: Any) -> Answer:

@@ -7,8 +7,7 @@ from typing import Any
 from kgctl.coordinator.requests import DeleteGroups
 from kgctl.coordinator.results import DeleteGroupsResult
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.call import Call
-from kgctl.server.registry import Answer, ApiSpec, Values
+from kgctl.server.request_context import Answer, ApiSpec, Call, Values
 
 
 def handle(call: Call, body: Any) -> Answer:

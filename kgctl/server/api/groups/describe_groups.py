@@ -7,9 +7,8 @@ from typing import Any
 from kgctl.coordinator.requests import DescribeGroups
 from kgctl.coordinator.results import DescribedGroup, DescribeGroupsResult
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.api.authorized_operations import GROUP_OPERATIONS, NOT_ASKED
-from kgctl.server.call import Call
-from kgctl.server.registry import Answer, ApiSpec, Values
+from kgctl.server.api.fields import GROUP_OPERATIONS, NOT_ASKED
+from kgctl.server.request_context import Answer, ApiSpec, Call, Values
 
 
 def handle(call: Call, body: Any) -> Answer:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.call import Call
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.request_context import ApiSpec, Call, Values
 
 GROUP_KEY_TYPE, TRANSACTION_KEY_TYPE = 0, 1
 BATCHED_SINCE = 4

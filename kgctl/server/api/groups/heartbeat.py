@@ -6,8 +6,7 @@ from typing import Any
 
 from kgctl.coordinator.requests import Heartbeat
 from kgctl.coordinator.results import HeartbeatResult
-from kgctl.server.call import Call
-from kgctl.server.registry import Answer, ApiSpec, Values
+from kgctl.server.request_context import Answer, ApiSpec, Call, Values
 
 
 def handle(call: Call, body: Any) -> Answer:

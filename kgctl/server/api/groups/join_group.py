@@ -6,9 +6,8 @@ from typing import Any
 
 from kgctl.coordinator.requests import JoinGroup, JoinProtocol
 from kgctl.coordinator.results import JoinGroupResult
-from kgctl.server.api.times import milliseconds
-from kgctl.server.call import Call
-from kgctl.server.registry import Answer, ApiSpec, Values
+from kgctl.server.api.fields import milliseconds
+from kgctl.server.request_context import Answer, ApiSpec, Call, Values
 
 REBALANCE_TIMEOUT_SINCE = 1
 

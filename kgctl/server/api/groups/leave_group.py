@@ -7,8 +7,7 @@ from typing import Any
 from kgctl.coordinator.requests import LeaveGroup, MemberIdentity
 from kgctl.coordinator.results import LeaveGroupResult
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.call import Call
-from kgctl.server.registry import Answer, ApiSpec, Values
+from kgctl.server.request_context import Answer, ApiSpec, Call, Values
 
 BATCHED_SINCE = 3
 

@@ -9,10 +9,8 @@ from kgctl.coordinator.requests import OffsetCommit, OffsetCommitPartition
 from kgctl.coordinator.results import PartitionErrors
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import ZERO_UUID, TopicMetadata
-from kgctl.server.api.groups.topic_results import TopicErrors
-from kgctl.server.api.times import milliseconds
-from kgctl.server.call import Call
-from kgctl.server.registry import Answer, ApiSpec, Values
+from kgctl.server.api.fields import TopicErrors, milliseconds
+from kgctl.server.request_context import Answer, ApiSpec, Call, Values
 
 TOPIC_IDS_SINCE = 10
 

@@ -8,9 +8,8 @@ from kgctl.coordinator.requests import OffsetDelete
 from kgctl.coordinator.results import OffsetDeleteResult
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
-from kgctl.server.api.groups.topic_results import TopicErrors
-from kgctl.server.call import Call
-from kgctl.server.registry import Answer, ApiSpec, Values
+from kgctl.server.api.fields import TopicErrors
+from kgctl.server.request_context import Answer, ApiSpec, Call, Values
 
 
 def handle(call: Call, body: Any) -> Answer:

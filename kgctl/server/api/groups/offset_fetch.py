@@ -12,8 +12,7 @@ from kgctl.coordinator.requests import OffsetFetch
 from kgctl.coordinator.results import FetchedOffset, OffsetFetchResult
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import ZERO_UUID, TopicPartition
-from kgctl.server.call import Call
-from kgctl.server.registry import Answer, ApiSpec, Values
+from kgctl.server.request_context import Answer, ApiSpec, Call, Values
 
 TOP_LEVEL_ERROR_SINCE = 2
 BATCHED_SINCE = 8

@@ -48,3 +48,6 @@ def _type(value: Any) -> int:
     if isinstance(value, int):
         return INT
     return LIST if isinstance(value, tuple) else STRING
+
+
+TOPIC, BROKER, GROUP = 2, 4, 32

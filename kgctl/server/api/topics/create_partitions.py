@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.call import Call
 from kgctl.server.cluster import OFFSETS_TOPIC
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.request_context import ApiSpec, Call, Values
 
 
 def handle(call: Call, body: Any) -> Values:

@@ -6,9 +6,8 @@ from collections import Counter
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.call import Call
 from kgctl.server.catalog import name_problem, new_topic_id
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.request_context import ApiSpec, Call, Values
 
 DEFAULT = -1
 

@@ -6,9 +6,8 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
-from kgctl.server.call import Call
 from kgctl.server.cluster import OFFSETS_TOPIC
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.request_context import ApiSpec, Call, Values
 
 HIGH_WATERMARK = -1
 

@@ -6,9 +6,8 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.call import Call
 from kgctl.server.cluster import OFFSETS_TOPIC
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.request_context import ApiSpec, Call, Values
 
 TOPIC_IDS_SINCE = 6
 UNKNOWN_NAME = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "This server does not host this topic-partition.")

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED
-from kgctl.server.call import Call
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.api.fields import CLUSTER_OPERATIONS, NOT_ASKED
+from kgctl.server.request_context import ApiSpec, Call, Values
 
 BROKERS, CONTROLLERS = 1, 2
 MISMATCH = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"

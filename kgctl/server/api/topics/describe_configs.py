@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.api.topics.config_entries import DEFAULT_CONFIG, GROUP_CONFIG, STATIC_BROKER_CONFIG, entries_of, entry
-from kgctl.server.api.topics.resources import BROKER, GROUP, TOPIC
-from kgctl.server.call import Call
+from kgctl.server.api.topics.config_entries import (
+    BROKER,
+    DEFAULT_CONFIG,
+    GROUP,
+    GROUP_CONFIG,
+    STATIC_BROKER_CONFIG,
+    TOPIC,
+    entries_of,
+    entry,
+)
 from kgctl.server.cluster import OFFSETS_TOPIC
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.request_context import ApiSpec, Call, Values
 
 Outcome = tuple[ErrorCode, str, list[dict[str, Any]]]
 

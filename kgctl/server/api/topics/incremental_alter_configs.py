@@ -7,9 +7,8 @@ from typing import Any
 from kgctl.coordinator.requests import UpdateGroupConfig
 from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.api.topics.resources import BROKER, GROUP, TOPIC
-from kgctl.server.call import Call
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.api.topics.config_entries import BROKER, GROUP, TOPIC
+from kgctl.server.request_context import ApiSpec, Call, Values
 from kgctl.server.runtime import EVENT_ID
 
 SET, DELETE, APPEND, SUBTRACT = range(4)

@@ -6,12 +6,11 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicMetadata
-from kgctl.server.api.authorized_operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from kgctl.server.call import Call
+from kgctl.server.api.fields import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kgctl.server.catalog import is_legal_name
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.partition_data import LEADER_EPOCH
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.request_context import ApiSpec, Call, Values
 
 
 def handle(call: Call, body: Any) -> Values:

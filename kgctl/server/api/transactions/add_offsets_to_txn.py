@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.server.api.transactions.identity import transaction_of
-from kgctl.server.call import Call
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.api.checks import transaction_of
+from kgctl.server.request_context import ApiSpec, Call, Values
 
 
 def handle(call: Call, body: Any) -> Values:

@@ -6,10 +6,9 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
-from kgctl.server.api.transactions.identity import known_to
-from kgctl.server.call import Call
-from kgctl.server.producers.transactions import ProducerIdentity
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.api.checks import known_to
+from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.transactions import ProducerIdentity
 
 BATCHED_SINCE = 4
 

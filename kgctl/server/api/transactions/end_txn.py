@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.api.transactions.identity import transaction_of
-from kgctl.server.call import Call
-from kgctl.server.producers.ending import end_transaction
-from kgctl.server.producers.transactions import Transaction
-from kgctl.server.registry import Answer, ApiSpec, Values
+from kgctl.server.api.checks import transaction_of
+from kgctl.server.request_context import Answer, ApiSpec, Call, Values
+from kgctl.server.transaction_ends import end_transaction
+from kgctl.server.transactions import Transaction
 
 NEW_EPOCH_SINCE = 5
 

@@ -8,10 +8,9 @@ from kgctl.coordinator.requests import OffsetCommitPartition, TxnOffsetCommit
 from kgctl.coordinator.results import PartitionErrors
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
-from kgctl.server.api.groups.topic_results import TopicErrors
-from kgctl.server.api.transactions.identity import transaction_of
-from kgctl.server.call import Call
-from kgctl.server.registry import Answer, ApiSpec, Values
+from kgctl.server.api.checks import transaction_of
+from kgctl.server.api.fields import TopicErrors
+from kgctl.server.request_context import Answer, ApiSpec, Call, Values
 
 ABORTABLE_SINCE = 4
 """From this version on a client knows that there are errors after which it has to abort."""

@@ -6,8 +6,7 @@ import re
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.call import Call
-from kgctl.server.registry import ApiSpec, Values
+from kgctl.server.request_context import ApiSpec, Call, Values
 
 CLIENT_SOFTWARE_SINCE = 3
 GROUP_VERSION = 1

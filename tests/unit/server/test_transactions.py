@@ -8,9 +8,9 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.model.records import TransactionMarker
 from kgctl.serde.record_batch import Record, build_batch, build_marker, parse_header, place
-from kgctl.server.producers.index import AbortedTransaction, TransactionIndex
-from kgctl.server.producers.sequences import Producers
-from kgctl.server.producers.transactions import MAX_EPOCH, ProducerIdentity, Transactions
+from kgctl.server.partition_data import AbortedTransaction, TransactionIndex
+from kgctl.server.producers import Producers
+from kgctl.server.transactions import MAX_EPOCH, ProducerIdentity, Transactions
 
 T0 = TopicPartition("t", 0)
 NEWCOMER = ProducerIdentity("tx", -1, -1)

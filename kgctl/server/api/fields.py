@@ -1,13 +1,37 @@
-"""Partition results put back under their topics, in the order in which Kafka's response builders have them."""
+"""The operations that Kafka says anyone may do where no authorizer is set, as bits (AclOperation codes,
+AclEntry#supportedOperations)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
+
+NOT_ASKED = -(2**31)
+
+_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = 3, 4, 5, 6, 7, 8
+_CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = 9, 10, 11, 12
+
+
+def _bits(*operations: int) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+GROUP_OPERATIONS = _bits(_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
+TOPIC_OPERATIONS = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
+CLUSTER_OPERATIONS = _bits(_CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE)
+
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def milliseconds(time: timedelta) -> int:
+    """The whole milliseconds of a time field."""
+    return time // _MILLISECOND
 
 
 class TopicErrors:

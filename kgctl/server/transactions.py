@@ -14,7 +14,7 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
-from kgctl.server.producers.sequences import Producers
+from kgctl.server.producers import Producers
 
 FILE_NAME = "transactions.json"
 MAX_TIMEOUT_MS = 900_000

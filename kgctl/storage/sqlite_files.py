@@ -7,11 +7,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kgctl.storage.compaction import Compactor
-from kgctl.storage.sqlite.commit_log import SqliteCommitLog
-from kgctl.storage.sqlite.database import Database
-from kgctl.storage.sqlite.record_log import SqliteCompactionTarget, SqliteRecordLog
-from kgctl.storage.sqlite.schema import COORDINATOR, TOPICS
-from kgctl.storage.sqlite.topics import SqliteTopicStore
+from kgctl.storage.sqlite import COORDINATOR, TOPICS, Database
+from kgctl.storage.sqlite_logs import SqliteCommitLog, SqliteCompactionTarget, SqliteRecordLog
+from kgctl.storage.sqlite_topics import SqliteTopicStore
 
 
 class OpenFiles:
@@ -67,7 +65,7 @@ class SqliteCompaction:
 
 
 def open_files(coordinator: Path, topics: Path, offsets_partitions: int) -> OpenFiles:
-    """Open both files, or none. See `kgctl.storage.sqlite.database.Database` for what is raised."""
+    """Open both files, or none. See `kgctl.storage.sqlite.Database` for what is raised."""
     with ExitStack() as opened:
         first = Database(coordinator, COORDINATOR)
         opened.callback(first.close)

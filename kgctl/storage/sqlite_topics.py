@@ -9,9 +9,9 @@ from uuid import UUID
 from kgctl.errors import RefusedError
 from kgctl.model.partitions import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import parse_header, place
-from kgctl.storage.memory_topics import check_growth, check_partition_count, unknown_partition, unknown_topic
+from kgctl.storage.memory import check_growth, check_partition_count, unknown_partition, unknown_topic
 from kgctl.storage.partition_log import LEADER_EPOCH, checked_batch, first_at_or_after
-from kgctl.storage.sqlite.database import Database
+from kgctl.storage.sqlite import Database
 
 _PLACE = """topic = ? AND "partition" = ?"""
 _READ_AT_A_TIME = 64

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from kgctl.model.partitions import TopicPartition
-from kgctl.server.signals import DataSignal
+from kgctl.server.partition_data import DataSignal
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.server.options import BrokerConfig, split_config
+from kgctl.server.config import BrokerConfig, split_config
 
 
 def test_configs_are_split_between_server_and_coordinator() -> None:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from kgctl.coordinator.requests import EndTransaction
 from kgctl.model.records import TransactionMarker
 from kgctl.server.cluster import OFFSETS_TOPIC
-from kgctl.server.producers.transactions import Transaction
-from kgctl.server.registry import Answer, Values
+from kgctl.server.request_context import Answer, Values
 from kgctl.server.runtime import EVENT_ID
+from kgctl.server.transactions import Transaction
 
 if TYPE_CHECKING:
-    from kgctl.server.services import Services
+    from kgctl.server.request_context import Services
 
 
 def end_transaction(services: Services, transaction: Transaction, render: Callable[[], Values], core: dict[str, Any]) -> Answer:

@@ -1,1 +1,0 @@
-"""The connection itself: versions, and who the client is."""

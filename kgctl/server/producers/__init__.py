@@ -1,1 +1,0 @@
-"""Producers that are more than anonymous: idempotent ones and transactions."""

@@ -1,0 +1,138 @@
+"""One request on its way through the server: who asks, whom, in which version."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from kgctl.coordinator.requests import Request
+from kgctl.coordinator.results import Result
+from kgctl.model.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from kgctl.server.catalog import Catalog
+    from kgctl.server.cluster import Broker, Cluster
+    from kgctl.server.config import BrokerConfig, GroupConfigs
+    from kgctl.server.partition_data import PartitionData
+    from kgctl.server.producers import Producers
+    from kgctl.server.runtime import CoordinatorRuntime
+    from kgctl.server.transactions import Transactions
+
+
+Values = Mapping[str, Any]
+"""A response body, as `kgctl.serde.messages.encode_response` takes it."""
+
+Answer = Values | Awaitable[Values | None] | None
+"""At once, later, or never (a produce request with acks=0)."""
+
+Handler = Callable[["Call", Any], Answer]
+"""``body`` is kio's entity of the request."""
+
+
+@dataclass(frozen=True, slots=True)
+class ApiSpec:
+    """One API. ``advertised_min`` may be lower than what is served: KAFKA-18659, clients infer old brokers' features from it."""
+
+    key: int
+    name: str
+    min_version: int
+    max_version: int
+    handler: Handler
+    advertised_min: int | None = None
+    hidden_versions: frozenset[int] = frozenset()
+    before_authentication: bool = False
+
+    def serves(self, version: int) -> bool:
+        """Whether a request of this version is answered."""
+        return self.min_version <= version <= self.max_version or version in self.hidden_versions
+
+
+class Registry:
+    """API key to ApiSpec."""
+
+    def __init__(self, specs: Iterable[ApiSpec]) -> None:
+        self._specs: dict[int, ApiSpec] = {}
+        for spec in specs:
+            self.register(spec)
+
+    def register(self, spec: ApiSpec) -> None:
+        """Add one API. Raises ValueError when its key is taken."""
+        if spec.key in self._specs:
+            raise ValueError(f"API key {spec.key} is both {self._specs[spec.key].name} and {spec.name}")
+        self._specs[spec.key] = spec
+
+    def get(self, api_key: int) -> ApiSpec | None:
+        """The API with this key, or None."""
+        return self._specs.get(api_key)
+
+    def specs(self) -> list[ApiSpec]:
+        """All of them by key."""
+        return [self._specs[key] for key in sorted(self._specs)]
+
+
+def default_registry() -> Registry:
+    """Everything that ``kgctl serve`` answers."""
+    from kgctl.server.api import all_specs
+
+    return Registry(all_specs())
+
+
+R = TypeVar("R", bound=Result)
+
+
+@dataclass(slots=True)
+class ClientSession:
+    """What the server remembers of a connection between requests."""
+
+    client_host: str = "/127.0.0.1"
+    is_authenticated: bool = True
+    sasl: Any = None
+    notes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What a handler may use. ``broker`` is the one whose listener took the request."""
+
+    services: Services
+    broker: Broker
+    session: ClientSession
+    api_key: int
+    version: int
+    client_id: str
+
+    def core(self) -> dict[str, Any]:
+        """The fields that every request to the core has."""
+        return {
+            "request_id": self.services.runtime.next_request_id(),
+            "api_version": self.version,
+            "client_id": self.client_id,
+            "client_host": self.session.client_host,
+        }
+
+    def ask(self, request: Request, render: Callable[[R], Values]) -> Answer:
+        """Hand the request to the coordinator; its result, rendered, is the answer, now or when it comes."""
+        return self.services.runtime.ask(request, cast("Callable[[Result], Values]", render))
+
+    def not_coordinator(self, group_id: str | None) -> ErrorCode | None:
+        """NOT_COORDINATOR when another broker has this group, else None."""
+        if self.services.cluster.is_coordinator(self.broker, group_id or ""):
+            return None
+        return ErrorCode.NOT_COORDINATOR
+
+
+@dataclass(slots=True)
+class Services:
+    """The parts, wired once by `kgctl.server.service`."""
+
+    registry: Registry
+    config: BrokerConfig
+    cluster: Cluster
+    catalog: Catalog
+    runtime: CoordinatorRuntime
+    data: PartitionData
+    producers: Producers
+    transactions: Transactions
+    group_configs: GroupConfigs
+    given_config: Mapping[str, str]

@@ -1,1 +1,0 @@
-"""The SQLite implementation of `kgctl.storage.protocols`."""
