@@ -39,7 +39,6 @@ class EmbeddedServer:
 
     @property
     def bootstrap(self) -> str:
-        """``HOST:PORT``, several with commas."""
         return self.server.bootstrap
 
     def __enter__(self) -> Self:

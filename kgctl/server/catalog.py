@@ -32,12 +32,10 @@ def name_problem(name: str) -> str | None:
 
 
 def is_legal_name(name: str) -> bool:
-    """Whether a topic can have this name."""
     return name_problem(name) is None
 
 
 def new_topic_id() -> UUID:
-    """A random id."""
     return uuid4()
 
 
@@ -67,15 +65,12 @@ class Catalog:
 
     @property
     def topics(self) -> Mapping[str, TopicMetadata]:
-        """All topics by name."""
         return self.image.topics
 
     def get(self, name: str) -> TopicMetadata | None:
-        """The topic of this name, or None."""
         return self.image.topics.get(name)
 
     def by_id(self, topic_id: UUID | None) -> TopicMetadata | None:
-        """The topic with this id, or None."""
         return None if topic_id is None else self._by_id.get(topic_id)
 
     def find(self, name: str | None, topic_id: UUID | None) -> TopicMetadata | None:
@@ -83,12 +78,10 @@ class Catalog:
         return self.by_id(topic_id) if topic_id is not None else self.get(name or "")
 
     def has_partition(self, partition: TopicPartition) -> bool:
-        """Whether it exists."""
         topic = self.get(partition.topic)
         return topic is not None and 0 <= partition.partition < topic.partition_count
 
     def create(self, name: str, partition_count: int) -> ErrorCode:
-        """Make a topic."""
         error = self.creation_error(name, partition_count)
         if error is ErrorCode.NONE:
             self._store.create_topic(name, partition_count, new_topic_id())
@@ -96,7 +89,6 @@ class Catalog:
         return error
 
     def creation_error(self, name: str, partition_count: int) -> ErrorCode:
-        """Why a topic cannot be made, or NONE."""
         if not is_legal_name(name):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if name in self.topics:
@@ -109,6 +101,5 @@ class Catalog:
         self.refresh()
 
     def grow(self, name: str, partition_count: int) -> None:
-        """Give a topic more partitions."""
         self._store.set_partition_count(name, partition_count)
         self.refresh()

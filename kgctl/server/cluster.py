@@ -47,26 +47,21 @@ class Cluster:
         return next((broker for broker in self.brokers if broker.is_up), self.brokers[0])
 
     def live_brokers(self) -> list[Broker]:
-        """Those that can be reached."""
         return [broker for broker in self.brokers if broker.is_up]
 
     def leader(self, topic: str, partition: int) -> Broker:
-        """Who has this partition."""
         if len(self.brokers) == 1:
             return self.brokers[0]
         start = 0 if topic == OFFSETS_TOPIC else sum(topic.encode())
         return self.brokers[(start + partition) % len(self.brokers)]
 
     def offsets_partition(self, group_id: str) -> TopicPartition:
-        """Where the group's records go."""
         return TopicPartition(OFFSETS_TOPIC, partition_for(group_id, self.offsets_partitions))
 
     def coordinator(self, group_id: str) -> Broker:
-        """Who coordinates this group."""
         if len(self.brokers) == 1:
             return self.brokers[0]
         return self.leader(*self.offsets_partition(group_id))
 
     def is_coordinator(self, broker: Broker, group_id: str) -> bool:
-        """Whether this broker may answer for the group."""
         return len(self.brokers) == 1 or self.coordinator(group_id) is broker

@@ -1,4 +1,4 @@
-"""What ``kgctl serve`` is asked to do, and which broker configs belong to the server itself."""
+"""What ``kgctl serve`` is asked to do, its broker configs by Kafka's names, and the settings that single groups have."""
 
 from __future__ import annotations
 
@@ -93,11 +93,9 @@ class GroupConfigs:
             self._configs = json.loads(self._path.read_text(encoding="utf-8"))
 
     def all(self) -> Mapping[str, Mapping[str, str]]:
-        """Every group that has settings of its own."""
         return self._configs
 
     def of(self, group_id: str) -> dict[str, str]:
-        """What the group sets itself."""
         return dict(self._configs.get(group_id, {}))
 
     def check(self, config: Mapping[str, str]) -> GroupConfig:

@@ -78,7 +78,6 @@ class ClientConnection(asyncio.Protocol):
         self._work()
 
     def close(self, reason: str) -> None:
-        """End the connection, saying why in the log."""
         if self._transport is not None:
             log.warning("closing the connection of %s: %s", self._peer, reason)
         self.end()
@@ -91,7 +90,6 @@ class ClientConnection(asyncio.Protocol):
             self._transport = None
 
     def is_idle(self) -> bool:
-        """Whether nothing is being answered."""
         return self._task is None
 
     def _work(self) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.errors import UnsupportedVersion
 from kgctl.serde.messages import RequestHeader, decode_header, decode_request, encode_response
-from kgctl.server.request_context import ApiSpec, Call, ClientSession, Values
+from kgctl.server.request_context import ApiSpec, ClientSession, RequestContext
+from kgctl.server.runtime import Values
 
 if TYPE_CHECKING:
     from kgctl.server.cluster import Broker
@@ -51,30 +52,34 @@ class Dispatcher:
             request = decode_request(payload)
         except UnsupportedVersion as error:
             raise Refused(str(error)) from error
-        call = Call(self._services, self._broker, session, header.api_key, header.api_version, header.client_id or "")
-        log.debug("%s v%d from %s (%s)", spec.name, call.version, session.client_host, call.client_id)
-        answer = spec.handler(call, request.body)
+        context = RequestContext(
+            self._services, self._broker, session, header.api_key, header.api_version, header.client_id or ""
+        )
+        log.debug("%s v%d from %s (%s)", spec.name, context.version, session.client_host, context.client_id)
+        answer = spec.handler(context, request.body)
         if answer is None:
             return None
         if isinstance(answer, Awaitable):
-            return _encoded_later(call, header, answer)
+            return _encoded_later(context, header, answer)
         return encode_response(header.api_key, header.api_version, header.correlation_id, answer)
+
+    def _context(self, header: RequestHeader, version: int, session: ClientSession) -> RequestContext:
+        return RequestContext(self._services, self._broker, session, header.api_key, version, header.client_id or "")
 
     def _unserved(self, spec: ApiSpec, header: RequestHeader, session: ClientSession) -> bytes:
         """Kafka answers an ApiVersions of the future in version 0, which every client reads, and closes on anything else."""
         if spec.key != API_VERSIONS_KEY:
             raise Refused(f"{spec.name} version {header.api_version} is not served")
-        call = Call(self._services, self._broker, session, spec.key, 0, header.client_id or "")
-        values = spec.handler(call, None)
+        context = self._context(header, 0, session)
+        values = spec.handler(context, None)
         assert isinstance(values, dict)
         return encode_response(spec.key, 0, header.correlation_id, {**values, "error_code": ErrorCode.UNSUPPORTED_VERSION})
 
 
-async def _encoded_later(call: Call, header: RequestHeader, answer: Awaitable[Values | None]) -> bytes | None:
+async def _encoded_later(context: RequestContext, header: RequestHeader, answer: Awaitable[Values | None]) -> bytes | None:
     values = await answer
     if values is None:
         return None
-    log.debug(
-        "request %d of API %d answered to %s (%s)", header.correlation_id, call.api_key, call.session.client_host, call.client_id
-    )
+    client = f"{context.session.client_host} ({context.client_id})"
+    log.debug("request %d of API %d answered to %s", header.correlation_id, context.api_key, client)
     return encode_response(header.api_key, header.api_version, header.correlation_id, values)

@@ -54,12 +54,11 @@ class LogWriter:
         return not self._batch and not self._held and self._write is None
 
     def append(self, record: AppendRecord) -> None:
-        """Write this with the next transaction."""
         self._batch.append(record)
         self._schedule()
 
     def after_writes(self, release: Callable[[], None]) -> None:
-        """Call ``release`` when everything appended so far is durable."""
+        """RequestContext ``release`` when everything appended so far is durable."""
         self._held.append(release)
         self._schedule()
 
@@ -71,7 +70,6 @@ class LogWriter:
             await asyncio.sleep(0)
 
     def close(self) -> None:
-        """Give the thread back."""
         if self._thread is not None:
             self._thread.shutdown()
 

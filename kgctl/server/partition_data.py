@@ -1,4 +1,4 @@
-"""What readers of committed records need to know of one partition: where transactions are open, and which were aborted."""
+"""What partitions hold, who waits for more of it, and where transactions are open or were aborted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,6 @@ class TransactionIndex:
             self.open.setdefault(header.producer_id, base_offset)
 
     def ended(self, marker: TransactionMarker, offset: int) -> None:
-        """A marker was appended at ``offset``."""
         first = self.open.pop(marker.producer_id, None)
         if first is not None and not marker.committed:
             self.aborted.append(AbortedTransaction(marker.producer_id, first, offset))
@@ -71,7 +70,6 @@ class DataSignal:
 
     @property
     def is_watched(self) -> bool:
-        """Whether anyone waits."""
         return bool(self._waiting)
 
     def notify(self, partition: TopicPartition) -> None:
@@ -81,7 +79,6 @@ class DataSignal:
                 future.set_result(None)
 
     def notify_all(self) -> None:
-        """Wake everyone."""
         for partition in list(self._waiting):
             self.notify(partition)
 
@@ -129,7 +126,6 @@ class PartitionData:
         self._transactions: dict[TopicPartition, TransactionIndex] = {}
 
     def bounds(self, partition: TopicPartition) -> tuple[int, int]:
-        """Log start offset and log end offset."""
         if partition.topic == OFFSETS_TOPIC:
             return 0, self._log.end_offset(partition.partition)
         return self._topics.log_offsets(partition)
@@ -168,7 +164,6 @@ class PartitionData:
             offset = index.read(self._topics.read_batches(partition, offset, INDEXED_BYTES))
 
     def forget(self, topic: str) -> None:
-        """The topic was deleted."""
         for partition in [partition for partition in self._transactions if partition.topic == topic]:
             del self._transactions[partition]
         self.signal.notify_all()
@@ -186,7 +181,6 @@ class PartitionData:
                 self.signal.notify(TopicPartition(OFFSETS_TOPIC, partition))
 
     def delete_records(self, partition: TopicPartition, offset: int) -> None:
-        """Move the log start up to ``offset``."""
         self._topics.set_log_start(partition, offset)
 
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> OffsetAndTimestamp | None:
@@ -197,7 +191,6 @@ class PartitionData:
         return next(((record.offset, record.timestamp_ms) for record in found), None)
 
     def offset_of_max_timestamp(self, partition: TopicPartition) -> OffsetAndTimestamp | None:
-        """The first record that has the highest timestamp."""
         if partition.topic != OFFSETS_TOPIC:
             return self._topics.offset_of_max_timestamp(partition)
         newest = max(self._log.read(partition.partition), key=lambda record: (record.timestamp_ms, -record.offset), default=None)

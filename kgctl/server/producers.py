@@ -39,7 +39,6 @@ class ProducerWrite:
 
     @property
     def last_sequence(self) -> int:
-        """Sequences wrap around after the largest int32."""
         return (self.first_sequence + self.record_count - 1) % _SEQUENCES
 
 
@@ -62,11 +61,9 @@ class Producers:
         self._states: dict[tuple[TopicPartition, int], _State] = {}
 
     def new_id(self) -> int:
-        """An id that no producer has had."""
         return next(self._ids)
 
     def check(self, write: ProducerWrite) -> SequenceCheck:
-        """Whether a batch follows on what came before it."""
         state = self._states.get((write.partition, write.producer_id))
         if state is None:
             return SequenceCheck()
@@ -82,7 +79,6 @@ class Producers:
         return SequenceCheck()
 
     def appended(self, write: ProducerWrite, base_offset: int) -> None:
-        """Remember a batch that is in the log now."""
         key = (write.partition, write.producer_id)
         state = self._states.get(key)
         if state is None or state.epoch != write.epoch:
@@ -90,6 +86,5 @@ class Producers:
         state.batches.append(_Batch(write.first_sequence, write.last_sequence, base_offset))
 
     def forget(self, topic: str) -> None:
-        """The topic was deleted."""
         for key in [key for key in self._states if key[0].topic == topic]:
             del self._states[key]

@@ -1,32 +1,23 @@
-"""One request on its way through the server: who asks, whom, in which version."""
+"""What a handler is given: the parts of the server, the connection and the request; and how an API is described."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from kgctl.coordinator.requests import Request
 from kgctl.coordinator.results import Result
 from kgctl.model.error_codes import ErrorCode
+from kgctl.server.catalog import Catalog
+from kgctl.server.cluster import Broker, Cluster
+from kgctl.server.config import BrokerConfig, GroupConfigs
+from kgctl.server.partition_data import PartitionData
+from kgctl.server.producers import Producers
+from kgctl.server.runtime import Answer, CoordinatorRuntime, Values
+from kgctl.server.transactions import Transactions
 
-if TYPE_CHECKING:
-    from kgctl.server.catalog import Catalog
-    from kgctl.server.cluster import Broker, Cluster
-    from kgctl.server.config import BrokerConfig, GroupConfigs
-    from kgctl.server.partition_data import PartitionData
-    from kgctl.server.producers import Producers
-    from kgctl.server.runtime import CoordinatorRuntime
-    from kgctl.server.transactions import Transactions
-
-
-Values = Mapping[str, Any]
-"""A response body, as `kgctl.serde.messages.encode_response` takes it."""
-
-Answer = Values | Awaitable[Values | None] | None
-"""At once, later, or never (a produce request with acks=0)."""
-
-Handler = Callable[["Call", Any], Answer]
+Handler = Callable[["RequestContext", Any], Answer]
 """``body`` is kio's entity of the request."""
 
 
@@ -44,7 +35,6 @@ class ApiSpec:
     before_authentication: bool = False
 
     def serves(self, version: int) -> bool:
-        """Whether a request of this version is answered."""
         return self.min_version <= version <= self.max_version or version in self.hidden_versions
 
 
@@ -63,19 +53,10 @@ class Registry:
         self._specs[spec.key] = spec
 
     def get(self, api_key: int) -> ApiSpec | None:
-        """The API with this key, or None."""
         return self._specs.get(api_key)
 
     def specs(self) -> list[ApiSpec]:
-        """All of them by key."""
         return [self._specs[key] for key in sorted(self._specs)]
-
-
-def default_registry() -> Registry:
-    """Everything that ``kgctl serve`` answers."""
-    from kgctl.server.api import all_specs
-
-    return Registry(all_specs())
 
 
 R = TypeVar("R", bound=Result)
@@ -92,7 +73,7 @@ class ClientSession:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class RequestContext:
     """What a handler may use. ``broker`` is the one whose listener took the request."""
 
     services: Services
@@ -103,7 +84,6 @@ class Call:
     client_id: str
 
     def core(self) -> dict[str, Any]:
-        """The fields that every request to the core has."""
         return {
             "request_id": self.services.runtime.next_request_id(),
             "api_version": self.version,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 from kgctl.coordinator.coordinator import GroupCoordinator
@@ -17,7 +17,12 @@ from kgctl.coordinator.requests import ListGroups, Request
 from kgctl.coordinator.results import ConsumerGroupHeartbeatResult, HeartbeatResult, ListGroupsResult, Result
 from kgctl.serde.record_schema import uuid_text
 from kgctl.server.log_writer import LogWriter
-from kgctl.server.request_context import Answer, Values
+
+Values = Mapping[str, Any]
+"""A response body, as `kgctl.serde.messages.encode_response` takes it."""
+
+Answer = Values | Awaitable[Values | None] | None
+"""At once, later, or never (a produce request with acks=0)."""
 
 EVENT_ID = 0
 """The request id of events, whose answer nobody waits for."""
@@ -78,7 +83,6 @@ class CoordinatorRuntime:
         self._is_stopped = False
 
     def next_request_id(self) -> int:
-        """An id that no other request has."""
         return next(self._ids)
 
     def ask(self, request: Request, render: Callable[[Result], Values]) -> Answer:
@@ -92,7 +96,6 @@ class CoordinatorRuntime:
         return _rendered(future, render)
 
     def group_ids(self) -> list[str]:
-        """The groups there are, sorted."""
         request = ListGroups(request_id=self.next_request_id())
         effects = self.core.handle(request, self.clock())
         results = (effect.result for effect in effects if isinstance(effect, Reply))

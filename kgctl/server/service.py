@@ -20,7 +20,8 @@ from kgctl.server.dispatch import Dispatcher
 from kgctl.server.log_writer import LogWriter
 from kgctl.server.partition_data import PartitionData
 from kgctl.server.producers import Producers
-from kgctl.server.request_context import ClientSession, Services, default_registry
+from kgctl.server.registry import default_registry
+from kgctl.server.request_context import ClientSession, Services
 from kgctl.server.runtime import CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
 from kgctl.server.transaction_ends import recover
 from kgctl.server.transactions import Transactions
@@ -57,7 +58,6 @@ class Server:
 
     @property
     def connection_count(self) -> int:
-        """How many clients are connected."""
         return len(self._connections)
 
     async def start(self) -> None:
@@ -101,7 +101,6 @@ class Server:
             raise StorageError(f"the log could not be written: {self.failure}") from self.failure
 
     async def stop_broker(self, node_id: int) -> None:
-        """Stop one listener, as if that broker had died."""
         self._broker(node_id).is_up = False
         self._listeners.pop(node_id).close()
         for connection in list(self._connections):

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from kgctl.coordinator.requests import EndTransaction
 from kgctl.model.records import TransactionMarker
 from kgctl.server.cluster import OFFSETS_TOPIC
-from kgctl.server.request_context import Answer, Values
-from kgctl.server.runtime import EVENT_ID
+from kgctl.server.runtime import EVENT_ID, Answer, Values
 from kgctl.server.transactions import Transaction
 
 if TYPE_CHECKING:

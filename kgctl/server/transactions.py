@@ -41,7 +41,6 @@ class Transaction:
 
     @property
     def is_ongoing(self) -> bool:
-        """Whether something was added since the last end."""
         return self.started_ms is not None
 
 
@@ -111,7 +110,6 @@ class Transactions:
         return transaction
 
     def get(self, transactional_id: str) -> Transaction | None:
-        """The transaction of this id, or None."""
         return self._by_id.get(transactional_id)
 
     def add(self, transaction: Transaction, partitions: Iterable[TopicPartition], now_ms: int) -> None:
@@ -130,7 +128,6 @@ class Transactions:
         self.save()
 
     def finish_end(self, transaction: Transaction) -> None:
-        """Every marker is written."""
         transaction.last_outcome, transaction.ending = transaction.ending, None
         transaction.partitions.clear()
         transaction.started_ms = None
@@ -148,7 +145,6 @@ class Transactions:
             transaction.epoch += 1
 
     def save(self) -> None:
-        """Write the file anew."""
         if self._path is None:
             return
         rows = [_row(entry) for entry in self]

@@ -27,11 +27,9 @@ class Upkeep:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin."""
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """End, between two steps."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -44,7 +42,6 @@ class Upkeep:
             abort_overdue(self._services)
 
     def close_idle_connections(self) -> None:
-        """``connections.max.idle.ms``."""
         now_s = asyncio.get_running_loop().time()
         for connection in list(self._connections):
             if connection.is_idle() and now_s - connection.last_active_s > self._max_idle_s:

@@ -142,12 +142,10 @@ class SqliteBulk:
             from_offset = rows[-1][0] + 1
 
     def log_ends(self, every_ms: int) -> LogEndColumns:
-        """From the batches."""
         rows = self._topics.rows(_LOG_ENDS, (every_ms,)) if self._topics else []
         return LogEndColumns(*zip(*rows, strict=True)) if rows else LogEndColumns((), (), (), ())
 
     def log_bounds(self) -> Sequence[LogBound]:
-        """As the topics are now."""
         if self._topics is None:
             return []
         ends = {row[:2]: row[2] for row in self._topics.rows(_ENDS)}
@@ -172,7 +170,6 @@ class SqliteBulk:
         return str(rows[0][0]) if rows else None
 
     def close(self) -> None:
-        """Close both."""
         self._coordinator.close()
         if self._topics is not None:
             self._topics.close()

@@ -38,7 +38,6 @@ class MemoryCommitLog:
         until_ms: int | None = None,
         max_entries: int | None = None,
     ) -> Iterator[CommitEntry]:
-        """See `kgctl.storage.protocols.CommitLog`."""
         wanted = None if partitions is None else set(partitions)
         found = 0
         for entry in list(self._entries):
@@ -54,7 +53,6 @@ class MemoryCommitLog:
                 yield entry
 
     def offsets_at(self, group: str, timestamp_ms: int) -> Mapping[TopicPartition, CommitEntry]:
-        """See `kgctl.storage.protocols.CommitLog`."""
         newest = {TopicPartition(e.topic, e.partition): e for e in self.read(group, until_ms=timestamp_ms + 1)}
         return {partition: entry for partition, entry in sorted(newest.items()) if entry.offset is not None}
 
@@ -74,21 +72,17 @@ class MemoryRecordLog:
 
     @property
     def partition_count(self) -> int:
-        """See `kgctl.storage.protocols.RecordLog`."""
         return self._ledger.partition_count
 
     def append(self, effects: Sequence[AppendRecord], now_ms: int) -> None:
-        """See `kgctl.storage.protocols.RecordLog`."""
         with self._lock:
             self._apply(self._ledger.plan(effects, now_ms))
 
     def write(self, records: Sequence[StoredRecord]) -> None:
-        """See `kgctl.storage.protocols.RecordLog`."""
         with self._lock:
             self._apply(self._ledger.plan_placed(records))
 
     def read(self, partition: int | None = None, start_offset: int = 0, max_records: int | None = None) -> Iterator[StoredRecord]:
-        """See `kgctl.storage.protocols.RecordLog`."""
         with self._lock:
             if partition is None:
                 found = list(self._records.values())
@@ -102,16 +96,13 @@ class MemoryRecordLog:
         return iter(found[:max_records])
 
     def end_offset(self, partition: int) -> int:
-        """See `kgctl.storage.protocols.RecordLog`."""
         return self._ledger.end_offset(partition)
 
     def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
-        """See `kgctl.storage.protocols.RecordLog`."""
         with self._lock:
             return self._compactor.step(now_ms, max_records)
 
     def compact(self, now_ms: int | None = None) -> int:
-        """See `kgctl.storage.protocols.RecordLog`."""
         with self._lock:
             newest = max((record.timestamp_ms for record in self._records.values()), default=0)
             before = self._compactor.removed
@@ -203,12 +194,10 @@ class MemoryTopicStore:
         self._logs: dict[TopicPartition, _Log] = {}
 
     def topics(self) -> Mapping[str, TopicMetadata]:
-        """All topics, sorted by name."""
         with self._lock:
             return dict(sorted(self._topics.items()))
 
     def create_topic(self, name: str, partitions: int, topic_id: UUID) -> TopicMetadata:
-        """Create a topic."""
         with self._lock:
             if name in self._topics:
                 raise RefusedError(f"topic {name} exists already", topic=name)
@@ -226,7 +215,6 @@ class MemoryTopicStore:
                 del self._logs[TopicPartition(name, number)]
 
     def set_partition_count(self, name: str, partitions: int) -> TopicMetadata:
-        """More partitions."""
         with self._lock:
             topic = self._topic(name)
             check_growth(topic, partitions)
@@ -242,7 +230,6 @@ class MemoryTopicStore:
         *,
         at: int | None = None,
     ) -> int:
-        """Append one batch."""
         header = checked_batch(batch)
         with self._lock:
             log = self._log(partition)

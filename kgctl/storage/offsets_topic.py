@@ -1,4 +1,10 @@
-"""``__consumer_offsets`` as a topic that others can read: the record log, batch by batch."""
+"""``__consumer_offsets`` in Kafka's own format: the record log as batches that others read, and segment files brought in.
+
+Segment files are copied from a broker's log directory: a partition's folder is named ``__consumer_offsets-12`` and holds
+``00000000000000000000.log`` and so on. Offsets stay as they are, so the partition count of the data folder must be the one of
+the cluster. Kafka's partitions have no common order; theirs is put together from the batches' timestamps, which only matters
+to transactions that span partitions.
+"""
 
 from __future__ import annotations
 

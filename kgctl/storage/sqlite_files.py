@@ -43,7 +43,6 @@ class OpenFiles:
             yield
 
     def close(self) -> None:
-        """Close both."""
         self._coordinator.close()
         self._topics.close()
 
@@ -56,7 +55,6 @@ class SqliteCompaction:
         self._compactor = Compactor(SqliteCompactionTarget(self._database))
 
     def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
-        """See `kgctl.storage.protocols.RecordLog`."""
         return self._compactor.step(now_ms, max_records)
 
     def close(self) -> None:

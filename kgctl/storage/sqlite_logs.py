@@ -1,4 +1,4 @@
-"""The commit log in SQLite."""
+"""The record log and the commit log in SQLite: one transaction an append, rows in Kafka's own bytes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,6 @@ class SqliteCommitLog:
         until_ms: int | None = None,
         max_entries: int | None = None,
     ) -> Iterator[CommitEntry]:
-        """See `kgctl.storage.protocols.CommitLog`."""
         wanted = None if partitions is None else set(partitions)
         found = 0
         for row in self._pages(group, since_ms, until_ms):
@@ -76,7 +75,6 @@ class SqliteCommitLog:
                 yield entry
 
     def offsets_at(self, group: str, timestamp_ms: int) -> Mapping[TopicPartition, CommitEntry]:
-        """See `kgctl.storage.protocols.CommitLog`."""
         rows = self._database.rows(
             f"""SELECT {_COMMIT_COLUMNS} FROM {_TABLES} WHERE c.sequence IN (
                    SELECT max(e.sequence) FROM commit_entry e JOIN name n ON n.id = e.group_name
@@ -146,23 +144,19 @@ class SqliteRecordLog:
 
     @property
     def partition_count(self) -> int:
-        """See `kgctl.storage.protocols.RecordLog`."""
         return self._ledger.partition_count
 
     def append(self, effects: Sequence[AppendRecord], now_ms: int) -> None:
-        """See `kgctl.storage.protocols.RecordLog`."""
         if not effects:
             return
         with self._database.lock:
             self._commit(self._ledger.plan(effects, now_ms))
 
     def write(self, records: Sequence[StoredRecord]) -> None:
-        """See `kgctl.storage.protocols.RecordLog`."""
         with self._database.lock:
             self._commit(self._ledger.plan_placed(records))
 
     def read(self, partition: int | None = None, start_offset: int = 0, max_records: int | None = None) -> Iterator[StoredRecord]:
-        """See `kgctl.storage.protocols.RecordLog`. Records appended while this goes on may be among them."""
         pages = self._whole_pages() if partition is None else self._partition_pages(partition, start_offset)
         left = -1 if max_records is None else max_records
         for row in pages:
@@ -172,15 +166,12 @@ class SqliteRecordLog:
             yield _stored(row)
 
     def end_offset(self, partition: int) -> int:
-        """See `kgctl.storage.protocols.RecordLog`."""
         return self._ledger.end_offset(partition)
 
     def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
-        """See `kgctl.storage.protocols.RecordLog`."""
         return self._compactor.step(now_ms, max_records)
 
     def compact(self, now_ms: int | None = None) -> int:
-        """See `kgctl.storage.protocols.RecordLog`."""
         if now_ms is None:
             now_ms = self._database.value("SELECT max(timestamp_ms) FROM record") or 0
         before = self._compactor.removed
@@ -240,12 +231,10 @@ class SqliteCompactionTarget:
         return int(self._database.value("SELECT value FROM meta WHERE name = 'cleaned_until'") or 0)
 
     def set_cleaned_until(self, sequence: int) -> None:
-        """A cycle is finished."""
         with self._database.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('cleaned_until', ?)", (sequence,))
 
     def rows(self, after_sequence: int, max_rows: int) -> Sequence[LogRow]:
-        """The next rows."""
         statement = f"SELECT {_ROW_COLUMNS} FROM record WHERE sequence > ? ORDER BY sequence LIMIT ?"  # noqa: S608
         return [_log_row(row) for row in self._database.rows(statement, (after_sequence, max_rows))]
 
@@ -262,7 +251,6 @@ class SqliteCompactionTarget:
         return {row[0] for row in self._database.rows(statement)}
 
     def rewrite(self, removed: Sequence[int], settled: Sequence[int]) -> None:
-        """Remove some, settle some."""
         with self._database.transaction() as connection:
             connection.executemany("DELETE FROM record WHERE sequence = ?", [(number,) for number in removed])
             connection.executemany(

@@ -37,12 +37,10 @@ class SqliteTopicStore:
             self._topics[name] = self._load(number, TopicMetadata(name, UUID(bytes=topic_id), count))
 
     def topics(self) -> Mapping[str, TopicMetadata]:
-        """All topics, sorted by name."""
         with self._database.lock:
             return {name: topic.metadata for name, topic in sorted(self._topics.items())}
 
     def create_topic(self, name: str, partitions: int, topic_id: UUID) -> TopicMetadata:
-        """Create a topic."""
         with self._database.lock:
             if name in self._topics:
                 raise RefusedError(f"topic {name} exists already", topic=name)
@@ -65,7 +63,6 @@ class SqliteTopicStore:
             del self._topics[name]
 
     def set_partition_count(self, name: str, partitions: int) -> TopicMetadata:
-        """More partitions."""
         with self._database.lock:
             topic = self._topic(name)
             check_growth(topic.metadata, partitions)
@@ -85,7 +82,6 @@ class SqliteTopicStore:
         *,
         at: int | None = None,
     ) -> int:
-        """Append one batch."""
         header = checked_batch(batch)
         with self._database.lock:
             topic = self._partition(partition)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kgctl.server.request_context import ApiSpec, default_registry
+from kgctl.server.registry import default_registry
+from kgctl.server.request_context import ApiSpec
 
 
 def serve_apis() -> str:

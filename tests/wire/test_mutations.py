@@ -17,7 +17,8 @@ from kgctl.serde.messages import decode_request, decode_response, encode_request
 from kgctl.serde.schemas import load_plan
 from kgctl.server.background import EmbeddedServer
 from kgctl.server.dispatch import Dispatcher, Refused
-from kgctl.server.request_context import ApiSpec, ClientSession, default_registry
+from kgctl.server.registry import default_registry
+from kgctl.server.request_context import ApiSpec, ClientSession
 from tests.support.wire.messages import random_values
 
 SPECS = default_registry().specs()

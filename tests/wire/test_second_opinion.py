@@ -10,7 +10,8 @@ import pytest
 
 from kgctl.serde.encoder import encode
 from kgctl.serde.schemas import Direction, load_plan
-from kgctl.server.request_context import ApiSpec, default_registry
+from kgctl.server.registry import default_registry
+from kgctl.server.request_context import ApiSpec
 from tests.support.wire.messages import random_values
 
 pytestmark = pytest.mark.filterwarnings(

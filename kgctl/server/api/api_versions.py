@@ -6,7 +6,8 @@ import re
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
 
 CLIENT_SOFTWARE_SINCE = 3
 GROUP_VERSION = 1
@@ -14,17 +15,17 @@ GROUP_VERSION = 1
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def handle(call: Call, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Values:
     """``body`` is None for a version of the future, to which only ApiVersions' own range is told (KIP-511)."""
     if body is None:
         return {"error_code": ErrorCode.UNSUPPORTED_VERSION, "api_keys": [_range(SPEC)]}
-    if call.version >= CLIENT_SOFTWARE_SINCE and not (
+    if context.version >= CLIENT_SOFTWARE_SINCE and not (
         _SOFTWARE.fullmatch(body.client_software_name) and _SOFTWARE.fullmatch(body.client_software_version)
     ):
         return {"error_code": ErrorCode.INVALID_REQUEST}
     return {
         "error_code": ErrorCode.NONE,
-        "api_keys": [_range(spec) for spec in call.services.registry.specs()],
+        "api_keys": [_range(spec) for spec in context.services.registry.specs()],
         "supported_features": [{"name": "group.version", "min_version": 0, "max_version": GROUP_VERSION}],
         "finalized_features_epoch": 0,
         "finalized_features": [{"name": "group.version", "max_version_level": GROUP_VERSION, "min_version_level": GROUP_VERSION}],

@@ -1,5 +1,4 @@
-"""The operations that Kafka says anyone may do where no authorizer is set, as bits (AclOperation codes,
-AclEntry#supportedOperations)."""
+"""Fields that several APIs write or read in the same way: authorised operations, milliseconds, errors under their topics."""
 
 from __future__ import annotations
 
@@ -11,6 +10,7 @@ from uuid import UUID
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 
+# Without an authorizer anyone may do everything: bits of AclOperation codes (Kafka: AclEntry#supportedOperations).
 NOT_ASKED = -(2**31)
 
 _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = 3, 4, 5, 6, 7, 8
@@ -41,7 +41,6 @@ class TopicErrors:
         self._topics: dict[tuple[str, UUID | None], list[dict[str, Any]]] = {}
 
     def add(self, topic: str, topic_id: UUID | None, partition: int, error: ErrorCode) -> None:
-        """One partition's outcome."""
         entry = {"partition_index": partition, "error_code": error}
         self._topics.setdefault((topic, topic_id), []).append(entry)
 
@@ -51,7 +50,6 @@ class TopicErrors:
             self.add(partition.topic, ids.get(partition.topic), partition.partition, error)
 
     def topics(self) -> list[dict[str, Any]]:
-        """For the response."""
         return [
             {"name": name, "topic_id": topic_id, "partitions": partitions}
             for (name, topic_id), partitions in self._topics.items()

@@ -10,7 +10,8 @@ from kgctl.model.partitions import TopicPartition
 from kgctl.serde.record_batch import iterate_batches
 from kgctl.server.api.checks import NO_EPOCH, partition_error
 from kgctl.server.api.fields import milliseconds
-from kgctl.server.request_context import Answer, ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Answer, Values
 
 TOPIC_IDS_SINCE = 13
 READ_COMMITTED = 1
@@ -48,65 +49,65 @@ class _Read:
         }
 
 
-def handle(call: Call, body: Any) -> Answer:
+def handle(context: RequestContext, body: Any) -> Answer:
     """At once where there is enough, something is wrong or the client does not wait; else when data comes or time is up."""
     if getattr(body, "session_id", 0) != 0 and body.session_epoch > 0:
         return {"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "session_id": 0, "responses": []}
-    read = _read(call, body)
+    read = _read(context, body)
     max_wait_ms = milliseconds(body.max_wait)
     if read.size >= body.min_bytes or read.has_error or max_wait_ms <= 0 or not read.partitions:
         return _response(read)
-    return _wait(call, body, read.partitions, max_wait_ms)
+    return _wait(context, body, read.partitions, max_wait_ms)
 
 
-async def _wait(call: Call, body: Any, partitions: list[TopicPartition], max_wait_ms: int) -> Values:
-    clock = call.services.runtime.clock
+async def _wait(context: RequestContext, body: Any, partitions: list[TopicPartition], max_wait_ms: int) -> Values:
+    clock = context.services.runtime.clock
     deadline_ms = clock() + max_wait_ms
     while (left_ms := deadline_ms - clock()) > 0:
-        await call.services.data.signal.wait(partitions, left_ms / 1000)
-        read = _read(call, body)
+        await context.services.data.signal.wait(partitions, left_ms / 1000)
+        read = _read(context, body)
         if read.size >= body.min_bytes or read.has_error:
             return _response(read)
-    return _response(_read(call, body))
+    return _response(_read(context, body))
 
 
 def _response(read: _Read) -> Values:
     return {"error_code": ErrorCode.NONE, "session_id": 0, "responses": read.responses}
 
 
-def _read(call: Call, body: Any) -> _Read:
-    read = _Read([], 0, has_error=False, partitions=[], room=min(body.max_bytes, call.services.config.fetch_max_bytes))
+def _read(context: RequestContext, body: Any) -> _Read:
+    read = _Read([], 0, has_error=False, partitions=[], room=min(body.max_bytes, context.services.config.fetch_max_bytes))
     for topic in body.topics:
-        name, topic_id = _name(call, topic)
-        entries = [_partition(call, body, name, entry, read) for entry in topic.partitions]
+        name, topic_id = _name(context, topic)
+        entries = [_partition(context, body, name, entry, read) for entry in topic.partitions]
         read.responses.append({"topic": name, "topic_id": topic_id, "partitions": entries})
     return read
 
 
-def _name(call: Call, topic: Any) -> tuple[str | None, Any]:
-    if call.version < TOPIC_IDS_SINCE:
+def _name(context: RequestContext, topic: Any) -> tuple[str | None, Any]:
+    if context.version < TOPIC_IDS_SINCE:
         return topic.topic, None
-    known = call.services.catalog.by_id(topic.topic_id)
+    known = context.services.catalog.by_id(topic.topic_id)
     return (None if known is None else known.name), topic.topic_id
 
 
-def _partition(call: Call, body: Any, name: str | None, entry: Any, read: _Read) -> dict[str, Any]:
+def _partition(context: RequestContext, body: Any, name: str | None, entry: Any, read: _Read) -> dict[str, Any]:
     if name is None:
         return read.failed(entry.partition, ErrorCode.UNKNOWN_TOPIC_ID)
     partition = TopicPartition(name, entry.partition)
-    error = partition_error(call, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
+    error = partition_error(context, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
     if error is not ErrorCode.NONE:
         return read.failed(entry.partition, error)
-    start, end = call.services.data.bounds(partition)
+    start, end = context.services.data.bounds(partition)
     if not start <= entry.fetch_offset <= end:
         return read.failed(entry.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
     read.partitions.append(partition)
-    stable = call.services.data.stable_offset(partition, end)
+    stable = context.services.data.stable_offset(partition, end)
     upper, aborted = end, None
     if body.isolation_level == READ_COMMITTED:
         upper = stable
-        aborted = _aborted(call, partition, entry.fetch_offset, upper)
-    records = _records(call, partition, entry, read, upper) if entry.fetch_offset < upper else b""
+        aborted = _aborted(context, partition, entry.fetch_offset, upper)
+    records = _records(context, partition, entry, read, upper) if entry.fetch_offset < upper else b""
     read.size += len(records)
     return {
         "partition_index": entry.partition,
@@ -119,16 +120,16 @@ def _partition(call: Call, body: Any, name: str | None, entry: Any, read: _Read)
     }
 
 
-def _aborted(call: Call, partition: TopicPartition, start: int, end: int) -> list[dict[str, int]]:
-    aborted = call.services.data.aborted_between(partition, start, end)
+def _aborted(context: RequestContext, partition: TopicPartition, start: int, end: int) -> list[dict[str, int]]:
+    aborted = context.services.data.aborted_between(partition, start, end)
     return [{"producer_id": entry.producer_id, "first_offset": entry.first_offset} for entry in aborted]
 
 
-def _records(call: Call, partition: TopicPartition, entry: Any, read: _Read, upper: int) -> bytes:
+def _records(context: RequestContext, partition: TopicPartition, entry: Any, read: _Read, upper: int) -> bytes:
     """The first batch of the whole response is sent however large it is (KIP-74); nothing from ``upper`` on is."""
     if read.size and read.room_left <= 0:
         return b""
-    records = call.services.data.read(partition, entry.fetch_offset, min(entry.partition_max_bytes, read.room_left))
+    records = context.services.data.read(partition, entry.fetch_offset, min(entry.partition_max_bytes, read.room_left))
     records = _before(records, upper)
     return b"" if read.size and len(records) > read.room_left else records
 

@@ -8,7 +8,8 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.server.api.checks import NO_EPOCH, partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
-from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
 
 READ_COMMITTED = 1
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
@@ -17,16 +18,15 @@ SINCE_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LA
 UNKNOWN = (-1, -1, -1)
 
 
-def handle(call: Call, body: Any) -> Values:
-    """One result a partition."""
-    partition_result = _old_style if call.version == 0 else _partition
+def handle(context: RequestContext, body: Any) -> Values:
+    partition_result = _old_style if context.version == 0 else _partition
     isolation_level = getattr(body, "isolation_level", 0)
     return {
         "topics": [
             {
                 "name": topic.name,
                 "partitions": [
-                    partition_result(call, TopicPartition(topic.name, entry.partition_index), entry, isolation_level)
+                    partition_result(context, TopicPartition(topic.name, entry.partition_index), entry, isolation_level)
                     for entry in topic.partitions
                 ],
             }
@@ -35,14 +35,14 @@ def handle(call: Call, body: Any) -> Values:
     }
 
 
-def _partition(call: Call, partition: TopicPartition, entry: Any, isolation_level: int) -> dict[str, Any]:
-    if entry.timestamp < 0 and call.version < SINCE_VERSION.get(entry.timestamp, NEVER):
+def _partition(context: RequestContext, partition: TopicPartition, entry: Any, isolation_level: int) -> dict[str, Any]:
+    if entry.timestamp < 0 and context.version < SINCE_VERSION.get(entry.timestamp, NEVER):
         error = ErrorCode.UNSUPPORTED_VERSION
     else:
-        error = partition_error(call, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
+        error = partition_error(context, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
     offset, timestamp, epoch = UNKNOWN
     if error is ErrorCode.NONE:
-        offset, timestamp, epoch = _lookup(call, partition, entry.timestamp, committed=isolation_level == READ_COMMITTED)
+        offset, timestamp, epoch = _lookup(context, partition, entry.timestamp, committed=isolation_level == READ_COMMITTED)
     return {
         "partition_index": partition.partition,
         "error_code": error,
@@ -52,9 +52,9 @@ def _partition(call: Call, partition: TopicPartition, entry: Any, isolation_leve
     }
 
 
-def _lookup(call: Call, partition: TopicPartition, timestamp: int, *, committed: bool) -> tuple[int, int, int]:
+def _lookup(context: RequestContext, partition: TopicPartition, timestamp: int, *, committed: bool) -> tuple[int, int, int]:
     """(offset, timestamp, leader epoch); with ``committed`` the latest is where open transactions begin."""
-    data = call.services.data
+    data = context.services.data
     start, end = data.bounds(partition)
     if timestamp == LATEST:
         return data.stable_offset(partition, end) if committed else end, -1, LEADER_EPOCH
@@ -67,12 +67,12 @@ def _lookup(call: Call, partition: TopicPartition, timestamp: int, *, committed:
     return UNKNOWN if found is None else (*found, LEADER_EPOCH)
 
 
-def _old_style(call: Call, partition: TopicPartition, entry: Any, _isolation_level: int) -> dict[str, Any]:
+def _old_style(context: RequestContext, partition: TopicPartition, entry: Any, _isolation_level: int) -> dict[str, Any]:
     """Version 0 wants a list of segment starts, newest first; there are only an end and a start."""
-    error = partition_error(call, partition)
+    error = partition_error(context, partition)
     offsets: list[int] = []
     if error is ErrorCode.NONE:
-        start, end = call.services.data.bounds(partition)
+        start, end = context.services.data.bounds(partition)
         offsets = [start] if entry.timestamp == EARLIEST else sorted({start, end}, reverse=True)
     return {"partition_index": partition.partition, "error_code": error, "old_style_offsets": offsets[: entry.max_num_offsets]}
 

@@ -8,31 +8,31 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.server.api.checks import partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
-from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
 
 UNDEFINED = -1
 
 
-def handle(call: Call, body: Any) -> Values:
-    """One result a partition."""
+def handle(context: RequestContext, body: Any) -> Values:
     return {
         "topics": [
-            {"topic": topic.topic, "partitions": [_partition(call, topic.topic, entry) for entry in topic.partitions]}
+            {"topic": topic.topic, "partitions": [_partition(context, topic.topic, entry) for entry in topic.partitions]}
             for topic in body.topics
         ]
     }
 
 
-def _partition(call: Call, topic: str, entry: Any) -> dict[str, Any]:
+def _partition(context: RequestContext, topic: str, entry: Any) -> dict[str, Any]:
     partition = TopicPartition(topic, entry.partition)
-    error = partition_error(call, partition, entry.current_leader_epoch)
+    error = partition_error(context, partition, entry.current_leader_epoch)
     if error is not ErrorCode.NONE or entry.leader_epoch != LEADER_EPOCH:
         return {"error_code": error, "partition": entry.partition, "leader_epoch": UNDEFINED, "end_offset": UNDEFINED}
     return {
         "error_code": ErrorCode.NONE,
         "partition": entry.partition,
         "leader_epoch": LEADER_EPOCH,
-        "end_offset": call.services.data.bounds(partition)[1],
+        "end_offset": context.services.data.bounds(partition)[1],
     }
 
 

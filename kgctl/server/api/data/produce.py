@@ -11,7 +11,8 @@ from kgctl.serde.record_batch import NO_PRODUCER_ID, BatchHeader, CorruptBatchEr
 from kgctl.server.api.checks import partition_error
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.producers import ProducerWrite
-from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
 from kgctl.server.transactions import ProducerIdentity
 
 TOPIC_IDS_SINCE = 13
@@ -22,9 +23,9 @@ FORMAT = 2
 MAGIC_POSITION = 16
 
 
-def handle(call: Call, body: Any) -> Values | None:
+def handle(context: RequestContext, body: Any) -> Values | None:
     """Answered when the batches are in the log, or never with acks=0."""
-    responses = [_topic(call, body, topic) for topic in body.topic_data]
+    responses = [_topic(context, body, topic) for topic in body.topic_data]
     return None if body.acks == 0 else {"responses": responses}
 
 
@@ -39,64 +40,64 @@ class _Outcome:
     message: str | None = None
 
 
-def _topic(call: Call, body: Any, topic: Any) -> dict[str, Any]:
-    with_ids = call.version >= TOPIC_IDS_SINCE
+def _topic(context: RequestContext, body: Any, topic: Any) -> dict[str, Any]:
+    with_ids = context.version >= TOPIC_IDS_SINCE
     topic_id = topic.topic_id if with_ids else None
-    known = call.services.catalog.by_id(topic_id) if with_ids else None
+    known = context.services.catalog.by_id(topic_id) if with_ids else None
     name = topic.name if not with_ids else (known.name if known is not None else None)
     results = []
     for entry in topic.partition_data:
         partition = TopicPartition(name or "", entry.index)
-        outcome = _Outcome(ErrorCode.UNKNOWN_TOPIC_ID) if name is None else _append(call, body, partition, entry.records)
-        results.append(_result(call, partition, outcome))
+        outcome = _Outcome(ErrorCode.UNKNOWN_TOPIC_ID) if name is None else _append(context, body, partition, entry.records)
+        results.append(_result(context, partition, outcome))
     return {"name": name, "topic_id": topic_id, "partition_responses": results}
 
 
-def _result(call: Call, partition: TopicPartition, outcome: _Outcome) -> dict[str, Any]:
+def _result(context: RequestContext, partition: TopicPartition, outcome: _Outcome) -> dict[str, Any]:
     return {
         "index": partition.partition,
         "error_code": outcome.error,
         "base_offset": outcome.base_offset,
         "log_append_time": outcome.append_time_ms,
         "error_message": outcome.message,
-        "log_start_offset": call.services.data.bounds(partition)[0] if outcome.is_in_log else -1,
+        "log_start_offset": context.services.data.bounds(partition)[0] if outcome.is_in_log else -1,
     }
 
 
-def _append(call: Call, body: Any, partition: TopicPartition, records: bytes | None) -> _Outcome:
+def _append(context: RequestContext, body: Any, partition: TopicPartition, records: bytes | None) -> _Outcome:
     if body.acks not in ACKS:
         return _Outcome(ErrorCode.INVALID_REQUIRED_ACKS)
-    error = partition_error(call, partition)
+    error = partition_error(context, partition)
     if error is ErrorCode.NONE and partition.topic == OFFSETS_TOPIC:
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
     if error is not ErrorCode.NONE:
         return _Outcome(error)
     batch = bytes(records or b"")
-    header, error = _checked(batch, call.services.config.message_max_bytes)
+    header, error = _checked(batch, context.services.config.message_max_bytes)
     if header is None:
         return _Outcome(error)
     if header.is_transactional:
-        error = _transaction_error(call, body, partition, header)
+        error = _transaction_error(context, body, partition, header)
         if error is not ErrorCode.NONE:
             return _Outcome(error, message=NOT_ADDED if error is ErrorCode.INVALID_TXN_STATE else None)
     if header.is_control or header.record_count == 0:
         return _Outcome(ErrorCode.INVALID_RECORD, is_in_log=True)
-    return _append_checked(call, partition, batch, header)
+    return _append_checked(context, partition, batch, header)
 
 
-def _transaction_error(call: Call, body: Any, partition: TopicPartition, header: BatchHeader) -> ErrorCode:
+def _transaction_error(context: RequestContext, body: Any, partition: TopicPartition, header: BatchHeader) -> ErrorCode:
     """Whether the partition belongs to the producer's transaction; from version 12 on writing to it is enough (KIP-890)."""
     if body.transactional_id is None:
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-    transactions = call.services.transactions
+    transactions = context.services.transactions
     identity = ProducerIdentity(body.transactional_id, header.producer_id, header.producer_epoch)
     transaction, error = transactions.find(identity)
     if transaction is None:
         return ErrorCode.INVALID_PRODUCER_EPOCH if error is ErrorCode.PRODUCER_FENCED else error
     if partition not in transaction.partitions:
-        if call.version < IMPLICIT_SINCE:
+        if context.version < IMPLICIT_SINCE:
             return ErrorCode.INVALID_TXN_STATE
-        transactions.add(transaction, [partition], call.services.runtime.clock())
+        transactions.add(transaction, [partition], context.services.runtime.clock())
     return ErrorCode.NONE
 
 
@@ -118,8 +119,8 @@ def _checked(batch: bytes, max_bytes: int) -> tuple[BatchHeader | None, ErrorCod
     return header, ErrorCode.NONE
 
 
-def _append_checked(call: Call, partition: TopicPartition, batch: bytes, header: BatchHeader) -> _Outcome:
-    services = call.services
+def _append_checked(context: RequestContext, partition: TopicPartition, batch: bytes, header: BatchHeader) -> _Outcome:
+    services = context.services
     now_ms = services.runtime.clock()
     if header.producer_id == NO_PRODUCER_ID:
         return _Outcome(ErrorCode.NONE, services.data.append(partition, batch, header, now_ms), is_in_log=True)

@@ -14,14 +14,15 @@ from kgctl.coordinator.results import (
 from kgctl.model.error_codes import ErrorCode
 from kgctl.server.api.fields import GROUP_OPERATIONS, NOT_ASKED
 from kgctl.server.catalog import Catalog
-from kgctl.server.request_context import Answer, ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Answer, Values
 
 
-def handle(call: Call, body: Any) -> Answer:
+def handle(context: RequestContext, body: Any) -> Answer:
     """In the order of the request; a classic group is GROUP_ID_NOT_FOUND here, which makes clients ask DescribeGroups."""
     operations = GROUP_OPERATIONS if body.include_authorized_operations else NOT_ASKED
-    catalog = call.services.catalog
-    elsewhere = {group_id for group_id in body.group_ids if call.not_coordinator(group_id)}
+    catalog = context.services.catalog
+    elsewhere = {group_id for group_id in body.group_ids if context.not_coordinator(group_id)}
 
     def render(result: ConsumerGroupDescribeResult) -> Values:
         groups = iter(result.groups)
@@ -34,7 +35,7 @@ def handle(call: Call, body: Any) -> Answer:
         return {"groups": [_group(catalog, group, operations) for group in described]}
 
     here = tuple(group_id for group_id in body.group_ids if group_id not in elsewhere)
-    return call.ask(ConsumerGroupDescribe(**call.core(), group_ids=here), render)
+    return context.ask(ConsumerGroupDescribe(**context.core(), group_ids=here), render)
 
 
 def _group(catalog: Catalog, group: ConsumerGroupDescribedGroup, operations: int) -> dict[str, Any]:

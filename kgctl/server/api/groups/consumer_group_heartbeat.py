@@ -8,16 +8,17 @@ from kgctl.coordinator.requests import ConsumerGroupHeartbeat
 from kgctl.coordinator.results import ConsumerGroupHeartbeatResult
 from kgctl.model.partitions import ZERO_UUID
 from kgctl.server.api.fields import milliseconds
-from kgctl.server.request_context import Answer, ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Answer, Values
 
 
-def handle(call: Call, body: Any) -> Answer:
+def handle(context: RequestContext, body: Any) -> Answer:
     """Answered at once; None in a field means "unchanged"."""
-    error = call.not_coordinator(body.group_id)
+    error = context.not_coordinator(body.group_id)
     if error is not None:
         return {"error_code": error}
     request = ConsumerGroupHeartbeat(
-        **call.core(),
+        **context.core(),
         group_id=body.group_id,
         member_id=body.member_id,
         member_epoch=body.member_epoch,
@@ -29,7 +30,7 @@ def handle(call: Call, body: Any) -> Answer:
         server_assignor=body.server_assignor,
         topic_partitions=_owned(body.topic_partitions),
     )
-    return call.ask(request, render)
+    return context.ask(request, render)
 
 
 def _tuple(names: Any) -> tuple[str, ...] | None:
@@ -43,7 +44,6 @@ def _owned(topic_partitions: Any) -> Any:
 
 
 def render(result: ConsumerGroupHeartbeatResult) -> Values:
-    """A null assignment means "unchanged"."""
     assignment = None
     if result.assignment is not None:
         assignment = {

@@ -7,13 +7,13 @@ from typing import Any
 from kgctl.coordinator.requests import DeleteGroups
 from kgctl.coordinator.results import DeleteGroupsResult
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.request_context import Answer, ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Answer, Values
 
 
-def handle(call: Call, body: Any) -> Answer:
-    """In the order of the request, each group once."""
+def handle(context: RequestContext, body: Any) -> Answer:
     group_ids = tuple(dict.fromkeys(body.groups_names))
-    elsewhere = {group_id for group_id in group_ids if call.not_coordinator(group_id)}
+    elsewhere = {group_id for group_id in group_ids if context.not_coordinator(group_id)}
 
     def render(result: DeleteGroupsResult) -> Values:
         done = iter(result.groups)
@@ -28,7 +28,7 @@ def handle(call: Call, body: Any) -> Answer:
         }
 
     here = tuple(group_id for group_id in group_ids if group_id not in elsewhere)
-    return call.ask(DeleteGroups(**call.core(), group_ids=here), render)
+    return context.ask(DeleteGroups(**context.core(), group_ids=here), render)
 
 
 SPEC = ApiSpec(42, "DeleteGroups", 0, 2, handle)

@@ -8,13 +8,13 @@ from kgctl.coordinator.requests import DescribeGroups
 from kgctl.coordinator.results import DescribedGroup, DescribeGroupsResult
 from kgctl.model.error_codes import ErrorCode
 from kgctl.server.api.fields import GROUP_OPERATIONS, NOT_ASKED
-from kgctl.server.request_context import Answer, ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Answer, Values
 
 
-def handle(call: Call, body: Any) -> Answer:
-    """In the order of the request."""
+def handle(context: RequestContext, body: Any) -> Answer:
     operations = GROUP_OPERATIONS if getattr(body, "include_authorized_operations", False) else NOT_ASKED
-    elsewhere = {group_id for group_id in body.groups if call.not_coordinator(group_id)}
+    elsewhere = {group_id for group_id in body.groups if context.not_coordinator(group_id)}
 
     def render(result: DescribeGroupsResult) -> Values:
         groups = iter(result.groups)
@@ -25,7 +25,7 @@ def handle(call: Call, body: Any) -> Answer:
         return {"groups": [_group(group, operations) for group in described]}
 
     here = tuple(group_id for group_id in body.groups if group_id not in elsewhere)
-    return call.ask(DescribeGroups(**call.core(), group_ids=here), render)
+    return context.ask(DescribeGroups(**context.core(), group_ids=here), render)
 
 
 def _group(group: DescribedGroup, operations: int) -> dict[str, Any]:

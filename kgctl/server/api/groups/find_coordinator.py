@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
 
 GROUP_KEY_TYPE, TRANSACTION_KEY_TYPE = 0, 1
 BATCHED_SINCE = 4
@@ -16,19 +17,19 @@ INVALID_REQUEST_MESSAGE = (
 """Kafka: Errors.INVALID_REQUEST."""
 
 
-def handle(call: Call, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Values:
     """One key up to version 3, several from version 4 on."""
-    if call.version < BATCHED_SINCE:
-        found = _coordinator(call, getattr(body, "key_type", GROUP_KEY_TYPE), body.key)
+    if context.version < BATCHED_SINCE:
+        found = _coordinator(context, getattr(body, "key_type", GROUP_KEY_TYPE), body.key)
         return {"error_message": "NONE", **found}
     keys = body.coordinator_keys
-    return {"coordinators": [{"key": key, **_coordinator(call, body.key_type, key)} for key in keys]}
+    return {"coordinators": [{"key": key, **_coordinator(context, body.key_type, key)} for key in keys]}
 
 
-def _coordinator(call: Call, key_type: int, key: str) -> dict[str, Any]:
+def _coordinator(context: RequestContext, key_type: int, key: str) -> dict[str, Any]:
     if key_type not in (GROUP_KEY_TYPE, TRANSACTION_KEY_TYPE):
         return _nobody(ErrorCode.INVALID_REQUEST, INVALID_REQUEST_MESSAGE)
-    broker = call.services.cluster.coordinator(key)
+    broker = context.services.cluster.coordinator(key)
     if not broker.is_up:
         return _nobody(ErrorCode.COORDINATOR_NOT_AVAILABLE, "The coordinator is not available.")
     return {

@@ -7,32 +7,32 @@ from typing import Any
 from kgctl.coordinator.requests import JoinGroup, JoinProtocol
 from kgctl.coordinator.results import JoinGroupResult
 from kgctl.server.api.fields import milliseconds
-from kgctl.server.request_context import Answer, ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Answer, Values
 
 REBALANCE_TIMEOUT_SINCE = 1
 
 
-def handle(call: Call, body: Any) -> Answer:
+def handle(context: RequestContext, body: Any) -> Answer:
     """Parked until the join phase ends, unless the answer is clear at once."""
-    error = call.not_coordinator(body.group_id)
+    error = context.not_coordinator(body.group_id)
     if error is not None:
         return render(JoinGroupResult(error=error, member_id=body.member_id))
     request = JoinGroup(
-        **call.core(),
+        **context.core(),
         group_id=body.group_id,
         member_id=body.member_id,
         group_instance_id=getattr(body, "group_instance_id", None),
         protocol_type=body.protocol_type,
         protocols=tuple(JoinProtocol(name=protocol.name, metadata=protocol.metadata) for protocol in body.protocols),
         session_timeout_ms=milliseconds(body.session_timeout),
-        rebalance_timeout_ms=milliseconds(body.rebalance_timeout) if call.version >= REBALANCE_TIMEOUT_SINCE else None,
+        rebalance_timeout_ms=milliseconds(body.rebalance_timeout) if context.version >= REBALANCE_TIMEOUT_SINCE else None,
         reason=getattr(body, "reason", None),
     )
-    return call.ask(request, render)
+    return context.ask(request, render)
 
 
 def render(result: JoinGroupResult) -> Values:
-    """Only the leader gets members."""
     return {
         "error_code": result.error,
         "generation_id": result.generation_id,

@@ -7,26 +7,26 @@ from typing import Any
 from kgctl.coordinator.requests import LeaveGroup, MemberIdentity
 from kgctl.coordinator.results import LeaveGroupResult
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.request_context import Answer, ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Answer, Values
 
 BATCHED_SINCE = 3
 
 
-def handle(call: Call, body: Any) -> Answer:
-    """Answered at once."""
-    error = call.not_coordinator(body.group_id)
+def handle(context: RequestContext, body: Any) -> Answer:
+    error = context.not_coordinator(body.group_id)
     if error is not None:
         return {"error_code": error, "members": []}
-    if call.version < BATCHED_SINCE:
-        request = LeaveGroup(**call.core(), group_id=body.group_id, members=(MemberIdentity(member_id=body.member_id),))
-        return call.ask(request, render_single)
+    if context.version < BATCHED_SINCE:
+        request = LeaveGroup(**context.core(), group_id=body.group_id, members=(MemberIdentity(member_id=body.member_id),))
+        return context.ask(request, render_single)
     members = tuple(
         MemberIdentity(
             member_id=member.member_id, group_instance_id=member.group_instance_id, reason=getattr(member, "reason", None)
         )
         for member in body.members
     )
-    return call.ask(LeaveGroup(**call.core(), group_id=body.group_id, members=members), render)
+    return context.ask(LeaveGroup(**context.core(), group_id=body.group_id, members=members), render)
 
 
 def render_single(result: LeaveGroupResult) -> Values:
@@ -38,7 +38,6 @@ def render_single(result: LeaveGroupResult) -> Values:
 
 
 def render(result: LeaveGroupResult) -> Values:
-    """One entry an identity."""
     return {
         "error_code": result.error,
         "members": [

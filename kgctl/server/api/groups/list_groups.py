@@ -6,10 +6,11 @@ from typing import Any
 
 from kgctl.coordinator.requests import ListGroups
 from kgctl.coordinator.results import ListGroupsResult
-from kgctl.server.request_context import Answer, ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Answer, Values
 
 
-def handle(call: Call, body: Any) -> Answer:
+def handle(context: RequestContext, body: Any) -> Answer:
     """Filters by state from version 4 on, by type from version 5 on."""
 
     def render(result: ListGroupsResult) -> Values:
@@ -23,16 +24,16 @@ def handle(call: Call, body: Any) -> Answer:
                     "group_type": group.type,
                 }
                 for group in result.groups
-                if call.not_coordinator(group.group_id) is None
+                if context.not_coordinator(group.group_id) is None
             ],
         }
 
     request = ListGroups(
-        **call.core(),
+        **context.core(),
         states_filter=tuple(getattr(body, "states_filter", ())),
         types_filter=tuple(getattr(body, "types_filter", ())),
     )
-    return call.ask(request, render)
+    return context.ask(request, render)
 
 
 SPEC = ApiSpec(16, "ListGroups", 0, 5, handle)

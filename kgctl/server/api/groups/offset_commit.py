@@ -10,21 +10,21 @@ from kgctl.coordinator.results import PartitionErrors
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import ZERO_UUID, TopicMetadata
 from kgctl.server.api.fields import TopicErrors, milliseconds
-from kgctl.server.request_context import Answer, ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Answer, Values
 
 TOPIC_IDS_SINCE = 10
 
 
-def handle(call: Call, body: Any) -> Answer:
-    """Answered when the offsets are in the log."""
+def handle(context: RequestContext, body: Any) -> Answer:
     errors = TopicErrors()
     partitions: list[OffsetCommitPartition] = []
     ids: dict[str, UUID | None] = {}
-    with_ids = call.version >= TOPIC_IDS_SINCE
-    not_coordinator = call.not_coordinator(body.group_id)
+    with_ids = context.version >= TOPIC_IDS_SINCE
+    not_coordinator = context.not_coordinator(body.group_id)
     for topic in body.topics:
         asked_id = topic.topic_id if with_ids else None
-        known = call.services.catalog.find(None if with_ids else topic.name, (asked_id or ZERO_UUID) if with_ids else None)
+        known = context.services.catalog.find(None if with_ids else topic.name, (asked_id or ZERO_UUID) if with_ids else None)
         name = known.name if known is not None else ("" if with_ids else topic.name)
         ids[name] = asked_id
         for partition in topic.partitions:
@@ -40,7 +40,7 @@ def handle(call: Call, body: Any) -> Answer:
         errors.merge(result.partitions, ids)
         return {"topics": errors.topics()}
 
-    return call.ask(_request(call, body, partitions), render)
+    return context.ask(_request(context, body, partitions), render)
 
 
 def topic_error(topic: TopicMetadata | None, partition: int, *, with_ids: bool) -> ErrorCode:
@@ -63,11 +63,11 @@ def _to_core(name: str, topic: TopicMetadata | None, partition: Any) -> OffsetCo
     )
 
 
-def _request(call: Call, body: Any, partitions: list[OffsetCommitPartition]) -> OffsetCommit:
+def _request(context: RequestContext, body: Any, partitions: list[OffsetCommitPartition]) -> OffsetCommit:
     retention = getattr(body, "retention_time", None)
     retention_ms = None if retention is None else milliseconds(retention)
     return OffsetCommit(
-        **call.core(),
+        **context.core(),
         group_id=body.group_id,
         generation_id=body.generation_id_or_member_epoch,
         member_id=body.member_id,

@@ -9,12 +9,13 @@ from kgctl.coordinator.results import OffsetDeleteResult
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.server.api.fields import TopicErrors
-from kgctl.server.request_context import Answer, ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Answer, Values
 
 
-def handle(call: Call, body: Any) -> Answer:
+def handle(context: RequestContext, body: Any) -> Answer:
     """Unknown topics and partitions are answered here, the rest goes to the coordinator."""
-    error = call.not_coordinator(body.group_id)
+    error = context.not_coordinator(body.group_id)
     if error is not None:
         return {"error_code": error, "topics": []}
     errors = TopicErrors()
@@ -22,7 +23,7 @@ def handle(call: Call, body: Any) -> Answer:
     for topic in body.topics:
         for entry in topic.partitions:
             partition = TopicPartition(topic.name, entry.partition_index)
-            if call.services.catalog.has_partition(partition):
+            if context.services.catalog.has_partition(partition):
                 partitions.append(partition)
             else:
                 errors.add(topic.name, None, entry.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -33,7 +34,7 @@ def handle(call: Call, body: Any) -> Answer:
         errors.merge(result.partitions, {})
         return {"error_code": ErrorCode.NONE, "topics": errors.topics()}
 
-    return call.ask(OffsetDelete(**call.core(), group_id=body.group_id, partitions=tuple(partitions)), render)
+    return context.ask(OffsetDelete(**context.core(), group_id=body.group_id, partitions=tuple(partitions)), render)
 
 
 SPEC = ApiSpec(47, "OffsetDelete", 0, 0, handle)

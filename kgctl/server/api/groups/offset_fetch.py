@@ -12,18 +12,19 @@ from kgctl.coordinator.requests import OffsetFetch
 from kgctl.coordinator.results import FetchedOffset, OffsetFetchResult
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import ZERO_UUID, TopicPartition
-from kgctl.server.request_context import Answer, ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Answer, Values
 
 TOP_LEVEL_ERROR_SINCE = 2
 BATCHED_SINCE = 8
 TOPIC_IDS_SINCE = 10
 
 
-def handle(call: Call, body: Any) -> Answer:
+def handle(context: RequestContext, body: Any) -> Answer:
     """Answered at once, unless records of this turn have still to be written."""
-    if call.version < BATCHED_SINCE:
-        return _single(call, body)
-    answers = [_group(call, body, group) for group in body.groups]
+    if context.version < BATCHED_SINCE:
+        return _single(context, body)
+    answers = [_group(context, body, group) for group in body.groups]
     if any(inspect.isawaitable(answer) for answer in answers):
         return _gathered(answers)
     return {"groups": answers}
@@ -33,21 +34,21 @@ async def _gathered(answers: list[Any]) -> Values:
     return {"groups": [await answer if inspect.isawaitable(answer) else answer for answer in answers]}
 
 
-def _single(call: Call, body: Any) -> Answer:
+def _single(context: RequestContext, body: Any) -> Answer:
     partitions = _partitions(body.topics)
 
     def render(result: OffsetFetchResult) -> Values:
         offsets: Iterable[FetchedOffset] = result.offsets
-        if result.error is not ErrorCode.NONE and call.version < TOP_LEVEL_ERROR_SINCE:
+        if result.error is not ErrorCode.NONE and context.version < TOP_LEVEL_ERROR_SINCE:
             offsets = [FetchedOffset(partition=partition, error=result.error) for partition in partitions or ()]
         return {"topics": _topics(offsets), "error_code": result.error}
 
-    error = call.not_coordinator(body.group_id)
+    error = context.not_coordinator(body.group_id)
     if error is not None:
         return render(OffsetFetchResult(group_id=body.group_id, error=error))
     require_stable = getattr(body, "require_stable", False)
-    request = OffsetFetch(**call.core(), group_id=body.group_id, partitions=partitions, require_stable=require_stable)
-    return call.ask(request, render)
+    request = OffsetFetch(**context.core(), group_id=body.group_id, partitions=partitions, require_stable=require_stable)
+    return context.ask(request, render)
 
 
 def _partitions(topics: Any) -> tuple[TopicPartition, ...] | None:
@@ -65,25 +66,28 @@ class _Wanted:
     unknown: list[dict[str, Any]] = field(default_factory=list)
 
 
-def _group(call: Call, body: Any, group: Any) -> Answer:
-    error = call.not_coordinator(group.group_id)
+def _group(context: RequestContext, body: Any, group: Any) -> Answer:
+    error = context.not_coordinator(group.group_id)
     if error is not None:
         return {"group_id": group.group_id, "error_code": error, "topics": []}
-    if call.version < TOPIC_IDS_SINCE:
-        return _ask(call, body, group, _Wanted(_partitions(group.topics)))
+    if context.version < TOPIC_IDS_SINCE:
+        return _ask(context, body, group, _Wanted(_partitions(group.topics)))
     if group.topics is None:
         return _ask(
-            call, body, group, _Wanted(None, {topic.name: topic.topic_id for topic in call.services.catalog.topics.values()})
+            context,
+            body,
+            group,
+            _Wanted(None, {topic.name: topic.topic_id for topic in context.services.catalog.topics.values()}),
         )
-    return _ask(call, body, group, _by_id(call, group))
+    return _ask(context, body, group, _by_id(context, group))
 
 
-def _by_id(call: Call, group: Any) -> _Wanted:
+def _by_id(context: RequestContext, group: Any) -> _Wanted:
     partitions: list[TopicPartition] = []
     ids: dict[str, UUID] = {}
     unknown: list[dict[str, Any]] = []
     for asked in group.topics:
-        topic = call.services.catalog.by_id(asked.topic_id)
+        topic = context.services.catalog.by_id(asked.topic_id)
         if topic is None:
             unknown.append(_unknown_topic(asked))
         else:
@@ -92,7 +96,7 @@ def _by_id(call: Call, group: Any) -> _Wanted:
     return _Wanted(tuple(partitions), ids, unknown)
 
 
-def _ask(call: Call, body: Any, group: Any, wanted: _Wanted) -> Answer:
+def _ask(context: RequestContext, body: Any, group: Any, wanted: _Wanted) -> Answer:
     def render(result: OffsetFetchResult) -> Values:
         if result.error is not ErrorCode.NONE:
             return {"group_id": group.group_id, "error_code": result.error, "topics": []}
@@ -100,7 +104,7 @@ def _ask(call: Call, body: Any, group: Any, wanted: _Wanted) -> Answer:
         return {"group_id": group.group_id, "error_code": ErrorCode.NONE, "topics": topics}
 
     request = OffsetFetch(
-        **call.core(),
+        **context.core(),
         group_id=group.group_id,
         partitions=wanted.partitions,
         member_id=getattr(group, "member_id", None),
@@ -108,7 +112,7 @@ def _ask(call: Call, body: Any, group: Any, wanted: _Wanted) -> Answer:
         require_stable=body.require_stable,
         topic_ids=wanted.ids,
     )
-    return call.ask(request, render)
+    return context.ask(request, render)
 
 
 def _unknown_topic(asked: Any) -> dict[str, Any]:

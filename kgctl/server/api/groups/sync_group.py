@@ -7,23 +7,23 @@ from typing import Any
 from kgctl.coordinator.requests import SyncGroup
 from kgctl.coordinator.results import SyncGroupResult
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.request_context import Answer, ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Answer, Values
 
 PROTOCOL_SINCE = 5
 
 
-def handle(call: Call, body: Any) -> Answer:
-    """Parked until the leader's assignment is there."""
+def handle(context: RequestContext, body: Any) -> Answer:
     protocol_type = getattr(body, "protocol_type", None)
     protocol_name = getattr(body, "protocol_name", None)
     # both are mandatory from version 5 on, though nullable; Kafka: KafkaApis, handleSyncGroupRequest
-    if call.version >= PROTOCOL_SINCE and (protocol_type is None or protocol_name is None):
+    if context.version >= PROTOCOL_SINCE and (protocol_type is None or protocol_name is None):
         return render(SyncGroupResult(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-    error = call.not_coordinator(body.group_id)
+    error = context.not_coordinator(body.group_id)
     if error is not None:
         return render(SyncGroupResult(error=error))
     request = SyncGroup(
-        **call.core(),
+        **context.core(),
         group_id=body.group_id,
         generation_id=body.generation_id,
         member_id=body.member_id,
@@ -32,11 +32,10 @@ def handle(call: Call, body: Any) -> Answer:
         protocol_name=protocol_name,
         assignments=tuple((entry.member_id, entry.assignment) for entry in body.assignments),
     )
-    return call.ask(request, render)
+    return context.ask(request, render)
 
 
 def render(result: SyncGroupResult) -> Values:
-    """The member's assignment."""
     return {
         "error_code": result.error,
         "protocol_type": result.protocol_type,

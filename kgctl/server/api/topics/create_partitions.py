@@ -6,22 +6,22 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.server.cluster import OFFSETS_TOPIC
-from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
 
 
-def handle(call: Call, body: Any) -> Values:
-    """One result a topic, in the order of the request."""
+def handle(context: RequestContext, body: Any) -> Values:
     results = []
     for topic in body.topics:
-        error, message = _problem(call, topic)
+        error, message = _problem(context, topic)
         if error is ErrorCode.NONE and not body.validate_only:
-            call.services.catalog.grow(topic.name, topic.count)
+            context.services.catalog.grow(topic.name, topic.count)
         results.append({"name": topic.name, "error_code": error, "error_message": message})
     return {"results": results}
 
 
-def _problem(call: Call, topic: Any) -> tuple[ErrorCode, str | None]:
-    known = call.services.catalog.get(topic.name)
+def _problem(context: RequestContext, topic: Any) -> tuple[ErrorCode, str | None]:
+    known = context.services.catalog.get(topic.name)
     if known is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
     if topic.name == OFFSETS_TOPIC:

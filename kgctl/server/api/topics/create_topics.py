@@ -7,22 +7,22 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.server.catalog import name_problem, new_topic_id
-from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
 
 DEFAULT = -1
 
 
-def handle(call: Call, body: Any) -> Values:
-    """One result a name, in the order of the request."""
+def handle(context: RequestContext, body: Any) -> Values:
     names = Counter(topic.name for topic in body.topics)
     topics = {topic.name: topic for topic in body.topics}.values()
-    return {"topics": [_create(call, topic, validate_only=body.validate_only, names=names) for topic in topics]}
+    return {"topics": [_create(context, topic, validate_only=body.validate_only, names=names) for topic in topics]}
 
 
-def _create(call: Call, topic: Any, *, validate_only: bool, names: Counter[str]) -> dict[str, Any]:
-    catalog = call.services.catalog
-    count = _partition_count(call, topic)
-    error, message = _problem(call, topic, count, names)
+def _create(context: RequestContext, topic: Any, *, validate_only: bool, names: Counter[str]) -> dict[str, Any]:
+    catalog = context.services.catalog
+    count = _partition_count(context, topic)
+    error, message = _problem(context, topic, count, names)
     if error is ErrorCode.NONE and not validate_only:
         catalog.create(topic.name, count)
     if error is not ErrorCode.NONE:
@@ -39,21 +39,21 @@ def _create(call: Call, topic: Any, *, validate_only: bool, names: Counter[str])
     }
 
 
-def _partition_count(call: Call, topic: Any) -> int:
+def _partition_count(context: RequestContext, topic: Any) -> int:
     if topic.assignments:
         return len(topic.assignments)
-    return call.services.config.num_partitions if topic.num_partitions == DEFAULT else int(topic.num_partitions)
+    return context.services.config.num_partitions if topic.num_partitions == DEFAULT else int(topic.num_partitions)
 
 
-def _problem(call: Call, topic: Any, count: int, names: Counter[str]) -> tuple[ErrorCode, str | None]:
+def _problem(context: RequestContext, topic: Any, count: int, names: Counter[str]) -> tuple[ErrorCode, str | None]:
     if names[topic.name] > 1:
         return ErrorCode.INVALID_REQUEST, "Duplicate topic name."
-    error = call.services.catalog.creation_error(topic.name, count)
+    error = context.services.catalog.creation_error(topic.name, count)
     if error is not ErrorCode.NONE:
         return error, name_problem(topic.name) or _MESSAGES[error].format(topic.name)
     if topic.assignments:
         return _assignment_problem(topic)
-    brokers = len(call.services.cluster.brokers)
+    brokers = len(context.services.cluster.brokers)
     if topic.replication_factor == 0 or topic.replication_factor < DEFAULT:
         return ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default value."
     if topic.replication_factor > brokers:

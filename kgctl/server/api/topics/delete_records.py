@@ -7,19 +7,21 @@ from typing import Any
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.server.cluster import OFFSETS_TOPIC
-from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
 
 HIGH_WATERMARK = -1
 
 
-def handle(call: Call, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Values:
     """One result a partition: the new log start offset."""
     return {
         "topics": [
             {
                 "name": topic.name,
                 "partitions": [
-                    _delete(call, TopicPartition(topic.name, entry.partition_index), entry.offset) for entry in topic.partitions
+                    _delete(context, TopicPartition(topic.name, entry.partition_index), entry.offset)
+                    for entry in topic.partitions
                 ],
             }
             for topic in body.topics
@@ -27,22 +29,22 @@ def handle(call: Call, body: Any) -> Values:
     }
 
 
-def _delete(call: Call, partition: TopicPartition, offset: int) -> dict[str, Any]:
-    error, low_watermark = _outcome(call, partition, offset)
+def _delete(context: RequestContext, partition: TopicPartition, offset: int) -> dict[str, Any]:
+    error, low_watermark = _outcome(context, partition, offset)
     return {"partition_index": partition.partition, "low_watermark": low_watermark, "error_code": error}
 
 
-def _outcome(call: Call, partition: TopicPartition, offset: int) -> tuple[ErrorCode, int]:
-    if not call.services.catalog.has_partition(partition):
+def _outcome(context: RequestContext, partition: TopicPartition, offset: int) -> tuple[ErrorCode, int]:
+    if not context.services.catalog.has_partition(partition):
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1
     if partition.topic == OFFSETS_TOPIC:
         return ErrorCode.INVALID_TOPIC_EXCEPTION, -1
-    start, end = call.services.data.bounds(partition)
+    start, end = context.services.data.bounds(partition)
     wanted = end if offset == HIGH_WATERMARK else offset
     if not 0 <= wanted <= end:
         return ErrorCode.OFFSET_OUT_OF_RANGE, -1
     if wanted > start:
-        call.services.data.delete_records(partition, wanted)
+        context.services.data.delete_records(partition, wanted)
     return ErrorCode.NONE, max(start, wanted)
 
 

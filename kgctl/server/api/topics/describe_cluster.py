@@ -6,13 +6,14 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.server.api.fields import CLUSTER_OPERATIONS, NOT_ASKED
-from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
 
 BROKERS, CONTROLLERS = 1, 2
 MISMATCH = "The request was sent to an endpoint of type BROKER, but we wanted an endpoint of type CONTROLLER"
 
 
-def handle(call: Call, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Values:
     """Only brokers can be asked for: there are no controllers of their own."""
     endpoint_type = getattr(body, "endpoint_type", BROKERS)
     if endpoint_type != BROKERS:
@@ -21,7 +22,7 @@ def handle(call: Call, body: Any) -> Values:
             "error_code": ErrorCode.MISMATCHED_ENDPOINT_TYPE if is_known else ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             "error_message": MISMATCH if is_known else f"Unsupported endpoint type {endpoint_type}",
         }
-    cluster = call.services.cluster
+    cluster = context.services.cluster
     return {
         "error_code": ErrorCode.NONE,
         "endpoint_type": BROKERS,

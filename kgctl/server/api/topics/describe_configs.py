@@ -16,22 +16,23 @@ from kgctl.server.api.topics.config_entries import (
     entry,
 )
 from kgctl.server.cluster import OFFSETS_TOPIC
-from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
 
 Outcome = tuple[ErrorCode, str, list[dict[str, Any]]]
 
 
-def handle(call: Call, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Values:
     """One result a resource, in the order of the request."""
-    return {"results": [_result(call, resource) for resource in body.resources]}
+    return {"results": [_result(context, resource) for resource in body.resources]}
 
 
-def _result(call: Call, resource: Any) -> dict[str, Any]:
+def _result(context: RequestContext, resource: Any) -> dict[str, Any]:
     describe = _KINDS.get(resource.resource_type)
     if describe is None:
         outcome: Outcome = (ErrorCode.INVALID_REQUEST, f"Unsupported resource type {resource.resource_type}", [])
     else:
-        outcome = describe(call, resource.resource_name)
+        outcome = describe(context, resource.resource_name)
     error, message, configs = outcome
     wanted = resource.configuration_keys
     return {
@@ -43,32 +44,32 @@ def _result(call: Call, resource: Any) -> dict[str, Any]:
     }
 
 
-def _broker(call: Call, name: str) -> Outcome:
-    if name and name not in {str(broker.node_id) for broker in call.services.cluster.brokers}:
+def _broker(context: RequestContext, name: str) -> Outcome:
+    if name and name not in {str(broker.node_id) for broker in context.services.cluster.brokers}:
         return (
             ErrorCode.INVALID_REQUEST,
-            f"Unexpected broker id, expected {call.broker.node_id} or empty string, but got {name}",
+            f"Unexpected broker id, expected {context.broker.node_id} or empty string, but got {name}",
             [],
         )
-    given = set(call.services.given_config)
-    configs = entries_of(call.services.group_configs.broker, given, STATIC_BROKER_CONFIG, read_only=True)
-    own = entries_of(call.services.config, given, STATIC_BROKER_CONFIG, read_only=True)
+    given = set(context.services.given_config)
+    configs = entries_of(context.services.group_configs.broker, given, STATIC_BROKER_CONFIG, read_only=True)
+    own = entries_of(context.services.config, given, STATIC_BROKER_CONFIG, read_only=True)
     return ErrorCode.NONE, "", own + configs
 
 
-def _topic(call: Call, name: str) -> Outcome:
-    if call.services.catalog.get(name) is None:
+def _topic(context: RequestContext, name: str) -> Outcome:
+    if context.services.catalog.get(name) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "", []
     policy = "compact" if name == OFFSETS_TOPIC else "delete"
-    values = {"cleanup.policy": policy, "retention.ms": -1, "max.message.bytes": call.services.config.message_max_bytes}
+    values = {"cleanup.policy": policy, "retention.ms": -1, "max.message.bytes": context.services.config.message_max_bytes}
     return ErrorCode.NONE, "", [entry(key, value, DEFAULT_CONFIG, read_only=True) for key, value in values.items()]
 
 
-def _group(call: Call, name: str) -> Outcome:
+def _group(context: RequestContext, name: str) -> Outcome:
     if not name:
         return ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.", []
-    own = call.services.group_configs.of(name)
-    config = call.services.group_configs.check(own)
+    own = context.services.group_configs.of(name)
+    config = context.services.group_configs.check(own)
     return ErrorCode.NONE, "", entries_of(config, set(own), GROUP_CONFIG, read_only=False)
 
 

@@ -8,20 +8,20 @@ from kgctl.coordinator.requests import UpdateGroupConfig
 from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.server.api.topics.config_entries import BROKER, GROUP, TOPIC
-from kgctl.server.request_context import ApiSpec, Call, Values
-from kgctl.server.runtime import EVENT_ID
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import EVENT_ID, Values
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 Outcome = tuple[ErrorCode, str | None]
 
 
-def handle(call: Call, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Values:
     """One result a resource, in the order of the request."""
-    return {"responses": [_result(call, resource, validate_only=body.validate_only) for resource in body.resources]}
+    return {"responses": [_result(context, resource, validate_only=body.validate_only) for resource in body.resources]}
 
 
-def _result(call: Call, resource: Any, *, validate_only: bool) -> dict[str, Any]:
-    error, message = _outcome(call, resource, validate_only=validate_only)
+def _result(context: RequestContext, resource: Any, *, validate_only: bool) -> dict[str, Any]:
+    error, message = _outcome(context, resource, validate_only=validate_only)
     return {
         "error_code": error,
         "error_message": message,
@@ -30,14 +30,14 @@ def _result(call: Call, resource: Any, *, validate_only: bool) -> dict[str, Any]
     }
 
 
-def _outcome(call: Call, resource: Any, *, validate_only: bool) -> Outcome:
+def _outcome(context: RequestContext, resource: Any, *, validate_only: bool) -> Outcome:
     if resource.resource_type in (BROKER, TOPIC):
         return ErrorCode.POLICY_VIOLATION, "Only settings of groups can be altered here."
     if resource.resource_type != GROUP:
         return ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource.resource_type}"
     if not resource.resource_name:
         return ErrorCode.INVALID_REQUEST, "Default group resources are not allowed."
-    configs = call.services.group_configs
+    configs = context.services.group_configs
     wanted = configs.of(resource.resource_name)
     for change in resource.configs:
         if change.config_operation in (APPEND, SUBTRACT):
@@ -52,7 +52,7 @@ def _outcome(call: Call, resource: Any, *, validate_only: bool) -> Outcome:
         return ErrorCode.INVALID_CONFIG, error.message
     if not validate_only:
         configs.put(resource.resource_name, wanted)
-        call.services.runtime.tell(UpdateGroupConfig(request_id=EVENT_ID, group_id=resource.resource_name, config=wanted))
+        context.services.runtime.tell(UpdateGroupConfig(request_id=EVENT_ID, group_id=resource.resource_name, config=wanted))
     return ErrorCode.NONE, None
 
 

@@ -10,17 +10,18 @@ from kgctl.server.api.fields import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATI
 from kgctl.server.catalog import is_legal_name
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.partition_data import LEADER_EPOCH
-from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
 
 
-def handle(call: Call, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Values:
     """No topics asked: all of them (version 0: an empty list says so, later ones say null)."""
     asked = body.topics
-    if asked is None or (call.version == 0 and not asked):
-        topics = [_topic(call, body, topic) for topic in call.services.catalog.topics.values()]
+    if asked is None or (context.version == 0 and not asked):
+        topics = [_topic(context, body, topic) for topic in context.services.catalog.topics.values()]
     else:
-        topics = [_asked(call, body, topic) for topic in asked]
-    cluster = call.services.cluster
+        topics = [_asked(context, body, topic) for topic in asked]
+    cluster = context.services.cluster
     with_operations = getattr(body, "include_cluster_authorized_operations", False)
     return {
         "brokers": [{"node_id": broker.node_id, "host": broker.host, "port": broker.port} for broker in cluster.live_brokers()],
@@ -31,42 +32,42 @@ def handle(call: Call, body: Any) -> Values:
     }
 
 
-def _asked(call: Call, body: Any, asked: Any) -> dict[str, Any]:
+def _asked(context: RequestContext, body: Any, asked: Any) -> dict[str, Any]:
     topic_id = getattr(asked, "topic_id", None)
     if topic_id is not None and asked.name is None:
-        topic = call.services.catalog.by_id(topic_id)
+        topic = context.services.catalog.by_id(topic_id)
         if topic is None:
             return {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "name": None, "topic_id": topic_id, "partitions": []}
-        return _topic(call, body, topic)
+        return _topic(context, body, topic)
     name = asked.name or ""
-    topic = call.services.catalog.get(name)
-    if topic is None and _may_create(call, body) and is_legal_name(name):
-        call.services.catalog.create(name, call.services.config.num_partitions)
-        topic = call.services.catalog.get(name)
+    topic = context.services.catalog.get(name)
+    if topic is None and _may_create(context, body) and is_legal_name(name):
+        context.services.catalog.create(name, context.services.config.num_partitions)
+        topic = context.services.catalog.get(name)
     if topic is not None:
-        return _topic(call, body, topic)
+        return _topic(context, body, topic)
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
     return {"error_code": error, "name": name, "partitions": []}
 
 
-def _may_create(call: Call, body: Any) -> bool:
-    return call.services.config.auto_create_topics_enable and getattr(body, "allow_auto_topic_creation", True)
+def _may_create(context: RequestContext, body: Any) -> bool:
+    return context.services.config.auto_create_topics_enable and getattr(body, "allow_auto_topic_creation", True)
 
 
-def _topic(call: Call, body: Any, topic: TopicMetadata) -> dict[str, Any]:
+def _topic(context: RequestContext, body: Any, topic: TopicMetadata) -> dict[str, Any]:
     with_operations = getattr(body, "include_topic_authorized_operations", False)
     return {
         "error_code": ErrorCode.NONE,
         "name": topic.name,
         "topic_id": topic.topic_id,
         "is_internal": topic.name == OFFSETS_TOPIC,
-        "partitions": [_partition(call, topic.name, partition) for partition in range(topic.partition_count)],
+        "partitions": [_partition(context, topic.name, partition) for partition in range(topic.partition_count)],
         "topic_authorized_operations": TOPIC_OPERATIONS if with_operations else NOT_ASKED,
     }
 
 
-def _partition(call: Call, topic: str, partition: int) -> dict[str, Any]:
-    leader = call.services.cluster.leader(topic, partition)
+def _partition(context: RequestContext, topic: str, partition: int) -> dict[str, Any]:
+    leader = context.services.cluster.leader(topic, partition)
     replicas = [leader.node_id]
     return {
         "error_code": ErrorCode.NONE if leader.is_up else ErrorCode.LEADER_NOT_AVAILABLE,

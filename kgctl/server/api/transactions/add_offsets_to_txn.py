@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.server.api.checks import transaction_of
-from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
 
 
-def handle(call: Call, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Values:
     """What is added is the partition of ``__consumer_offsets`` that the group's commits go to."""
-    transaction, error = transaction_of(call, body)
+    transaction, error = transaction_of(context, body)
     if transaction is not None:
-        partition = call.services.cluster.offsets_partition(body.group_id)
-        call.services.transactions.add(transaction, [partition], call.services.runtime.clock())
+        partition = context.services.cluster.offsets_partition(body.group_id)
+        context.services.transactions.add(transaction, [partition], context.services.runtime.clock())
     return {"error_code": error}
 
 

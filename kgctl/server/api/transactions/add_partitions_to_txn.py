@@ -7,31 +7,32 @@ from typing import Any
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.server.api.checks import known_to
-from kgctl.server.request_context import ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
 from kgctl.server.transactions import ProducerIdentity
 
 BATCHED_SINCE = 4
 
 
-def handle(call: Call, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Values:
     """All partitions of a transaction are added, or none."""
-    if call.version >= BATCHED_SINCE:
-        return {"results_by_transaction": [_transaction(call, entry) for entry in body.transactions]}
+    if context.version >= BATCHED_SINCE:
+        return {"results_by_transaction": [_transaction(context, entry) for entry in body.transactions]}
     identity = ProducerIdentity(
         body.v3_and_below_transactional_id, body.v3_and_below_producer_id, body.v3_and_below_producer_epoch
     )
-    return {"results_by_topic_v3_and_below": _results(call, identity, body.v3_and_below_topics, verify_only=False)}
+    return {"results_by_topic_v3_and_below": _results(context, identity, body.v3_and_below_topics, verify_only=False)}
 
 
-def _transaction(call: Call, entry: Any) -> dict[str, Any]:
+def _transaction(context: RequestContext, entry: Any) -> dict[str, Any]:
     identity = ProducerIdentity(entry.transactional_id, entry.producer_id, entry.producer_epoch)
-    results = _results(call, identity, entry.topics, verify_only=entry.verify_only)
+    results = _results(context, identity, entry.topics, verify_only=entry.verify_only)
     return {"transactional_id": entry.transactional_id, "topic_results": results}
 
 
-def _results(call: Call, identity: ProducerIdentity, topics: Any, *, verify_only: bool) -> list[dict[str, Any]]:
+def _results(context: RequestContext, identity: ProducerIdentity, topics: Any, *, verify_only: bool) -> list[dict[str, Any]]:
     partitions = [TopicPartition(topic.name, partition) for topic in topics for partition in topic.partitions]
-    errors = _errors(call, identity, partitions, verify_only=verify_only)
+    errors = _errors(context, identity, partitions, verify_only=verify_only)
     return [
         {
             "name": topic.name,
@@ -45,9 +46,9 @@ def _results(call: Call, identity: ProducerIdentity, topics: Any, *, verify_only
 
 
 def _errors(
-    call: Call, identity: ProducerIdentity, partitions: list[TopicPartition], *, verify_only: bool
+    context: RequestContext, identity: ProducerIdentity, partitions: list[TopicPartition], *, verify_only: bool
 ) -> dict[TopicPartition, ErrorCode]:
-    catalog, transactions = call.services.catalog, call.services.transactions
+    catalog, transactions = context.services.catalog, context.services.transactions
     if not all(catalog.has_partition(partition) for partition in partitions):
         return {
             partition: ErrorCode.OPERATION_NOT_ATTEMPTED
@@ -55,7 +56,7 @@ def _errors(
             else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             for partition in partitions
         }
-    transaction, error = known_to(call, *transactions.find(identity))
+    transaction, error = known_to(context, *transactions.find(identity))
     if transaction is None:
         return dict.fromkeys(partitions, error)
     if verify_only:
@@ -63,7 +64,7 @@ def _errors(
             partition: ErrorCode.NONE if partition in transaction.partitions else ErrorCode.TRANSACTION_ABORTABLE
             for partition in partitions
         }
-    transactions.add(transaction, partitions, call.services.runtime.clock())
+    transactions.add(transaction, partitions, context.services.runtime.clock())
     return dict.fromkeys(partitions, ErrorCode.NONE)
 
 

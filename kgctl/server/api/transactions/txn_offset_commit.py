@@ -10,7 +10,8 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.server.api.checks import transaction_of
 from kgctl.server.api.fields import TopicErrors
-from kgctl.server.request_context import Answer, ApiSpec, Call, Values
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Answer, Values
 
 ABORTABLE_SINCE = 4
 """From this version on a client knows that there are errors after which it has to abort."""
@@ -18,14 +19,14 @@ IMPLICIT_SINCE = 5
 """From this version on (KIP-890) the group need not have been added to the transaction before."""
 
 
-def handle(call: Call, body: Any) -> Answer:
+def handle(context: RequestContext, body: Any) -> Answer:
     """Unknown topics and partitions are answered here, as for OffsetCommit."""
     errors = TopicErrors()
     partitions: list[OffsetCommitPartition] = []
     for topic in body.topics:
         for entry in topic.partitions:
             partition = TopicPartition(topic.name, entry.partition_index)
-            if call.services.catalog.has_partition(partition):
+            if context.services.catalog.has_partition(partition):
                 partitions.append(_to_core(partition, entry))
             else:
                 errors.add(topic.name, None, entry.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -36,25 +37,25 @@ def handle(call: Call, body: Any) -> Answer:
         errors.merge(result.partitions, {})
         return {"topics": errors.topics()}
 
-    error = call.not_coordinator(body.group_id) or _transaction_error(call, body)
+    error = context.not_coordinator(body.group_id) or _transaction_error(context, body)
     if error is not ErrorCode.NONE:
         names = [TopicPartition(partition.topic, partition.partition) for partition in partitions]
         return render(PartitionErrors(partitions=tuple((name, error) for name in names)))
-    return call.ask(_request(call, body, partitions), render)
+    return context.ask(_request(context, body, partitions), render)
 
 
-def _transaction_error(call: Call, body: Any) -> ErrorCode:
+def _transaction_error(context: RequestContext, body: Any) -> ErrorCode:
     if not body.group_id:
         return ErrorCode.INVALID_GROUP_ID
-    transaction, error = transaction_of(call, body)
+    transaction, error = transaction_of(context, body)
     if transaction is None:
         return ErrorCode.INVALID_PRODUCER_EPOCH if error is ErrorCode.PRODUCER_FENCED else error
-    partition = call.services.cluster.offsets_partition(body.group_id)
+    partition = context.services.cluster.offsets_partition(body.group_id)
     if partition in transaction.partitions:
         return ErrorCode.NONE
-    if call.version < IMPLICIT_SINCE:
-        return ErrorCode.INVALID_TXN_STATE if call.version < ABORTABLE_SINCE else ErrorCode.TRANSACTION_ABORTABLE
-    call.services.transactions.add(transaction, [partition], call.services.runtime.clock())
+    if context.version < IMPLICIT_SINCE:
+        return ErrorCode.INVALID_TXN_STATE if context.version < ABORTABLE_SINCE else ErrorCode.TRANSACTION_ABORTABLE
+    context.services.transactions.add(transaction, [partition], context.services.runtime.clock())
     return ErrorCode.NONE
 
 
@@ -68,9 +69,9 @@ def _to_core(partition: TopicPartition, entry: Any) -> OffsetCommitPartition:
     )
 
 
-def _request(call: Call, body: Any, partitions: list[OffsetCommitPartition]) -> TxnOffsetCommit:
+def _request(context: RequestContext, body: Any, partitions: list[OffsetCommitPartition]) -> TxnOffsetCommit:
     return TxnOffsetCommit(
-        **call.core(),
+        **context.core(),
         group_id=body.group_id,
         producer_id=body.producer_id,
         producer_epoch=body.producer_epoch,
