@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 
 pytest_plugins = [
-    "tests.support.hypothesis_profiles",
+    "tests.support.profiles",
+    "tests.support.distribution",
     "tests.support.kafka.fixtures",
     "tests.support.serve",
     "tests.support.admin_targets",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +20,7 @@ from tests.support.kafka.fixtures import java_or_skip
 
 pytestmark = pytest.mark.kafka
 
-DEEP = os.environ.get("KGCTL_HYPOTHESIS") == "exhaustive"
-SEQUENCES = 2_000 if DEEP else 40
-SEEDED = 20_000 if DEEP else 700
+SEQUENCES = 2_000 if settings.get_current_profile_name() == "deep" else 40
 RECORDED = GOLDEN.parents[1] / "conformance" / "cases" / "coordinator_generated.jsonl.gz"
 
 
@@ -105,12 +102,15 @@ def test_generated_sequences_go_as_in_kafka(kafka: KafkaCoordinator) -> None:
     search()
 
 
-def test_seeded_sequences_go_as_in_kafka_and_reach_what_they_should(kafka: KafkaCoordinator, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sequences", [700, pytest.param(20_000, marks=pytest.mark.deep)])
+def test_seeded_sequences_go_as_in_kafka_and_reach_what_they_should(
+    kafka: KafkaCoordinator, tmp_path: Path, sequences: int
+) -> None:
     """Many more, and the same each time; `tests.differential.search` takes other seeds."""
-    tally = run(kafka, SEEDED, start=1, folder=tmp_path)
+    tally = run(kafka, sequences, start=1, folder=tmp_path)
 
     assert [path.read_text(encoding="utf-8") for path in tally.differing] == []
-    assert tally.sequences == SEEDED
+    assert tally.sequences == sequences
     missing = {kind: reached - tally.coverage.seen[kind].keys() for kind, reached in REACHED.items()}
     assert {kind: found for kind, found in missing.items() if found} == {}
 

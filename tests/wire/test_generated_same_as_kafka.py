@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -15,8 +14,6 @@ from tests.wire.generated.servers import both_servers
 
 pytestmark = pytest.mark.kafka
 
-DEEP = os.environ.get("KGCTL_HYPOTHESIS") == "exhaustive"
-SCRIPTS, BUDGET_S = (3_000, 780.0) if DEEP else (300, 30.0)
 FEWEST = 20
 
 
@@ -26,11 +23,12 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
         yield both
 
 
-def test_generated_scripts_get_kafkas_answers(servers: tuple[Server, Server]) -> None:
-    tally = run(*servers, SCRIPTS, start=1, budget_s=BUDGET_S, fewest=FEWEST)
+@pytest.mark.parametrize(("scripts", "budget_s"), [(300, 30.0), pytest.param(3_000, 780.0, marks=pytest.mark.deep)])
+def test_generated_scripts_get_kafkas_answers(servers: tuple[Server, Server], scripts: int, budget_s: float) -> None:
+    tally = run(*servers, scripts, start=1, budget_s=budget_s, fewest=FEWEST)
 
     assert not tally.differing, "\n\n".join(tally.differing)
-    assert FEWEST <= tally.scripts <= SCRIPTS
+    assert FEWEST <= tally.scripts <= scripts
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in GOLDEN.glob("*.jsonl")))

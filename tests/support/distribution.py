@@ -1,0 +1,87 @@
+"""How the tests are dealt out to processes: as many as there are processors, what shares a server to the same one.
+
+A JVM or a server that a session starts is dear, so tests that use one of `SERVERS` go to one process, which starts it once. All
+others stay together by file, since what a file prepares is made once a process. The groups that last begin first.
+
+A run of a few files or tests, or of what failed last, stays in one process: starting others would take longer than it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+SERVERS = {
+    "spark": "spark",
+    "kafka_broker": "kafka",
+    "secure_kafka_broker": "kafka",
+    "kafka_cluster": "kafka",
+    "java_assignors": "java-assignors",
+    "serve_target": "serve",
+}
+"""The fixtures that start something once a session, those of the longest groups first, and the group of their tests.
+
+A test that asks for several belongs to the first. Apache Kafka's nodes share a process, since many tests need more than one.
+"""
+
+WAITING = ("slow", "kafka", "interop")
+"""Markers of files that go before others: they wait for clients, and must not be what is left at the end."""
+
+FEW = 20
+"""So many files run in one process."""
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """Nought for a run of up to `FEW` files, else as many as this process may use processors."""
+    if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
+        return None
+    if config.getoption("lf", default=False) or sum(map(files_of, config.args)) <= FEW:
+        return 0
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+def files_of(name: str) -> int:
+    """How many files of tests an argument of pytest stands for."""
+    path = Path(name.partition("::")[0])
+    return sum(1 for _ in path.rglob("test_*.py")) if path.is_dir() else 1
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give each test its group and bring the groups into the order in which they are to begin; in one process, nothing."""
+    if not hasattr(config, "workerinput"):
+        return
+    groups = [group_of(item) for item in items]
+    for item, group in zip(items, groups, strict=True):
+        item.add_marker(pytest.mark.xdist_group(group))
+    sizes = Counter(groups)
+    waits = {group for item, group in zip(items, groups, strict=True) if any(map(item.get_closest_marker, WAITING))}
+    servers = list(dict.fromkeys(SERVERS.values()))
+
+    def place(group: str) -> tuple[int, bool, int, str]:
+        return servers.index(group) if group in servers else len(servers), group not in waits, -sizes[group], group
+
+    order = {group: number for number, group in enumerate(sorted(sizes, key=place))}
+    items[:] = [item for _, item in sorted(zip(groups, items, strict=True), key=lambda pair: order[pair[0]])]
+
+
+def group_of(item: pytest.Item) -> str:
+    """The name of the tests that share a process with this one: of their server, else of their file."""
+    named = item.get_closest_marker("xdist_group")
+    if named is not None:
+        return str(named.args[0])
+    fixtures = getattr(item, "fixturenames", ())
+    if "target" in fixtures:
+        return "kafka" if item.get_closest_marker("kafka") else "serve"
+    return next((group for fixture, group in SERVERS.items() if fixture in fixtures), item.nodeid.partition("::")[0])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Name a test without the group that pytest-xdist adds, as ``--last-failed`` and whoever copies the name need it."""
+    name, _, group = report.nodeid.rpartition("@")
+    if group and "]" not in group and "::" in name:
+        report.nodeid = name
