@@ -62,7 +62,7 @@ LOST = (
 
 
 def _embedded(settings: ConnectionSettings) -> GroupAdmin:
-    from kgctl.admin.embedded.admin import open_embedded
+    from kgctl.admin.embedded import open_embedded
 
     assert settings.embedded is not None
     return open_embedded(settings.embedded)

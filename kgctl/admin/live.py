@@ -16,13 +16,9 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from kgctl.admin.protocol.answers import explained
-from kgctl.admin.protocol.committed_offsets import list_committed_offsets
-from kgctl.admin.protocol.delete_offsets import delete_offsets
-from kgctl.admin.protocol.describe_groups import describe_groups
-from kgctl.admin.protocol.list_groups import list_groups
-from kgctl.admin.protocol.list_topics import list_topics
-from kgctl.admin.protocol.log_offsets import list_log_offsets, list_offsets_at
-from kgctl.admin.protocol.remove_members import remove_members
+from kgctl.admin.protocol.groups import describe_groups, list_groups
+from kgctl.admin.protocol.members import remove_members
+from kgctl.admin.protocol.offsets import delete_offsets, list_committed_offsets, list_log_offsets, list_offsets_at, list_topics
 from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType

@@ -11,9 +11,8 @@ from uuid import UUID
 from kgctl.errors import KgctlError, TimedOutError, UnreachableError
 from kgctl.model.groups import Node
 from kgctl.wire.apis import METADATA
-from kgctl.wire.connection import Connection
+from kgctl.wire.connection import Connection, open_connection
 from kgctl.wire.deadline import Deadline
-from kgctl.wire.handshake import open_connection
 from kgctl.wire.light_imports import import_kio
 from kgctl.wire.settings import Address, WireSettings
 

@@ -1,25 +1,28 @@
-"""One connection to one broker: opened, made secure, logged in, and asked."""
+"""One connection to one broker: name look-up, TCP, TLS, versions, login; then requests and their answers, all in time."""
 
 from __future__ import annotations
 
 import select
 import socket
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kgctl.errors import UnreachableError
+from kgctl.errors import AuthError, UnreachableError
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Node
 from kgctl.serde.errors import MalformedMessage
 from kgctl.serde.frames import FrameReader, frame
 from kgctl.serde.messages import decode_response, encode_request
-from kgctl.wire.apis import Api, BrokerVersions
+from kgctl.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api, BrokerVersions
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import Address, WireSettings
 
 if TYPE_CHECKING:
     import ssl
+
 
 _CHUNK = 262_144
 _MAX_IN_FLIGHT = 4
@@ -44,7 +47,7 @@ class Request(NamedTuple):
 class Connection:
     """Blocking, for one thread at a time. After any error it is closed and of no more use.
 
-    `kgctl.wire.handshake.open_connection` makes one that is ready. ``node`` is the broker, once it is known which one it is.
+    `kgctl.wire.connection.open_connection` makes one that is ready. ``node`` is the broker, once it is known which one it is.
     """
 
     def __init__(self, sock: socket.socket, address: Address, settings: WireSettings) -> None:
@@ -173,3 +176,173 @@ class Connection:
         except BaseException:
             self.close()
             raise
+
+
+_FAMILIES = {"v4": socket.AF_INET, "v6": socket.AF_INET6}
+
+
+def open_socket(address: Address, settings: WireSettings, deadline: Deadline) -> socket.socket:
+    """A TCP connection to the first of the host's addresses that takes one. Raises `UnreachableError`, `TimedOutError`."""
+    found = _look_up(address, _FAMILIES.get(settings.address_family, socket.AF_UNSPEC), deadline)
+    failure: OSError | None = None
+    for position, (kind, _, protocol, _, target) in enumerate(found):
+        sock = socket.socket(kind, socket.SOCK_STREAM, protocol)
+        sock.settimeout(deadline.seconds_left(str(address)) / (len(found) - position))
+        try:
+            sock.connect(target)
+        except OSError as error:
+            sock.close()
+            failure = error
+            continue
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return sock
+    if isinstance(failure, TimeoutError):
+        raise deadline.timed_out(str(address))
+    raise UnreachableError(f"cannot connect to {address}: {failure.strerror if failure else 'no address'}")
+
+
+def _look_up(address: Address, family: int, deadline: Deadline) -> list[Any]:
+    """The system's resolver knows no deadline: names are looked up in a thread, which is left behind when time is up."""
+    if address.host.replace(".", "").isdigit() or ":" in address.host:
+        return _resolve(address, family)
+    results: list[list[Any] | UnreachableError] = []
+
+    def run() -> None:
+        try:
+            results.append(_resolve(address, family))
+        except UnreachableError as error:
+            results.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(deadline.seconds_left(str(address)))
+    if not results:
+        raise deadline.timed_out(f"the name server, asked for {address.host},")
+    (result,) = results
+    if isinstance(result, UnreachableError):
+        raise result
+    return result
+
+
+def _resolve(address: Address, family: int) -> list[Any]:
+    try:
+        return socket.getaddrinfo(_encoded(address.host), address.port, family, socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise UnreachableError(f"cannot resolve {address.host}: {getattr(error, 'strerror', None) or error}") from None
+
+
+def _encoded(host: str) -> str | bytes:
+    """Bytes where they are plain ASCII: text would load the tables of international names, some 5 ms."""
+    return host.encode() if host.isascii() else host
+
+
+_SOFTWARE = {"client_software_name": "kgctl", "client_software_version": "1"}
+
+
+def open_connection(address: Address, settings: WireSettings, deadline: Deadline) -> Connection:
+    """A connection ready for any request; the caller closes it.
+
+    Raises `kgctl.errors.UnreachableError` (`kgctl.errors.TimedOutError`), `kgctl.errors.AuthError`, and
+    `kgctl.errors.UsageError` for certificate files that cannot be used.
+    """
+    context = _tls_context(settings)
+    connection = Connection(open_socket(address, settings, deadline), address, settings)
+    try:
+        if context:
+            _start_tls(connection, context, deadline)
+        connection.versions = _negotiate(connection, deadline)
+        if settings.sasl:
+            _log_in(connection, settings, deadline)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _tls_context(settings: WireSettings) -> ssl.SSLContext | None:
+    if not settings.tls:
+        return None
+    from kgctl.wire.security import tls_context
+
+    return tls_context(settings.tls)
+
+
+def _start_tls(connection: Connection, context: ssl.SSLContext, deadline: Deadline) -> None:
+    import ssl
+
+    try:
+        connection.start_tls(context, deadline)
+    except ssl.SSLCertVerificationError as error:
+        raise UnreachableError(f"{connection.address}: its certificate is not trusted: {error.verify_message}") from None
+    except TimeoutError:
+        raise deadline.timed_out(f"{connection.address} (TLS handshake)") from None
+    except OSError as error:
+        reason = (getattr(error, "reason", None) or error.strerror or "the connection was closed").replace("_", " ").lower()
+        hint = "does it speak TLS, and does it want a client certificate?"
+        raise UnreachableError(f"{connection.address}: TLS handshake failed: {reason} ({hint})") from None
+
+
+def _negotiate(connection: Connection, deadline: Deadline) -> BrokerVersions:
+    """KIP-35: a broker that does not know the version asked for answers in version 0, whatever was asked, with error 35.
+
+    Since KIP-511 that answer has the list all the same; older brokers are asked again.
+    """
+    request = Request(API_VERSIONS, API_VERSIONS.highest, _SOFTWARE)
+    payload = connection.call_raw(request, deadline)
+    is_too_new = payload[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big")
+    answer = _decode_versions(connection, payload, 0 if is_too_new else request.version)
+    if is_too_new and not answer.api_keys:
+        answer = connection.call(API_VERSIONS, {}, deadline, version=0)
+    elif answer.error_code and not is_too_new:
+        raise UnreachableError(f"{connection.address} refused to tell its versions: {ErrorCode(answer.error_code).name}")
+    ranges = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+    return BrokerVersions(ranges, str(connection.address))
+
+
+def _decode_versions(connection: Connection, payload: bytes, version: int) -> Any:
+    try:
+        _, body = decode_response(API_VERSIONS.key, version, payload)
+    except MalformedMessage as error:
+        raise UnreachableError(f"{connection.address} does not answer as a Kafka broker: {error}") from None
+    return body
+
+
+def _log_in(connection: Connection, settings: WireSettings, deadline: Deadline) -> None:
+    from kgctl.wire.security import conversation
+
+    assert settings.sasl
+    _choose_mechanism(connection, settings.sasl.mechanism, deadline)
+    version = connection.version(SASL_AUTHENTICATE)
+    talk = conversation(settings.sasl)
+    token = next(talk)
+    while True:
+        answer = connection.call_all([Request(SASL_AUTHENTICATE, version, {"auth_bytes": token})], deadline)[0]
+        if answer.error_code:
+            detail = answer.error_message or ErrorCode(answer.error_code).name
+            raise AuthError(
+                f"{connection.address} refused the login of '{settings.sasl.username}': {detail}",
+                code=ErrorCode(answer.error_code).name,
+            )
+        try:
+            token = talk.send(answer.auth_bytes)
+        except StopIteration:
+            return
+
+
+def _choose_mechanism(connection: Connection, mechanism: str, deadline: Deadline) -> None:
+    """A listener without SASL closes the connection or answers ILLEGAL_SASL_STATE."""
+    try:
+        answer = connection.call(SASL_HANDSHAKE, {"mechanism": mechanism}, deadline)
+    except UnreachableError as error:
+        error.message += " (does this listener use SASL?)"
+        error.args = (error.message,)
+        raise
+    if answer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
+        offered = ", ".join(answer.mechanisms)
+        raise AuthError(
+            f"{connection.address} does not take the SASL mechanism {mechanism}; it takes {offered}",
+            code="UNSUPPORTED_SASL_MECHANISM",
+        )
+    if answer.error_code:
+        name = ErrorCode(answer.error_code).name
+        raise AuthError(f"{connection.address} refused SASL: {name} (does this listener use SASL?)", code=name)

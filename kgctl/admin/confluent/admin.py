@@ -8,21 +8,107 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, ConsumerGroupType, KafkaException
 from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import OffsetSpec
 
-from kgctl.admin.confluent import translate
-from kgctl.admin.confluent.calls import LIBRDKAFKA_TIMEOUT_S, AdminCalls
-from kgctl.admin.confluent.errors import connection_error, error_code, explained
-from kgctl.admin.explain import ACTIVE_GROUP, item_error, other_type
-from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
+from kgctl.admin.confluent.calls import LIBRDKAFKA_TIMEOUT_S, AdminCalls, connection_error, error_code, explained
+from kgctl.admin.results import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, item_error, other_type
 from kgctl.errors import UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
+from kgctl.model.groups import (
+    Assignment,
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    MemberDescription,
+    Node,
+)
 from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
 from kgctl.wire.deadline import Deadline
+
+STATES: Mapping[ConsumerGroupState, GroupState] = {
+    ConsumerGroupState.PREPARING_REBALANCING: GroupState.PREPARING_REBALANCE,
+    ConsumerGroupState.COMPLETING_REBALANCING: GroupState.COMPLETING_REBALANCE,
+    ConsumerGroupState.STABLE: GroupState.STABLE,
+    ConsumerGroupState.DEAD: GroupState.DEAD,
+    ConsumerGroupState.EMPTY: GroupState.EMPTY,
+}
+"""States that librdkafka has; Assigning, Reconciling and NotReady come as UNKNOWN."""
+
+TYPES: Mapping[ConsumerGroupType, GroupType] = {
+    ConsumerGroupType.CONSUMER: GroupType.CONSUMER,
+    ConsumerGroupType.CLASSIC: GroupType.CLASSIC,
+}
+"""Types that librdkafka has; share and streams groups do not come at all."""
+
+
+def state(found: ConsumerGroupState) -> GroupState:
+    """The state in Kafka's spelling."""
+    return STATES.get(found, GroupState.UNKNOWN)
+
+
+def group_type(found: ConsumerGroupType | None) -> GroupType:
+    """The type in Kafka's spelling."""
+    return GroupType.UNKNOWN if found is None else TYPES.get(found, GroupType.UNKNOWN)
+
+
+def listing(found: Any) -> GroupListing:
+    """A ConsumerGroupListing; librdkafka lists only groups whose protocol type is "consumer" or none."""
+    protocol_type = "" if found.is_simple_consumer_group else "consumer"
+    return GroupListing(found.group_id, protocol_type, state(found.state), group_type(found.type))
+
+
+def description(found: Any) -> GroupDescription:
+    """A ConsumerGroupDescription; it has no epochs."""
+    return GroupDescription(
+        group_id=found.group_id,
+        state=state(found.state),
+        type=group_type(found.type),
+        protocol_type="" if found.is_simple_consumer_group else "consumer",
+        assignor=found.partition_assignor or None,
+        coordinator=_node(found.coordinator),
+        members=tuple(sorted((_member(member) for member in found.members), key=lambda member: member.member_id)),
+    )
+
+
+def _node(found: Any) -> Node | None:
+    return Node(found.id, found.host, found.port) if found else None
+
+
+def _member(found: Any) -> MemberDescription:
+    return MemberDescription(
+        member_id=found.member_id,
+        client_id=found.client_id,
+        host=found.host,
+        group_instance_id=found.group_instance_id or None,
+        assignment=_assignment(found.assignment),
+        target_assignment=_assignment(found.target_assignment),
+    )
+
+
+def _assignment(found: Any) -> Assignment | None:
+    if found is None:
+        return None
+    by_topic: dict[str, list[int]] = {}
+    for each in found.topic_partitions:
+        by_topic.setdefault(each.topic, []).append(each.partition)
+    return {topic: tuple(sorted(by_topic[topic])) for topic in sorted(by_topic)}
+
+
+def committed(found: ConfluentPartition) -> OffsetAndMetadata:
+    """A committed offset. Metadata ends at its first NUL: librdkafka's strings are C's."""
+    epoch: int | None = found.leader_epoch  # confluent-kafka's annotation forgets None
+    return OffsetAndMetadata(found.offset, found.metadata or "", -1 if epoch is None else epoch)
+
+
+def to_commit(partition: TopicPartition, offset: OffsetAndMetadata) -> ConfluentPartition:
+    """The same offset for librdkafka."""
+    epoch = (offset.leader_epoch,) if offset.leader_epoch >= 0 else ()
+    return ConfluentPartition(partition.topic, partition.partition, offset.offset, offset.metadata, *epoch)
+
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -70,7 +156,7 @@ class ConfluentGroupAdmin:
         errors = [error for error in found.errors if isinstance(error, KafkaException)]
         if errors and not found.valid:
             raise connection_error(errors[0].args[0])
-        listings = sorted(map(translate.listing, found.valid), key=lambda each: each.group_id)
+        listings = sorted(map(listing, found.valid), key=lambda each: each.group_id)
         wanted = [each for each in listings if (not states or each.state in states) and (not types or each.type in types)]
         unreachable = {f"broker {number}": explained(error.args[0]) for number, error in enumerate(errors, start=1)}
         return Results({each.group_id: each for each in wanted}, {}, unreachable)
@@ -82,7 +168,7 @@ class ConfluentGroupAdmin:
             return Results()
         futures = self._calls.client.describe_consumer_groups(list(dict.fromkeys(group_ids)), **_LONG)
         values, errors = self._collect(futures)
-        described = {group: translate.description(found) for group, found in values.items()}
+        described = {group: description(found) for group, found in values.items()}
         missing = {group for group, each in described.items() if each.state is GroupState.DEAD and not each.members}
         errors |= self._explain_missing(missing)
         return Results({group: each for group, each in described.items() if group not in missing}, errors)
@@ -144,7 +230,7 @@ class ConfluentGroupAdmin:
         return results
 
     def _alter(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
-        asked = [translate.to_commit(partition, offset) for partition, offset in offsets.items()]
+        asked = [to_commit(partition, offset) for partition, offset in offsets.items()]
         request = [ConsumerGroupTopicPartitions(group_id, asked)]
         values, errors = self._collect(self._calls.client.alter_consumer_group_offsets(request, **_LONG))
         if group_id in errors:
@@ -242,7 +328,7 @@ class ConfluentGroupAdmin:
 
 
 def _committed(found: Iterable[ConfluentPartition]) -> Mapping[TopicPartition, OffsetAndMetadata]:
-    by_partition = {TopicPartition(each.topic, each.partition): translate.committed(each) for each in found if each.offset >= 0}
+    by_partition = {TopicPartition(each.topic, each.partition): committed(each) for each in found if each.offset >= 0}
     return dict(sorted(by_partition.items()))
 
 

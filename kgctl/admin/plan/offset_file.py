@@ -17,14 +17,26 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kgctl.admin.plan.csv_text import csv_text
 from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset
 from kgctl.errors import UsageError
 from kgctl.model.offsets import NO_LEADER_EPOCH, OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
+
+
+def csv_text(rows: Iterable[Sequence[object]]) -> str:
+    """The rows as text that `csv.reader` reads back exactly."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    # With a line feed as the end of a line, Python's writer leaves a lone carriage return unquoted, and its reader then stumbles.
+    careful = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    for row in rows:
+        has_return = any(isinstance(value, str) and "\r" in value for value in row)
+        (careful if has_return else writer).writerow(row)
+    return stream.getvalue()
+
 
 BACKUP_COLUMNS = ("group", "topic", "partition", "offset", "leader_epoch", "metadata")
 _OFFSET_COLUMNS = ("new_offset", "offset", "current_offset")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar
 
-from kgctl.admin.explain import item_error
-from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
+from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results, item_error
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.wire.routing import Failure

@@ -75,7 +75,7 @@ def _row(listing: GroupListing) -> Row:
 
 
 def _with_lag(admin: GroupAdmin, rows: list[Row], errors: list[KgctlError]) -> list[Row]:
-    from kgctl.admin.plan.lag import lag_by_group
+    from kgctl.admin.group_view import lag_by_group
 
     committed = admin.list_committed_offsets([str(row["group"]) for row in rows])
     partitions = sorted({partition for offsets in committed.values.values() for partition in offsets})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.admin.plan.csv_text import csv_text
+from kgctl.admin.plan.offset_file import csv_text
 from kgctl.cli.environment import Environment
 from kgctl.cli.output.report import Cell, Report
 

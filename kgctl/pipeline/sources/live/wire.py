@@ -16,8 +16,7 @@ from kgctl.serde.record_schema import uuid_text
 from kgctl.wire.cluster import Cluster, ClusterLayout
 from kgctl.wire.connection import Connection
 from kgctl.wire.deadline import Deadline
-from kgctl.wire.fetch import Fetched, FetchLimits, fetch
-from kgctl.wire.list_offsets import EARLIEST, LATEST, list_offsets
+from kgctl.wire.logs import EARLIEST, LATEST, Fetched, FetchLimits, fetch, list_offsets
 from kgctl.wire.routing import Failure, ask_leaders
 from kgctl.wire.settings import WireSettings, not_covered
 

@@ -5,34 +5,34 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import ConsumerGroupState, ConsumerGroupType
 
-from kgctl.admin.confluent import translate
-from kgctl.admin.confluent.config import client_config
+from kgctl.admin.confluent import admin
+from kgctl.admin.confluent.calls import client_config
 from kgctl.model.groups import GroupState, GroupType
 from kgctl.model.offsets import OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
 
 
 def test_every_state_has_kafkas_spelling() -> None:
-    known = {each: translate.state(each) for each in ConsumerGroupState}
+    known = {each: admin.state(each) for each in ConsumerGroupState}
 
     assert {each.name for each, found in known.items() if found is GroupState.UNKNOWN} <= {"UNKNOWN", "UNKOWN"}
 
 
 def test_every_type_has_kafkas_spelling() -> None:
-    assert {translate.group_type(each) for each in ConsumerGroupType} == {
+    assert {admin.group_type(each) for each in ConsumerGroupType} == {
         GroupType.UNKNOWN,
         GroupType.CONSUMER,
         GroupType.CLASSIC,
     }
-    assert translate.group_type(None) is GroupType.UNKNOWN
+    assert admin.group_type(None) is GroupType.UNKNOWN
 
 
 @pytest.mark.parametrize("offset", [OffsetAndMetadata(3), OffsetAndMetadata(0, "note"), OffsetAndMetadata(7, "", 0)])
 def test_an_offset_survives_the_way_there_and_back(offset: OffsetAndMetadata) -> None:
-    made = translate.to_commit(TopicPartition("t", 1), offset)
+    made = admin.to_commit(TopicPartition("t", 1), offset)
 
     assert (made.topic, made.partition) == ("t", 1)
-    assert translate.committed(made) == offset
+    assert admin.committed(made) == offset
 
 
 def test_the_users_properties_win_and_those_of_consumers_are_left_out() -> None:

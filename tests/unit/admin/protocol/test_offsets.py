@@ -6,10 +6,7 @@ from typing import Any
 
 import pytest
 
-from kgctl.admin.protocol.committed_offsets import list_committed_offsets
-from kgctl.admin.protocol.delete_offsets import delete_offsets
-from kgctl.admin.protocol.list_topics import list_topics
-from kgctl.admin.protocol.log_offsets import list_log_offsets, list_offsets_at
+from kgctl.admin.protocol.offsets import delete_offsets, list_committed_offsets, list_log_offsets, list_offsets_at, list_topics
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition

@@ -1,16 +1,17 @@
-"""TLS as the properties ask for it."""
+"""TLS as the properties ask for it, and the login: PLAIN (RFC 4616), SCRAM (RFC 5802, KIP-84)."""
 
 from __future__ import annotations
 
 import ssl
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from typing import Any
 
-from kgctl.errors import UsageError
-from kgctl.wire.settings import TlsSettings
+from kgctl.errors import AuthError, UsageError
+from kgctl.wire.settings import SaslSettings, TlsSettings
 
 
 @cache
@@ -76,3 +77,33 @@ def _blaming(name: str, value: str) -> Iterator[None]:
     except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
         reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or str(error)
         raise UsageError(f"{name}: cannot use {value}: {reason}") from None
+
+
+Conversation = Generator[bytes, bytes, None]
+"""Yields what to send, is sent what came back; ends when nothing more is to be sent."""
+
+
+def conversation(settings: SaslSettings) -> Conversation:
+    """The client's side. Raises `AuthError` when the server's proof is wrong."""
+    return _plain(settings) if settings.mechanism == "PLAIN" else _scram(settings)
+
+
+def _plain(settings: SaslSettings) -> Conversation:
+    yield b"\0".join((b"", settings.username.encode(), settings.password.encode()))
+
+
+def _scram(settings: SaslSettings) -> Conversation:
+    from scramp import ScramClient, ScramException
+
+    client = ScramClient([settings.mechanism], settings.username, settings.password)
+    try:
+        answer = yield client.get_client_first().encode()
+        client.set_server_first(answer.decode())
+        answer = yield client.get_client_final().encode()
+        client.set_server_final(answer.decode())
+    except (ScramException, UnicodeDecodeError) as error:
+        raise AuthError(f"the broker's {settings.mechanism} answer is wrong: {_reason(error)}") from None
+
+
+def _reason(error: Any) -> str:
+    return str(error).strip() or type(error).__name__

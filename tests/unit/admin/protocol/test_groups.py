@@ -1,22 +1,141 @@
-"""Describing groups: the right API for each type, brokers old and new, and groups that are something else."""
+"""ListGroups at every broker: types, states, filters, brokers that are away."""
 
 from __future__ import annotations
 
+import socket
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
-from kgctl.admin.protocol.describe_groups import describe_groups
+from kgctl.admin.protocol.groups import OFFSETS_TOPIC, describe_groups, group_state, group_type, list_groups, orphaned_groups
+from kgctl.admin.results import ItemError
+from kgctl.errors import AuthError, BrokerError, UnreachableError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupDescription, GroupState, GroupType, MemberDescription, Node
+from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
 from kgctl.model.partitions import TopicPartition
 from kgctl.model.subscription import ConsumerAssignment, ConsumerSubscription
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from kgctl.serde.messages import DecodedRequest
-from kgctl.wire.apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS
-from kgctl.wire.cluster import Cluster
+from kgctl.wire.apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS, METADATA
+from kgctl.wire.cluster import Cluster, ClusterLayout, TopicLayout
 from kgctl.wire.deadline import Deadline
-from tests.support.fake_broker import FakeBroker, Handler
+from tests.support.fake_broker import FakeBroker, Handler, metadata
+
+
+def group(group_id: str, protocol: str, state: str, kind: str) -> dict[str, str]:
+    return {"group_id": group_id, "protocol_type": protocol, "group_state": state, "group_type": kind}
+
+
+def answering(*groups: Mapping[str, Any], error: int = 0) -> Any:
+    return lambda _: {"error_code": error, "groups": list(groups)}
+
+
+def test_groups_of_every_type_and_state_are_listed(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    broker.handlers[LIST_GROUPS] = answering(
+        group("s", "share", "Stable", "Share"),
+        group("k", "consumer", "Reconciling", "Consumer"),
+        group("c", "connect", "Empty", "Classic"),
+        group("x", "streams", "NotReady", "Streams"),
+        group("new", "", "Pondering", "Quantum"),
+    )
+    node = Node(1, "127.0.0.1", broker.port)
+
+    assert list(list_groups(cluster, deadline).values.values()) == [
+        GroupListing("c", "connect", GroupState.EMPTY, GroupType.CLASSIC, node),
+        GroupListing("k", "consumer", GroupState.RECONCILING, GroupType.CONSUMER, node),
+        GroupListing("new", "", GroupState.UNKNOWN, GroupType.UNKNOWN, node),
+        GroupListing("s", "share", GroupState.STABLE, GroupType.SHARE, node),
+        GroupListing("x", "streams", GroupState.NOT_READY, GroupType.STREAMS, node),
+    ]
+
+
+def test_filters_are_the_brokers_own(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    broker.handlers[LIST_GROUPS] = answering()
+    list_groups(cluster, deadline, [GroupState.STABLE, GroupState.EMPTY], [GroupType.SHARE])
+    (asked,) = broker.asked(LIST_GROUPS)
+
+    assert (asked.states_filter, asked.types_filter) == (("Stable", "Empty"), ("share",))
+
+
+@pytest.mark.parametrize(
+    ("highest", "states", "types", "what"),
+    [(3, [GroupState.EMPTY], [], "state"), (4, [], [GroupType.CLASSIC], "type"), (3, [], [GroupType.CLASSIC], "type")],
+)
+def test_a_filter_that_an_old_broker_lacks_is_unsupported(
+    broker: FakeBroker,
+    cluster: Cluster,
+    deadline: Deadline,
+    highest: int,
+    states: list[GroupState],
+    types: list[GroupType],
+    what: str,
+) -> None:
+    broker.versions[LIST_GROUPS] = (0, highest)
+    broker.handlers[LIST_GROUPS] = answering()
+
+    with pytest.raises(UnsupportedError, match=f"too old to filter groups by {what}"):
+        list_groups(cluster, deadline, states, types)
+
+
+def test_an_old_broker_tells_neither_state_nor_type(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    broker.versions[LIST_GROUPS] = (0, 3)
+    broker.handlers[LIST_GROUPS] = answering({"group_id": "g", "protocol_type": "consumer"})
+    found = list_groups(cluster, deadline).values["g"]
+
+    assert (found.protocol_type, found.state, found.type) == ("consumer", GroupState.UNKNOWN, GroupType.UNKNOWN)
+
+
+def test_a_broker_that_loads_is_asked_again(broker: FakeBroker, cluster: Cluster, deadline: Deadline) -> None:
+    answers = iter([answering(error=14), answering(error=15), answering(group("g", "", "Empty", "Classic"))])
+
+    def next_answer(request: DecodedRequest) -> Any:
+        return next(answers)(request)
+
+    broker.handlers[LIST_GROUPS] = next_answer
+
+    assert list(list_groups(cluster, deadline).values) == ["g"]
+
+
+def test_a_broker_that_never_finishes_loading_is_an_error(broker: FakeBroker, cluster: Cluster) -> None:
+    broker.handlers[LIST_GROUPS] = answering(error=14)
+
+    # Where the time ends while it is asked once more, that is what is said.
+    with pytest.raises(UnreachableError, match=r"COORDINATOR_LOAD_IN_PROGRESS|did not answer within"):
+        list_groups(cluster, Deadline(1_000))
+
+
+@pytest.mark.parametrize(("code", "expected"), [(31, AuthError), (42, BrokerError)])
+def test_an_error_of_the_only_broker_is_raised(
+    broker: FakeBroker, cluster: Cluster, deadline: Deadline, code: int, expected: type[Exception]
+) -> None:
+    broker.handlers[LIST_GROUPS] = answering(error=code)
+
+    with pytest.raises(expected):
+        list_groups(cluster, deadline)
+
+
+def test_a_broker_that_is_away_is_named_beside_what_the_others_have(
+    broker: FakeBroker, cluster: Cluster, deadline: Deadline
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    answer = metadata([broker])
+    answer["brokers"].append({"node_id": 7, "host": "127.0.0.1", "port": port})
+    broker.handlers[METADATA] = lambda _: answer
+    broker.handlers[LIST_GROUPS] = answering(group("g", "", "Empty", "Classic"))
+    found = list_groups(cluster, deadline)
+
+    assert (list(found.values), found.status) == (["g"], "partial")
+    assert {name: error.code for name, error in found.unreachable.items()} == {
+        f"127.0.0.1:{port} (id 7)": ErrorCode.NETWORK_EXCEPTION
+    }
+
+
+def test_names_of_states_and_types_are_kafkas() -> None:
+    assert [group_state(state.value) for state in GroupState] == list(GroupState)
+    assert [group_type(kind.value.capitalize()) for kind in GroupType] == list(GroupType)
+
 
 NOT_FOUND = ErrorCode.GROUP_ID_NOT_FOUND.value
 ASSIGNMENT = encode_assignment(ConsumerAssignment((TopicPartition("t", 1), TopicPartition("t", 0), TopicPartition("a", 2))))
@@ -192,3 +311,34 @@ def test_many_groups_go_in_batches(broker: FakeBroker, cluster: Cluster, deadlin
 
     assert list(found.values) == names
     assert [len(asked.groups) for asked in broker.asked(DESCRIBE_GROUPS)] == [100, 100, 50]
+
+
+NODES = {number: Node(number, "127.0.0.1", 9092 + number) for number in (1, 2)}
+
+
+def missing(leaders: dict[int, int], replicas: dict[int, tuple[int, ...]]) -> dict[str, ItemError]:
+    return dict(orphaned_groups(ClusterLayout(NODES, {OFFSETS_TOPIC: TopicLayout(0, leaders, replicas)})))
+
+
+def not_listed(who: str, count: int) -> ItemError:
+    what = f"groups on {count} of 4 partitions of __consumer_offsets have no coordinator and are not listed"
+    return ItemError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{who}{what}")
+
+
+def test_nothing_is_missing_where_every_partition_has_a_leader() -> None:
+    assert missing({0: 1, 1: 2}, {0: (1,), 1: (2, 7)}) == {}
+
+
+def test_brokers_that_are_gone_are_named_with_what_they_had() -> None:
+    found = missing({0: 1, 1: -1, 2: -1, 3: -1}, {0: (1,), 1: (7,), 2: (7,), 3: (9, 1, 8)})
+
+    assert found == {"broker 7": not_listed("broker 7 down: ", 2), "brokers 8, 9": not_listed("brokers 8, 9 down: ", 1)}
+
+
+def test_a_partition_whose_brokers_are_all_there_is_the_topics_own_trouble() -> None:
+    assert missing({0: 1, 1: 2, 2: 1, 3: -1}, {3: (1, 2)}) == {OFFSETS_TOPIC: not_listed("", 1)}
+
+
+def test_an_offsets_topic_that_is_not_there_or_not_shown_says_nothing() -> None:
+    assert orphaned_groups(ClusterLayout(NODES)) == {}
+    assert orphaned_groups(ClusterLayout(NODES, {OFFSETS_TOPIC: TopicLayout(29, {})})) == {}

@@ -11,7 +11,7 @@ from typing import Any
 
 from kgctl.admin.client import removal_reason
 from kgctl.admin.protocol.answers import explained
-from kgctl.admin.protocol.describe_groups import describe_groups
+from kgctl.admin.protocol.groups import describe_groups
 from kgctl.admin.results import GroupResults, ItemError, Results
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupType, MemberDescription

@@ -1,26 +1,143 @@
-"""ConsumerGroupDescribe and DescribeGroups, both asked at once: a group answers to the one of its type.
+"""Which groups there are (ListGroups at every broker), and what they are like (DescribeGroups, ConsumerGroupDescribe).
 
-A group that answers to neither does not exist, or is of a type whose members are described elsewhere (share, streams): ListGroups
-tells.
+A group is described by the request of its type, so both are asked at once. One that answers to neither does not exist, or is of a
+type whose members are described elsewhere (share, streams): ListGroups tells.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kgctl.admin.explain import other_type
 from kgctl.admin.protocol.answers import explained
-from kgctl.admin.protocol.list_groups import group_state, group_type
-from kgctl.admin.results import GroupResults, ItemError, Results
+from kgctl.admin.results import GroupResults, ItemError, Results, other_type
+from kgctl.errors import AuthError, KgctlError, TimedOutError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import Assignment, GroupDescription, GroupState, GroupType, MemberDescription
+from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
 from kgctl.wire.apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS
-from kgctl.wire.cluster import Cluster
+from kgctl.wire.cluster import Cluster, ClusterLayout
 from kgctl.wire.connection import Connection, Request
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.routing import Failure, ask_coordinators
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+def orphaned_groups(layout: ClusterLayout) -> Mapping[str, ItemError]:
+    """Who is missing ("broker 2", or the topic where its replicas are all up) and what is not listed for want of it.
+
+    Nothing where the topic is not there yet, or this user may not see it: then nobody can tell.
+    """
+    topic = layout.topics.get(OFFSETS_TOPIC)
+    if topic is None:
+        return {}
+    missing: Counter[str] = Counter()
+    for partition, leader in topic.leaders.items():
+        if leader < 0:
+            missing[_culprit(layout, topic.replicas.get(partition, ()))] += 1
+    return {who: _orphans(who, count, len(topic.leaders)) for who, count in sorted(missing.items())}
+
+
+def _culprit(layout: ClusterLayout, replicas: tuple[int, ...]) -> str:
+    """The brokers that have the partition and are not in the cluster."""
+    gone = [str(node_id) for node_id in sorted(replicas) if node_id not in layout.nodes]
+    return f"broker{'s' if len(gone) > 1 else ''} {', '.join(gone)}" if gone else OFFSETS_TOPIC
+
+
+def _orphans(who: str, count: int, total: int) -> ItemError:
+    what = f"groups on {count} of {total} partitions of {OFFSETS_TOPIC} have no coordinator and are not listed"
+    return ItemError(ErrorCode.COORDINATOR_NOT_AVAILABLE, what if who == OFFSETS_TOPIC else f"{who} down: {what}")
+
+
+_LOADING_PATIENCE = 0.7
+"""How much of the time left a broker that is still loading is asked again, before that is the answer."""
+
+_STATES_SINCE = 4  # KIP-518
+_TYPES_SINCE = 5  # KIP-848, KIP-1043
+
+
+def list_groups(
+    cluster: Cluster, deadline: Deadline, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()
+) -> GroupResults[GroupListing]:
+    """All groups, sorted by id. A broker that does not answer is in ``unreachable``; raises its error when none answers.
+
+    So are brokers that are gone and took the only copy of their groups with them (`orphaned_groups`).
+
+    `kgctl.errors.UnsupportedError` when a filter is asked for that an old broker does not have.
+    """
+    layout = cluster.layout([OFFSETS_TOPIC], deadline)
+    filters = {"states_filter": [state.value for state in states], "types_filter": [kind.value for kind in types]}
+
+    def ask(connection: Connection, node: Node) -> list[GroupListing]:
+        _check_filters(connection, states, types)
+        return [_listing(group, node) for group in _ask_until_loaded(connection, filters, deadline)]
+
+    answers = cluster.on_each({node: node for node in layout.nodes.values()}, ask, deadline)
+    failed = {node: answer for node, answer in answers.items() if isinstance(answer, KgctlError)}
+    if failed and len(failed) == len(answers):
+        raise next(iter(failed.values()))
+    listings = [listing for answer in answers.values() if not isinstance(answer, KgctlError) for listing in answer]
+    return Results(
+        {listing.group_id: listing for listing in sorted(listings, key=lambda listing: listing.group_id)},
+        {},
+        {**{f"{node} (id {node.node_id})": _broker_error(error) for node, error in failed.items()}, **orphaned_groups(layout)},
+    )
+
+
+def _check_filters(connection: Connection, states: Sequence[GroupState], types: Sequence[GroupType]) -> None:
+    version = connection.version(LIST_GROUPS)
+    if (states and version < _STATES_SINCE) or (types and version < _TYPES_SINCE):
+        what = "state" if version < _STATES_SINCE and states else "type"
+        raise UnsupportedError(f"{connection.address} is too old to filter groups by {what}")
+
+
+def _ask_until_loaded(connection: Connection, filters: dict[str, list[str]], deadline: Deadline) -> Sequence[Any]:
+    """A broker that is still loading groups would leave them out: it says so, and is asked again."""
+    until = deadline.part(_LOADING_PATIENCE)
+    while True:
+        answer = connection.call(LIST_GROUPS, filters, deadline)
+        code = ErrorCode(answer.error_code)
+        if code is ErrorCode.NONE:
+            return list(answer.groups)
+        if not (code.is_retriable and until.wait(0.05)):
+            raise ItemError(code, f"{connection.address}: {code.name}").to_exception()
+
+
+def _listing(group: Any, node: Node) -> GroupListing:
+    return GroupListing(
+        group_id=group.group_id,
+        protocol_type=group.protocol_type,
+        state=group_state(getattr(group, "group_state", "")),
+        type=group_type(getattr(group, "group_type", "")),
+        coordinator=node,
+    )
+
+
+def group_state(text: str) -> GroupState:
+    """The state by Kafka's name; UNKNOWN for one of a newer Kafka."""
+    try:
+        return GroupState(text)
+    except ValueError:
+        return GroupState.UNKNOWN
+
+
+def group_type(text: str) -> GroupType:
+    """The type by Kafka's name; UNKNOWN for one of a newer Kafka."""
+    try:
+        return GroupType(text.lower())
+    except ValueError:
+        return GroupType.UNKNOWN
+
+
+def _broker_error(error: KgctlError) -> ItemError:
+    if isinstance(error, TimedOutError):
+        return ItemError(ErrorCode.REQUEST_TIMED_OUT, error.message)
+    if isinstance(error, AuthError):
+        return ItemError(ErrorCode.SASL_AUTHENTICATION_FAILED, error.message)
+    return ItemError(ErrorCode.NETWORK_EXCEPTION, error.message)
+
 
 _GROUPS_PER_REQUEST = 100
 _CONSUMER = "consumer"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.admin.explain import item_error
-from kgctl.admin.results import ItemError
+from kgctl.admin.results import ItemError, item_error
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar, cast
+from uuid import UUID
 
 from kgctl.admin.client import removal_reason
-from kgctl.admin.embedded import describe
-from kgctl.admin.embedded.session import EmbeddedSession
-from kgctl.admin.explain import ACTIVE_GROUP, item_error
-from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
+from kgctl.admin.results import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, item_error
+from kgctl.coordinator.config import MAX_INT, CoordinatorConfig, setting_names
+from kgctl.coordinator.effects import AppendRecord, Effect, Reply
 from kgctl.coordinator.requests import (
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
@@ -25,24 +26,179 @@ from kgctl.coordinator.requests import (
     OffsetCommitPartition,
     OffsetDelete,
     OffsetFetch,
+    Request,
 )
 from kgctl.coordinator.results import (
+    ConsumerGroupDescribedGroup,
+    ConsumerGroupDescribedMember,
     ConsumerGroupDescribeResult,
     ConsumerGroupHeartbeatResult,
     DeleteGroupsResult,
+    DescribedGroup,
+    DescribedMember,
     DescribeGroupsResult,
     LeaveGroupResult,
+    ListedGroup,
     ListGroupsResult,
     OffsetDeleteResult,
     OffsetFetchResult,
     PartitionErrors,
+    Result,
+    TopicPartitions,
 )
 from kgctl.errors import NotFoundError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
+from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
 from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
+from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
 from kgctl.storage.folder import DataFolder
+from kgctl.storage.load import load_coordinator
+
+_REQUEST_ID = 1
+
+
+class EmbeddedSession:
+    """Loads the coordinator as it was when the folder was last served, and lets its clock run on to now.
+
+    So members whose session has ended since are gone, as they would be had the server stayed up, and a group whose consumers died
+    with the server can be reset. What that changes is written only together with the first change that the user asks for: looking
+    at a folder leaves it as it is. Offsets that are older than their retention stay until a server runs: nobody expects a
+    reset of one group to delete those of another. In a folder whose time stands still, as a simulation leaves it, nothing passes.
+    """
+
+    def __init__(self, folder: DataFolder, clock_ms: Callable[[], int]) -> None:
+        self._folder = folder
+        frozen_ms = folder.settings.frozen_ms()
+        self._clock_ms = clock_ms = clock_ms if frozen_ms is None else lambda: frozen_ms
+        config = _config(folder)
+        now_ms = clock_ms()
+        served_until_ms = min(now_ms, (folder.last_alive_ms or 0) if frozen_ms is None else frozen_ms)
+        # No session is longer than the longest allowed: from further back, the clock would run for nothing.
+        start_ms = max(served_until_ms, now_ms - config.group_max_session_timeout_ms)
+        never = replace(config, offsets_retention_check_interval_ms=MAX_INT)
+        self._coordinator = load_coordinator(folder, never, str, start_ms)
+        self._unwritten: list[AppendRecord] = []
+        self._keep(self._coordinator.expire(now_ms))
+
+    def ask(self, request: Request) -> Result:
+        """The answer to a request that changes nothing. Its ``request_id`` must be 1."""
+        effects = self._coordinator.handle(request, self._clock_ms())
+        self._keep(effects)
+        return _answer(effects)
+
+    def change(self, request: Request) -> Result:
+        """The answer to a request, once all that it changed is durable. Raises `kgctl.errors.StorageError`."""
+        now_ms = self._clock_ms()
+        effects = self._coordinator.handle(request, now_ms)
+        self._keep(effects)
+        self._folder.record_log.append(self._unwritten, now_ms)
+        self._unwritten.clear()
+        return _answer(effects)
+
+    def _keep(self, effects: Sequence[Effect]) -> None:
+        """Work that the coordinator wants done in the background is left to the next server, which starts it anew."""
+        self._unwritten += [effect for effect in effects if isinstance(effect, AppendRecord)]
+
+
+def _config(folder: DataFolder) -> CoordinatorConfig:
+    """The settings that the folder was last served with."""
+    known = set(setting_names())
+    kept = folder.settings.broker_properties()
+    return CoordinatorConfig.from_properties({name: value for name, value in kept.items() if name in known})
+
+
+def _answer(effects: Sequence[Effect]) -> Result:
+    return next(effect.result for effect in effects if isinstance(effect, Reply) and effect.request_id == _REQUEST_ID)
+
+
+_CONSUMER = "consumer"
+_CLASSIC_MEMBER = 0
+
+
+def listing(group: ListedGroup) -> GroupListing:
+    """One group of a listing."""
+    return GroupListing(group.group_id, group.protocol_type, GroupState(group.state), GroupType(group.type))
+
+
+def classic_group(group: DescribedGroup) -> GroupDescription:
+    """A group of the classic protocol."""
+    is_of_consumers = group.protocol_type == _CONSUMER
+    members = (_classic_member(member, is_of_consumers=is_of_consumers) for member in group.members)
+    return GroupDescription(
+        group_id=group.group_id or "",
+        state=GroupState(group.state),
+        type=GroupType.CLASSIC,
+        protocol_type=group.protocol_type,
+        assignor=group.protocol_data or None,
+        members=tuple(sorted(members, key=lambda member: member.member_id)),
+    )
+
+
+def consumer_group(group: ConsumerGroupDescribedGroup, names: Mapping[UUID, str]) -> GroupDescription:
+    """A group of the consumer protocol; ``names`` are those of the topics, of which one may have been deleted."""
+    return GroupDescription(
+        group_id=group.group_id,
+        state=GroupState(group.state),
+        type=GroupType.CONSUMER,
+        protocol_type=_CONSUMER,
+        assignor=group.assignor_name or None,
+        members=tuple(sorted((_consumer_member(member, names) for member in group.members), key=lambda m: m.member_id)),
+        group_epoch=group.group_epoch,
+        assignment_epoch=group.assignment_epoch,
+    )
+
+
+def _classic_member(member: DescribedMember, *, is_of_consumers: bool) -> MemberDescription:
+    topics, rack = _subscription_of(member.metadata) if is_of_consumers else (None, None)
+    return MemberDescription(
+        member_id=member.member_id,
+        client_id=member.client_id,
+        host=member.client_host,
+        group_instance_id=member.group_instance_id,
+        rack_id=rack,
+        assignment=_assignment_of(member.assignment) if is_of_consumers else None,
+        subscribed_topics=topics,
+    )
+
+
+def _assignment_of(data: bytes) -> Assignment | None:
+    """None between two generations (no bytes), or where the bytes are not those of a consumer."""
+    try:
+        by_topic = decode_assignment_by_topic(data) if data else None
+    except ValueError:
+        return None
+    return None if by_topic is None else {topic: tuple(sorted(by_topic[topic])) for topic in sorted(by_topic)}
+
+
+def _subscription_of(data: bytes) -> tuple[tuple[str, ...] | None, str | None]:
+    try:
+        subscription = decode_subscription(data) if data else None
+    except ValueError:
+        return None, None
+    return (tuple(sorted(subscription.topics)), subscription.rack_id) if subscription else (None, None)
+
+
+def _consumer_member(member: ConsumerGroupDescribedMember, names: Mapping[UUID, str]) -> MemberDescription:
+    return MemberDescription(
+        member_id=member.member_id,
+        client_id=member.client_id,
+        host=member.client_host,
+        group_instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        assignment=_by_topic(member.assignment, names),
+        target_assignment=_by_topic(member.target_assignment, names),
+        subscribed_topics=tuple(sorted(member.subscribed_topic_names)),
+        subscribed_topic_regex=member.subscribed_topic_regex or None,
+        member_epoch=member.member_epoch,
+        is_classic_in_consumer_group=member.member_type == _CLASSIC_MEMBER,
+    )
+
+
+def _by_topic(assignment: TopicPartitions, names: Mapping[UUID, str]) -> Assignment:
+    named = {names[topic_id]: tuple(sorted(partitions)) for topic_id, partitions in assignment if topic_id in names}
+    return dict(sorted(named.items()))
+
 
 _LEAVE_EPOCH = -1
 T = TypeVar("T")
@@ -81,7 +237,7 @@ class EmbeddedGroupAdmin:
         """Groups of every type, by id."""
         request = ListGroups(request_id=1, states_filter=tuple(states), types_filter=tuple(types))
         answer = cast("ListGroupsResult", self._session.ask(request))
-        listings = sorted(map(describe.listing, answer.groups), key=lambda found: found.group_id)
+        listings = sorted(map(listing, answer.groups), key=lambda found: found.group_id)
         return Results({found.group_id: found for found in listings})
 
     def describe_groups(self, group_ids: Sequence[str]) -> GroupResults[GroupDescription]:
@@ -207,7 +363,7 @@ class EmbeddedGroupAdmin:
 
     def _classic_groups(self, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
         answer = cast("DescribeGroupsResult", self._session.ask(DescribeGroups(request_id=1, group_ids=tuple(group_ids))))
-        return {group.group_id or "": describe.classic_group(group) for group in answer.groups if not group.error}
+        return {group.group_id or "": classic_group(group) for group in answer.groups if not group.error}
 
     def _consumer_groups(self, group_ids: Sequence[str]) -> dict[str, GroupDescription]:
         if not group_ids:
@@ -215,7 +371,7 @@ class EmbeddedGroupAdmin:
         request = ConsumerGroupDescribe(request_id=1, group_ids=tuple(group_ids))
         answer = cast("ConsumerGroupDescribeResult", self._session.ask(request))
         names = {topic.topic_id: name for name, topic in self._folder.topics.topics().items()}
-        return {group.group_id: describe.consumer_group(group, names) for group in answer.groups if not group.error}
+        return {group.group_id: consumer_group(group, names) for group in answer.groups if not group.error}
 
     def _leave_consumer_group(self, group_id: str, keys: Sequence[str]) -> dict[str, ErrorCode]:
         """Those of ``keys`` that are members by the consumer protocol after all leave with a last heartbeat (KIP-848)."""
