@@ -1,10 +1,10 @@
 """What the user says about the connection: ``--command-config FILE`` and ``-X key=value``, as librdkafka's properties.
 
-A Java client's file (``java.util.Properties#load``, read as UTF-8) is translated: most names are the same in both. What differs: the
-login (``sasl.jaas.config``), certificates (Java key stores, which librdkafka cannot read, against PEM files), and settings of Java
-classes. A property of Java's consumers, producers or serialisers that has no bearing on administration is dropped, as Java's own tools
-do; one that would change the connection if it were dropped is refused. A name that neither librdkafka nor a Java client knows is an
-error that names its nearest neighbour.
+A Java client's file (``java.util.Properties#load``, read as UTF-8) is translated: most names are the same in both. What
+differs: the login (``sasl.jaas.config``), certificates (Java key stores, which librdkafka cannot read, against PEM files), and
+settings of Java classes. A property of Java's consumers, producers or serialisers that has no bearing on administration is
+dropped, as Java's own tools do; one that would change the connection if it were dropped is refused. A name that neither
+librdkafka nor a Java client knows is an error that names its nearest neighbour.
 """
 
 from __future__ import annotations

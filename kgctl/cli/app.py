@@ -15,9 +15,9 @@ from typer._completion_classes import completion_init
 
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.output.as_table import printable
 from kgctl.cli.output.formats import OutputFormat, renderer
 from kgctl.cli.output.report import Report
+from kgctl.cli.output.table import printable
 from kgctl.cli.session import Session
 from kgctl.cli.tree import build_tree, command_name
 from kgctl.errors import InvariantViolation, KgctlError, UsageError

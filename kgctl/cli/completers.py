@@ -32,7 +32,7 @@ def complete_topics(ctx: typer.Context, args: list[str], incomplete: str) -> lis
 
 def complete_contexts(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
     """Names of contexts in the config file."""
-    from kgctl.cli.config_file import load_config_file
+    from kgctl.cli.context.config_file import load_config_file
 
     try:
         return _safe(load_config_file(_environment(ctx).config_file).contexts, incomplete)

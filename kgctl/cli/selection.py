@@ -1,4 +1,4 @@
-"""Choosing groups: by name, by regular expression, or all of them."""
+"""Choosing groups: by name, by regular expression, or all of them; and asking before many are changed."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from kgctl.admin.client import GroupAdmin
+from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 
 MatchOption = Annotated[
@@ -110,3 +111,22 @@ def parse_names(option: str, given: Iterable[str], known: Sequence[str]) -> tupl
 
 def _plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
+
+
+def confirm(session: Session, question: str, *, yes: bool) -> None:
+    """Go on if the answer is yes: read from stdin, or given by ``--yes`` without asking. The end of stdin is a no.
+
+    Raises:
+        KgctlError: the answer is no, or none; nothing may be changed (exit code 1).
+    """
+    if yes:
+        return
+    environment = session.environment
+    environment.stderr.write(f"{question} [y/N] ")
+    environment.stderr.flush()
+    answer = environment.stdin.readline()
+    if not environment.stdin.isatty():
+        environment.stderr.write("\n")
+    if answer.strip().lower() not in ("y", "yes"):
+        hint = "" if answer else " (no answer on stdin; --yes answers yes)"
+        raise KgctlError(f"not confirmed; nothing was changed{hint}", code="DECLINED")

@@ -95,7 +95,8 @@ class LazyCommand(TyperCommand):
     def load(self) -> KgctlCommand:
         """The real command."""
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        import_module(f"kgctl.cli.commands.{self.spec.module}").register(app)
+        module, _, function = self.spec.module.partition(":")
+        getattr(import_module(f"kgctl.cli.{module}"), function or "register")(app)
         for info in app.registered_commands:
             info.cls = KgctlCommand
             info.context_settings = {**HELP_SETTINGS, **(info.context_settings or {})}
@@ -128,7 +129,7 @@ class KgctlGroup(TyperGroup):
         _write_options(self, ctx, formatter)
 
 
-def _print_version(value: bool | None) -> None:  # noqa: FBT001 - typer's callbacks take the value alone
+def _print_version(value: bool | None) -> None:
     if value:
         from kgctl import __version__
 

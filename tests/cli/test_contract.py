@@ -13,7 +13,7 @@ import yaml
 
 from kgctl.cli.app import error_line
 from kgctl.cli.exit_codes import EXIT_CODES, ExitCode, exit_code_of, exit_code_of_all
-from kgctl.cli.output.formats import MODULES, OutputFormat
+from kgctl.cli.output.formats import RENDERERS, OutputFormat
 from kgctl.cli.registry import COMMANDS
 from kgctl.errors import (
     AuthError,
@@ -199,7 +199,7 @@ def test_every_format_renders_nothing_and_only_errors(cli: Cli, cluster: FakeGro
 
 
 def test_every_format_has_its_renderer() -> None:
-    assert set(MODULES) == set(OutputFormat)
+    assert set(RENDERERS) == set(OutputFormat)
 
 
 BEFORE_THE_COMMAND = {

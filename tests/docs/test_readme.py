@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.cli.config_file import load_config_file
+from kgctl.cli.context.config_file import load_config_file
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.output.formats import OutputFormat
 from kgctl.cli.registry import COMMANDS

@@ -1,7 +1,7 @@
 """Which groups there are (ListGroups at every broker), and what they are like (DescribeGroups, ConsumerGroupDescribe).
 
-A group is described by the request of its type, so both are asked at once. One that answers to neither does not exist, or is of a
-type whose members are described elsewhere (share, streams): ListGroups tells.
+A group is described by the request of its type, so both are asked at once. One that answers to neither does not exist, or is of
+a type whose members are described elsewhere (share, streams): ListGroups tells.
 """
 
 from __future__ import annotations

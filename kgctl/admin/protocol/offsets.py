@@ -1,4 +1,4 @@
-"""Committed offsets read (OffsetFetch) and deleted (OffsetDelete, KIP-496); bounds of logs (ListOffsets); topics (Metadata)."""
+"""Committed offsets: read (OffsetFetch), deleted (OffsetDelete, KIP-496). Bounds of logs (ListOffsets). Topics (Metadata)."""
 
 from __future__ import annotations
 

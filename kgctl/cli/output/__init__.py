@@ -1,1 +1,1 @@
-"""How a `Report` is shown: one module per format."""
+"""How a `Report` is shown."""

@@ -48,19 +48,19 @@ class Renderer(Protocol):
     def __call__(self, report: Report, command: str, environment: Environment) -> str: ...
 
 
-MODULES = {
-    OutputFormat.TABLE: "as_table",
-    OutputFormat.WIDE: "as_wide",
-    OutputFormat.JSON: "as_json",
-    OutputFormat.YAML: "as_yaml",
-    OutputFormat.CSV: "as_csv",
-    OutputFormat.NAME: "as_name",
+RENDERERS = {
+    OutputFormat.TABLE: "table:render_table",
+    OutputFormat.WIDE: "table:render_wide",
+    OutputFormat.JSON: "structured:render_json",
+    OutputFormat.YAML: "structured:render_yaml",
+    OutputFormat.CSV: "structured:render_csv",
+    OutputFormat.NAME: "table:render_names",
 }
-"""Format -> the module beside this one whose ``render`` makes it; imported when it is asked for."""
+"""Format -> the module beside this one and its function; imported when it is asked for."""
 
 
 def renderer(output: OutputFormat) -> Renderer:
     """The function that renders this format."""
-    module = import_module(f"kgctl.cli.output.{MODULES[output]}")
-    render: Renderer = module.render
+    module, _, function = RENDERERS[output].partition(":")
+    render: Renderer = getattr(import_module(f"kgctl.cli.output.{module}"), function)
     return render

@@ -1,4 +1,4 @@
-"""Files of offsets. Malformed ones are in ``tests/cli/reset/test_from_file.py``, with what their user sees."""
+"""Files of offsets. Malformed ones are in ``tests/cli/groups/test_from_file.py``, with what their user sees."""
 
 from __future__ import annotations
 

@@ -10,12 +10,8 @@ import typer
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.plan.offset_reset import FromFile, Strategy
 from kgctl.admin.reset import ResetPlan, ResetRequest, execute_reset, plan_reset
-from kgctl.cli.backup import save_backup
-from kgctl.cli.history.undo import from_history, open_for_undo
-from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
-from kgctl.cli.output.report import Report
-from kgctl.cli.output.reset_rows import dry_run_notices, executed_notices, reset_report, row_warnings
-from kgctl.cli.reset_options import (
+from kgctl.cli.groups.backup import save_backup
+from kgctl.cli.groups.reset_options import (
     AllTopics,
     Backup,
     ByDurationOption,
@@ -39,6 +35,10 @@ from kgctl.cli.reset_options import (
     read_scopes,
     read_strategy,
 )
+from kgctl.cli.groups.reset_rows import dry_run_notices, executed_notices, reset_report, row_warnings
+from kgctl.cli.history.undo import from_history, open_for_undo
+from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
+from kgctl.cli.output.report import Report
 from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,

@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from kgctl.cli.confirm import confirm
 from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups
 from kgctl.cli.output.report import Column, Report
-from kgctl.cli.output.thing_rows import group_failure, things_report
+from kgctl.cli.output.result_rows import group_failure, result_report
+from kgctl.cli.selection import confirm
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
 
@@ -44,7 +44,7 @@ def delete_groups(
     with session.connect() as admin:
         errors = admin.delete_groups(group_ids).errors
     rows = [({"group": group_id}, group_failure(errors, group_id)) for group_id in group_ids]
-    return things_report((Column("group"),), rows, "deleted", ("group",))
+    return result_report((Column("group"),), rows, "deleted", ("group",))
 
 
 def _rehearse(ctx: typer.Context, group_ids: list[str]) -> Report:
@@ -63,7 +63,7 @@ def _rehearse(ctx: typer.Context, group_ids: list[str]) -> Report:
         if not description.state.is_inactive
     }
     rows = [({"group": group_id}, active.get(group_id) or group_failure(described.errors, group_id)) for group_id in group_ids]
-    report = things_report((Column("group"),), rows, "deletable", ("group",))
+    report = result_report((Column("group"),), rows, "deletable", ("group",))
     return replace(report, notices=(*report.notices, "Dry run: nothing was changed."))
 
 

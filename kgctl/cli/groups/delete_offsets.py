@@ -8,10 +8,10 @@ import typer
 
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.plan.scope import TopicScope, parse_topic_scopes
-from kgctl.cli.confirm import confirm
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
 from kgctl.cli.output.report import Column, Report, Row
-from kgctl.cli.output.thing_rows import things_report
+from kgctl.cli.output.result_rows import result_report
+from kgctl.cli.selection import confirm
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 from kgctl.model.offsets import NO_OFFSET
@@ -59,7 +59,7 @@ def delete_offsets(
         ({"group": group_id, "topic": partition.topic, "partition": partition.partition}, failures.get(partition))
         for partition in sorted([*committed, *uncommitted])
     ]
-    return things_report(COLUMNS, rows, "deleted", ("topic", "partition"))
+    return result_report(COLUMNS, rows, "deleted", ("topic", "partition"))
 
 
 def _wanted(admin: GroupAdmin, group_id: str, scopes: Sequence[TopicScope]) -> tuple[list[TopicPartition], list[TopicPartition]]:

@@ -7,10 +7,10 @@ from typing import Annotated
 import typer
 
 from kgctl.admin.client import GroupAdmin
-from kgctl.cli.confirm import confirm
 from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups
 from kgctl.cli.output.report import Column, Report
-from kgctl.cli.output.thing_rows import things_report
+from kgctl.cli.output.result_rows import result_report
+from kgctl.cli.selection import confirm
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 from kgctl.model.groups import MemberDescription
@@ -74,7 +74,7 @@ def remove_members(
         )
         for number, name in enumerate(names)
     ]
-    return things_report(
+    return result_report(
         (Column("group"), Column("consumer_id"), Column("group_instance_id")),
         rows,
         "removed",

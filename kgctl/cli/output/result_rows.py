@@ -12,7 +12,7 @@ RESULT = (Column("result"), Column("error"))
 FAILED = "failed"
 
 
-def things_report(
+def result_report(
     columns: Sequence[Column], rows: Sequence[tuple[Row, KgctlError | None]], done: str, name_keys: Sequence[str]
 ) -> Report:
     """Rows with ``result`` (``done`` or failed) and ``error`` (its code) beside what names the thing."""

@@ -1,7 +1,8 @@
-"""Rows in aligned columns. Nothing is cut, boxed or coloured unless a person looks at a terminal."""
+"""Rows in aligned columns, with colour where a person looks at a terminal, and bare names. Nothing is cut or boxed."""
 
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 
 from kgctl.cli.environment import Environment
@@ -10,7 +11,7 @@ from kgctl.cli.output.report import Cell, Column, Report
 UNKNOWN = "-"
 
 
-def render(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
+def render_table(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
     """The columns that are not wide."""
     return render_columns(report, [column for column in report.columns if not column.wide], environment)
 
@@ -24,8 +25,6 @@ def render_columns(report: Report, columns: Sequence[Column], environment: Envir
     cells = [[cell_text(row[column.key]) for column in columns] for row in report.rows]
     right = [_is_number(report, column) for column in columns]
     if environment.stdout_is_terminal:
-        from kgctl.cli.output.terminal_table import render_for_terminal
-
         return render_for_terminal(columns, cells, right, environment)
     return _aligned([[column.title for column in columns], *cells], right)
 
@@ -62,3 +61,52 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
         cell.rjust(width) if to_right else cell.ljust(width) for cell, width, to_right in zip(cells, widths, right, strict=True)
     )
     return "  ".join(padded).rstrip() + "\n"
+
+
+UNLIMITED = 1_000_000
+STYLES = {
+    "Stable": "green",
+    "Empty": "yellow",
+    "Dead": "red",
+    "PreparingRebalance": "magenta",
+    "CompletingRebalance": "magenta",
+    "Assigning": "magenta",
+    "Reconciling": "magenta",
+    "failed": "red",
+    "refused": "red",
+    "below-log-start": "red",
+    "past-log-end": "red",
+    "no-consumer": "yellow",
+    "-": "dim",
+}
+"""Whole cells that stand out."""
+
+
+def render_for_terminal(
+    columns: Sequence[Column], cells: Sequence[Sequence[str]], right: Sequence[bool], environment: Environment
+) -> str:
+    """The table as text with escape codes. Nothing is cut or folded: a line that is too long is the terminal's to wrap."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column, to_right in zip(columns, right, strict=True):
+        table.add_column(column.title, justify="right" if to_right else "left", no_wrap=True)
+    for row in cells:
+        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=UNLIMITED, _environ=dict(environment.variables), highlight=False)
+    console.print(table)
+    return stream.getvalue()
+
+
+def render_wide(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
+    """Like ``table``, with the wide columns too."""
+    return render_columns(report, report.columns, environment)
+
+
+def render_names(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
+    """Each name once, in the order of the rows: a group, ``topic:partition``, a member."""
+    names = (":".join(str(row[key]) for key in report.name_keys if row[key] is not None) for row in report.rows)
+    return "".join(f"{name}\n" for name in dict.fromkeys(names))

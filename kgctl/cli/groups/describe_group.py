@@ -10,14 +10,7 @@ import typer
 
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, merged_groups
 from kgctl.cli.output.report import Column, Report
-from kgctl.cli.selection import (
-    AllGroupsOption,
-    ExcludeOption,
-    MatchOption,
-    check_selection,
-    name_filter,
-    select_groups,
-)
+from kgctl.cli.selection import AllGroupsOption, ExcludeOption, MatchOption, check_selection, name_filter, select_groups
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
 
@@ -71,7 +64,7 @@ def describe_group(
         raise UsageError(f"--topic and --fail-if-lag-over belong to --offsets, not to --{view}")
     from kgctl.admin.group_view import view_groups, view_offsets
     from kgctl.admin.plan.scope import parse_topic_scopes
-    from kgctl.cli.output import group_rows
+    from kgctl.cli.groups import describe_rows
 
     scopes = parse_topic_scopes(topic or ())
     with session_of(ctx).connect() as admin:
@@ -80,9 +73,9 @@ def describe_group(
         found = view_offsets(admin, ids, scopes) if view == "offsets" else view_groups(admin, ids)
     found = replace(found, errors=(*chosen.errors, *found.errors))
     builders: dict[str, Callable[[GroupViews], Report]] = {
-        "offsets": lambda views: group_rows.offsets_report(views, scopes, fail_if_lag_over),
-        "members": group_rows.members_report,
-        "state": group_rows.state_report,
+        "offsets": lambda views: describe_rows.offsets_report(views, scopes, fail_if_lag_over),
+        "members": describe_rows.members_report,
+        "state": describe_rows.state_report,
     }
     report = builders[view](found)
     return replace(report, columns=_widened(report.columns)) if verbose else report

@@ -1,0 +1,1 @@
+"""Named clusters: the file that has them, and the commands about it."""
