@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +13,9 @@ from kgctl.admin.plan.times import parse_duration_ms, parse_past_instant_ms
 from kgctl.cli.completers import complete_history_groups
 from kgctl.cli.environment import Environment
 from kgctl.errors import UsageError
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+"""How a URL begins. One letter and a colon is a drive."""
 
 TIMES = "2024-01-31T10:00:00Z (no zone: UTC), epoch milliseconds, or `2h ago`"
 
@@ -75,13 +79,16 @@ def warehouse_path(given: str | None, environment: Environment) -> Path:
     """The folder that ``--warehouse``, KGCTL_WAREHOUSE or else the user's state folder names. It need not exist.
 
     Raises:
-        UsageError: the option is empty.
+        UsageError: the option is empty, or a URL of a store that kgctl cannot write.
     """
     if given is None:
         return environment.warehouse_folder
     if not given:
         raise UsageError("--warehouse is empty (an unset variable?): give it a folder")
-    return Path(given).expanduser()
+    scheme = _SCHEME.match(given)
+    if scheme is not None and scheme[1] != "file":
+        raise UsageError(f"--warehouse {given}: stores of the kind {scheme[1]}: are not handled; give it a folder")
+    return Path(given[len("file:") :] if scheme else given).expanduser()
 
 
 def read_time_ms(option: str, text: str | None, environment: Environment) -> int | None:

@@ -1,4 +1,7 @@
-"""Collecting from sources at rest: pieces are read side by side, and what is new in them is committed partition by partition."""
+"""Collecting from sources at rest: pieces are read side by side, and what is new in them is committed when all are read.
+
+One proof that records are another cluster's refuses all of them: what looks right beside it is of that cluster, too.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
+from kgctl.pipeline.collect.proof import require_coordinator_records
 from kgctl.pipeline.collect.summary import Collection, PartitionSummary
 from kgctl.pipeline.collect.topics import forget_topics
 from kgctl.pipeline.sources.log.damage import Damage, damaged_table
@@ -18,7 +22,6 @@ from kgctl.pipeline.warehouse.manifests import BronzeFile
 from kgctl.pipeline.warehouse.records import commit_records, stage_records
 from kgctl.pipeline.warehouse.warehouse import Warehouse
 
-_FILES_PER_COMMIT = 64
 _KINDS: Mapping[str, type[KgctlError]] = {kind.slug: kind for kind in (UsageError, NotFoundError, RefusedError)}
 
 
@@ -38,6 +41,7 @@ def stage(warehouse: Warehouse, cluster: str, piece: Piece) -> Staged:
     """Read a piece and write what is new in it. Runs where the engine runs it; raises as `Piece.read` and `stage_records`."""
     staged = Staged(piece.source)
     for parsed in piece.read():
+        require_coordinator_records(piece.source, parsed.tables)
         staged.damaged += parsed.damaged
         staged.batches += parsed.batches
         staged.torn += parsed.torn
@@ -56,23 +60,22 @@ def collect_at_rest(
     engine: Engine,
     progress: Callable[[str], object],
 ) -> Collection:
-    """Read all pieces and commit what is new, each partition when its last piece is read. Call it under `Warehouse.locked`.
+    """Read all pieces, then commit what is new. Call it under `Warehouse.locked`.
 
-    A piece that cannot be read is an error of the result; the others are kept.
+    A piece that cannot be read is an error of the result; the others are kept. Where a record is refused nothing is kept.
     """
     forget_topics(warehouse, cluster)
     collection = Collection(cluster)
     pieces = sorted(pieces, key=_order(pieces))
-    left = Counter(map(_partition_of, pieces))
     waiting: dict[int, list[BronzeFile]] = {}
     for done, result in enumerate(engine.stream(partial(stage, warehouse, cluster), pieces), start=1):
-        piece = pieces[result.index]
-        left[_partition_of(piece)] -= 1
-        _take(warehouse, collection, waiting, piece, result)
+        _take(warehouse, collection, waiting, pieces[result.index], result)
         progress(f"collected {done} of {len(pieces)} pieces, {collection.records_read} records")
-        for partition, files in list(waiting.items()):
-            if not left[partition] + left[None] or len(files) >= _FILES_PER_COMMIT:
-                _commit(warehouse, collection, partition, waiting.pop(partition))
+    if any(isinstance(error, RefusedError) for error in collection.errors):
+        collection.notices.append("Nothing was collected: records were refused, and the others come from the same place.")
+        return collection
+    for partition, files in sorted(waiting.items()):
+        _commit(warehouse, collection, partition, files)
     return collection
 
 

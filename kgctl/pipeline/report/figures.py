@@ -30,7 +30,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Everything of one group. ``notes`` say what was left out or averaged."""
+    """Everything of one group. ``notes`` say what was left out or averaged; ``resets`` has all of them, ``marks`` those drawn."""
 
     group: str
     lag: Sequence[Line]
@@ -40,6 +40,7 @@ class Figures:
     rebalances: Sequence[Stretch]
     members: Sequence[tuple[int, int]]
     resets: Sequence[Row]
+    marks: Sequence[Row]
     notes: Sequence[str]
 
 
@@ -58,10 +59,11 @@ def figures(history: History, group: str, from_ms: int, to_ms: int) -> Figures:
     rebalances = _longest(_rebalances(rows, from_ms), "rebalances", notes)
     members = [(max(_begin(row), from_ms), row["members"]) for row in rows if _begin(row) >= 0]
     resets = rows_between(history, RESETS, [group], from_ms, to_ms)
+    marks = resets
     if len(resets) > MOST_MARKS:
         notes.append(f"resets: the {MOST_MARKS} that moved most of {len(resets)} are drawn")
-        resets = sorted(sorted(resets, key=lambda row: -abs(row["records"]))[:MOST_MARKS], key=lambda row: row["time_ms"])
-    return Figures(group, lag, rate, rate_ms, health, rebalances, members, resets, notes)
+        marks = sorted(sorted(resets, key=lambda row: -abs(row["records"]))[:MOST_MARKS], key=lambda row: row["time_ms"])
+    return Figures(group, lag, rate, rate_ms, health, rebalances, members, resets, marks, notes)
 
 
 def _known(lines: Sequence[Line], notes: list[str]) -> list[Line]:
@@ -153,7 +155,7 @@ def as_data(each: Figures) -> dict[str, Any]:
         "health": [[one.from_ms, one.to_ms, one.what] for one in each.health],
         "rebalances": [[one.from_ms, one.to_ms, one.label] for one in each.rebalances],
         "members": each.members,
-        "resets": [[row["time_ms"], reset_text(row)] for row in each.resets],
+        "resets": [[row["time_ms"], reset_text(row)] for row in each.marks],
         "notes": list(each.notes),
     }
 

@@ -166,3 +166,15 @@ def test_folders_that_are_no_warehouse(cli: Cli, logs: Path) -> None:
     ran = cli(f"history collect --segments {logs} --warehouse {newer}")
     assert ran.code == 2
     assert "made by a newer kgctl" in ran.err
+
+
+@pytest.mark.parametrize("url", ["s4://bucket/wh", "ftp://host/wh", "jdbc:x"])
+@pytest.mark.parametrize("command", ["collect --segments {logs}", "build", "offsets"])
+def test_a_store_that_is_not_handled_is_refused_before_anything_is_read(
+    cli: Cli, logs: Path, monkeypatch: pytest.MonkeyPatch, url: str, command: str
+) -> None:
+    monkeypatch.chdir(cli.folder)
+    before = sorted(cli.folder.rglob("*"))
+    ran = cli(f"history {command.format(logs=logs)} --warehouse {url}")
+    assert (ran.code, sorted(cli.folder.rglob("*"))) == (2, before)
+    assert f"--warehouse {url}: stores of the kind {url.partition(':')[0]}: are not handled" in ran.err

@@ -18,6 +18,7 @@ from kgctl.pipeline.sources.pieces import Piece, parquet, record_log, segments
 from kgctl.pipeline.sources.record_log import record_log_samples
 from kgctl.pipeline.spread import LocalEngine
 from kgctl.pipeline.warehouse.warehouse import Warehouse
+from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.folder import DataFolder
 from tests.support.pipeline.segments import commit_like, rows, segment
 from tests.support.storage import commit, marker
@@ -137,9 +138,34 @@ def test_segments_of_another_cluster_are_refused(tmp_path: Path, warehouse: Ware
     assert len(collected(warehouse, 5)) == 4
 
 
-def _foreign() -> bytes:
-    from kgctl.serde.record_batch import build_batch
+def test_one_proof_of_another_cluster_refuses_everything(tmp_path: Path, warehouse: Warehouse) -> None:
+    collect(warehouse, segments(write(tmp_path / "a", 5, segment([4]))).pieces)
+    write(tmp_path / "d", 4, segment([9]))
+    write(tmp_path / "d", 5, _foreign(), segment([3], first_offset=9))
+    found = collect(warehouse, segments(tmp_path / "d").pieces)
+    assert ([type(error) for error in found.errors], found.added) == ([RefusedError], 0)
+    assert (warehouse.partitions("c"), len(collected(warehouse, 5))) == ([5], 4)
+    assert found.notices == ["Nothing was collected: records were refused, and the others come from the same place."]
 
+
+@pytest.mark.parametrize("key", [None, b"", b"order-17", b'{"id": 7}', b"\0\0\0\x07", b"\0" * 8])
+def test_segments_of_a_normal_topic_are_refused(tmp_path: Path, warehouse: Warehouse, key: bytes | None) -> None:
+    records = [Record(offset, 1_700_000_000_000, key, b"a value") for offset in range(5)]
+    found = collect(warehouse, segments(write(tmp_path, 5, build_batch(records))).pieces)
+    (error,) = found.errors
+    assert (type(error), found.added, warehouse.partitions("c")) == (RefusedError, 0, [])
+    assert error.message.endswith(
+        "5 of 5 records have keys that no group coordinator writes: these are records of another topic than __consumer_offsets"
+    )
+
+
+def test_some_damaged_keys_and_newer_types_are_no_proof(tmp_path: Path, warehouse: Warehouse) -> None:
+    records = [*(commit_like(offset) for offset in range(4)), Record(4, 1, b"\0\x63rest", b"v"), Record(5, 1, b"\0", b"v")]
+    found = collect(warehouse, segments(write(tmp_path, 5, build_batch(records))).pieces)
+    assert (found.errors, found.added) == ([], 6)
+
+
+def _foreign() -> bytes:
     return build_batch([commit_like(0)._replace(value=b"another")])
 
 

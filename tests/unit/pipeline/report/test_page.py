@@ -132,3 +132,33 @@ def test_nothing_known_needs_no_charts(example: Content) -> None:
 
 def without_scripts(page: str) -> str:
     return re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
+
+
+def test_the_list_of_resets_is_the_last_of_all(tmp_path: Path) -> None:
+    """Not of those that are drawn, which moved most."""
+    rows = [
+        {
+            "group": "g",
+            "topic": "t",
+            "partition": 0,
+            "time_ms": minute(number),
+            "offset_before": 5_000 - number,
+            "offset_after": 0,
+            "kind": "backward",
+            "records": number - 5_000,
+            "log_offset": number,
+            "evidence": "went_back",
+        }
+        for number in range(1_500)
+    ]
+    commits = [commit("g", "t", 0, 1, minute(0), 0)]
+    write_gold(tmp_path, {"resets": rows, "offset_commits": commits, "coverage": [run(0, 9, minute(0), minute(1_500))]})
+    found = figures.figures(History.open(tmp_path), "g", minute(0), minute(1_500))
+
+    listed, notes = contents._resets([found], format_instant)
+
+    assert (len(found.resets), len(found.marks)) == (1_500, figures.MOST_MARKS)
+    assert [text for _, text, _ in listed] == [
+        f"g: t-0: {5_000 - number} to 0 ({number - 5_000:+}): went back" for number in range(1_300, 1_500)
+    ]
+    assert notes == ["The last 200 of 1500 resets are listed."]
