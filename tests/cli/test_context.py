@@ -185,6 +185,21 @@ def test_malformed_config_names_its_line(cli: Cli, config: Path, text: str, mess
     assert ran.err.startswith(f"kgctl: {config}, {message}")
 
 
+def test_words_and_numbers_of_the_config_file_are_those_of_yaml_1_2(cli: Cli, config: Path) -> None:
+    config.write_text(
+        "current-context: on\ncontexts:\n  on:\n    bootstrap-server: 'x:1'\n    timeout: 010\n"
+        "    properties: {client.id: no, enable.auto.commit: True, fetch.wait.max.ms: 0x10}\n"
+    )
+    assert cli("context show").out == (
+        "CONTEXT  SETTING             VALUE\n"
+        "on       bootstrap-server    x:1\n"
+        "on       timeout             10000 ms\n"
+        "on       client.id           no\n"
+        "on       enable.auto.commit  true\n"
+        "on       fetch.wait.max.ms   16\n"
+    )
+
+
 def test_context_without_a_cluster_is_named(cli: Cli, config: Path) -> None:
     config.write_text("current-context: a\ncontexts:\n  a: {timeout: 3}\n")
     assert cli("list groups").err == "kgctl: context 'a' names no cluster\n"

@@ -226,12 +226,12 @@ def test_a_bad_document_is_explained_and_the_others_answered(cli: Cli, tmp_path:
 
     assert (ran.code, ran.json["status"], [entry["id"] for entry in ran.data]) == (3, "partial", ["good"])
     errors = ran.json["errors"]
-    assert [error["group"] for error in errors] == ["racks", "twice", "negative", "5", "typo", "number"]
+    assert [error["group"] for error in errors] == ["racks", "3", "negative", "5", "typo", "number"]
     assert [error["message"].removeprefix(str(path)) for error in errors] == [
         ":9: document 'racks': topic 't': racks: one list is needed for each of the 3 partitions, not 2",
-        ":16: document 'twice': member 'a': stands twice",
+        ":16: document 3: the key 'a' stands twice",
         ":20: document 'negative': topic 't': partitions: must be between 0 and 2147483647, not -1",
-        ":23: document 5: while parsing a flow sequence did not find expected ',' or ']'",
+        ":23: document 5: not YAML: while parsing a flow sequence, did not find expected ',' or ']'",
         ":25: document 'typo': membres: unknown key; did you mean 'members'?",
         ":30: document 'number': member 'a': topics: the name 1 must be text; write it in quotes",
     ]
@@ -348,6 +348,17 @@ def test_merged_yaml_mappings_are_no_repetition(cli: Cli) -> None:
     )
 
     assert cli("simulate assign - --assignor range -o json", text).data[0]["assignment"] == {"a": {"t": [0]}, "b": {"t": [1]}}
+
+
+def test_names_and_numbers_are_those_of_yaml_1_2(cli: Cli) -> None:
+    text = "topics: {no: 010, t: 0o10}\nmembers:\n  on: {topics: [no, t]}\n  1: {topics: [no, t]}\n"
+
+    assignment = cli("simulate assign - --assignor range -o json", text).data[0]["assignment"]
+
+    assert {member: {topic: len(numbers) for topic, numbers in topics.items()} for member, topics in assignment.items()} == {
+        "1": {"no": 5, "t": 4},
+        "on": {"no": 5, "t": 4},
+    }
 
 
 def test_a_live_group_is_asked_as_it_is(cli: Cli, cluster: FakeGroupAdmin) -> None:

@@ -13,7 +13,7 @@ from kgctl.cli.simulation import options
 from kgctl.errors import KgctlError, UsageError
 
 if TYPE_CHECKING:
-    from kgctl.simulate.scenario.text.places import Problem
+    from kgctl.yaml_files import Problem
 
 COLUMNS = (
     Column("severity"),
@@ -39,7 +39,7 @@ def simulate_check(
     strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors, too.")] = False,
 ) -> Report:
     """Check scenarios without running them: mistakes, and what is legal but most likely not meant."""
-    from kgctl.simulate.scenario.text.places import ScenarioError
+    from kgctl.yaml_files import FileError
 
     session = session_of(ctx)
     problems: list[Problem] = []
@@ -47,7 +47,7 @@ def simulate_check(
     for name in files:
         try:
             problems += _problems(name, settings or [], session.environment.stdin)
-        except ScenarioError as error:
+        except FileError as error:
             problems += error.problems
         except KgctlError as error:
             errors.append(error)
@@ -67,13 +67,13 @@ def _problems(name: str, settings: list[str], stdin: object) -> list[Problem]:
 
 
 def _row(problem: Problem) -> Row:
-    from kgctl.simulate.scenario.text.places import path_text
+    from kgctl.yaml_files import path_text
 
     return {
         "severity": problem.severity,
-        "file": problem.place.file,
-        "line": problem.place.line or None,
-        "column": problem.place.column or None,
+        "file": problem.location.file,
+        "line": problem.location.line or None,
+        "column": problem.location.column or None,
         "path": path_text(problem.path),
         "rule": problem.rule or None,
         "message": problem.message,

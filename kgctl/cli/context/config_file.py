@@ -20,12 +20,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from kgctl.errors import UsageError
-
-if TYPE_CHECKING:
-    import yaml
+from kgctl.yaml_files import FileError, Location, read_yaml
+from kgctl.yaml_files import Path as TreePath
 
 _KEYS = ("bootstrap-server", "embedded", "command-config", "timeout", "properties")
 _CURRENT = re.compile(r"^current-context[ \t]*:.*$", re.MULTILINE)
@@ -102,54 +101,55 @@ def _quoted(name: str) -> str:
 
 
 class _Reader:
-    """Walks the YAML tree by its nodes, so that every complaint can name its line."""
+    """Checks the tree of a file; every complaint names its line."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def read(self, text: str) -> ConfigFile:
-        import yaml
-
         try:
-            root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            problem = getattr(error, "problem", None) or "not readable as YAML"
-            raise self._wrong(problem, mark.line if mark else 0) from None
-        if root is None:
+            self._tree = read_yaml(text, str(self._path))
+        except FileError as error:
+            raise self._wrong(error.problems[0].message, error.problems[0].location) from None
+        if self._tree.data is None:
             return ConfigFile(self._path)
-        parts = self._mapping(root, "the file", ("current-context", "contexts"))
-        contexts = self._mapping(parts["contexts"], "contexts") if "contexts" in parts else {}
-        current = self._text(parts["current-context"], "current-context") if "current-context" in parts else None
-        return ConfigFile(self._path, current, {name: self._context(name, node) for name, node in contexts.items()})
+        parts = self._mapping((), "the file", ("current-context", "contexts"))
+        contexts = self._mapping(("contexts",), "contexts") if "contexts" in parts else {}
+        current = self._text(parts, "current-context", ())
+        return ConfigFile(self._path, current, {name: self._context(name) for name in contexts})
 
-    def _context(self, name: str, node: yaml.Node) -> ClusterContext:
-        parts = self._mapping(node, f"context {name!r}", _KEYS)
-        properties = self._mapping(parts.pop("properties"), "properties") if "properties" in parts else {}
-        texts = {key.replace("-", "_"): self._text(value, key) for key, value in parts.items()}
+    def _context(self, name: str) -> ClusterContext:
+        path = ("contexts", name)
+        parts = self._mapping(path, f"context {name!r}", _KEYS)
+        given = self._mapping((*path, "properties"), "properties") if "properties" in parts else {}
+        properties = {key: self._text(given, key, (*path, "properties")) or "" for key in given}
+        texts = {key.replace("-", "_"): self._text(parts, key, path) for key in parts if key != "properties"}
         if "bootstrap_server" in texts and "embedded" in texts:
-            raise self._wrong(f"context {name!r} has both bootstrap-server and embedded", node.start_mark.line)
-        return ClusterContext(name, properties={k: self._text(v, k) for k, v in properties.items()}, **texts)
+            raise self._wrong(
+                f"context {name!r} has both bootstrap-server and embedded", self._tree.location((*path, next(iter(parts))))
+            )
+        return ClusterContext(name, properties=properties, **texts)
 
-    def _mapping(self, node: yaml.Node, what: str, known: tuple[str, ...] = ()) -> dict[str, yaml.Node]:
-        import yaml
-
-        if not isinstance(node, yaml.MappingNode):
-            raise self._wrong(f"{what} must be a mapping", node.start_mark.line)
-        found: dict[str, yaml.Node] = {}
-        for key_node, value_node in node.value:
-            key = self._text(key_node, "a key")
+    def _mapping(self, path: TreePath, what: str, known: tuple[str, ...] = ()) -> Mapping[str, Any]:
+        found = self._tree.data
+        for step in path:
+            found = found[step]
+        if not isinstance(found, dict):
+            raise self._wrong(f"{what} must be a mapping", self._tree.location(path))
+        for key in found:
             if known and key not in known:
-                raise self._wrong(f"{what} has no setting {key!r}; known: {', '.join(known)}", key_node.start_mark.line)
-            found[key] = value_node
+                location = self._tree.location((*path, key))
+                raise self._wrong(f"{what} has no setting {key!r}; known: {', '.join(known)}", location)
         return found
 
-    def _text(self, node: yaml.Node, what: str) -> str:
-        import yaml
+    def _text(self, parts: Mapping[str, Any], key: str, path: TreePath) -> str | None:
+        """Return a setting as a properties file has it; None where it is left out, or has no value."""
+        value = parts.get(key)
+        if isinstance(value, dict | list):
+            raise self._wrong(f"{key} must be a single value", self._tree.location((*path, key)))
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return None if value is None else str(value)
 
-        if not isinstance(node, yaml.ScalarNode):
-            raise self._wrong(f"{what} must be a single value", node.start_mark.line)
-        return str(node.value)
-
-    def _wrong(self, problem: str, line: int) -> UsageError:
-        return UsageError(f"{self._path}, line {line + 1}: {problem}")
+    def _wrong(self, problem: str, location: Location) -> UsageError:
+        return UsageError(f"{self._path}, line {location.line}: {problem}")

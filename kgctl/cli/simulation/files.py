@@ -36,10 +36,10 @@ def load_scenario(
     """
     from kgctl.simulate.scenario.load import load
     from kgctl.simulate.scenario.sources import read_source
-    from kgctl.simulate.scenario.text.places import ScenarioError
+    from kgctl.yaml_files import FileError
 
     try:
         tree = read_source(name, session.environment.stdin)
         return load(tree, settings=settings or (), variants=variants or (), checks=checks)
-    except ScenarioError as error:
+    except FileError as error:
         raise WrongFile(Report(errors=[UsageError(str(problem)) for problem in error.problems])) from None

@@ -37,10 +37,10 @@ def planned_sweep(
     """
     from kgctl.simulate.scenario.load import DEFAULT, load
     from kgctl.simulate.scenario.sources import read_source
-    from kgctl.simulate.scenario.text.places import ScenarioError
     from kgctl.simulate.sweep.axes import axes_of
     from kgctl.simulate.sweep.plan import Sweep, require_axes_that_fit
     from kgctl.simulate.sweep.summary import checked_metrics
+    from kgctl.yaml_files import FileError
 
     try:
         tree = read_source(file, session.environment.stdin)
@@ -60,7 +60,7 @@ def planned_sweep(
             along=loaded.report.x,
         )
         require_axes_that_fit(sweep)
-    except ScenarioError as error:
+    except FileError as error:
         raise WrongFile(Report(errors=[UsageError(str(problem)) for problem in error.problems])) from None
     if not axes and sweep.run_count() == 1:
         raise UsageError(f"nothing to vary: give --set PATH=V1,V2, --grid, --runs, or a `sweep:` section in {file}")

@@ -43,13 +43,10 @@ def check_mapping(raw: Any, place: Place, known: frozenset[str] | None = None) -
         raise DocumentError(place, f"must be a mapping, not {_kind(raw)}")
     if isinstance(raw, RepeatedKeys) and raw.repeated is not None:
         raise DocumentError((*place, raw.repeated), "stands twice")
-    if known is None and set(map(type, raw)) <= {str}:
+    if known is None:
         return raw
     for key in raw:
-        if not isinstance(key, str):
-            # YAML reads 1, yes or 2024-01-01 as a number, a truth value and a date.
-            raise DocumentError(place, f"the name {key!r} must be text; write it in quotes")
-        if known is not None and key not in known:
+        if key not in known:
             hint = did_you_mean(key, known, quoted=True) or f"; known: {', '.join(sorted(known))}"
             raise DocumentError((*place, key), f"unknown key{hint}")
     return raw

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
 from kgctl.errors import InvariantViolation, KgctlError, NotFoundError, UsageError
-from kgctl.simulate.assign.checks import DocumentError, Place, RepeatedKeys
+from kgctl.simulate.assign.checks import DocumentError, RepeatedKeys
 from kgctl.simulate.assign.group_document import GroupDocument, document_id, parse_document
+from kgctl.yaml_files import LARGE, FileError, Tree, read_yaml
 
 YAML_HINT_CHARACTERS = 2_000_000
 _JSON_LINES = (".jsonl", ".ndjson")
@@ -30,6 +31,7 @@ class RawDocument:
     line: int | None
     value: Any = None
     error: KgctlError | None = None
+    tree: Tree | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +59,16 @@ def read_groups(names: list[str], stdin: TextIO, notice: Callable[[str], None]) 
         try:
             if raw.error is not None:
                 raise raw.error
-            yield ReadDocument(identity, parse_document(raw.value, number), raw=_place_of(raw))
+            # Without its content: a large document need not be kept twice.
+            yield ReadDocument(identity, parse_document(raw.value, number), raw=replace(raw, value=None))
         except KgctlError as error:
             yield ReadDocument(identity, error=_located(error, raw, identity))
 
 
-def _place_of(raw: RawDocument) -> RawDocument:
-    """The document without its content, unless that tells lines: a large one need not be kept twice."""
-    return raw if hasattr(raw.value, "lines") else RawDocument(raw.source, raw.line)
-
-
 def _located(error: KgctlError, raw: RawDocument, identity: str | int) -> KgctlError:
-    line = _line_of(raw, error.place if isinstance(error, DocumentError) else ())
+    line = raw.line
+    if raw.tree is not None and isinstance(error, DocumentError):
+        line = raw.tree.location(error.place).line
     where = raw.source if line is None else f"{raw.source}:{line}"
     kind = InvariantViolation if isinstance(error, InvariantViolation) else UsageError
     found = kind(f"{where}: document {identity!r}: {error.message}", group=str(identity))
@@ -176,30 +176,11 @@ def _yaml(source: str, text: str, notice: Callable[[str], None]) -> Iterator[Raw
 
 
 def _yaml_document(source: str, text: str, first_line: int) -> Iterator[RawDocument]:
-    import yaml
-
-    from kgctl.simulate.assign.yaml_loader import load_with_lines
-
     try:
-        value, line = load_with_lines(text, first_line)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = first_line + (mark.line if mark else 0)
-        yield _broken(source, line, " ".join(filter(None, (error.context, error.problem))) or "is no YAML")
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        yield _broken(source, first_line, " ".join(str(error).split()) or "is no YAML")
+        tree = read_yaml(text, source, limits=LARGE, first_line=first_line)
+    except FileError as error:
+        problem = error.problems[0]
+        yield _broken(source, problem.location.line, problem.message)
     else:
-        if value is not None:
-            yield RawDocument(source, line, value)
-
-
-def _line_of(raw: RawDocument, place: Place) -> int | None:
-    """The line of the deepest part of the place that the file tells the line of."""
-    line, value = raw.line, raw.value
-    for step in place:
-        lines = getattr(value, "lines", None)
-        if lines is None or not isinstance(value, Mapping) or step not in lines:
-            break
-        line = lines[step]
-        value = value.get(step)
-    return line
+        if tree.data is not None:
+            yield RawDocument(source, tree.location(()).line, tree.data, tree=Tree(source, None, tree.locations))

@@ -12,7 +12,7 @@ from kgctl.simulate.scenario.file.settings import read_broker_settings
 from kgctl.simulate.scenario.load import Variant
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.report import EMPTY_REPORT, Report
-from kgctl.simulate.scenario.text.places import Path
+from kgctl.yaml_files import Path
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from kgctl.simulate.lint import autoscale, brokers, load, membership, report, timeouts
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.load import LoadedFile
-from kgctl.simulate.scenario.text.places import Problem
+from kgctl.yaml_files import Problem
 
 RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "session-below-boot": timeouts.session_below_boot,
@@ -46,14 +46,14 @@ def lint(loaded: LoadedFile) -> list[Problem]:
         context = Context(variant, loaded.report, is_lone=len(loaded.variant_names) == 1)
         for rule, function in RULES.items():
             for finding in function(context):
-                place = variant.tree.place(finding.path)
+                place = variant.tree.location(finding.path)
                 found.setdefault(Problem(place, finding.path, finding.message, "warning", rule), {})[variant.name] = None
     problems = [_named(problem, list(variants), loaded) for problem, variants in found.items()]
-    return sorted(problems, key=lambda problem: (problem.place.file, problem.place.line, problem.place.column))
+    return sorted(problems, key=lambda problem: (problem.location.file, problem.location.line, problem.location.column))
 
 
 def _named(problem: Problem, variants: list[str], loaded: LoadedFile) -> Problem:
     if len(variants) == len(loaded.variants):
         return problem
     message = f"{problem.message} (variant {', '.join(variants)})"
-    return Problem(problem.place, problem.path, message, problem.severity, problem.rule)
+    return Problem(problem.location, problem.path, message, problem.severity, problem.rule)

@@ -11,10 +11,10 @@ from kgctl.simulate.scenario.expressions.names import Names
 from kgctl.simulate.scenario.expressions.nodes import Metric, Node, metrics_of, variants_of
 from kgctl.simulate.scenario.expressions.parser import parse_check, parse_expression
 from kgctl.simulate.scenario.expressions.tokens import ExpressionError, located
-from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean, shown
-from kgctl.simulate.scenario.text.yaml_tree import Tree
 from kgctl.simulate.scenario.values.durations import parse_duration
 from kgctl.simulate.scenario.values.rates import parse_share
+from kgctl.simulate.scenario.wording import did_you_mean, shown
+from kgctl.yaml_files import Path, Problem, Tree
 
 
 class CheckKind(StrEnum):
@@ -182,4 +182,4 @@ class CheckReader:
             self._wrong(path, "steady takes a metric")
 
     def _wrong(self, path: Path, message: str) -> None:
-        self._problems.append(Problem(self._tree.place(path), path, message))
+        self._problems.append(Problem(self._tree.location(path), path, message))

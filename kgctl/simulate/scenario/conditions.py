@@ -11,7 +11,7 @@ from kgctl.simulate.scenario.expressions.names import Names
 from kgctl.simulate.scenario.expressions.nodes import Metric, Node, Setting
 from kgctl.simulate.scenario.expressions.parser import parse_check
 from kgctl.simulate.scenario.expressions.tokens import ExpressionError, located
-from kgctl.simulate.scenario.text.places import shown
+from kgctl.simulate.scenario.wording import shown
 
 
 @dataclass(frozen=True, slots=True)

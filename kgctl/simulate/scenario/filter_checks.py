@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.expressions.nodes import Metric, metrics_of
 from kgctl.simulate.scenario.model import Scenario
-from kgctl.simulate.scenario.text.places import did_you_mean
+from kgctl.simulate.scenario.wording import did_you_mean
 
 _TAKE_WORDS = ("partition", "error", "series", "api", "event")
 

@@ -18,8 +18,8 @@ from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.report import EMPTY_REPORT, Report, read_report
 from kgctl.simulate.scenario.text.patch import merge_patch, patched
 from kgctl.simulate.scenario.text.paths import split_path, with_setting
-from kgctl.simulate.scenario.text.places import Path, Problem, ScenarioError, did_you_mean, shown
-from kgctl.simulate.scenario.text.yaml_tree import Tree
+from kgctl.simulate.scenario.wording import did_you_mean, shown
+from kgctl.yaml_files import FileError, Path, Problem, Tree
 
 if TYPE_CHECKING:
     from kgctl.simulate.scenario.file.sections import ScenarioSections
@@ -78,12 +78,12 @@ def load(
     of the file's expectations.
 
     Raises:
-        ScenarioError: the file is wrong. UsageError: a setting or a variant that is not there.
+        FileError: the file is wrong. UsageError: a setting or a variant that is not there.
     """
     problems: list[Problem] = []
     if not isinstance(tree.data, dict):
         raise tree.error((), "a scenario is a mapping: name, topics, members and so on")
-    tree = Tree(tree.file, written_out(tree.data), tree.places)
+    tree = Tree(tree.file, written_out(tree.data), tree.locations)
     base = _with_settings(tree, settings, tree)
     patches = _patches(base, problems)
     names = tuple(patches) or (DEFAULT,)
@@ -94,7 +94,7 @@ def load(
     _check_swept(base, problems)
     report = read_report(base, _surroundings(built), problems) if all(one is not None for _, one, _ in built) else EMPTY_REPORT
     if problems:
-        raise ScenarioError(_unique(problems))
+        raise FileError(_unique(problems))
     sections = built[0][1]
     assert sections is not None
     return LoadedFile(
@@ -147,7 +147,7 @@ def _check_swept(base: Tree, problems: list[Problem]) -> None:
         except UsageError as error:
             why = error.message
         if why:
-            problems.append(Problem(base.place(("sweep", key)), ("sweep", key), why))
+            problems.append(Problem(base.location(("sweep", key)), ("sweep", key), why))
 
 
 def _patches(base: Tree, problems: list[Problem]) -> Mapping[str, Any]:
@@ -155,16 +155,18 @@ def _patches(base: Tree, problems: list[Problem]) -> Mapping[str, Any]:
     if raw is None:
         return {}
     if not isinstance(raw, dict) or not raw:
-        problems.append(Problem(base.place(("variants",)), ("variants",), "must be a mapping of names to patches"))
+        problems.append(Problem(base.location(("variants",)), ("variants",), "must be a mapping of names to patches"))
         return {}
     for name, patch in raw.items():
         path: Path = ("variants", name)
         if not name.replace("-", "").replace("_", "").isalnum() or not (name[0].isalpha() or name[0] == "_"):
-            problems.append(Problem(base.place(path), path, "a variant is named with letters, digits, - and _, a letter first"))
+            problems.append(
+                Problem(base.location(path), path, "a variant is named with letters, digits, - and _, a letter first")
+            )
         if patch is not None and not isinstance(patch, dict):
-            problems.append(Problem(base.place(path), path, f"a patch is a mapping, not {shown(patch)}"))
+            problems.append(Problem(base.location(path), path, f"a patch is a mapping, not {shown(patch)}"))
         fixed = [(*path, key) for key in (patch if isinstance(patch, dict) else ()) if key in OF_THE_WHOLE_FILE]
-        problems.extend(Problem(base.place(way), way, "stands for the whole file, not in a variant") for way in fixed)
+        problems.extend(Problem(base.location(way), way, "stands for the whole file, not in a variant") for way in fixed)
     return raw
 
 
@@ -175,7 +177,7 @@ def _check_asked(asked: Sequence[str], names: tuple[str, ...]) -> None:
 
 
 def _merged(base: Tree, patches: Mapping[str, Any], name: str, settings: Sequence[str], problems: list[Problem]) -> Tree:
-    tree = Tree(base.file, merge_patch({}, _filled(base.data)), base.places)
+    tree = Tree(base.file, merge_patch({}, _filled(base.data)), base.locations)
     if isinstance(patches.get(name), dict):
         tree = patched(tree, base, ("variants", name))
         own = [each for each in settings if split_path(each.partition("=")[0].strip())[0] != "variants"]
@@ -245,7 +247,7 @@ def _checks(
             continue
         found.append(check)
         if around is not None:
-            problems.extend(Problem(tree.place(path), path, message) for message in wrong_filters(check, around))
+            problems.extend(Problem(tree.location(path), path, message) for message in wrong_filters(check, around))
     return tuple(found)
 
 
@@ -262,7 +264,7 @@ def _surroundings(built: Sequence[Built]) -> Surroundings:
 
 def _check_argument(text: str) -> Any:
     """An expectation on the command line: an expression, or a flow mapping such as ``{always: owners(partition) <= 1}``."""
-    from kgctl.simulate.scenario.text.yaml_tree import read_yaml
+    from kgctl.yaml_files import read_yaml
 
     return read_yaml(text, "--check").data if text.lstrip().startswith("{") else text
 
@@ -271,5 +273,6 @@ def _unique(problems: Sequence[Problem]) -> list[Problem]:
     """Each once: what several variants share is wrong in each of them. In the order of the file."""
     once = dict.fromkeys(problems)
     return sorted(
-        once, key=lambda problem: (problem.place.line == 0, problem.place.file, problem.place.line, problem.place.column)
+        once,
+        key=lambda problem: (problem.location.line == 0, problem.location.file, problem.location.line, problem.location.column),
     )

@@ -11,8 +11,8 @@ from kgctl.simulate.scenario.expressions.parser import parse_expression
 from kgctl.simulate.scenario.expressions.tokens import ExpressionError
 from kgctl.simulate.scenario.filter_checks import Surroundings, wrong_filters_of
 from kgctl.simulate.scenario.known import metric_names
-from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean
-from kgctl.simulate.scenario.text.yaml_tree import Tree
+from kgctl.simulate.scenario.wording import did_you_mean
+from kgctl.yaml_files import Path, Problem, Tree
 
 _NO_NUMBERS = ("state",)
 
@@ -34,7 +34,7 @@ def read_report(tree: Tree, around: Surroundings, problems: list[Problem]) -> Re
     swept = tuple(tree.data.get("sweep") or ())
 
     def wrong(path: Path, message: str) -> None:
-        problems.append(Problem(tree.place(path), path, message))
+        problems.append(Problem(tree.location(path), path, message))
 
     along = None
     if (name := raw.get("x")) is not None:

@@ -9,8 +9,8 @@ from typing import TextIO
 from kgctl.errors import NotFoundError, UsageError
 from kgctl.simulate.scenario.file.short_forms import written_out
 from kgctl.simulate.scenario.text.patch import patched
-from kgctl.simulate.scenario.text.places import ScenarioError, did_you_mean, shown
-from kgctl.simulate.scenario.text.yaml_tree import MAX_BYTES, Tree, read_yaml
+from kgctl.simulate.scenario.wording import did_you_mean, shown
+from kgctl.yaml_files import SMALL, FileError, Tree, read_yaml
 
 BUILTIN = "builtin:"
 _DEEPEST = 8
@@ -38,7 +38,7 @@ def read_source(name: str, stdin: TextIO | None = None) -> Tree:
     """A scenario as a tree, with what it extends merged in. ``name``: a file, ``-``, ``builtin:NAME``, or a built-in's bare name.
 
     Raises:
-        NotFoundError: there is nothing of that name. ScenarioError: it cannot be read. UsageError: it is no text.
+        NotFoundError: there is nothing of that name. FileError: it cannot be read. UsageError: it is no text.
     """
     return _with_bases(_read(name, stdin), name, Path(name).parent, (name,))
 
@@ -56,7 +56,7 @@ def _with_bases(tree: Tree, name: str, folder: Path, seen: tuple[str, ...]) -> T
         raise tree.error(("extends",), f"more than {_DEEPEST} files that extend one another")
     try:
         base = _read(real, None)
-    except ScenarioError:
+    except FileError:
         raise
     except (NotFoundError, UsageError) as error:
         raise tree.error(("extends",), error.message) from None
@@ -66,20 +66,27 @@ def _with_bases(tree: Tree, name: str, folder: Path, seen: tuple[str, ...]) -> T
     base.data, tree.data = written_out(base.data), written_out(tree.data)
     merged = patched(base, tree)
     merged.file = tree.file
-    merged.places[()] = tree.place(())
+    merged.locations[()] = tree.location(())
     merged.data.pop("extends", None)
     return merged
 
 
 def _read(name: str, stdin: TextIO | None) -> Tree:
     if name == "-" and stdin is not None:
-        return read_yaml(stdin.read(MAX_BYTES + 1), "stdin")
+        return _read_scenario(stdin.read(SMALL.characters + 1), "stdin")
     if name.startswith(BUILTIN):
-        return read_yaml(builtin_text(name.removeprefix(BUILTIN)), name)
+        return _read_scenario(builtin_text(name.removeprefix(BUILTIN)), name)
     path = Path(name)
     if not path.exists() and stdin is not None and "/" not in name and name.removesuffix(".yaml") in builtin_names():
-        return read_yaml(builtin_text(name.removesuffix(".yaml")), f"{BUILTIN}{name.removesuffix('.yaml')}")
-    return read_yaml(_text_of(path), str(path))
+        return _read_scenario(builtin_text(name.removesuffix(".yaml")), f"{BUILTIN}{name.removesuffix('.yaml')}")
+    return _read_scenario(_text_of(path), str(path))
+
+
+def _read_scenario(text: str, source: str) -> Tree:
+    tree = read_yaml(text, source)
+    if tree.data is None:
+        raise tree.error((), "the file is empty; `kgctl simulate init` writes a first scenario")
+    return tree
 
 
 def _text_of(path: Path) -> str:
@@ -87,7 +94,7 @@ def _text_of(path: Path) -> str:
         if path.is_dir():
             raise UsageError(f"{path} is a folder")
         with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+            content = file.read(SMALL.characters + 1)
         return content.decode("utf-8-sig")
     except FileNotFoundError:
         hint = did_you_mean(path.name, builtin_names()) if "/" not in str(path) else ""

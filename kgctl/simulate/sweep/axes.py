@@ -11,9 +11,8 @@ from typing import Any
 from kgctl.errors import UsageError
 from kgctl.simulate.scenario.load import OF_THE_WHOLE_FILE
 from kgctl.simulate.scenario.text.paths import split_path
-from kgctl.simulate.scenario.text.places import Problem, ScenarioError
-from kgctl.simulate.scenario.text.yaml_tree import Tree, read_yaml
 from kgctl.simulate.scenario.values.parameters import MOST_VALUES, split_values, values_of
+from kgctl.yaml_files import FileError, Problem, Tree, read_yaml
 
 Point = tuple[str, ...]
 """One value for each axis, in the order of the axes."""
@@ -78,7 +77,7 @@ def typed(axis: Axis) -> Mapping[str, str | int | float]:
 def _plain(text: str) -> Any:
     try:
         return read_yaml(text, "").data
-    except ScenarioError:
+    except FileError:
         return text
 
 
@@ -91,11 +90,11 @@ def _of_mapping(tree: Tree, raw: Any, at: tuple[str, ...]) -> dict[str, tuple[st
             _check_path(path)
             found[path] = _once(values_of(data))
         except UsageError as error:
-            problems.append(Problem(tree.place((*at, path)), (*at, path), error.message))
+            problems.append(Problem(tree.location((*at, path)), (*at, path), error.message))
         except ValueError as error:
-            problems.append(Problem(tree.place((*at, path)), (*at, path), str(error)))
+            problems.append(Problem(tree.location((*at, path)), (*at, path), str(error)))
     if problems:
-        raise ScenarioError(problems)
+        raise FileError(problems)
     return found
 
 

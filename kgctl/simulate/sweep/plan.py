@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from kgctl.errors import KgctlError
 from kgctl.simulate.scenario.expressions.nodes import Metric
 from kgctl.simulate.scenario.load import LoadedFile, load
-from kgctl.simulate.scenario.text.yaml_tree import Tree
 from kgctl.simulate.sweep.axes import Axis, Point, points_of, settings_at
+from kgctl.yaml_files import Tree
 
 _BLOCKS_PER_SLOT = 32
 _MOST_SEEDS = 32

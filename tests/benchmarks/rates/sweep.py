@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kgctl.simulate.runs.task import Task, run_task
 from kgctl.simulate.scenario.load import load
-from kgctl.simulate.scenario.text.yaml_tree import read_yaml
+from kgctl.yaml_files import read_yaml
 from tests.benchmarks.rates.rate import Rates, Row, Scale
 from tests.benchmarks.tree import Usage, watch
 

@@ -13,7 +13,7 @@ from kgctl.simulate.engine.result import RunResult
 from kgctl.simulate.engine.run import run
 from kgctl.simulate.engine.trace import TraceEvent
 from kgctl.simulate.scenario.load import Variant, load
-from kgctl.simulate.scenario.text.yaml_tree import read_yaml
+from kgctl.yaml_files import read_yaml
 from tests.benchmarks.rates.rate import Rates, Row, Scale
 from tests.benchmarks.simulate import scenarios
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kgctl.simulate.scenario.expressions.nodes import Metric, Node, Setting, Word
 from kgctl.simulate.scenario.expressions.tokens import ExpressionError
-from kgctl.simulate.scenario.text.places import did_you_mean
+from kgctl.simulate.scenario.wording import did_you_mean
 
 STATES = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Assigning", "Reconciling")
 

@@ -10,8 +10,9 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 from kgctl.simulate.scenario.autoscale import SCALE_DOWN, SCALE_UP, Autoscale, ScaleMetric, ScalingPolicy, ScalingRules, Select
 from kgctl.simulate.scenario.file import types
 from kgctl.simulate.scenario.file.section import Section
-from kgctl.simulate.scenario.text.places import Path, did_you_mean, shown
 from kgctl.simulate.scenario.values.scaling import TARGETS, period, policies, window
+from kgctl.simulate.scenario.wording import did_you_mean, shown
+from kgctl.yaml_files import Path
 
 _MOST = 100_000
 Wrong: TypeAlias = Callable[[Path, str], None]

@@ -23,9 +23,9 @@ from kgctl.simulate.scenario.model import (
     Topic,
     Traffic,
 )
-from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean
-from kgctl.simulate.scenario.text.yaml_tree import Tree
 from kgctl.simulate.scenario.values.waves import Wave
+from kgctl.simulate.scenario.wording import did_you_mean
+from kgctl.yaml_files import Path, Problem, Tree
 
 
 class Builder:
@@ -188,7 +188,7 @@ class Builder:
             self._wrong(("members",), "there are no members: write members: {app: {count: 3}}")
 
     def _wrong(self, path: Path, message: str) -> None:
-        self._problems.append(Problem(self._tree.place(path), path, message))
+        self._problems.append(Problem(self._tree.location(path), path, message))
 
 
 def _commit_of(settings: dict[str, str]) -> Commit:

@@ -13,12 +13,12 @@ from kgctl.simulate.scenario.file.settings import check_settings, plain_settings
 from kgctl.simulate.scenario.file.traffic import parse_rates
 from kgctl.simulate.scenario.model import Condition, Event
 from kgctl.simulate.scenario.selectors import Selector
-from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean, shown
-from kgctl.simulate.scenario.text.yaml_tree import Tree
 from kgctl.simulate.scenario.values.distributions import parse_distribution
 from kgctl.simulate.scenario.values.durations import parse_duration
 from kgctl.simulate.scenario.values.rates import parse_share
 from kgctl.simulate.scenario.values.selectors import parse_selector
+from kgctl.simulate.scenario.wording import did_you_mean, shown
+from kgctl.yaml_files import Path, Problem, Tree
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.events.kind import EventKind, Field
@@ -204,7 +204,7 @@ class EventReader:
             return default
 
     def _wrong(self, path: Path, message: str) -> None:
-        self._problems.append(Problem(self._tree.place(path), path, message))
+        self._problems.append(Problem(self._tree.location(path), path, message))
 
 
 def _count(raw: Any, least: int = 1) -> int:

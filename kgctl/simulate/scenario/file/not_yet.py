@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kgctl.simulate.scenario.text.places import Path, Problem
-from kgctl.simulate.scenario.text.yaml_tree import Tree
+from kgctl.yaml_files import Path, Problem, Tree
 
 _KEYS: dict[Path, str] = {
     ("groups",): "one scenario has one `group`",
@@ -21,4 +20,4 @@ def split_off(tree: Tree) -> Iterator[Problem]:
             parent = parent.get(step) if isinstance(parent, dict) else None
         if isinstance(parent, dict) and path[-1] in parent:
             del parent[path[-1]]
-            yield Problem(tree.place(path), path, f"not supported yet; {advice}", rule="not-supported")
+            yield Problem(tree.location(path), path, f"not supported yet; {advice}", rule="not-supported")

@@ -16,8 +16,8 @@ from kgctl.simulate.scenario.file.section import Section
 from kgctl.simulate.scenario.file.short_forms import long_topic, long_traffic
 from kgctl.simulate.scenario.file.traffic import Keys, RateSteps, parse_keys, parse_traffic
 from kgctl.simulate.scenario.model import MemberSet, Network
-from kgctl.simulate.scenario.text.places import shown
 from kgctl.simulate.scenario.values.waves import Wave
+from kgctl.simulate.scenario.wording import shown
 
 
 class Between(Section):

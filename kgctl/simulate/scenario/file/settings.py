@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from kgctl.errors import UsageError
-from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean
-from kgctl.simulate.scenario.text.yaml_tree import Tree
 from kgctl.simulate.scenario.values.durations import UNITS_US, parse_duration
+from kgctl.simulate.scenario.wording import did_you_mean
+from kgctl.yaml_files import Path, Problem, Tree
 
 if TYPE_CHECKING:
     from kgctl.coordinator.config import CoordinatorConfig
@@ -43,12 +43,12 @@ def check_settings(
             if _alone_too_much(error):
                 continue
             found = True
-            problems.append(Problem(tree.place((*path, name)), (*path, name), error.message))
+            problems.append(Problem(tree.location((*path, name)), (*path, name), error.message))
     if not found:
         try:
             read(plain_settings(config))
         except UsageError as error:
-            problems.append(Problem(tree.place(path), path, error.message))
+            problems.append(Problem(tree.location(path), path, error.message))
 
 
 def _alone_too_much(error: UsageError) -> bool:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
 
-from kgctl.simulate.scenario.text.places import shown
 from kgctl.simulate.scenario.values.durations import parse_duration
 from kgctl.simulate.scenario.values.rates import parse_rate
 from kgctl.simulate.scenario.values.waves import Wave, parse_wave
+from kgctl.simulate.scenario.wording import shown
 
 RateSteps: TypeAlias = tuple[tuple[int, int], ...]
 """(from, in microseconds after the warm-up; the rate in uHz), in order."""

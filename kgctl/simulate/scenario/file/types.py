@@ -9,12 +9,12 @@ from pydantic import PlainValidator, WithJsonSchema
 
 from kgctl.simulate.scenario.distributions import Distribution
 from kgctl.simulate.scenario.model import RANDOM_DRIFT, Commit, CommitMode
-from kgctl.simulate.scenario.text.places import did_you_mean, shown
 from kgctl.simulate.scenario.values.distributions import parse_distribution
 from kgctl.simulate.scenario.values.durations import parse_duration
 from kgctl.simulate.scenario.values.parameters import values_of
 from kgctl.simulate.scenario.values.rates import parse_rate, parse_share
 from kgctl.simulate.scenario.values.sizes import parse_sizes
+from kgctl.simulate.scenario.wording import did_you_mean, shown
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 

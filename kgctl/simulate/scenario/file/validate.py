@@ -8,8 +8,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from kgctl.simulate.scenario.text.places import Path, Problem, did_you_mean, shown
-from kgctl.simulate.scenario.text.yaml_tree import Tree
+from kgctl.simulate.scenario.wording import did_you_mean, shown
+from kgctl.yaml_files import Path, Problem, Tree
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -17,7 +17,7 @@ Model = TypeVar("Model", bound=BaseModel)
 def validate(model: type[Model], tree: Tree, problems: list[Problem]) -> Model | None:
     """The model of the tree's values; None, with the reasons added to ``problems``, where it is none."""
     if not isinstance(tree.data, dict):
-        problems.append(Problem(tree.place(()), (), "a scenario is a mapping: name, topics, members and so on"))
+        problems.append(Problem(tree.location(()), (), "a scenario is a mapping: name, topics, members and so on"))
         return None
     try:
         return model.model_validate(tree.data)
@@ -25,7 +25,7 @@ def validate(model: type[Model], tree: Tree, problems: list[Problem]) -> Model |
         for one in error.errors(include_url=False):
             path = _real_path(tree.data, one["loc"])
             message = _words(one, _keys_of(model, path[:-1]))
-            problems.append(Problem(tree.place(path), path, message))
+            problems.append(Problem(tree.location(path), path, message))
         return None
 
 
@@ -34,7 +34,7 @@ def without(tree: Tree, paths: Sequence[Path]) -> Tree:
     data = tree.data
     for path in paths:
         data = _without(data, path, keeps=len(path) == 2 and path[0] in ("members", "topics"))
-    return Tree(tree.file, data, tree.places)
+    return Tree(tree.file, data, tree.locations)
 
 
 def _without(node: Any, path: Path, *, keeps: bool) -> Any:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.simulate.scenario.text.places import Path
-from kgctl.simulate.scenario.text.yaml_tree import Tree
+from kgctl.yaml_files import Path, Tree
 
 
 def merge_patch(target: Any, patch: Any) -> Any:
@@ -26,8 +25,8 @@ def patched(base: Tree, patch: Tree, at: Path = ()) -> Tree:
     value = patch.data
     for step in at:
         value = value[step]
-    places = dict(base.places)
-    for path, place in patch.places.items():
+    places = dict(base.locations)
+    for path, place in patch.locations.items():
         if path[: len(at)] == at and len(path) > len(at):
             places[path[len(at) :]] = place
     return Tree(base.file, merge_patch(base.data, value), places)

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.errors import UsageError
-from kgctl.simulate.scenario.text.places import Path, Place
-from kgctl.simulate.scenario.text.yaml_tree import Tree, read_yaml
+from kgctl.yaml_files import Location, Path, Tree, read_yaml
 
 
 def split_path(text: str) -> Path:
@@ -40,8 +39,8 @@ def with_setting(tree: Tree, assignment: str) -> Tree:
         raise UsageError(f"--set takes PATH=VALUE, not {assignment!r}")
     path = split_path(path_part.strip())
     value = read_yaml(value_text, f"--set {assignment}").data if value_text.strip() else ""
-    places = {known: place for known, place in tree.places.items() if known[: len(path)] != path}
-    places[path] = Place(f"--set {assignment}")
+    places = {known: place for known, place in tree.locations.items() if known[: len(path)] != path}
+    places[path] = Location(f"--set {assignment}")
     return Tree(tree.file, _replaced(tree.data, path, value, assignment), places)
 
 

@@ -37,7 +37,7 @@ def _range(raw: str) -> Distribution:
 
 
 def _call(name: str, arguments: list[str], raw: str) -> Distribution:
-    from kgctl.simulate.scenario.text.places import did_you_mean
+    from kgctl.simulate.scenario.wording import did_you_mean
 
     if name not in _ARGUMENTS:
         raise ValueError(f"unknown distribution {name!r}{did_you_mean(name, _ARGUMENTS, list_up_to=4)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from kgctl.simulate.scenario.text.places import shown
+from kgctl.simulate.scenario.wording import shown
 
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 LONGEST_US = 3_660 * UNITS_US["d"]

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from decimal import Decimal
 from typing import Any
 
-from kgctl.simulate.scenario.text.places import ScenarioError, shown
-from kgctl.simulate.scenario.text.yaml_tree import read_yaml
 from kgctl.simulate.scenario.values.durations import UNITS_US
+from kgctl.simulate.scenario.wording import shown
+from kgctl.yaml_files import FileError, read_yaml
 
 MOST_VALUES = 100_000
 """Of one parameter, and points of a whole grid."""
@@ -62,7 +62,7 @@ def as_text(value: Any) -> str:
     if isinstance(value, str) and value:
         try:
             return value if read_yaml(value, "").data == value else json.dumps(value)
-        except ScenarioError:
+        except FileError:
             return json.dumps(value)
     return json.dumps(value)
 

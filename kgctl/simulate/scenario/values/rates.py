@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from kgctl.simulate.scenario.text.places import shown
+from kgctl.simulate.scenario.wording import shown
 
 _RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)\s*/\s*(s|sec|m|min|h)")
 _SCALE = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}

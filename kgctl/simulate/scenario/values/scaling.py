@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Mapping
 
 from kgctl.simulate.scenario.autoscale import ScaleMetric, ScalingPolicy
-from kgctl.simulate.scenario.text.places import shown
 from kgctl.simulate.scenario.values.durations import format_duration, parse_duration
+from kgctl.simulate.scenario.wording import shown
 
 _POLICY = re.compile(r"\s*(\d{1,9})\s*(%|pods?)?\s+per\s+(\S+)\s*")
 _LONGEST_PERIOD_US, _LONGEST_WINDOW_US = 1_800_000_000, 3_600_000_000

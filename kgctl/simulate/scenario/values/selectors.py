@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from kgctl.simulate.scenario.selectors import Choice, Selector
-from kgctl.simulate.scenario.text.places import shown
 from kgctl.simulate.scenario.values.rates import parse_share
+from kgctl.simulate.scenario.wording import shown
 
 _SELECTOR = re.compile(r"(not\s+)?([^\s/]+)(?:/(\S+))?")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from kgctl.simulate.scenario.text.places import shown
+from kgctl.simulate.scenario.wording import shown
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kMGT])|([KMGT])i)?B")
 _DECIMAL = {"k": 1_000, "M": 1_000**2, "G": 1_000**3, "T": 1_000**4}

@@ -11,8 +11,8 @@ from kgctl.simulate.engine.run import RunLimits, run
 from kgctl.simulate.scenario.distributions import Constant, Uniform
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.model import Event
-from kgctl.simulate.scenario.text.yaml_tree import read_yaml
 from kgctl.simulate.scenario.values.selectors import parse_selector
+from kgctl.yaml_files import read_yaml
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
 Step = tuple[float, str]

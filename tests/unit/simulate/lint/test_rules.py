@@ -6,7 +6,7 @@ import pytest
 
 from kgctl.simulate.lint.rules import RULES, lint
 from kgctl.simulate.scenario.load import load
-from kgctl.simulate.scenario.text.yaml_tree import read_yaml
+from kgctl.yaml_files import read_yaml
 
 GOOD = """\
 kgctl: 1
@@ -73,7 +73,7 @@ def test_rule_finds_its_doubt(rule: str) -> None:
 @pytest.mark.parametrize("rule", OF_THE_FILE)
 def test_rule_about_the_whole_file_finds_its_doubt(rule: str) -> None:
     (problem,) = lint(load(read_yaml(GOOD + OF_THE_FILE[rule][1:-1].replace("}, report", "}\nreport"), "f")))
-    assert (problem.rule, problem.place.line) == (rule, 7)
+    assert (problem.rule, problem.location.line) == (rule, 7)
 
 
 def test_a_sweep_of_traffic_has_records_to_show() -> None:

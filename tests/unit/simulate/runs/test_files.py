@@ -12,8 +12,8 @@ from kgctl.admin.embedded import open_embedded
 from kgctl.errors import UsageError
 from kgctl.simulate.runs.files import OutputFiles
 from kgctl.simulate.scenario.load import LoadedFile, load
-from kgctl.simulate.scenario.text.yaml_tree import read_yaml
 from kgctl.storage.folder import DataFolder
+from kgctl.yaml_files import read_yaml
 from tests.support.simulate.outcomes import failing
 
 SCENARIO = """

@@ -10,7 +10,7 @@ from kgctl.simulate.runs.judge import Judge, Verdict
 from kgctl.simulate.runs.values import RunValues, Watched
 from kgctl.simulate.scenario.checks import Check, CheckReader
 from kgctl.simulate.scenario.expressions.names import Names
-from kgctl.simulate.scenario.text.yaml_tree import Tree
+from kgctl.yaml_files import Tree
 
 SEEDS = range(1, 21)
 NAMES = Names(("max_gap", "moves", "state"), ("session.timeout.ms",), ("a", "b"))

@@ -11,7 +11,7 @@ from kgctl.simulate.report.view import Mark
 from kgctl.simulate.runs.picture import picture_of
 from kgctl.simulate.runs.recording import final_state, write_events
 from kgctl.simulate.scenario.load import Variant, load
-from kgctl.simulate.scenario.text.yaml_tree import read_yaml
+from kgctl.yaml_files import read_yaml
 
 CRASH = """
 kgctl: 1

@@ -10,7 +10,7 @@ from kgctl.simulate.engine.trace import Happened
 from kgctl.simulate.runs.watch import watchers_for
 from kgctl.simulate.scenario.checks import CheckReader
 from kgctl.simulate.scenario.expressions.names import Names
-from kgctl.simulate.scenario.text.yaml_tree import Tree
+from kgctl.yaml_files import Tree
 
 S = 1_000_000
 

@@ -7,7 +7,7 @@ import pytest
 from kgctl.model.groups import GroupDescription, GroupState, GroupType, MemberDescription
 from kgctl.simulate.scenario.from_group import Observed, scenario_text
 from kgctl.simulate.scenario.load import LoadedFile, load
-from kgctl.simulate.scenario.text.yaml_tree import read_yaml
+from kgctl.yaml_files import read_yaml
 
 
 def observed(

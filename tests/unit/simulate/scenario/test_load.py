@@ -11,8 +11,7 @@ from kgctl.errors import UsageError
 from kgctl.simulate.engine.run import run
 from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.simulate.scenario.sources import read_source
-from kgctl.simulate.scenario.text.places import ScenarioError
-from kgctl.simulate.scenario.text.yaml_tree import read_yaml
+from kgctl.yaml_files import FileError, read_yaml
 
 GOOD = """\
 kgctl: 1
@@ -27,7 +26,7 @@ def loaded(text: str) -> LoadedFile:
 
 
 def problems(text: str) -> list[str]:
-    with pytest.raises(ScenarioError) as caught:
+    with pytest.raises(FileError) as caught:
         loaded(text)
     return [str(problem) for problem in caught.value.problems]
 
@@ -80,7 +79,8 @@ MISTAKES = {
     ),
     "events: [{crsh: app, name: a}, {after: a, crash: app}, {after: previous, stop: app}]": "5:11: events[0].crsh: unknown kind",
     "events: [{crash: app, every: 0s, times: 3}]": "5:23: events[0].every: must be more than 0s",
-    "events: [{crash: yes}]": "5:11: events[0].crash: true is no selector; write app,",
+    "events: [{crash: true}]": "5:11: events[0].crash: true is no selector; write app,",
+    "events: [{crash: yes}]": "5:11: events[0].crash: there is no set of members 'yes'; known: app",
     "events: [{scale: app, by: 0}]": "5:23: events[0].by: must be a whole number with its sign, such as +10, not 0",
     "events: [{scale: app, by: 1, to: 3}]": "5:10: events[0]: needs exactly one of to, by beside 'scale'",
     "events: [{add_partitions: orders, to: 12}]": "5:35: events[0].to: 'orders' has 12 partitions: to add some, write more",
@@ -209,7 +209,7 @@ def test_file_extends_a_builtin(tmp_path: Path) -> None:
 def test_file_that_extends_itself_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("kgctl: 1\nname: mine\nextends: mine.yaml\n")
-    with pytest.raises(ScenarioError, match="extends itself"):
+    with pytest.raises(FileError, match="extends itself"):
         read_source(str(path))
 
 
@@ -282,7 +282,7 @@ def test_base_that_is_no_scenario_is_told_where_it_is_named(content: str, tmp_pa
     (tmp_path / "base.yaml").write_text(content, encoding="latin-1")
     (tmp_path / "own.yaml").write_text("kgctl: 1\nname: x\nextends: base.yaml\n")
     with pytest.raises(
-        ScenarioError, match=r"own\.yaml:3:1: extends: .*base\.yaml is (no scenario: it is no mapping|not UTF-8 text)"
+        FileError, match=r"own\.yaml:3:1: extends: .*base\.yaml is (no scenario: it is no mapping|not UTF-8 text)"
     ):
         read_source(str(tmp_path / "own.yaml"))
 

@@ -8,8 +8,7 @@ from kgctl.simulate.scenario.expressions.nodes import Metric
 from kgctl.simulate.scenario.filter_checks import Surroundings
 from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.simulate.scenario.report import EMPTY_REPORT, metric_of, parameter_named
-from kgctl.simulate.scenario.text.places import ScenarioError
-from kgctl.simulate.scenario.text.yaml_tree import read_yaml
+from kgctl.yaml_files import FileError, read_yaml
 
 FILE = """\
 kgctl: 1
@@ -68,14 +67,14 @@ MISTAKES = {
 
 @pytest.mark.parametrize("line", MISTAKES)
 def test_a_mistake_is_told_with_its_place(line: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
+    with pytest.raises(FileError) as caught:
         loaded(line)
     (problem,) = caught.value.problems
     assert str(problem).startswith(f"f:{MISTAKES[line]}")
 
 
 def test_nothing_is_swept_without_a_sweep() -> None:
-    with pytest.raises(ScenarioError, match=r"f:5:10: report\.x: 'app\.count' is not swept: the file has no `sweep:`"):
+    with pytest.raises(FileError, match=r"f:5:10: report\.x: 'app\.count' is not swept: the file has no `sweep:`"):
         load(read_yaml("\n".join([*FILE.splitlines()[:4], "report: {x: app.count}"]), "f"))
 
 

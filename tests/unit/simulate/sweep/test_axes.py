@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.simulate.scenario.text.places import ScenarioError
-from kgctl.simulate.scenario.text.yaml_tree import Tree, read_yaml
 from kgctl.simulate.scenario.values.parameters import as_text, split_values, values_of
 from kgctl.simulate.sweep.axes import Axis, axes_of, points_of, settings_at, typed
+from kgctl.yaml_files import FileError, Tree, read_yaml
 
 NOTHING = Tree("f", {})
 
@@ -50,7 +49,9 @@ def test_ranges_that_are_wrong(text: str) -> None:
 
 
 def test_values_of_a_file_are_what_set_would_take() -> None:
-    assert values_of([10, "30s", [1, "a"], True, None, "yes", ""]) == ["10", "30s", '[1, "a"]', "true", "null", '"yes"', '""']
+    assert values_of([10, "30s", [1, "a"], True, None, "yes", "true", ""]) == [
+        *("10", "30s", '[1, "a"]', "true", "null", "yes", '"true"', '""')
+    ]
     assert values_of("1..3 step 1") == ["1", "2", "3"]
     wrong: list[object] = ["30s", 4, {}, [], None]
     for data in wrong:
@@ -112,10 +113,10 @@ def test_assignments_that_are_refused(assignment: str) -> None:
 
 def test_a_grid_file_is_told_its_mistakes_with_their_places() -> None:
     grid = read_yaml("members.app.count: 5\nseed: [1, 2]\n", "g.yaml")
-    with pytest.raises(ScenarioError) as caught:
+    with pytest.raises(FileError) as caught:
         axes_of(NOTHING, grid, [])
     assert [str(problem).split(":")[:2] for problem in caught.value.problems] == [["g.yaml", "1"], ["g.yaml", "2"]]
-    with pytest.raises(ScenarioError, match="a grid is a mapping of paths to lists"):
+    with pytest.raises(FileError, match="a grid is a mapping of paths to lists"):
         axes_of(NOTHING, read_yaml("[1]", "g.yaml"), [])
 
 

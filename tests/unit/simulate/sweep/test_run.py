@@ -13,7 +13,6 @@ from kgctl.simulate.runs.task import Task, run_task
 from kgctl.simulate.runs.values import RunValues
 from kgctl.simulate.scenario.expressions.nodes import Metric
 from kgctl.simulate.scenario.load import load
-from kgctl.simulate.scenario.text.yaml_tree import read_yaml
 from kgctl.simulate.sweep import run as sweep_run
 from kgctl.simulate.sweep.axes import axes_of
 from kgctl.simulate.sweep.plan import Block, blocks_of, require_axes_that_fit
@@ -21,6 +20,7 @@ from kgctl.simulate.sweep.rows import AFTER, BEFORE, METRIC_NAMES, RowLayout, Ru
 from kgctl.simulate.sweep.run import run_block
 from kgctl.simulate.sweep.summary import checked_metrics, summary_columns, summary_rows
 from kgctl.simulate.sweep.verify import chosen, differences
+from kgctl.yaml_files import read_yaml
 from tests.support.simulate.sweeps import FILE, rows_of, sweep_of
 
 

@@ -8,8 +8,7 @@ from kgctl.simulate.engine.events.registry import EVENT_KINDS
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, ScalingPolicy, ScalingRules, Select
 from kgctl.simulate.scenario.file.schema import scenario_schema
 from kgctl.simulate.scenario.load import LoadedFile, load
-from kgctl.simulate.scenario.text.places import ScenarioError
-from kgctl.simulate.scenario.text.yaml_tree import read_yaml
+from kgctl.yaml_files import FileError, read_yaml
 
 S = 1_000_000
 GOOD = """\
@@ -69,7 +68,7 @@ def test_everything_that_can_be_said() -> None:
     )
 
 
-@pytest.mark.parametrize(("metric", "target", "value"), [("lag-age", "30s", 30 * S), ("cpu", "70%", 70), ("lag", "1_000", 1_000)])
+@pytest.mark.parametrize(("metric", "target", "value"), [("lag-age", "30s", 30 * S), ("cpu", "70%", 70), ("lag", "1000", 1_000)])
 def test_the_target_is_in_the_metrics_unit(metric: str, target: str, value: int) -> None:
     spec = autoscale(f"autoscale: {{members: app, metric: {metric}, target: {target}}}\n")
     assert (spec.metric, spec.target) == (ScaleMetric(metric), value)
@@ -124,7 +123,7 @@ MISTAKES = {
 
 @pytest.mark.parametrize("entry", MISTAKES)
 def test_mistake_is_told_with_its_place(entry: str) -> None:
-    with pytest.raises(ScenarioError) as caught:
+    with pytest.raises(FileError) as caught:
         loaded(f"autoscale: {entry}\n")
     (problem,) = map(str, caught.value.problems)
     assert problem.startswith("f:6:")
@@ -141,7 +140,7 @@ def test_mistake_is_told_with_its_place(entry: str) -> None:
 def test_what_it_needs_of_the_rest_of_the_file(section: str, told: str) -> None:
     entry = "target: 10" if section == "traffic" else "metric: cpu, target: 70%"
     text = GOOD.replace("traffic: {orders: 100/s}\n", "") if section == "traffic" else GOOD.replace(", rate: 100/s", "")
-    with pytest.raises(ScenarioError) as caught:
+    with pytest.raises(FileError) as caught:
         load(read_yaml(f"{text}autoscale: {{members: app, {entry}}}\n", "f"))
     assert [problem.message for problem in caught.value.problems] == [told]
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kgctl.simulate.scenario.text.patch import merge_patch, patched
-from kgctl.simulate.scenario.text.places import Place
-from kgctl.simulate.scenario.text.yaml_tree import read_yaml
+from kgctl.yaml_files import Location, read_yaml
 
 # The test cases of RFC 7396, appendix A.
 RFC_7396: list[tuple[Any, Any, Any]] = [
@@ -39,4 +38,4 @@ def test_what_a_patch_sets_stands_where_the_patch_has_it() -> None:
     tree = read_yaml("a: {b: 1, c: 2}\nv:\n  x: {a: {b: 3}}\n", "f")
     merged = patched(tree, tree, ("v", "x"))
     assert merged.data["a"] == {"b": 3, "c": 2}
-    assert (merged.place(("a", "b")), merged.place(("a", "c"))) == (Place("f", 3, 11), Place("f", 1, 11))
+    assert (merged.location(("a", "b")), merged.location(("a", "c"))) == (Location("f", 3, 11), Location("f", 1, 11))

@@ -8,8 +8,7 @@ import pytest
 
 from kgctl.errors import UsageError
 from kgctl.simulate.scenario.text.paths import split_path, with_setting
-from kgctl.simulate.scenario.text.places import Place
-from kgctl.simulate.scenario.text.yaml_tree import Tree
+from kgctl.yaml_files import Location, Tree
 
 
 def test_all_behind_the_first_config_is_one_key() -> None:
@@ -34,7 +33,7 @@ def test_setting_replaces_what_is_at_its_path(assignment: str, expected: Any) ->
     found = with_setting(tree, assignment)
     assert found.data == expected
     assert tree.data == {"a": {"b": 1}, "l": [{"x": 1}]}
-    assert found.place(split_path(assignment.partition("=")[0])) == Place(f"--set {assignment}")
+    assert found.location(split_path(assignment.partition("=")[0])) == Location(f"--set {assignment}")
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 
 from kgctl.simulate.engine.run import run
 from kgctl.simulate.scenario.load import load
-from kgctl.simulate.scenario.text.yaml_tree import read_yaml
 from kgctl.simulate.scenario.values.waves import Wave, parse_wave
+from kgctl.yaml_files import read_yaml
 
 HOUR_US = 3_600_000_000
 UHZ = 1_000_000
