@@ -11,6 +11,7 @@ pytest_plugins = [
     "tests.support.serve",
     "tests.support.admin_targets",
     "tests.support.java_assignors",
+    "tests.support.re2j",
     "tests.support.pipeline.spark",
 ]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
-from kgctl.coordinator.regex import resolve_regexes
+from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.coordinator.requests import Request, UpdateGroupConfig
 from kgctl.coordinator.results import Result
 from kgctl.model.partitions import MetadataImage

@@ -16,7 +16,7 @@ from random import Random  # the seeded source that members are handed
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Effect, Reply, ResolveRegexes
-from kgctl.coordinator.regex.resolve import resolve_regexes
+from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.coordinator.requests import Request, TopicsChanged
 from kgctl.member.api import (
     Action,

@@ -10,7 +10,8 @@ import struct
 from collections.abc import Iterable
 from functools import lru_cache
 
-from kgctl.coordinator.consumer.assignment.xxh3 import xxh3_64
+from xxhash import xxh3_64_intdigest
+
 from kgctl.model.partitions import MetadataImage, TopicMetadata
 
 _MAGIC = b"\x00"
@@ -30,7 +31,7 @@ def topic_hash(topic: TopicMetadata) -> int:
         racks = topic.partition_racks[partition] if partition < len(topic.partition_racks) else ()
         for rack in sorted(racks, key=_utf16_order):
             data += _INT32.pack(len(_utf16(rack)) // 2) + _string(rack)
-    return _signed(xxh3_64(bytes(data)))
+    return _signed(xxh3_64_intdigest(bytes(data)))
 
 
 def group_hash(names: Iterable[str], image: MetadataImage) -> int:
@@ -38,7 +39,7 @@ def group_hash(names: Iterable[str], image: MetadataImage) -> int:
     topics = sorted((name for name in names if name in image.topics), key=_utf16_order)
     if not topics:
         return 0
-    return _signed(xxh3_64(b"".join(_INT64.pack(topic_hash(image.topics[name])) for name in topics)))
+    return _signed(xxh3_64_intdigest(b"".join(_INT64.pack(topic_hash(image.topics[name])) for name in topics)))
 
 
 def _utf16(text: str) -> bytes:

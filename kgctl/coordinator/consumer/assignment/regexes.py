@@ -16,7 +16,7 @@ from kgctl.coordinator.consumer.group import ConsumerGroup, add
 from kgctl.coordinator.consumer.records import group_record, regex_record, tombstone
 from kgctl.coordinator.consumer.refusal import Refusal
 from kgctl.coordinator.effects import ResolveRegexes
-from kgctl.coordinator.regex.syntax import RegexSyntaxError, parse
+from kgctl.coordinator.re2 import RegexSyntaxError, compiled
 from kgctl.coordinator.requests import RegexResolved
 from kgctl.coordinator.results import Done
 from kgctl.coordinator.shard import Shard
@@ -63,7 +63,7 @@ def update_regex(shard: Shard, change: Change) -> RegexUpdate:
 
 def _check_syntax(regex: str) -> None:
     try:
-        parse(regex)
+        compiled(regex)
     except RegexSyntaxError as error:
         message = f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {error}."
         raise Refusal(ErrorCode.INVALID_REGULAR_EXPRESSION, message) from error

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
-from kgctl.coordinator.regex.resolve import resolve_regexes
+from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.coordinator.requests import (
     ConsumerGroupHeartbeat,
     JoinGroup,

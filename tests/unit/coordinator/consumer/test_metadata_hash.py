@@ -1,4 +1,4 @@
-"""XXH3 and the hash of what a group subscribes to, by Kafka's own values."""
+"""The hash of what a group subscribes to, by Kafka's own values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from uuid import UUID
 import pytest
 
 from kgctl.coordinator.consumer.assignment.metadata_hash import group_hash, topic_hash
-from kgctl.coordinator.consumer.assignment.xxh3 import xxh3_64
 from kgctl.model.partitions import MetadataImage, TopicMetadata
 
 A = TopicMetadata("a", UUID(int=(1 << 64) + 1), 4)
@@ -39,11 +38,3 @@ def test_racks_count_in_order_of_name() -> None:
 )
 def test_a_group_hashes_the_topics_that_exist_by_name(names: list[str], value: int) -> None:
     assert group_hash(names, IMAGE) == value
-
-
-def test_the_empty_string_has_the_value_of_the_specification() -> None:
-    assert xxh3_64(b"") == 0x2D06800538D394C2
-
-
-def test_every_length_has_a_hash_of_its_own() -> None:
-    assert len({xxh3_64(bytes(size)) for size in range(2100)}) == 2100

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 
 import pytest
 
 from kgctl.coordinator.effects import ResolveRegexes
-from kgctl.coordinator.regex import RegexSyntaxError, TopicPattern, resolve_regexes
+from kgctl.coordinator.re2 import RegexSyntaxError, TopicPattern, resolve_regexes
+from tests.support.re2j import answer
+
+RECORDED = Path(__file__).with_name("re2j.json")
+"""Expressions, names, and what RE2/J 1.8 said about them."""
 
 
 @pytest.mark.parametrize(
@@ -36,6 +42,18 @@ from kgctl.coordinator.regex import RegexSyntaxError, TopicPattern, resolve_rege
         ("^a$", "a", True),
         ("(?P<n>a)b", "ab", True),
         (r"a\b-\bb", "a-b", True),
+        (r"^orders[\d-z]", "orders7", True),
+        (r"^orders[\d-z]", "orders-", True),
+        (r"^orders[\d-z]", "ordersy", False),
+        (r"\é|a", "a", True),
+        (r"[^\é]", "a", True),
+        (r"\P{Unknown}", "a", True),
+        ("(?i)\u212a", "k", True),
+        ("(?:a{100}){11}", "a" * 1100, True),
+        ("(?:a{100}){11}", "a" * 1101, False),
+        ("(?:a{300}){3,5}", "a" * 1200, True),
+        ("(?:a{400}){3,}", "a" * 2000, True),
+        ("(?:a{400}){3,}", "a" * 800, False),
         ("", "", True),
         ("", "a", False),
     ],
@@ -47,8 +65,21 @@ def test_a_name_matches_as_a_whole(regex: str, name: str, *, matches: bool) -> N
 @pytest.mark.parametrize(
     "regex",
     [
-        *["(", "a)", "*a", "a**", "a++", "a{2}{3}", "[a", "[b-a]", "(?=a)", "(?<=a)", "(?>a)", r"\1", "a{1001}", "(a{100}){100}"],
-        *["(?P<n", "(?z)", "\\", "[[:foo:]]", r"\p{Foo}", r"\Z", r"\C", "(" * 300],
+        *["(", "a)", "*a", "a**", "a++", "a{2}{3}", "[a", "[b-a]", "(?=a)", "(?<=a)", "(?>a)", r"\1", "a{1001}"],
+        *[
+            "(?P<n",
+            "(?z)",
+            "\\",
+            "[[:foo:]]",
+            r"\p{Foo}",
+            r"\Z",
+            r"\C",
+            "(" * 300,
+            "(?P<n>a)(?P<n>b)",
+            "(?<é>a)",
+            "{*",
+            r"\p{Kawi}",
+        ],
     ],
 )
 def test_what_re2_does_not_take_is_an_error(regex: str) -> None:
@@ -56,8 +87,25 @@ def test_what_re2_does_not_take_is_an_error(regex: str) -> None:
         TopicPattern(regex)
 
 
+def test_recorded_answers_of_re2j_are_ours() -> None:
+    recorded = {case["regex"]: (case["names"].split(), case["re2j"]) for case in json.loads(RECORDED.read_text())}
+
+    assert {regex: answer(regex, names) for regex, (names, _) in recorded.items()} == {
+        r: theirs for r, (_, theirs) in recorded.items()
+    }
+
+
+def test_re2j_words_for_what_is_wrong_reach_the_client() -> None:
+    with pytest.raises(RegexSyntaxError, match=r"^missing closing \)$"):
+        TopicPattern("(orders")
+
+
 def test_no_expression_takes_long() -> None:
     start = time.perf_counter()
+
+    for bomb in ("(((a{1000}){1000}){1000}){1000}", r"(\pL{1000}){1000}"):
+        with pytest.raises(RegexSyntaxError):
+            TopicPattern(bomb)
 
     assert not TopicPattern("(a+)+$").matches("a" * 240 + "b")
     assert not TopicPattern("(a|aa)+b|(.*)*c").matches("a" * 249)
