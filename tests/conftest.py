@@ -7,6 +7,7 @@ import signal
 pytest_plugins = [
     "tests.support.profiles",
     "tests.support.distribution",
+    "tests.support.dearest",
     "tests.support.kafka.fixtures",
     "tests.support.serve",
     "tests.support.admin_targets",
