@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
+
+# Hundreds of programs are started from this checkout: none may have to compile it anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 pytest_plugins = [
     "tests.support.profiles",
