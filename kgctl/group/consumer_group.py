@@ -7,23 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from kgctl.coordinator.requests import OffsetCommit, OffsetCommitPartition
-from kgctl.coordinator.results import PartitionErrors
-from kgctl.errors import AuthError, ClosedError, CommitError, KgctlError, TimedOutError, UnreachableError, UsageError
+from kgctl.errors import ClosedError, KgctlError, TimedOutError, UsageError
+from kgctl.group.commits import Commits
 from kgctl.group.driver import Driver
 from kgctl.group.generation import Generation, Offsets
-from kgctl.group.lines import CoordinatorConnection
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState
 from kgctl.member.config import Behaviour, MemberConfig
 from kgctl.member.validation import refusal
-from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import Node
 from kgctl.model.offsets import OffsetAndMetadata
 from kgctl.model.partitions import TopicPartition
 from kgctl.wire.settings import WireSettings, not_covered
@@ -31,8 +26,6 @@ from kgctl.wire.settings import WireSettings, not_covered
 BEHAVIOUR = Behaviour(polls_itself=True, limits_poll_interval=False)
 """Answers are handled as they come, and no poll() has to be called: the member's thread is kgctl's own."""
 
-PASSING = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
-COMMIT_PAUSE_S = 0.1
 CLOSE_TIMEOUT_S = 35.0
 
 Ready = Generation | BaseException | None
@@ -102,17 +95,15 @@ class ConsumerGroup:
         _check(config, identity)
         self.group_id = group_id
         self._is_classic = protocol == "classic"
-        self._timeout_ms = timeout_ms
-        self._settings = _wire_settings(bootstrap, client_id, properties or {})
-        self._driver = Driver(config, identity, self._settings, timeout_ms, self)
+        settings = _wire_settings(bootstrap, client_id, properties or {})
+        self._driver = Driver(config, identity, settings, timeout_ms, self)
         self._member = self._driver.member
+        self._commits = Commits(self._driver, settings, timeout_ms)
         self._ready: queue.SimpleQueue[Ready] = queue.SimpleQueue()
         self._positions: dict[TopicPartition, int] = {}
         self._current: Generation | None = None
         self._held: Generation | None = None
         self._callbacks = 0
-        self._commit_lock = threading.Lock()
-        self._commit_connection: tuple[Node, CoordinatorConnection] | None = None
         self._is_closed = False
         self._driver.start()
 
@@ -242,9 +233,7 @@ class ConsumerGroup:
         """No more generations."""
         if self._current is not None:
             self._current.end("closed" if error is None else error.message)
-        with self._commit_lock:
-            if self._commit_connection is not None:
-                self._commit_connection[1].abort()
+        self._commits.close()
         self._ready.put(error)
 
     # --- inside
@@ -297,59 +286,11 @@ class ConsumerGroup:
 
     def commit_for(self, generation: Generation, offsets: Offsets) -> None:
         """Commit in the name of the generation; see `Generation.commit`."""
-        partitions = tuple(_commit_partition(key, value) for key, value in sorted(offsets.items()))
-        until_s = time.monotonic() + self._timeout_ms / 1000
-        while True:
-            result = self._try_commit(generation, partitions)
-            if result is None or time.monotonic() > until_s:
-                break
-            time.sleep(COMMIT_PAUSE_S)
-        if result is not None:
-            raise result
-        for each in partitions:
-            if TopicPartition(each.topic, each.partition) in self._positions:
-                self._positions[TopicPartition(each.topic, each.partition)] = each.offset
-
-    def _try_commit(self, generation: Generation, partitions: tuple[OffsetCommitPartition, ...]) -> KgctlError | None:
-        """None: stored. An `UnreachableError` or a passing error is worth another try; all others are raised."""
-        identity = self._member.identity
-        request = OffsetCommit(
-            request_id=0,
-            group_id=self.group_id,
-            generation_id=generation.generation_id if self._is_classic else self._member.generation_id,
-            member_id=generation.member_id,
-            group_instance_id=identity.group_instance_id,
-            partitions=partitions,
-        )
-        with self._commit_lock:
-            try:
-                result = self._connection().ask(request, self._timeout_ms)
-            except AuthError:
-                raise
-            except UnreachableError as error:
-                self._commit_connection = None
-                return error
-        assert isinstance(result, PartitionErrors)
-        failed = {partition: error for partition, error in result.partitions if error is not ErrorCode.NONE}
-        if not failed:
-            return None
-        refused = _refused(self.group_id, failed)
-        if set(failed.values()) <= PASSING:
-            self._commit_connection = None
-            return refused
-        is_stale = not self._is_classic and set(failed.values()) == {ErrorCode.STALE_MEMBER_EPOCH}
-        if is_stale and self._member.generation_id != request.generation_id:
-            return refused
-        raise refused
-
-    def _connection(self) -> CoordinatorConnection:
-        """Return a connection of the commits' own: a JoinGroup that is held back holds up everything behind it."""
-        node = self._driver.coordinator
-        if node is None:
-            raise UnreachableError(f"the coordinator of group '{self.group_id}' is not known at present", group=self.group_id)
-        if self._commit_connection is None or self._commit_connection[0] != node:
-            self._commit_connection = (node, CoordinatorConnection(node, self._settings))
-        return self._commit_connection[1]
+        self._commits.commit(generation, offsets)
+        for (topic, partition), stored in offsets.items():
+            key = TopicPartition(topic, partition)
+            if key in self._positions:
+                self._positions[key] = stored.offset if isinstance(stored, OffsetAndMetadata) else stored
 
 
 _REASONS = {
@@ -378,21 +319,3 @@ def _wire_settings(bootstrap: str, client_id: str, properties: Mapping[str, str]
     if why is not None:
         raise UsageError(f"a ConsumerGroup connects by kgctl's own connection, which does not cover {why}")
     return WireSettings.from_properties(given)
-
-
-def _commit_partition(key: tuple[str, int], value: int | OffsetAndMetadata) -> OffsetCommitPartition:
-    topic, partition = key
-    stored = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
-    return OffsetCommitPartition(
-        topic=topic, partition=partition, offset=stored.offset, leader_epoch=stored.leader_epoch, metadata=stored.metadata
-    )
-
-
-def _refused(group_id: str, failed: Mapping[TopicPartition, ErrorCode]) -> CommitError:
-    names = sorted({error.name for error in failed.values()})
-    return CommitError(
-        f"group '{group_id}': {len(failed)} partition(s) were not committed: {', '.join(names)}",
-        errors={partition: error.name for partition, error in failed.items()},
-        code=names[0],
-        group=group_id,
-    )

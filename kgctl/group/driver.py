@@ -238,6 +238,7 @@ class Driver:
     def _drop_coordinator(self) -> None:
         if self._connection is not None and self._line is not None:
             self._connection.abort()
+            self._line.put(self._connection.close)
             self._line.close()
         self._connection = self._line = self._coordinator = None
 
@@ -283,7 +284,7 @@ class Driver:
         except KgctlError as error:
             self.last_error = error
         finally:
-            connection.abort()
+            connection.close()
 
 
 def _bug_in_kgctl(error: BaseException) -> KgctlError:

@@ -88,10 +88,18 @@ class CoordinatorConnection:
         if self._connection is not None:
             self._connection.shut_down()
 
+    def close(self) -> None:
+        """Give the connection back; in the thread that asks. Safe to call twice."""
+        self._is_aborted = True
+        if self._connection is not None:
+            self._connection.close()
+
     def _open(self) -> Connection:
         if self._is_aborted:
             raise UnreachableError(f"{self._address}: the connection was given up")
         if self._connection is None or not self._connection.is_usable:
+            if self._connection is not None:
+                self._connection.close()
             self._connection = open_connection(self._address, self._settings, Deadline(CONNECT_MS))
             if self._is_aborted:
                 self._connection.shut_down()
