@@ -1,6 +1,6 @@
 """A document that describes a group, checked, and what each assignor sees of it.
 
-The format is in the README, section "Assignors". Client assignors see what a leader sees after the subscriptions went over the
+The format is in the manual, page group-files. Client assignors see what a leader sees after the subscriptions went over the
 wire: without what the subscription's version cannot carry. (The wire also sorts owned partitions; no assignor depends on that.)
 """
 
