@@ -20,7 +20,6 @@ pytest_plugins = [
     "tests.support.java_assignors",
     "tests.support.re2j",
     "tests.support.pipeline.spark",
-    "tests.support.zookeeper.fixtures",
 ]
 
 

@@ -84,13 +84,6 @@ class BaseMember(MemberParts):
             self._begin_close()
         return self._leave()
 
-    def enforce_rebalance(self, now_us: int) -> list[Action]:
-        """The application wants to join again."""
-        self._enter(now_us)
-        if self.is_started and self._end is None and not self.is_closing:
-            self.request_rebalance()
-        return self._leave()
-
     def on_reply(self, correlation_id: int, result: Answer, now_us: int) -> list[Action]:
         """An answer has come."""
         self._enter(now_us)

@@ -131,9 +131,6 @@ class MemberParts(ABC):
         """Whether the member did something for want of polls that the next one mends."""
         return False
 
-    def request_rebalance(self) -> None:  # noqa: B027  # the consumer protocol has nothing to ask for
-        """Join again at the next poll()."""
-
     def run_background(self) -> None:  # noqa: B027  # only some protocols have such a thread
         """What the client does by itself, after whatever has just happened."""
 

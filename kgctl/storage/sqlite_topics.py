@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from uuid import UUID
 
+from kgctl.errors import RefusedError
 from kgctl.model.partitions import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import parse_header, place
-from kgctl.storage.memory import checked_growth, checked_new_topics, unknown_partition, unknown_topic
+from kgctl.storage.memory import check_growth, check_partition_count, unknown_partition, unknown_topic
 from kgctl.storage.partition_log import LEADER_EPOCH, checked_batch, first_at_or_after
-from kgctl.storage.protocols import MAX_PARTITIONS
 from kgctl.storage.sqlite import Database
-
-log = logging.getLogger(__name__)
 
 _PLACE = """topic = ? AND "partition" = ?"""
 _READ_AT_A_TIME = 64
@@ -22,18 +19,12 @@ _READ_AT_A_TIME = 64
 
 @dataclass(slots=True)
 class _Topic:
-    """A topic's row, and the bounds of those partitions' logs that ever had records."""
+    """A topic's row, and the bounds of its partitions' logs."""
 
     id: int
     metadata: TopicMetadata
-    starts: dict[int, int] = field(default_factory=dict)
-    ends: dict[int, int] = field(default_factory=dict)
-
-    def start(self, partition: int) -> int:
-        return self.starts.get(partition, 0)
-
-    def end(self, partition: int) -> int:
-        return self.ends.get(partition, 0)
+    starts: list[int]
+    ends: list[int]
 
 
 class SqliteTopicStore:
@@ -44,53 +35,44 @@ class SqliteTopicStore:
         self._topics: dict[str, _Topic] = {}
         for number, name, topic_id, count in database.rows("SELECT id, name, topic_id, partition_count FROM topic"):
             self._topics[name] = self._load(number, TopicMetadata(name, UUID(bytes=topic_id), count))
-        for name, count in self.oversized_topics().items():
-            log.warning(
-                "%s: topic %s has %d partitions, a topic can have %d: it is left out, and DeleteTopics removes it",
-                *(database.path, name, count, MAX_PARTITIONS),
-            )
 
     def topics(self) -> Mapping[str, TopicMetadata]:
         with self._database.lock:
-            topics = (topic.metadata for _, topic in sorted(self._topics.items()))
-            return {topic.name: topic for topic in topics if topic.partition_count <= MAX_PARTITIONS}
+            return {name: topic.metadata for name, topic in sorted(self._topics.items())}
 
-    def oversized_topics(self) -> Mapping[str, int]:
+    def create_topic(self, name: str, partitions: int, topic_id: UUID) -> TopicMetadata:
         with self._database.lock:
-            counts = ((name, topic.metadata.partition_count) for name, topic in sorted(self._topics.items()))
-            return {name: count for name, count in counts if count > MAX_PARTITIONS}
-
-    def create_topics(self, topics: Sequence[TopicMetadata]) -> None:
-        with self._database.lock:
-            checked_new_topics(topics, self._topics)
-            made: dict[str, _Topic] = {}
+            if name in self._topics:
+                raise RefusedError(f"topic {name} exists already", topic=name)
+            metadata = TopicMetadata(name, topic_id, check_partition_count(name, partitions))
             with self._database.transaction() as connection:
-                for topic in topics:
-                    number = connection.execute(
-                        "INSERT INTO topic (name, topic_id, partition_count) VALUES (?, ?, ?)",
-                        (topic.name, topic.topic_id.bytes, topic.partition_count),
-                    ).lastrowid
-                    assert number is not None
-                    made[topic.name] = _Topic(number, topic)
-            self._topics.update(made)
+                number = connection.execute(
+                    "INSERT INTO topic (name, topic_id, partition_count) VALUES (?, ?, ?)",
+                    (name, metadata.topic_id.bytes, partitions),
+                ).lastrowid
+            assert number is not None
+            self._topics[name] = _Topic(number, metadata, [0] * partitions, [0] * partitions)
+            return metadata
 
-    def delete_topics(self, names: Collection[str]) -> None:
+    def delete_topic(self, name: str) -> None:
+        """Remove a topic with its records."""
         with self._database.lock:
-            topics = [self._topic(name) for name in names]
+            topic = self._topic(name)
             with self._database.transaction() as connection:
-                connection.executemany("DELETE FROM topic WHERE id = ?", [(topic.id,) for topic in topics])
-            for name in set(names):
-                del self._topics[name]
+                connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))
+            del self._topics[name]
 
-    def set_partition_counts(self, counts: Mapping[str, int]) -> None:
+    def set_partition_count(self, name: str, partitions: int) -> TopicMetadata:
         with self._database.lock:
-            topics = {name: self._topic(name) for name in counts}
-            grown = checked_growth({name: topic.metadata for name, topic in topics.items()}, counts)
+            topic = self._topic(name)
+            check_growth(topic.metadata, partitions)
             with self._database.transaction() as connection:
-                rows = [(count, topics[name].id) for name, count in counts.items()]
-                connection.executemany("UPDATE topic SET partition_count = ? WHERE id = ?", rows)
-            for name, topic in topics.items():
-                topic.metadata = grown[name]
+                connection.execute("UPDATE topic SET partition_count = ? WHERE id = ?", (partitions, topic.id))
+            added = [0] * (partitions - topic.metadata.partition_count)
+            topic.metadata = replace(topic.metadata, partition_count=partitions)
+            topic.starts += added
+            topic.ends += added
+            return topic.metadata
 
     def append_batch(
         self,
@@ -103,7 +85,7 @@ class SqliteTopicStore:
         header = checked_batch(batch)
         with self._database.lock:
             topic = self._partition(partition)
-            base = max(topic.end(partition.partition), at or 0)
+            base = max(topic.ends[partition.partition], at or 0)
             end = base + header.last_offset_delta + 1
             row = (topic.id, partition.partition, base, end - 1, header.max_timestamp_ms, place(batch, base, LEADER_EPOCH))
             with self._database.transaction() as connection:
@@ -119,7 +101,7 @@ class SqliteTopicStore:
         """Batches from ``offset`` on."""
         found = bytearray()
         topic = self._partition(partition)
-        while offset < topic.end(partition.partition):
+        while offset < topic.ends[partition.partition]:
             rows = self._database.rows(
                 f"""SELECT data, last_offset FROM batch WHERE {_PLACE} AND base_offset >= coalesce((
                         SELECT max(base_offset) FROM batch WHERE {_PLACE} AND base_offset <= ?), 0)
@@ -139,19 +121,19 @@ class SqliteTopicStore:
         """(log start offset, log end offset)."""
         with self._database.lock:
             topic = self._partition(partition)
-            return topic.start(partition.partition), topic.end(partition.partition)
+            return topic.starts[partition.partition], topic.ends[partition.partition]
 
     def set_log_start(self, partition: TopicPartition, offset: int) -> None:
         """Move the log start forwards."""
         with self._database.lock:
             topic = self._partition(partition)
             number = partition.partition
-            start = max(topic.start(number), min(offset, topic.end(number)))
+            start = max(topic.starts[number], min(offset, topic.ends[number]))
             with self._database.transaction() as connection:
                 # The newest batch stays: the log's end is read from it.
                 connection.execute(
                     f"""DELETE FROM batch WHERE {_PLACE} AND last_offset < ? AND last_offset < ?""",  # noqa: S608
-                    (topic.id, number, start, topic.end(number) - 1),
+                    (topic.id, number, start, topic.ends[number] - 1),
                 )
                 connection.execute("INSERT OR REPLACE INTO log_start VALUES (?, ?, ?)", (topic.id, number, start))
             topic.starts[number] = start
@@ -159,7 +141,7 @@ class SqliteTopicStore:
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> tuple[int, int] | None:
         """The first record at or after that time."""
         topic = self._partition(partition)
-        start, last = topic.start(partition.partition), -1
+        start, last = topic.starts[partition.partition], -1
         while True:
             rows = self._database.rows(
                 f"""SELECT data, base_offset FROM batch WHERE {_PLACE} AND base_offset > ? AND last_offset >= ?
@@ -178,7 +160,7 @@ class SqliteTopicStore:
         topic = self._partition(partition)
         newest = self._database.value(
             f"SELECT max(max_timestamp_ms) FROM batch WHERE {_PLACE} AND last_offset >= ?",  # noqa: S608
-            (topic.id, partition.partition, topic.start(partition.partition)),
+            (topic.id, partition.partition, topic.starts[partition.partition]),
         )
         return None if newest is None else self.offset_for_timestamp(partition, newest)
 
@@ -186,7 +168,7 @@ class SqliteTopicStore:
         """The database is its opener's to close."""
 
     def _load(self, number: int, metadata: TopicMetadata) -> _Topic:
-        topic = _Topic(number, metadata)
+        topic = _Topic(number, metadata, [0] * metadata.partition_count, [0] * metadata.partition_count)
         ends = """SELECT "partition", max(last_offset) + 1 FROM batch WHERE topic = ? GROUP BY "partition" """
         for partition, end in self._database.rows(ends, (number,)):
             topic.ends[partition] = end

@@ -1,4 +1,4 @@
-"""The manual's table of reality and simulation."""
+"""The README's table of reality and simulation."""
 
 from __future__ import annotations
 

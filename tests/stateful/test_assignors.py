@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 
 from kgctl.assignors import assignor_names, get_assignor
 from kgctl.assignors.spec import Promises, promises_of
-from kgctl.simulate.assign.answers import answer
+from kgctl.simulate.assign.evaluation import MAX_ROUNDS, answer, rounds
 from kgctl.simulate.assign.group_document import GroupDocument, parse_document
-from kgctl.simulate.assign.rounds import MAX_ROUNDS, rounds
 
 NAMES = (*assignor_names(), *filter(None, os.environ.get("KGCTL_TEST_ASSIGNORS", "").split(",")))
 FEWER = settings(max_examples=max(settings().max_examples // 2, 10))

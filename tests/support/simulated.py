@@ -7,7 +7,7 @@ from typing import Any
 
 from kgctl.simulate.scenario.distributions import Constant, Distribution
 from kgctl.simulate.scenario.model import Event, MemberSet, Scenario, Topic, Traffic
-from kgctl.simulate.scenario.values.selectors import parse_selector
+from kgctl.simulate.scenario.selectors import parse_selector
 
 S = 1_000_000
 RANGE = {"partition.assignment.strategy": "range"}

@@ -9,7 +9,7 @@ from kgctl.cli.output.formats import OutputFormat
 from kgctl.cli.output.report import Column, Row
 
 if TYPE_CHECKING:
-    from kgctl.simulate.assign.answers import Answer
+    from kgctl.simulate.assign.evaluation import Answer
 
 DATA_FORMATS = (OutputFormat.JSON, OutputFormat.YAML)
 COLUMNS = (

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kgctl.cli.output.report import Column, Row
-from kgctl.simulate.runs.result_json import number
+from kgctl.simulate.batch.outcome import number
 
 if TYPE_CHECKING:
-    from kgctl.simulate.report.view import Outcome
+    from kgctl.simulate.report.outcome import Outcome
 
 COLUMNS = (Column("variant"), Column("metric"), Column("min"), Column("median"), Column("p95"), Column("max"))
 

@@ -1,6 +1,6 @@
 """The classic group's states as tables that the code reads: what holds in a state, which changes there are, what is answered.
 
-Kafka: ClassicGroupState. The diagram in the manual is made from `TRANSITIONS`.
+Kafka: ClassicGroupState. The diagram in the README is made from `TRANSITIONS`.
 """
 
 from __future__ import annotations

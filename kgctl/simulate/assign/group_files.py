@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kgctl.errors import InvariantViolation, KgctlError, NotFoundError, UsageError
-from kgctl.simulate.assign.checks import DocumentError, RepeatedKeys
-from kgctl.simulate.assign.group_document import GroupDocument, document_id, parse_document
+from kgctl.simulate.assign.group_document import DocumentError, GroupDocument, RepeatedKeys, document_id, parse_document
 from kgctl.yaml_files import LARGE, FileError, Tree, read_yaml
 
 YAML_HINT_CHARACTERS = 2_000_000

@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NoReturn
 
 from kgctl.errors import InvariantViolation
-from kgctl.simulate.engine.recorder.causes import NOBODY
-from kgctl.simulate.engine.traffic.arrivals import UNIT_PR
-from kgctl.simulate.metrics.filters import Filters
+from kgctl.simulate.recording.owners import NOBODY
+from kgctl.simulate.recording.traffic import UNIT_PR
+from kgctl.simulate.scenario.filters import Filters
 
 if TYPE_CHECKING:
-    from kgctl.simulate.engine.broker.view import GroupView
-    from kgctl.simulate.engine.world import World
+    from kgctl.simulate.engine.group_observer import GroupView
+    from kgctl.simulate.engine.simulation import World
 
 
 ASSIGN_TWICE = frozenset({"sticky", "cooperative-sticky"})

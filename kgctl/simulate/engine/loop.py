@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
+from random import Random  # noqa: TID251  # the one place where a run's seed becomes numbers
 from typing import Any, TypeAlias
+from uuid import UUID
+
+from kgctl.member.api import Rng
 
 Task: TypeAlias = Callable[[Any], None]
 
@@ -55,3 +59,19 @@ class Loop:
             task(argument)
         heappop(self.moments)
         del self._due[moment_us]
+
+
+class Randomness:
+    """The streams of one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def stream(self, *names: str) -> Rng:
+        """A new stream for this name. Python seeds it by SHA-512 of the text: the same on every machine."""
+        return Random(f"kgctl/{self._seed}/{'/'.join(names)}")  # noqa: S311  # a simulation, no secret
+
+
+def draw_uuid(rng: Rng) -> UUID:
+    """A random UUID of version 4."""
+    return UUID(int=rng.getrandbits(128), version=4)

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from kgctl.member.api import CommitDone, StopReason
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
-from kgctl.simulate.engine.recorder.causes import NOBODY, Cause
-from kgctl.simulate.engine.recorder.history import Counted, Overtaken
-from kgctl.simulate.engine.trace import Committed, Disowned, Owned
+from kgctl.simulate.recording.history import Counted, Overtaken
+from kgctl.simulate.recording.owners import NOBODY, Cause
+from kgctl.simulate.recording.trace import Committed, Disowned, Owned
 from kgctl.simulate.scenario.model import CommitMode
 
 if TYPE_CHECKING:
-    from kgctl.simulate.engine.pods.process import Process
-    from kgctl.simulate.engine.traffic.flow import Flow
-    from kgctl.simulate.engine.world import World
+    from kgctl.simulate.engine.flow import Flow
+    from kgctl.simulate.engine.process import Process
+    from kgctl.simulate.engine.simulation import World
 
 FENCED_COMMITS = frozenset(
     {

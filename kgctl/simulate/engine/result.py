@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.simulate.engine.recorder.causes import cause_of
-from kgctl.simulate.engine.world import World
+from kgctl.simulate.engine.simulation import World
+from kgctl.simulate.recording.owners import cause_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class LaneSegment:
 
 
 class RunResult:
-    """A run that is over. ``stopped`` is "" or the limit that ended it. ``digest``: see `kgctl.simulate.engine.log.EventLog`."""
+    """A run that is over. ``stopped`` is "" or the limit that ended it. ``digest``: see `EventLog`."""
 
     def __init__(self, world: World, seed: int, stopped: str) -> None:
         self.world = world

@@ -7,16 +7,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from kgctl.simulate.engine.autoscale.loop import AutoscaleLoop
-from kgctl.simulate.engine.nemesis import unleash
+from kgctl.simulate.engine.autoscale import AutoscaleLoop
 from kgctl.simulate.engine.result import RunResult
-from kgctl.simulate.engine.schedule import Schedule
-from kgctl.simulate.engine.trace import Observer
-from kgctl.simulate.engine.world import World
-from kgctl.simulate.metrics.identity import Identity
+from kgctl.simulate.engine.schedule import Schedule, unleash
+from kgctl.simulate.engine.simulation import World
+from kgctl.simulate.recording.history import Identity
+from kgctl.simulate.recording.trace import Observer
 from kgctl.simulate.scenario.model import MINUTE_US, Scenario
-from kgctl.simulate.scenario.values.durations import format_duration
-from kgctl.simulate.scenario.values.waves import Wave
+from kgctl.simulate.scenario.quantities import Wave, format_duration
 
 AFTER_STABLE_US = MINUTE_US
 ASK_EVERY = 1024

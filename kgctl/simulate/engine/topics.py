@@ -7,13 +7,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from kgctl.model.partitions import MetadataImage, TopicMetadata
-from kgctl.simulate.engine.randomness import draw_uuid
-from kgctl.simulate.engine.recorder.causes import Cause
-from kgctl.simulate.engine.traffic.arrivals import split_rate
+from kgctl.simulate.engine.loop import draw_uuid
+from kgctl.simulate.recording.owners import Cause
+from kgctl.simulate.recording.traffic import split_rate
 from kgctl.simulate.scenario.model import MemberSet, Topic
 
 if TYPE_CHECKING:
-    from kgctl.simulate.engine.world import World
+    from kgctl.simulate.engine.simulation import World
 
 
 class Topics:

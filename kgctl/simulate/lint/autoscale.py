@@ -8,7 +8,7 @@ from kgctl.member.config import MemberConfig
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, Select
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, CommitMode, MemberSet, Traffic
-from kgctl.simulate.scenario.values.durations import format_duration
+from kgctl.simulate.scenario.quantities import format_duration
 
 
 def _autoscaled(context: Context) -> Iterator[tuple[Autoscale, MemberSet, MemberConfig]]:

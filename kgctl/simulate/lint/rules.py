@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from kgctl.simulate.lint import autoscale, brokers, load, membership, report, timeouts
+from kgctl.simulate.lint import autoscale, membership, settings
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.yaml_files import Problem
 
 RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
-    "session-below-boot": timeouts.session_below_boot,
-    "heartbeat-above-third": timeouts.heartbeat_above_third,
-    "session-out-of-bounds": timeouts.session_outside_of_the_brokers_bounds,
-    "poll-beyond-limit": timeouts.poll_beyond_its_limit,
-    "no-warmup": timeouts.no_warmup,
-    "event-after-end": timeouts.event_after_the_end,
+    "session-below-boot": settings.session_below_boot,
+    "heartbeat-above-third": settings.heartbeat_above_third,
+    "session-out-of-bounds": settings.session_outside_of_the_brokers_bounds,
+    "poll-beyond-limit": settings.poll_beyond_its_limit,
+    "no-warmup": settings.no_warmup,
+    "event-after-end": settings.event_after_the_end,
     "ids-not-unique": membership.ids_not_unique,
     "mixed-assignors": membership.mixed_assignor_lists,
     "mixed-protocols": membership.mixes_eager_and_cooperative,
@@ -26,16 +26,16 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "subscribes-to-nothing": membership.patterns_without_topics,
     "variant-adds": membership.names_nearly_there,
     "no-such-rack": membership.racks_without_racks,
-    "overload": load.more_traffic_than_the_members_can_take,
-    "no-traffic": load.rates_without_traffic,
+    "overload": settings.more_traffic_than_the_members_can_take,
+    "no-traffic": settings.rates_without_traffic,
     "autoscale-max": autoscale.maximum_above_partitions,
     "autoscale-target": autoscale.target_below_what_commits_leave,
     "autoscale-window": autoscale.window_below_boot,
     "autoscale-poll": autoscale.poll_without_effect,
     "autoscale-hot-partition": autoscale.no_target_in_reach,
-    "no-other-broker": brokers.nobody_takes_over,
-    "report-one-value": report.one_value_along,
-    "report-no-traffic": report.records_without_traffic,
+    "no-other-broker": settings.nobody_takes_over,
+    "report-one-value": settings.one_value_along,
+    "report-no-traffic": settings.records_without_traffic,
 }
 
 

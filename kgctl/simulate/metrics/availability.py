@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from kgctl.simulate.engine.recorder.causes import Cause
-from kgctl.simulate.metrics.filters import Filters
 from kgctl.simulate.metrics.measured import Gap, Measured, percentile, seconds
+from kgctl.simulate.recording.owners import Cause
+from kgctl.simulate.scenario.filters import Filters
 
 
 def unavailable(run: Measured, filters: Filters) -> float:

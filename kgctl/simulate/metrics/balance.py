@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from kgctl.simulate.engine.recorder.causes import NOBODY
-from kgctl.simulate.metrics.filters import Filters
 from kgctl.simulate.metrics.measured import Measured
+from kgctl.simulate.recording.owners import NOBODY
+from kgctl.simulate.scenario.filters import Filters
 
 Formula: TypeAlias = Callable[[Sequence[int]], float | None]
 

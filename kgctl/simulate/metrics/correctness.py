@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kgctl.simulate.engine.traffic.arrivals import UNIT_PR
-from kgctl.simulate.metrics.filters import Filters
 from kgctl.simulate.metrics.measured import Measured, seconds
+from kgctl.simulate.recording.traffic import UNIT_PR
+from kgctl.simulate.scenario.filters import Filters
 
 
 def duplicates(run: Measured, filters: Filters) -> float:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from kgctl.simulate.engine.traffic.arrivals import UNIT_PR
-from kgctl.simulate.engine.traffic.series import LinearSeries
-from kgctl.simulate.metrics.filters import Filters
 from kgctl.simulate.metrics.measured import SECOND, Measured, seconds
+from kgctl.simulate.recording.traffic import UNIT_PR, LinearSeries
+from kgctl.simulate.scenario.filters import Filters
 
 
 def _records(amount_pr: int) -> float:

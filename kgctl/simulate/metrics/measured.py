@@ -7,14 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from kgctl.simulate.engine.recorder.causes import NOBODY, Cause, cause_of
-from kgctl.simulate.engine.recorder.history import Counted, Intervals
-from kgctl.simulate.engine.recorder.lanes import Segment
-from kgctl.simulate.metrics.filters import Filters
-from kgctl.simulate.metrics.identity import Identity, MemberKey
+from kgctl.simulate.recording.history import Counted, Identity, Intervals, MemberKey
+from kgctl.simulate.recording.owners import NOBODY, Cause, Segment, cause_of
+from kgctl.simulate.scenario.filters import Filters
 
 if TYPE_CHECKING:
-    from kgctl.simulate.engine.world import World
+    from kgctl.simulate.engine.simulation import World
 
 SECOND = 1_000_000
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from kgctl.simulate.engine.recorder.causes import FAILOVER
-from kgctl.simulate.metrics.filters import Filters
 from kgctl.simulate.metrics.measured import Measured, percentile, seconds
+from kgctl.simulate.recording.owners import FAILOVER
+from kgctl.simulate.scenario.filters import Filters
 
 STUCK_US = 60_000_000
 CAUSES = {

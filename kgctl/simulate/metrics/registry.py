@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import UsageError
 from kgctl.simulate.metrics import availability, balance, correctness, lag, movement, rebalances, stability
-from kgctl.simulate.metrics.filters import Filters, parse_filters
 from kgctl.simulate.metrics.measured import Measured
+from kgctl.simulate.scenario.filters import Filters, parse_filters
 
 if TYPE_CHECKING:
-    from kgctl.simulate.engine.world import World
+    from kgctl.simulate.engine.simulation import World
 
 Compute = Callable[[Measured, Filters], "float | str | None"]
 S, PS, SHARE, COUNT, RECORDS = "seconds", "partition-seconds", "share", "count", "records"

@@ -6,10 +6,10 @@ import math
 from collections import Counter
 from itertools import pairwise
 
-from kgctl.simulate.engine.recorder.history import Intervals
-from kgctl.simulate.engine.traffic.series import LinearSeries
-from kgctl.simulate.metrics.filters import Filters
 from kgctl.simulate.metrics.measured import Measured, seconds
+from kgctl.simulate.recording.history import Intervals
+from kgctl.simulate.recording.traffic import LinearSeries
+from kgctl.simulate.scenario.filters import Filters
 
 FLAP_US = 600_000_000
 

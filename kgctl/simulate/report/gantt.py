@@ -1,18 +1,67 @@
-"""A picture of the partitions in a terminal: one lane each, a column for a slice of time.
-
-A letter is the owner for most of the slice, a capital one if nobody consumed the partition for a part of it, ``·`` stands for
-nobody during at least half of it, ``!`` for two owners at any moment of it, a space for a partition that is not there yet.
-"""
+"""Which lanes of a picture are worth drawing, and the order of the names in it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from string import ascii_lowercase
 
-from kgctl.simulate.report.lanes import natural, overlap_us, worst_lanes
-from kgctl.simulate.report.looks import duration
-from kgctl.simulate.report.pod_row import pod_legend, pod_row
-from kgctl.simulate.report.view import Lane, Picture, Segment
+from kgctl.simulate.report.metric_labels import duration
+from kgctl.simulate.report.outcome import Lane, Picture, Replicas, Segment
+
+
+def worst_lanes(picture: Picture, most: int) -> list[Lane]:
+    """All lanes; of more than ``most`` those that were longest without a consumer, in their order."""
+    if len(picture.lanes) <= most:
+        return list(picture.lanes)
+    places = sorted(range(len(picture.lanes)), key=lambda i: (-_nobody_us(picture.lanes[i], picture), i))
+    return [picture.lanes[place] for place in sorted(places[:most])]
+
+
+def _nobody_us(lane: Lane, picture: Picture) -> int:
+    return sum(overlap_us(each, picture.from_us, picture.to_us) for each in lane.segments if not each.owners)
+
+
+def overlap_us(segment: Segment, from_us: int, to_us: int) -> int:
+    """How much of a stretch of time the segment covers."""
+    return max(0, min(segment.to_us, to_us) - max(segment.from_us, from_us))
+
+
+def natural(name: str) -> tuple[str, int]:
+    """A key for sorting: ``app-2`` before ``app-10``."""
+    head, dash, tail = name.rpartition("-")
+    return (head, int(tail)) if dash and tail.isdecimal() else (name, -1)
+
+
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def pod_row(replicas: Replicas, picture: Picture, columns: int) -> str:
+    """As high as the most pods that were wanted in the slice, the highest of all in full."""
+    most = max((number for _, number in replicas.wanted), default=0)
+    length = picture.to_us - picture.from_us
+    edges = [picture.from_us + length * column // columns for column in range(columns + 1)]
+    return "".join(_bar(_most(replicas, first, last), most) for first, last in pairwise(edges))
+
+
+def pod_legend(replicas: Replicas) -> str:
+    """What the bars stand for."""
+    numbers = [number for _, number in replicas.wanted] or [0]
+    return f"pods of {replicas.members}: {min(numbers)} to {max(numbers)}, {BARS[-1]} = {max(numbers)}"
+
+
+def _most(replicas: Replicas, first: int, last: int) -> int:
+    """The highest number within a slice, the one that it begins with included."""
+    before = [number for at_us, number in replicas.wanted if at_us <= first][-1:]
+    within = [number for at_us, number in replicas.wanted if first < at_us < last]
+    return max([*before, *within], default=0)
+
+
+def _bar(number: int, most: int) -> str:
+    if not number:
+        return " "
+    return BARS[max(-(-number * len(BARS) // most) - 1, 0)]
+
 
 NOBODY, TWO_OWNERS = "·", "!"
 LEGEND = "letter = owner, capital = briefly nobody, · = nobody, ! = two owners"

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kgctl.simulate.report.looks import LOOKS, look_of, show
-from kgctl.simulate.report.view import Expectation, Outcome, Spread
+from kgctl.simulate.report.metric_labels import LOOKS, look_of, show
+from kgctl.simulate.report.outcome import Expectation, Outcome, Spread
 
 
 @dataclass(frozen=True, slots=True)

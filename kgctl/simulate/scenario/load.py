@@ -7,22 +7,19 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kgctl.errors import UsageError
-from kgctl.simulate.scenario.checks import Check, CheckReader
-from kgctl.simulate.scenario.conditions import compiled
-from kgctl.simulate.scenario.expressions.names import Names
-from kgctl.simulate.scenario.file.not_yet import split_off
-from kgctl.simulate.scenario.file.short_forms import written_out
-from kgctl.simulate.scenario.filter_checks import Surroundings, wrong_filters
-from kgctl.simulate.scenario.known import event_kinds, metric_names
+from kgctl.simulate.scenario.build import split_off
+from kgctl.simulate.scenario.checks import Check, CheckReader, compiled
+from kgctl.simulate.scenario.expressions import Names
+from kgctl.simulate.scenario.filters import Surroundings, wrong_filters
 from kgctl.simulate.scenario.model import Scenario
+from kgctl.simulate.scenario.patches import merge_patch, patched, split_path, with_setting, written_out
 from kgctl.simulate.scenario.report import EMPTY_REPORT, Report, read_report
-from kgctl.simulate.scenario.text.patch import merge_patch, patched
-from kgctl.simulate.scenario.text.paths import split_path, with_setting
+from kgctl.simulate.scenario.vocabulary import event_kinds, metric_names
 from kgctl.simulate.scenario.wording import did_you_mean, shown
 from kgctl.yaml_files import FileError, Path, Problem, Tree
 
 if TYPE_CHECKING:
-    from kgctl.simulate.scenario.file.sections import ScenarioSections
+    from kgctl.simulate.scenario.sections import ScenarioSections
 
 DEFAULT = "default"
 """The name of the one variant of a file without variants."""
@@ -199,11 +196,10 @@ def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
 def _built(
     name: str, tree: Tree, base: Tree, variants: tuple[str, ...], problems: list[Problem]
 ) -> tuple[ScenarioSections | None, Variant | None]:
-    from kgctl.simulate.scenario.file.build import Builder
-    from kgctl.simulate.scenario.file.sections import ScenarioSections
-    from kgctl.simulate.scenario.file.settings import setting_names
-    from kgctl.simulate.scenario.file.validate import validate, without
-    from kgctl.simulate.scenario.setting_values import setting_values
+    from kgctl.simulate.scenario.build import Builder
+    from kgctl.simulate.scenario.sections import ScenarioSections
+    from kgctl.simulate.scenario.settings import setting_names, setting_values
+    from kgctl.simulate.scenario.validate import validate, without
 
     wrong: list[Problem] = []
     sections = validate(ScenarioSections, tree, wrong)
@@ -232,7 +228,7 @@ def _checks(
     *,
     merged: Sequence[Tree],
 ) -> tuple[Check, ...]:
-    from kgctl.simulate.scenario.file.settings import setting_names
+    from kgctl.simulate.scenario.settings import setting_names
 
     names = Names(metric_names(), setting_names(), variants)
     tree = base if given is None else Tree("--check", {"expect": [_check_argument(text) for text in given]})

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from kgctl.model.quick_enum import quick_enum
 from kgctl.simulate.scenario.autoscale import Autoscale
 from kgctl.simulate.scenario.distributions import ZERO, Constant, Distribution, Uniform
+from kgctl.simulate.scenario.quantities import Wave
 from kgctl.simulate.scenario.selectors import Selector
-from kgctl.simulate.scenario.values.waves import Wave
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kgctl.simulate.scenario.expressions.names import Names
-from kgctl.simulate.scenario.expressions.nodes import Metric
-from kgctl.simulate.scenario.expressions.parser import parse_expression
-from kgctl.simulate.scenario.expressions.tokens import ExpressionError
-from kgctl.simulate.scenario.filter_checks import Surroundings, wrong_filters_of
-from kgctl.simulate.scenario.known import metric_names
+from kgctl.simulate.scenario.expressions import ExpressionError, Metric, Names, parse_expression
+from kgctl.simulate.scenario.filters import Surroundings, wrong_filters_of
+from kgctl.simulate.scenario.vocabulary import metric_names
 from kgctl.simulate.scenario.wording import did_you_mean
 from kgctl.yaml_files import Path, Problem, Tree
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from kgctl.errors import NotFoundError, UsageError
-from kgctl.simulate.scenario.file.short_forms import written_out
-from kgctl.simulate.scenario.text.patch import patched
+from kgctl.simulate.scenario.patches import patched, written_out
 from kgctl.simulate.scenario.wording import did_you_mean, shown
 from kgctl.yaml_files import SMALL, FileError, Tree, read_yaml
 

@@ -13,8 +13,7 @@ from kgctl.charts.page import chart_scripts, page
 from kgctl.charts.style import SCHEMA, config
 from kgctl.simulate.metrics.registry import METRICS
 from kgctl.simulate.sweep.plan import Sweep
-from kgctl.simulate.sweep.rows import RowLayout, RunRow, Value, digest_of_rows
-from kgctl.simulate.sweep.summary import STATISTICS, summary_columns, summary_rows
+from kgctl.simulate.sweep.rows import STATISTICS, RowLayout, RunRow, Value, digest_of_rows, summary_columns, summary_rows
 
 
 def sweep_page(sweep: Sweep, rows: Sequence[RunRow], metrics: Sequence[str]) -> str:

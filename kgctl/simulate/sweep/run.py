@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from kgctl import __version__
-from kgctl.errors import KgctlError
-from kgctl.simulate.runs.judge import Judge
-from kgctl.simulate.runs.result_json import number
-from kgctl.simulate.runs.task import Task, run_task
-from kgctl.simulate.runs.values import RunValues, key_of
-from kgctl.simulate.scenario.expressions.evaluate import Value
+from kgctl.errors import InvariantViolation, KgctlError
+from kgctl.simulate.batch.judge import Judge
+from kgctl.simulate.batch.outcome import number
+from kgctl.simulate.batch.task import Task, run_task
+from kgctl.simulate.batch.values import RunValues, key_of
+from kgctl.simulate.scenario.expressions import Value
 from kgctl.simulate.scenario.load import LoadedFile
-from kgctl.simulate.sweep.axes import Point, settings_at
-from kgctl.simulate.sweep.plan import Block, Sweep
+from kgctl.simulate.sweep.plan import Block, Point, Sweep, settings_at
 from kgctl.simulate.sweep.rows import RunRow
 
 INTERNAL_ERROR = "INTERNAL_ERROR"
@@ -106,3 +106,23 @@ def replay_of(sweep: Sweep, point: Point, variant: str, seed: int) -> str:
     named = ["--variant", variant] if sweep.has_variants else []
     words = [*sweep.words, *settings, *named, "--seed", str(seed)]
     return f"{' '.join(map(shlex.quote, words))}   # kgctl {__version__}"
+
+
+def chosen(rows: Sequence[RunRow], share: float) -> list[RunRow]:
+    """Rows spread evenly over all that were run to their end; at least one, unless the share is 0."""
+    complete = [row for row in rows if row.digest is not None]
+    count = min(math.ceil(len(complete) * share), len(complete))
+    return [complete[place * len(complete) // count] for place in range(count)]
+
+
+def differences(sweep: Sweep, rows: Sequence[RunRow]) -> Iterator[InvariantViolation | None]:
+    """Runs each of ``rows`` again; gives None, or what is wrong where the second run differs."""
+    points = sweep.points()
+    for row in rows:
+        point = points[row.number]
+        again = {one.variant: one for one in run_block(sweep, Block(row.number, point, (row.seed,)))}[row.variant]
+        if (again.digest, again.metrics) == (row.digest, row.metrics):
+            yield None
+            continue
+        replay = replay_of(sweep, point, row.variant, row.seed)
+        yield InvariantViolation(f"two runs of one seed differ, digests {row.digest} and {again.digest}: {replay}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from kgctl.simulate.engine.result import RunResult
 from kgctl.simulate.engine.run import run
-from kgctl.simulate.engine.trace import TraceEvent
+from kgctl.simulate.recording.trace import TraceEvent
 from kgctl.simulate.scenario.load import Variant, load
 from kgctl.yaml_files import read_yaml
 from tests.benchmarks.rates.rate import Rates, Row, Scale

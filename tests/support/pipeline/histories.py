@@ -21,7 +21,7 @@ from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs, modul
 from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS, RAW
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic
 from kgctl.serde.coordinator_records import encode_record
-from kgctl.simulate.engine.cluster_state import ClusterState, cluster_state
+from kgctl.simulate.engine.cluster import ClusterState, cluster_state
 from kgctl.simulate.engine.run import run
 from kgctl.simulate.scenario.model import Scenario
 from tests.support.coordinator_harness import CoordinatorHarness

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kgctl.simulate.report.view import Expectation, LagSeries, Lane, Mark, Outcome, Picture, Segment, Spread, VariantOutcome
+from kgctl.simulate.report.outcome import Expectation, LagSeries, Lane, Mark, Outcome, Picture, Segment, Spread, VariantOutcome
 
 SECOND = 1_000_000
 

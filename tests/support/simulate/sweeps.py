@@ -6,8 +6,7 @@ from functools import partial
 
 from kgctl.pipeline.spread import LocalEngine
 from kgctl.simulate.scenario.load import DEFAULT, load
-from kgctl.simulate.sweep.axes import axes_of
-from kgctl.simulate.sweep.plan import Sweep, blocks_of
+from kgctl.simulate.sweep.plan import Sweep, axes_of, blocks_of
 from kgctl.simulate.sweep.rows import RowLayout, RunRow
 from kgctl.simulate.sweep.run import run_block
 from kgctl.yaml_files import read_yaml

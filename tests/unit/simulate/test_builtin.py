@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kgctl.simulate.batch.outcome import outcome_of
+from kgctl.simulate.batch.plan import Options, run_all, tasks_of
 from kgctl.simulate.lint.rules import lint
-from kgctl.simulate.runs.outcome import outcome_of
-from kgctl.simulate.runs.plan import Options, run_all, tasks_of
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.sources import builtin_names, read_source
 

@@ -17,8 +17,8 @@ from kgctl.errors import UsageError
 from kgctl.model.groups import GroupState
 from kgctl.model.offsets import LogOffsets
 from kgctl.model.partitions import MetadataImage, TopicMetadata, TopicPartition
-from kgctl.simulate.engine.cluster_state import ClusterState
-from kgctl.simulate.outputs import write_records, write_state
+from kgctl.simulate.batch.files import write_records, write_state
+from kgctl.simulate.engine.cluster import ClusterState
 from kgctl.storage.folder import DataFolder
 
 ORDERS = TopicMetadata("orders", UUID(int=7), 2)

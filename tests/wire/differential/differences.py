@@ -22,7 +22,6 @@ KNOWN = (
         r"topics\[\d+\]\.configs",
         "Kafka lists the some thirty configs of the new topic; here topic configs have no effect, and none is listed",
     ),
-    Known("bounds of topics", r"topics\[\d+\]\.configs", "as for creating topics"),
 )
 
 

@@ -1,72 +1,269 @@
-"""What the kinds that act on pods share."""
+"""``start``: pods that do not run are started."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from kgctl.simulate.engine.events.event_run import (
+    Countdown,
+    EventKind,
+    EventRun,
+    Field,
+    FieldType,
+    Target,
+    bring_back,
+    duration_of,
+    end_after,
+    in_a_while,
+    pods_of,
+    processes_of,
+)
+from kgctl.simulate.engine.network import FOREVER_US, LinkFault
+from kgctl.simulate.engine.pods import Pod
+from kgctl.simulate.engine.process import Process
+from kgctl.simulate.recording.trace import PodChanged
 
-from kgctl.simulate.engine.events.kind import EventRun
-from kgctl.simulate.engine.pods.pod import Pod
-from kgctl.simulate.engine.pods.process import Process
-from kgctl.simulate.engine.selection import select
-from kgctl.simulate.scenario.distributions import Distribution
-
-
-def pods_of(run: EventRun) -> list[Pod]:
-    """The pods that are meant at this moment."""
-    selector = run.event.selector
-    return [] if selector is None else select(run.world, selector)
-
-
-def processes_of(run: EventRun) -> list[Process]:
-    """Their processes, of those that run."""
-    return [pod.process for pod in pods_of(run) if pod.process is not None]
-
-
-def duration_of(run: EventRun, name: str = "for") -> int | None:
-    """A duration of this event, drawn where it is a distribution; None: not given."""
-    value: Distribution | int | None = run[name]
-    if value is None or isinstance(value, int):
-        return value
-    return value.sample(run.world.randomness.stream("event", run.event.kind, run.event.target, str(run.world.loop.now_us)))
+WITH = Field(name="with", type=FieldType.CONFIG, help="consumer settings from this start on", default={})
 
 
-def in_a_while(run: EventRun, delay_us: int, task: Callable[[object], None]) -> None:
-    """Call this so much later."""
-    run.world.loop.at(run.world.loop.now_us + delay_us, task)
+def start(run: EventRun) -> None:
+    pods = [pod for pod in pods_of(run) if pod.process is None]
+    countdown = Countdown(len(pods), run.over)
+    for pod in pods:
+        pod.configure(run["with"])
+        pod.boot(countdown.one)
 
 
-def end_after(run: EventRun, duration_us: int | None, end: Callable[[], None]) -> None:
-    """What has begun ends after this time, and the event with it; None: it never ends, and the event is over now."""
-    if duration_us is None:
-        run.over()
-        return
-
-    def over(_: object) -> None:
-        end()
-        run.over()
-
-    in_a_while(run, duration_us, over)
+START = EventKind(
+    name="start",
+    target=Target.PODS,
+    help="Start pods that do not run; it is over when they have subscribed.",
+    begin=start,
+    fields=(WITH,),
+)
 
 
-def bring_back(run: EventRun, pod: Pod, down_us: int | None, then: Callable[[], None]) -> None:
-    """The pod is down: boot it after this time, or leave it (None); ``then`` when that is over."""
-    if down_us is None:
-        then()
-    else:
-        in_a_while(run, down_us, lambda _: pod.boot(then))
+FOR = Field(name="for", type=FieldType.DISTRIBUTION, help="how long they stay down; without it, for good")
 
 
-class Countdown:
-    """Calls ``then`` when `one` has been called so many times; for none at once."""
+def stop(run: EventRun) -> None:
+    processes = processes_of(run)
+    countdown = Countdown(len(processes), run.over)
+    down_us = duration_of(run)
 
-    def __init__(self, number: int, then: Callable[[], None]) -> None:
-        self._left = number
-        self._then = then
-        if not number:
-            then()
+    def back(pod: Pod) -> None:
+        pod.configure(run["with"])
+        bring_back(run, pod, down_us, countdown.one)
 
-    def one(self, _: object = None) -> None:
-        """One of them has happened."""
-        self._left -= 1
-        if self._left == 0:
-            self._then()
+    for process in processes:
+        process.stop(lambda pod=process.pod: back(pod))  # type: ignore[misc]
+
+
+STOP = EventKind(
+    name="stop",
+    target=Target.PODS,
+    help="Stop pods as SIGTERM does; what on_stop says is done. With for: start them again.",
+    begin=stop,
+    fields=(FOR, WITH),
+)
+
+
+def crash(run: EventRun) -> None:
+    processes = processes_of(run)
+    countdown = Countdown(len(processes), run.over)
+    down_us = duration_of(run)
+    for process in processes:
+        process.die("crash")
+        process.pod.configure(run["with"])
+        bring_back(run, process.pod, down_us, countdown.one)
+
+
+CRASH = EventKind(
+    name="crash",
+    target=Target.PODS,
+    help="Kill pods: no callbacks, no commit, no LeaveGroup. With for: start them again after that time.",
+    begin=crash,
+    fields=(FOR, WITH),
+)
+
+
+def restart(run: EventRun) -> None:
+    pods = pods_of(run)
+    countdown = Countdown(len(pods), run.over)
+    down_us = duration_of(run) or 0
+
+    def back(pod: Pod) -> None:
+        pod.configure(run["with"])
+        bring_back(run, pod, down_us, countdown.one)
+
+    for pod in pods:
+        if pod.process is None:
+            back(pod)
+        else:
+            pod.process.stop(lambda pod=pod: back(pod))  # type: ignore[misc]
+
+
+RESTART = EventKind(
+    name="restart",
+    target=Target.PODS,
+    help="Stop these pods, all at the same time, and start each again when it has stopped.",
+    begin=restart,
+    fields=(
+        Field(name="for", type=FieldType.DISTRIBUTION, help="how long they are down between", default=0),
+        WITH,
+    ),
+)
+
+
+def scale(run: EventRun) -> None:
+    pods = run.world.sets[run.event.target]
+    present = [pod for pod in pods if pod.is_wanted]
+    wanted = run["to"] if run["to"] is not None else max(len(present) + run["by"], 0)
+    changes = _to_start(run, present, wanted) if wanted > len(present) else present[wanted:][::-1]
+    countdown = Countdown(len(changes), run.over)
+    for number, pod in enumerate(changes):
+        pod.want(is_wanted=wanted > len(present))
+        _change(run, pod, run["over"] * number // len(changes), countdown)
+
+
+def _to_start(run: EventRun, present: list[Pod], wanted: int) -> list[Pod]:
+    """Those with the lowest numbers that are not there, then new ones."""
+    pods = run.world.sets[run.event.target]
+    idle = [pod for pod in pods if not pod.is_wanted][: wanted - len(present)]
+    members = run.world.members(run.event.target)
+    return idle + [run.world.add_pod(members) for _ in range(wanted - len(present) - len(idle))]
+
+
+def _change(run: EventRun, pod: Pod, delay_us: int, countdown: Countdown) -> None:
+    def change(_: object) -> None:
+        if pod.is_wanted:
+            pod.boot(countdown.one)
+        elif pod.process is None:
+            countdown.one()
+        else:
+            pod.process.stop(countdown.one)
+
+    in_a_while(run, delay_us, change)
+
+
+SCALE = EventKind(
+    name="scale",
+    target=Target.MEMBER_SET,
+    help="Change the number of pods: the highest numbers go first, new ones come last.",
+    begin=scale,
+    fields=(
+        Field(name="to", type=FieldType.SIZE, help="so many pods"),
+        Field(name="by", type=FieldType.CHANGE, help="so many more, or fewer"),
+        Field(name="over", type=FieldType.DURATION, help="spread evenly over this time", default=0),
+    ),
+    one_of=("to", "by"),
+)
+
+
+def stall(run: EventRun) -> None:
+    duration_us = duration_of(run) or 0
+    for process in processes_of(run):
+        run.world.log(PodChanged(run.world.log_time, process.pod.name, "stall"))
+        process.stall(run.world.loop.now_us + duration_us)
+    in_a_while(run, duration_us, run.over)
+
+
+STALL = EventKind(
+    name="stall",
+    target=Target.PODS,
+    help="The applications are stuck in a batch: no poll(), nothing processed; the heartbeat thread goes on.",
+    begin=stall,
+    fields=(Field(name="for", type=FieldType.DISTRIBUTION, help="how long", is_required=True),),
+)
+
+
+USUAL_PPM = 1_000_000
+
+
+def slow(run: EventRun) -> None:
+    pods = pods_of(run)
+    for pod in pods:
+        _set(pod, pod.factor_ppm * run["factor"] // USUAL_PPM)
+        run.world.log(PodChanged(run.world.log_time, pod.name, "slow"))
+    end_after(run, duration_of(run), lambda: _end_slow(run, pods))
+
+
+def _end_slow(run: EventRun, pods: list[Pod]) -> None:
+    for pod in pods:
+        _set(pod, max(pod.factor_ppm * USUAL_PPM // run["factor"], 1))
+        run.world.log(PodChanged(run.world.log_time, pod.name, "unslow"))
+
+
+def _set(pod: Pod, factor_ppm: int) -> None:
+    pod.factor_ppm = factor_ppm
+    if pod.process is not None:
+        pod.process.slow()
+
+
+SLOW = EventKind(
+    name="slow",
+    target=Target.PODS,
+    help="Batches take so many times as long, and so fewer records are processed.",
+    begin=slow,
+    fields=(
+        Field(name="for", type=FieldType.DISTRIBUTION, help="how long; without it, for good"),
+        Field(name="factor", type=FieldType.FACTOR, help="how many times as long", is_required=True),
+    ),
+)
+
+
+def pause_process(run: EventRun) -> None:
+    processes = processes_of(run)
+    for process in processes:
+        process.suspend()
+    in_a_while(run, duration_of(run) or 0, lambda _: _end_pause(run, processes))
+
+
+def _end_pause(run: EventRun, processes: list[Process]) -> None:
+    for process in processes:
+        process.resume()
+    run.over()
+
+
+PAUSE_PROCESS = EventKind(
+    name="pause_process",
+    target=Target.PODS,
+    help="The processes are frozen: no heartbeats, no polls; then they go on as if nothing had been.",
+    begin=pause_process,
+    fields=(Field(name="for", type=FieldType.DISTRIBUTION, help="how long", is_required=True),),
+)
+
+
+def network(run: EventRun) -> None:
+    pods = pods_of(run)
+    duration_us = duration_of(run)
+    until_us = FOREVER_US if duration_us is None else run.world.loop.now_us + duration_us
+    fault = LinkFault(latency=run["latency"], loss_ppm=run["loss"], is_partition=bool(run["partition"]), until_us=until_us)
+    for pod in pods:
+        if pod.process is not None:
+            pod.process.thaw()
+            run.world.ownership.materialise(pod.process)
+        pod.link.add(fault)
+        if fault.is_partition and pod.process is not None:
+            pod.process.cut_off()
+    end_after(run, duration_us, lambda: _end_fault(pods, fault))
+
+
+def _end_fault(pods: list[Pod], fault: LinkFault) -> None:
+    for pod in pods:
+        pod.link.remove(fault)
+        if pod.process is not None and not pod.link.is_partitioned:
+            pod.process.connect_again()
+
+
+NETWORK = EventKind(
+    name="network",
+    target=Target.PODS,
+    help="Between these pods and the brokers messages are slower, get lost, or do not come through at all.",
+    begin=network,
+    fields=(
+        Field(name="latency", type=FieldType.DISTRIBUTION, help="of one direction"),
+        Field(name="loss", type=FieldType.SHARE, help="of the packets; they are sent again as TCP does"),
+        Field(name="partition", type=FieldType.FLAG, help="nothing comes through", default=False),
+        Field(name="for", type=FieldType.DISTRIBUTION, help="how long; without it, for good"),
+    ),
+    one_of=("latency", "loss", "partition"),
+)

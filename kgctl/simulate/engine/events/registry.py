@@ -1,49 +1,32 @@
-"""Which kinds of events there are: a new one is a file beside this one and a line here."""
+"""Which kinds of events there are: a new one is a kind in one of the modules beside this one and a line here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kgctl.simulate.engine.events import (
-    add_partitions,
-    crash,
-    create_topic,
-    delete_topic,
-    network,
-    pause_process,
-    restart,
-    rolling_restart,
-    scale,
-    set_traffic,
-    slow,
-    stall,
-    start,
-    stop,
-    upgrade,
-)
-from kgctl.simulate.engine.events.brokers import broker_down, coordinator_move
-from kgctl.simulate.engine.events.kind import EventKind
+from kgctl.simulate.engine.events import brokers, pods, rolling, topics
+from kgctl.simulate.engine.events.event_run import EventKind
 
 EVENT_KINDS: Mapping[str, EventKind] = {
     kind.name: kind
     for kind in (
-        start.KIND,
-        stop.KIND,
-        crash.KIND,
-        restart.KIND,
-        rolling_restart.KIND,
-        upgrade.KIND,
-        scale.KIND,
-        stall.KIND,
-        slow.KIND,
-        pause_process.KIND,
-        network.KIND,
-        add_partitions.KIND,
-        create_topic.KIND,
-        delete_topic.KIND,
-        set_traffic.KIND,
-        broker_down.KIND,
-        coordinator_move.KIND,
+        pods.START,
+        pods.STOP,
+        pods.CRASH,
+        pods.RESTART,
+        rolling.ROLLING_RESTART,
+        rolling.UPGRADE,
+        pods.SCALE,
+        pods.STALL,
+        pods.SLOW,
+        pods.PAUSE_PROCESS,
+        pods.NETWORK,
+        topics.ADD_PARTITIONS,
+        topics.CREATE_TOPIC,
+        topics.DELETE_TOPIC,
+        topics.SET_TRAFFIC,
+        brokers.BROKER_DOWN,
+        brokers.COORDINATOR_MOVE,
     )
 }
 """Name, which is the kind's key in a scenario file -> kind."""

@@ -4,9 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from kgctl.simulate.engine.events.kind import EventRun, Field, FieldType, Share
-from kgctl.simulate.engine.events.pods import Countdown, bring_back, in_a_while, pods_of
-from kgctl.simulate.engine.pods.pod import Pod
+from kgctl.simulate.engine.events.event_run import (
+    Countdown,
+    EventKind,
+    EventRun,
+    Field,
+    FieldType,
+    Share,
+    Target,
+    bring_back,
+    in_a_while,
+    pods_of,
+)
+from kgctl.simulate.engine.pods import Pod
 
 LOOK_AGAIN_US = 100_000
 WAIT_FOR_STABLE_AT_MOST_US = 600_000_000
@@ -80,3 +90,35 @@ class Rolling:
 
 def _nothing() -> None:
     """Nobody waits."""
+
+
+SET = Field(name="set", type=FieldType.CONFIG, help="consumer settings that the new processes have", default={})
+
+
+def roll(run: EventRun) -> None:
+    Rolling(run, run["set"]).next_batch()
+
+
+ROLLING_RESTART = EventKind(
+    name="rolling_restart",
+    target=Target.PODS,
+    help="Restart pods batch by batch, as a deployment does.",
+    begin=roll,
+    fields=(*FIELDS, SET),
+)
+
+
+REQUIRED_SET = Field(name="set", type=FieldType.CONFIG, help="consumer settings that the new processes have", is_required=True)
+
+
+def _roll_again(run: EventRun) -> None:
+    Rolling(run, run["set"]).next_batch()
+
+
+UPGRADE = EventKind(
+    name="upgrade",
+    target=Target.PODS,
+    help="Restart pods batch by batch with other settings.",
+    begin=_roll_again,
+    fields=(*FIELDS, REQUIRED_SET),
+)

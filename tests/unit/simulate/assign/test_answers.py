@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kgctl.assignors import assignor_names
-from kgctl.simulate.assign.answers import Answer, answer
+from kgctl.simulate.assign.evaluation import Answer, answer
 from kgctl.simulate.assign.group_document import parse_document
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kgctl.errors import InvariantViolation
 from kgctl.simulate.engine.run import run
-from kgctl.simulate.engine.world import World
+from kgctl.simulate.engine.simulation import World
 from kgctl.simulate.scenario.model import SECOND_US
 from tests.support.simulated import event, scenario
 

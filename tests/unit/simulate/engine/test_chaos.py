@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kgctl.simulate.engine.nemesis import FAULTS
 from kgctl.simulate.engine.run import run
+from kgctl.simulate.engine.schedule import FAULTS
 from kgctl.simulate.scenario.distributions import Uniform
 from kgctl.simulate.scenario.model import Commit, CommitMode, Nemesis
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, scenario

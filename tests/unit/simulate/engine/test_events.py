@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.simulate.engine.events.kind import Share
+from kgctl.simulate.engine.events.event_run import Share
 from kgctl.simulate.engine.events.registry import EVENT_KINDS
 from kgctl.simulate.engine.result import RunResult
 from kgctl.simulate.engine.run import RunLimits, run
 from kgctl.simulate.scenario.distributions import Constant, Uniform
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.model import Event
-from kgctl.simulate.scenario.values.selectors import parse_selector
+from kgctl.simulate.scenario.selectors import parse_selector
 from kgctl.yaml_files import read_yaml
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 

@@ -15,7 +15,7 @@ import pytest
 from kgctl.errors import UsageError
 from kgctl.simulate.engine.result import LaneSegment, RunResult
 from kgctl.simulate.engine.run import RunLimits, run
-from kgctl.simulate.engine.trace import TraceEvent
+from kgctl.simulate.recording.trace import TraceEvent
 from kgctl.simulate.scenario.model import Cluster, Network, Scenario
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.simulate.engine.traffic.arrivals import UNIT_PR, Arrivals, split_rate
-from kgctl.simulate.engine.traffic.flow import Flow, max_min_shares
-from kgctl.simulate.engine.traffic.ledger import Ledger
-from kgctl.simulate.engine.traffic.series import LinearSeries
+from kgctl.simulate.engine.flow import Flow, max_min_shares
+from kgctl.simulate.recording.traffic import UNIT_PR, Arrivals, Ledger, LinearSeries, split_rate
 
 S = 1_000_000
 RATE = 1_000_000

@@ -7,7 +7,7 @@ from random import Random  # seeded cases
 
 import pytest
 
-from kgctl.simulate.metrics.fewest_moves import Held, fewest_moves
+from kgctl.simulate.metrics.movement import Held, fewest_moves
 
 
 def tried_out(partitions: list[Held], readers: dict[str, list[int]], members: int) -> int:

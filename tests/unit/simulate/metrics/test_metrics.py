@@ -8,12 +8,11 @@ from dataclasses import replace
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.simulate.engine.recorder.causes import Cause
-from kgctl.simulate.engine.recorder.history import Counted, GroupPoint
 from kgctl.simulate.engine.run import run
-from kgctl.simulate.engine.world import World
-from kgctl.simulate.metrics.identity import Identity
+from kgctl.simulate.engine.simulation import World
 from kgctl.simulate.metrics.registry import METRICS, MetricView
+from kgctl.simulate.recording.history import Counted, GroupPoint, Identity
+from kgctl.simulate.recording.owners import Cause
 from kgctl.simulate.scenario.model import MemberSet, Scenario, Topic
 from tests.support.simulated import event, scenario
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kgctl.simulate.report.gantt import gantt_lines
-from kgctl.simulate.report.view import Lane, Picture, Replicas
+from kgctl.simulate.report.outcome import Lane, Picture, Replicas
 from tests.support.simulate.outcomes import SECOND, picture, segments
 
 

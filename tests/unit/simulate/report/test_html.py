@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from kgctl.simulate.report.html import html_page
-from kgctl.simulate.report.html.data import MOST_LANES, page_data
-from kgctl.simulate.report.view import Lane, Outcome, Replicas, VariantOutcome
+from kgctl.simulate.report.html import MOST_LANES, html_page, page_data
+from kgctl.simulate.report.outcome import Lane, Outcome, Replicas, VariantOutcome
 from tests.support.simulate.outcomes import failing, outcome, picture, segments
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.simulate.report.html import html_page
-from kgctl.simulate.report.view import Outcome, VariantOutcome
+from kgctl.simulate.report.outcome import Outcome, VariantOutcome
 from tests.support.simulate.chromium import dom_of, require_chromium
 from tests.support.simulate.outcomes import failing, outcome, picture
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kgctl.simulate.report.markdown import markdown_text
+from kgctl.simulate.report.text import markdown_text
 from tests.support.simulate.outcomes import failing, outcome
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kgctl.simulate.report.summary import FAIL, PASS, REPLAY, WARN, summary_lines, summary_text
-from kgctl.simulate.report.view import Expectation, Outcome, VariantOutcome
+from kgctl.simulate.report.outcome import Expectation, Outcome, VariantOutcome
+from kgctl.simulate.report.text import FAIL, PASS, REPLAY, WARN, summary_lines, summary_text
 from tests.support.simulate.outcomes import failing, outcome, spread
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.simulate.scenario.expressions.nodes import Metric
-from kgctl.simulate.scenario.filter_checks import Surroundings
+from kgctl.simulate.scenario.expressions import Metric
+from kgctl.simulate.scenario.filters import Surroundings
 from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.simulate.scenario.report import EMPTY_REPORT, metric_of, parameter_named
 from kgctl.yaml_files import FileError, read_yaml

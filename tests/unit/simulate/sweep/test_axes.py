@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.simulate.scenario.values.parameters import as_text, split_values, values_of
-from kgctl.simulate.sweep.axes import Axis, axes_of, points_of, settings_at, typed
+from kgctl.simulate.scenario.patches import as_text, split_values, values_of
+from kgctl.simulate.sweep.plan import Axis, axes_of, points_of, settings_at, typed
 from kgctl.yaml_files import FileError, Tree, read_yaml
 
 NOTHING = Tree("f", {})

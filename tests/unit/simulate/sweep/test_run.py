@@ -9,17 +9,24 @@ import pytest
 
 from kgctl import __version__
 from kgctl.errors import InvariantViolation, UsageError
-from kgctl.simulate.runs.task import Task, run_task
-from kgctl.simulate.runs.values import RunValues
-from kgctl.simulate.scenario.expressions.nodes import Metric
+from kgctl.simulate.batch.task import Task, run_task
+from kgctl.simulate.batch.values import RunValues
+from kgctl.simulate.scenario.expressions import Metric
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.sweep import run as sweep_run
-from kgctl.simulate.sweep.axes import axes_of
-from kgctl.simulate.sweep.plan import Block, blocks_of, require_axes_that_fit
-from kgctl.simulate.sweep.rows import AFTER, BEFORE, METRIC_NAMES, RowLayout, RunRow, digest_of_rows
-from kgctl.simulate.sweep.run import run_block
-from kgctl.simulate.sweep.summary import checked_metrics, summary_columns, summary_rows
-from kgctl.simulate.sweep.verify import chosen, differences
+from kgctl.simulate.sweep.plan import Block, axes_of, blocks_of, require_axes_that_fit
+from kgctl.simulate.sweep.rows import (
+    AFTER,
+    BEFORE,
+    METRIC_NAMES,
+    RowLayout,
+    RunRow,
+    checked_metrics,
+    digest_of_rows,
+    summary_columns,
+    summary_rows,
+)
+from kgctl.simulate.sweep.run import chosen, differences, run_block
 from kgctl.yaml_files import read_yaml
 from tests.support.simulate.sweeps import FILE, rows_of, sweep_of
 

@@ -1,0 +1,148 @@
+"""``kgctl simulate assign``."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgctl.cli.completers import complete_groups
+from kgctl.cli.output.assign_rows import COLUMNS, DATA_FORMATS, ROUND_COLUMNS, data_of, rows_of, summaries_of
+from kgctl.cli.output.formats import OutputFormat
+from kgctl.cli.output.report import Report
+from kgctl.cli.session import Session, session_of
+from kgctl.errors import KgctlError, UsageError
+
+if TYPE_CHECKING:
+    from kgctl.simulate.assign.evaluation import Answer
+    from kgctl.simulate.assign.group_files import ReadDocument
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl simulate assign --members 3 --topic orders:12 --assignor range --assignor sticky")(
+        simulate_assign
+    )
+
+
+def simulate_assign(
+    ctx: typer.Context,
+    *,
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="FILE", help="YAML, JSON or JSON lines; - is stdin.", show_default=False)
+    ] = None,
+    assignor: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="An assignor, or module:Class for one of your own; repeatable.", show_default=False),
+    ] = None,
+    members: Annotated[int | None, typer.Option(metavar="N", help="A fresh group of N members, without a file.")] = None,
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME:PARTITIONS", help="A topic for --members; repeatable.", show_default=False),
+    ] = None,
+    from_group: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GROUP", help="A group of the cluster, as it is now.", show_default=False, autocompletion=complete_groups
+        ),
+    ] = None,
+    rounds: Annotated[
+        bool, typer.Option("--rounds", help="Go on until a cooperative group has settled, and show each round.")
+    ] = False,
+) -> Report:
+    """Show who would get which partitions, by Kafka's own assignors, and what would move.
+
+    A file describes groups: topics, members, what they own. The README, section Assignors, has the format.
+    """
+    from kgctl.assignors import get_assignor
+
+    for name in assignor or ():
+        get_assignor(name)
+    session = session_of(ctx)
+    with _without_garbage_collection():
+        return _report(session, _documents(session, files, members, topic, from_group), assignor, rounds=rounds)
+
+
+@contextmanager
+def _without_garbage_collection() -> Iterator[None]:
+    """The search for reference cycles costs more than it frees while millions of small values are read."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        # What is there now is never searched again, also not while the result is written.
+        gc.freeze()
+        if was_on:
+            gc.enable()
+
+
+def _documents(
+    session: Session, files: list[str] | None, members: int | None, topics: list[str] | None, from_group: str | None
+) -> Iterator[ReadDocument]:
+    from kgctl.simulate.assign.group_files import ReadDocument, read_groups
+    from kgctl.simulate.assign.quick_groups import quick_group
+
+    ways = [way for way, given in (("FILE", files), ("--members", members), ("--from-group", from_group)) if given is not None]
+    if len(ways) != 1:
+        raise UsageError(f"say which group: FILE, --members with --topic, or --from-group; not {' and '.join(ways) or 'none'}")
+    if topics and members is None:
+        raise UsageError("--topic goes with --members; a file has its own topics")
+    if files is not None:
+        return read_groups(files, session.environment.stdin, session.notice)
+    if members is not None:
+        return iter([ReadDocument(1, quick_group(members, topics or ()))])
+    assert from_group is not None
+    return iter([_live(session, from_group)])
+
+
+def _live(session: Session, group_id: str) -> ReadDocument:
+    from kgctl.cli.simulate.live_group import group_with_members
+    from kgctl.simulate.assign.group_files import ReadDocument
+    from kgctl.simulate.assign.quick_groups import live_group
+
+    with session.connect() as admin:
+        group = group_with_members(admin, group_id, "to assign anything to")
+        return ReadDocument(group_id, live_group(group, admin.list_topics()))
+
+
+def _report(session: Session, documents: Iterator[ReadDocument], assignors: list[str] | None, *, rounds: bool) -> Report:
+    answers: list[list[Answer]] = []
+    errors: list[KgctlError] = []
+    found = False
+    for read in documents:
+        found = True
+        for result in _answers(read, assignors, rounds=rounds):
+            if isinstance(result, KgctlError):
+                errors.append(result)
+            else:
+                answers.append(result)
+    if not found:
+        raise UsageError("there is no document to answer")
+    if session.flags.output in DATA_FORMATS:
+        data = [data_of(rounds_of_one, with_rounds=rounds) for rounds_of_one in answers]
+        return Report(COLUMNS, data=data, errors=errors, something_done=bool(answers))
+    rows = [row for rounds_of_one in answers for row in rows_of(rounds_of_one)]
+    is_table = session.flags.output in (None, OutputFormat.TABLE, OutputFormat.WIDE)
+    notices = [line for rounds_of_one in answers for line in summaries_of(rounds_of_one)] if is_table else ()
+    return Report(
+        ROUND_COLUMNS if rounds else COLUMNS, rows, errors, notices, ("id", "assignor", "member"), something_done=bool(answers)
+    )
+
+
+def _answers(read: ReadDocument, assignors: list[str] | None, *, rounds: bool) -> Iterator[list[Answer] | KgctlError]:
+    from kgctl.simulate.assign.evaluation import rounds as run
+    from kgctl.simulate.assign.group_document import DEFAULT_ASSIGNORS
+
+    if read.document is None:
+        assert read.error is not None
+        yield read.error
+        return
+    for name in assignors or read.document.assignors or DEFAULT_ASSIGNORS:
+        try:
+            yield list(run(read.document, name, until_settled=rounds))
+        except KgctlError as error:
+            yield read.located(error)

@@ -1,0 +1,80 @@
+"""``kgctl simulate check``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.session import session_of
+from kgctl.cli.simulate import options
+from kgctl.errors import KgctlError, UsageError
+
+if TYPE_CHECKING:
+    from kgctl.yaml_files import Problem
+
+COLUMNS = (
+    Column("severity"),
+    Column("file", wide=True),
+    Column("line"),
+    Column("column", wide=True),
+    Column("path"),
+    Column("rule"),
+    Column("message"),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl simulate check deploy.yaml")(simulate_check)
+
+
+def simulate_check(
+    ctx: typer.Context,
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Scenario files, or - for stdin.", show_default=False)],
+    *,
+    settings: options.Settings = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors, too.")] = False,
+) -> Report:
+    """Check scenarios without running them: mistakes, and what is legal but most likely not meant."""
+    from kgctl.yaml_files import FileError
+
+    session = session_of(ctx)
+    problems: list[Problem] = []
+    errors: list[KgctlError] = []
+    for name in files:
+        try:
+            problems += _problems(name, settings or [], session.environment.stdin)
+        except FileError as error:
+            problems += error.problems
+        except KgctlError as error:
+            errors.append(error)
+    wrong = [problem for problem in problems if strict or problem.severity == "error"]
+    errors += [UsageError(str(problem)) for problem in wrong]
+    notices = [] if problems or errors else [f"{name}: nothing to complain about" for name in files]
+    code = ExitCode.USAGE if wrong else None
+    return Report(COLUMNS, [_row(problem) for problem in problems], errors, notices, ("file", "line"), code)
+
+
+def _problems(name: str, settings: list[str], stdin: object) -> list[Problem]:
+    from kgctl.simulate.lint.rules import lint
+    from kgctl.simulate.scenario.load import load
+    from kgctl.simulate.scenario.sources import read_source
+
+    return lint(load(read_source(name, stdin), settings=settings))  # type: ignore[arg-type]
+
+
+def _row(problem: Problem) -> Row:
+    from kgctl.yaml_files import path_text
+
+    return {
+        "severity": problem.severity,
+        "file": problem.location.file,
+        "line": problem.location.line or None,
+        "column": problem.location.column or None,
+        "path": path_text(problem.path),
+        "rule": problem.rule or None,
+        "message": problem.message,
+    }

@@ -1,0 +1,155 @@
+"""``kgctl simulate compare``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.session import Session, session_of
+from kgctl.cli.simulate import options
+from kgctl.errors import KgctlError, UsageError
+from kgctl.simulate.recording.history import Identity
+
+if TYPE_CHECKING:
+    from kgctl.cli.simulate.running import RunOptions
+    from kgctl.simulate.batch.compare import Difference
+    from kgctl.simulate.batch.values import RunValues
+    from kgctl.simulate.scenario.load import LoadedFile
+
+COLUMNS = (
+    Column("a"),
+    Column("b"),
+    Column("metric"),
+    Column("a_mean"),
+    Column("b_mean"),
+    Column("difference"),
+    Column("low", "LOW-95"),
+    Column("high", "HIGH-95"),
+    Column("a_better"),
+    Column("b_better"),
+    Column("seeds"),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl simulate compare rolling-restart:eager rolling-restart:cooperative --runs 10")(
+        simulate_compare
+    )
+
+
+def simulate_compare(
+    ctx: typer.Context,
+    a: Annotated[
+        str,
+        typer.Argument(metavar="A", help="A scenario file or a built-in's name; with :VARIANT, one variant.", show_default=False),
+    ],
+    b: Annotated[
+        str | None,
+        typer.Argument(metavar="B", help="What to hold beside it; without B, the other variants of A.", show_default=False),
+    ] = None,
+    *,
+    seed: options.Seed = None,
+    runs: options.Runs = None,
+    settings: options.Settings = None,
+    identity: options.Who = Identity.POD,
+    jobs: options.Jobs = None,
+    time_limit: options.TimeLimit = None,
+    everything: Annotated[bool, typer.Option("--all", help="Metrics that are equal in every seed, too.")] = False,
+) -> Report:
+    """Run two scenarios or variants with the same seeds and show what differs, seed by seed."""
+    from kgctl.cli.simulate.running import RunOptions, WrongFile
+
+    session = session_of(ctx)
+    how = RunOptions(seed=seed, runs=runs, jobs=jobs, time_limit=time_limit, identity=identity)
+    try:
+        pairs = _pairs(session, a, b, settings, how)
+    except WrongFile as wrong:
+        return wrong.report
+    rows = [
+        _row(left, right, each)
+        for left, right, found in pairs
+        for each in found
+        if everything or each.a_better or each.b_better or each.difference
+    ]
+    errors: list[KgctlError] = []
+    if not any(found for _, _, found in pairs):
+        errors.append(KgctlError("the time limit left nothing to compare", code="LIMIT"))
+    notices = () if rows or errors else ("no metric differs in any seed; --all shows them",)
+    return Report(COLUMNS, rows, errors, notices, ("a", "b", "metric"))
+
+
+def _pairs(
+    session: Session, a: str, b: str | None, settings: list[str] | None, how: RunOptions
+) -> list[tuple[str, str, list[Difference]]]:
+    from kgctl.simulate.batch.compare import differences
+
+    left_file, left_variant = _parts(a)
+    if b is None:
+        loaded = _load(session, left_file, None, settings)
+        names = loaded.variant_names
+        if len(names) < 2:
+            raise UsageError(f"{a} has no variants to compare; name another scenario as B")
+        first = left_variant or names[0]
+        if first not in names:
+            raise UsageError(f"there is no variant {first!r}; there are {', '.join(names)}")
+        runs = _run(session, loaded, how, how.seeds(loaded))
+        return [(first, name, differences(runs[first], runs[name])) for name in names if name != first]
+    left = _load(session, left_file, left_variant, settings)
+    right = _load(session, *_parts(b), settings)
+    seeds = how.seeds(left)
+    found = [_run(session, each, how, seeds)[_only(each, name)] for each, name in ((left, a), (right, b))]
+    return [(a, b, differences(found[0], found[1]))]
+
+
+def _parts(text: str) -> tuple[str, str | None]:
+    """File and variant. ``builtin:NAME`` has a colon of its own."""
+    prefix = "builtin:" if text.startswith("builtin:") else ""
+    name, _, variant = text.removeprefix(prefix).rpartition(":")
+    return (f"{prefix}{name}", variant) if name else (text, None)
+
+
+def _load(session: Session, name: str, variant: str | None, settings: list[str] | None) -> LoadedFile:
+    from kgctl.cli.simulate.running import load_scenario
+
+    return load_scenario(session, name, settings=settings, variants=[variant] if variant else None, checks=())
+
+
+def _run(session: Session, loaded: LoadedFile, how: RunOptions, seeds: list[int]) -> dict[str, dict[int, RunValues]]:
+    from kgctl.cli.simulate.running import run_scenario
+
+    runs: dict[str, dict[int, RunValues]] = {variant.name: {} for variant in loaded.variants}
+    for values in run_scenario(session, loaded, how, seeds):
+        runs[values.variant][values.seed] = values
+    return runs
+
+
+def _only(loaded: LoadedFile, name: str) -> str:
+    if len(loaded.variants) > 1:
+        raise UsageError(f"{name} has several variants; say which, as {name}:{loaded.variants[0].name}")
+    return loaded.variants[0].name
+
+
+def _row(a: str, b: str, each: Difference) -> Row:
+    return {
+        "a": a,
+        "b": b,
+        "metric": each.metric,
+        "a_mean": _number(each.a),
+        "b_mean": _number(each.b),
+        "difference": _number(each.difference),
+        "low": _number(each.low),
+        "high": _number(each.high),
+        "a_better": each.a_better,
+        "b_better": each.b_better,
+        "seeds": each.seeds,
+    }
+
+
+def _number(value: float | None) -> int | float | None:
+    if value is None:
+        return None
+    rounded = round(value, 3)
+    return int(rounded) if rounded == int(rounded) else rounded

@@ -1,0 +1,122 @@
+"""Reading scenario files for a command; every mistake in one is an error of its own."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kgctl.cli.environment import Environment
+from kgctl.cli.output.report import Report
+from kgctl.cli.session import Session
+from kgctl.errors import UsageError
+from kgctl.simulate.recording.history import Identity
+
+if TYPE_CHECKING:
+    from kgctl.simulate.batch.values import RunValues
+    from kgctl.simulate.scenario.load import LoadedFile
+
+
+class WrongFile(Exception):  # noqa: N818 - carries the report of what is wrong
+    """A scenario file has mistakes; ``report`` has them all."""
+
+    def __init__(self, report: Report) -> None:
+        super().__init__()
+        self.report = report
+
+
+def load_scenario(
+    session: Session,
+    name: str,
+    *,
+    settings: Sequence[str] | None = None,
+    variants: Sequence[str] | None = None,
+    checks: Sequence[str] | None = None,
+) -> LoadedFile:
+    """A scenario, checked.
+
+    Raises:
+        WrongFile: it has mistakes. UsageError, NotFoundError: it cannot be read, or has no such variant.
+    """
+    from kgctl.simulate.scenario.load import load
+    from kgctl.simulate.scenario.sources import read_source
+    from kgctl.yaml_files import FileError
+
+    try:
+        tree = read_source(name, session.environment.stdin)
+        return load(tree, settings=settings or (), variants=variants or (), checks=checks)
+    except FileError as error:
+        raise WrongFile(Report(errors=[UsageError(str(problem)) for problem in error.problems])) from None
+
+
+@contextmanager
+def progress(environment: Environment, title: str, total: int) -> Iterator[Callable[[Any], None]]:
+    """Gives what is to be called when a run is done."""
+    if total < 2 or not environment.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(file=environment.stderr)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("runs"), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(title, total=total)
+        yield lambda _: bar.advance(task)
+
+
+_WORTH_PROCESSES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options that both commands have, as they were given."""
+
+    seed: int | None = None
+    runs: int | None = None
+    jobs: int | None = None
+    time_limit: str | None = None
+    twice: bool = False
+    pictures: bool = False
+    identity: Identity = Identity.POD
+
+    def seeds(self, loaded: LoadedFile) -> list[int]:
+        """Which seeds: one that is named is run alone, unless ``--runs`` says how many from it on."""
+        first = loaded.seed if self.seed is None else self.seed
+        count = self.runs if self.runs is not None else 1 if self.seed is not None else loaded.runs
+        return list(range(first, first + count))
+
+    def time_limit_s(self) -> float | None:
+        """The limit in seconds. Raises `UsageError` for what is no time."""
+        from kgctl.simulate.scenario.quantities import parse_duration
+
+        if self.time_limit is None:
+            return None
+        try:
+            limit_us = parse_duration(self.time_limit, bare_unit="s")
+        except ValueError as error:
+            raise UsageError(f"--time-limit: {error}") from None
+        if not limit_us:
+            raise UsageError("--time-limit must be above 0")
+        return limit_us / 1_000_000
+
+
+def run_scenario(session: Session, loaded: LoadedFile, options: RunOptions, seeds: Sequence[int]) -> list[RunValues]:
+    """All runs that the time limit allows."""
+    from kgctl.simulate.batch.plan import Options, run_all, tasks_of
+
+    limit_s = options.time_limit_s()
+    deadline_s = None if limit_s is None else time.monotonic() + limit_s
+    plan = Options(twice=options.twice, pictures=options.pictures, identity=options.identity)
+    tasks = tasks_of(loaded, seeds, plan, deadline_s)
+    jobs = options.jobs or (_processors() if len(tasks) >= _WORTH_PROCESSES else 1)
+    with progress(session.environment, loaded.name, len(tasks)) as on_done:
+        return run_all(tasks, jobs, on_done)
+
+
+def _processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,23 @@
+"""``kgctl simulate schema``."""
+
+from __future__ import annotations
+
+import json
+
+import typer
+
+from kgctl.cli.output.report import Report
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl simulate schema > scenario.schema.json")(simulate_schema)
+
+
+def simulate_schema() -> Report:
+    """Print the JSON Schema of scenario files, for editors that complete and check."""
+    from kgctl.simulate.scenario.schema import scenario_schema
+    from kgctl.simulate.scenario.vocabulary import event_kinds
+
+    schema = scenario_schema(event_kinds().values())
+    return Report(data=schema, text=json.dumps(schema, indent=2) + "\n")

@@ -1,0 +1,202 @@
+"""The files that a sweep leaves: a row for each run, in the format that the file's name says; and a page with charts."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.output.files import check_place, write_whole
+from kgctl.cli.output.report import Column, Report
+from kgctl.cli.session import Session
+from kgctl.cli.simulate.sweeping import Swept
+from kgctl.errors import ExpectationError, InvariantViolation, KgctlError, UsageError
+
+if TYPE_CHECKING:
+    from kgctl.simulate.sweep.plan import Sweep
+    from kgctl.simulate.sweep.rows import RowLayout, RunRow, Value
+
+
+Records = Sequence["Mapping[str, Value]"]
+
+
+def check_out(path: Path) -> None:
+    """Before minutes of work: raise `kgctl.errors.UsageError` for what could not be written after them."""
+    if path.suffix not in _WRITERS:
+        raise UsageError(f"--out {path}: its name must end in one of {', '.join(_WRITERS)}")
+    if path.suffix == ".parquet":
+        from kgctl.pipeline.extras import require
+
+        require(f"--out {path}", "pyarrow")
+    check_place(path)
+
+
+def check_page(path: Path) -> None:
+    """The same for ``--html``."""
+    from kgctl.charts.library import require_library
+
+    require_library()
+    check_place(path)
+
+
+def write_out(path: Path, layout: RowLayout, records: Records, metadata: Mapping[str, str]) -> None:
+    """Write the rows; whoever reads ``path`` meanwhile sees all of them or what was there before.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    write_whole(path, lambda file: _WRITERS[path.suffix](file, layout.kinds(), records, metadata))
+
+
+def _parquet(file: BinaryIO, kinds: Mapping[str, type], records: Records, metadata: Mapping[str, str]) -> None:
+    from kgctl.pipeline.parquet_file import write_rows
+
+    write_rows(file, kinds, records, metadata=metadata)
+
+
+def _csv(file: BinaryIO, kinds: Mapping[str, type], records: Records, _: Mapping[str, str]) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(kinds)
+    writer.writerows([record[name] for name in kinds] for record in records)
+    file.write(text.getvalue().encode())
+
+
+def _json_lines(file: BinaryIO, _: Mapping[str, type], records: Records, __: Mapping[str, str]) -> None:
+    file.writelines(f"{_json_text(record)}\n".encode() for record in records)
+
+
+def _json(file: BinaryIO, _: Mapping[str, type], records: Records, metadata: Mapping[str, str]) -> None:
+    file.write((json.dumps({**metadata, "rows": list(records)}, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def _json_text(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False)
+
+
+_WRITERS: Mapping[str, Callable[[BinaryIO, Mapping[str, type], Records, Mapping[str, str]], None]] = {
+    ".parquet": _parquet,
+    ".csv": _csv,
+    ".json": _json,
+    ".jsonl": _json_lines,
+}
+
+
+_MOST_TOLD = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """``metrics`` are summed up; ``each_run``: a line for each run instead. ``out``, ``html``: files to write."""
+
+    metrics: tuple[str, ...]
+    each_run: bool
+    out: Path | None
+    html: Path | None
+
+    @classmethod
+    def of(cls, sweep: Sweep, *, each_run: bool, out: Path | None, html: Path | None) -> Shown:
+        """With the metrics of this sweep."""
+        from kgctl.simulate.batch.values import key_of
+
+        return cls(tuple(map(key_of, sweep.metrics)), each_run, out, html)
+
+
+def report_of(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> Report:
+    """Write the files and make the report."""
+    from kgctl.simulate.sweep.rows import RowLayout, summary_columns, summary_rows
+
+    layout = RowLayout(sweep)
+    swept.rows = layout.ordered(swept.rows)
+    _write(session, sweep, swept, shown)
+    summary = list(summary_rows(sweep, swept.rows, shown.metrics))
+    rows = layout.records(swept.rows) if shown.each_run else summary
+    columns = list(layout.kinds()) if shown.each_run else summary_columns(sweep, shown.metrics)
+    errors = _errors(swept)
+    return Report(
+        [Column(name) for name in columns],
+        rows,
+        errors,
+        notices=_notices(swept),
+        name_keys=("digest",) if shown.each_run else layout.parameters or ("runs",),
+        fixed_exit_code=_exit_code(swept, errors),
+    )
+
+
+def _write(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> None:
+    from kgctl import __version__
+    from kgctl.cli.output.files import write_whole
+    from kgctl.simulate.sweep.rows import RowLayout, digest_of_rows
+
+    if shown.out is not None:
+        layout = RowLayout(sweep)
+        metadata = {"scenario": sweep.name, "kgctl": __version__, "digest": digest_of_rows(swept.rows)}
+        write_out(shown.out, layout, layout.records(swept.rows), metadata)
+        session.notice(f"written: {shown.out}")
+    if shown.html is not None:
+        from kgctl.simulate.sweep.html import sweep_page
+
+        page = sweep_page(sweep, swept.rows, shown.metrics)
+        write_whole(shown.html, lambda file: file.write(page.encode()))
+        session.notice(f"written: {shown.html}")
+
+
+def _errors(swept: Swept) -> list[KgctlError]:
+    errors: list[KgctlError] = list(swept.differences)
+    if swept.end:
+        errors.append(KgctlError(swept.end, code="LIMIT"))
+    broken = [row for row in swept.rows if row.error is not None]
+    kinds = dict.fromkeys((row.error_code, row.error) for row in broken)
+    for code, message in list(kinds)[:_MOST_TOLD]:
+        alike = [row for row in broken if (row.error_code, row.error) == (code, message)]
+        errors.append(_error_of(alike, len(swept.rows)))
+    if len(kinds) > _MOST_TOLD:
+        errors.append(KgctlError(f"{len(kinds) - _MOST_TOLD} more kinds of errors; --rows and --out have them all"))
+    failed = [row for row in swept.rows if row.expectations_failed]
+    if failed:
+        text = f"expectations did not hold in {len(failed):,} of {len(swept.rows):,} runs; the first: {failed[0].replay}"
+        errors.append(ExpectationError(text))
+    return errors
+
+
+def _error_of(alike: Sequence[RunRow], total: int) -> KgctlError:
+    first = alike[0]
+    text = f"{len(alike):,} of {total:,} runs failed: {first.error}; the first: {first.replay}"
+    return InvariantViolation(text) if is_bug(first) else KgctlError(text, code=first.error_code)
+
+
+def is_bug(row: RunRow) -> bool:
+    """Whether a run failed by what no scenario should be able to cause."""
+    from kgctl.simulate.sweep.run import INTERNAL_ERROR
+
+    return row.error_code in (InvariantViolation.slug, INTERNAL_ERROR)
+
+
+def _notices(swept: Swept) -> list[str]:
+    if not swept.verified:
+        return []
+    runs = "1 run" if swept.verified == 1 else f"{swept.verified:,} runs"
+    same = swept.verified - len(swept.differences)
+    return [f"{runs} repeated here: {'the same' if same == swept.verified else f'{same:,} the same'}"]
+
+
+def _exit_code(swept: Swept, errors: Sequence[KgctlError]) -> ExitCode | None:
+    """The worst that there is: a bug, then an interruption, expectations, the time limit, runs without a result."""
+    if any(isinstance(error, InvariantViolation) for error in errors):
+        return ExitCode.BUG
+    if swept.was_interrupted:
+        return ExitCode.INTERRUPTED
+    if any(isinstance(error, ExpectationError) for error in errors):
+        return ExitCode.EXPECTATION
+    if swept.end:
+        return ExitCode.FAILED
+    return None if all(row.error is None for row in swept.rows) else _of_errors(swept)
+
+
+def _of_errors(swept: Swept) -> ExitCode:
+    return ExitCode.PARTIAL if any(row.error is None for row in swept.rows) else ExitCode.FAILED

@@ -1,0 +1,225 @@
+"""One run again, this time with all that only files want: its log of events, the coordinator's records, its picture.
+
+A run of one seed is the same each time, so nothing of this needs to be kept while many seeds are run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby, product
+from operator import itemgetter
+from pathlib import Path
+
+from kgctl.charts.library import require_library
+from kgctl.errors import StorageError, UsageError
+from kgctl.serde.record_batch import Record, build_batch
+from kgctl.simulate.batch.outcome import result_of
+from kgctl.simulate.engine.cluster import ClusterState, cluster_state
+from kgctl.simulate.engine.run import run
+from kgctl.simulate.recording.trace import TraceEvent
+from kgctl.simulate.report.outcome import Outcome
+from kgctl.simulate.scenario.load import LoadedFile, Variant
+from kgctl.storage.folder import DataFolder
+
+
+class EventLines:
+    """An observer of runs: hands each line, with its newline, to ``write``. UTF-8 and ``\\n`` are the caller's to keep."""
+
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._write = write
+
+    def begin_run(self, scenario: str, variant: str, seed: int) -> None:
+        """What is observed from now on belongs to this run."""
+        self._write(run_line(scenario, variant, seed))
+
+    def on_trace(self, event: TraceEvent) -> None:
+        """One line."""
+        self._write(f"{event.line()}\n")
+
+    def on_step(self, at_us: int, metrics: object) -> None:
+        """Nothing: the log has what happened, not how things stand."""
+
+
+def run_line(scenario: str, variant: str, seed: int) -> str:
+    """The line that begins a run's events."""
+    names = {"kind": "run", "scenario": scenario, "variant": variant, "seed": seed}
+    return json.dumps(names, separators=(",", ":")) + "\n"
+
+
+def write_events(scenario: str, variant: Variant, seed: int, write: Callable[[str], object]) -> None:
+    """Run it, and hand its events as lines to ``write``, the line that names the run first."""
+    lines = EventLines(write)
+    lines.begin_run(scenario, variant.name, seed)
+    run(variant.scenario, seed, observers=(lines,))
+
+
+def final_state(variant: Variant, seed: int, *, with_all_commits: bool) -> ClusterState:
+    """Run it, and answer what it leaves in its cluster."""
+    return cluster_state(run(variant.scenario, seed, keeps_records=True, keeps_all_commits=with_all_commits).world)
+
+
+def write_records(path: Path, state: ClusterState) -> None:
+    """The coordinator's whole log, each record with its time, and the commit log beside it.
+
+    ``path`` is made; what is there must be an empty folder. Raises `kgctl.errors.UsageError` and `StorageError`.
+    """
+    _write(path, state)
+
+
+def write_state(path: Path, state: ClusterState) -> None:
+    """The group as the scenario left it, its log compacted. As `write_records`, otherwise.
+
+    Time stands still in the folder, so that members are still there when it is looked at later; `kgctl serve` lets it go on.
+    """
+    _write(path, state)
+    with DataFolder.open(path, create=False) as folder:
+        folder.record_log.compact(state.now_ms)
+        folder.settings.freeze(state.now_ms)
+
+
+def require_new_folder(path: Path) -> None:
+    """Raise `kgctl.errors.UsageError` where something is at ``path`` already: a run's records are no sequel to others."""
+    try:
+        taken = path.exists() and (not path.is_dir() or any(path.iterdir()))
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from error
+    if taken:
+        raise UsageError(f"{path} is not empty: name a new folder")
+
+
+def _write(path: Path, state: ClusterState) -> None:
+    require_new_folder(path)
+    with DataFolder.open(path, create=True) as folder:
+        with folder.bulk():
+            _write_topics(folder, state)
+            for now_ms, group in groupby(state.records, key=itemgetter(0)):
+                folder.record_log.append([effect for _, effect in group], now_ms)
+        folder.settings.set_broker_properties(state.properties)
+
+
+def _write_topics(folder: DataFolder, state: ClusterState) -> None:
+    """Topics whose logs end where the run's do. Nobody made their records up: there is the last one, as after compaction."""
+    for topic in state.topics.values():
+        folder.topics.create_topic(topic.name, topic.partition_count, topic.topic_id)
+    last = build_batch([Record(0, state.now_ms, None, None)])
+    for partition, end in state.end_offsets.items():
+        if end > 0:
+            folder.topics.append_batch(partition, last, state.now_ms, at=end - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutputFiles:
+    """Where to write what; None: nowhere.
+
+    ``events``: of every run. ``metrics``: the data of ``-o json``. ``records`` and ``state`` are folders, of the first seed of
+    the one variant that is run. ``appended``: files that are added to, not replaced (a CI system's summary of a whole job).
+    """
+
+    html: Path | None = None
+    junit: Path | None = None
+    markdown: Path | None = None
+    events: Path | None = None
+    metrics: Path | None = None
+    records: Path | None = None
+    state: Path | None = None
+    appended: tuple[Path, ...] = ()
+
+    @property
+    def wants_pictures(self) -> bool:
+        """Whether the runs have to draw."""
+        return self.html is not None
+
+    def check(self, loaded: LoadedFile) -> None:
+        """Before anything is run: raise `kgctl.errors.UsageError` for what could not be written afterwards."""
+        if self.html is not None:
+            require_library()
+        paths = [path for path in (self.html, self.junit, self.markdown, self.events, self.metrics) if path is not None]
+        for path in paths:
+            if paths.count(path) > 1:
+                raise UsageError(f"{path}: each output needs a file of its own")
+            if path.is_dir():
+                raise UsageError(f"{path} is a folder; name a file")
+            if not path.absolute().parent.is_dir():
+                raise UsageError(f"{path}: there is no folder {path.absolute().parent}")
+        for option, folder in self._folders().items():
+            require_new_folder(folder)
+            if len(loaded.variants) > 1:
+                raise UsageError(f"{option} is for one run: add --variant, one of {', '.join(loaded.variant_names)}")
+        if self.records is not None and self.records == self.state:
+            raise UsageError("--records-out and --state-out need a folder each")
+
+    def write(self, loaded: LoadedFile, outcome: Outcome) -> list[str]:
+        """Write them all; the paths that were written, in order. Raises `kgctl.errors.StorageError`."""
+        makers: Mapping[str, Callable[[Outcome], str]] = {
+            "html": _html,
+            "junit": _junit,
+            "markdown": _markdown,
+            "metrics": _metrics,
+        }
+        written = []
+        for name, make in makers.items():
+            path = getattr(self, name)
+            if path is not None:
+                self._write_text(path, make(outcome))
+                written.append(str(path))
+        if outcome.seeds:
+            written += self._write_runs(loaded, outcome.seeds)
+        return written
+
+    def _write_runs(self, loaded: LoadedFile, seeds: Sequence[int]) -> list[str]:
+        written = []
+        if self.events is not None:
+            _write_events(self.events, loaded, seeds)
+            written.append(str(self.events))
+        if self._folders():
+            state = final_state(loaded.variants[0], seeds[0], with_all_commits=self.records is not None)
+            written += [str(folder) for folder in self._folders().values()]
+            if self.records is not None:
+                write_records(self.records, state)
+            if self.state is not None:
+                write_state(self.state, state)
+        return written
+
+    def _folders(self) -> dict[str, Path]:
+        folders = {"--records-out": self.records, "--state-out": self.state}
+        return {option: folder for option, folder in folders.items() if folder is not None}
+
+    def _write_text(self, path: Path, text: str) -> None:
+        try:
+            with path.open("a" if path in self.appended else "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+        except OSError as error:
+            raise StorageError(f"{path}: {error.strerror}") from error
+
+
+def _write_events(path: Path, loaded: LoadedFile, seeds: Sequence[int]) -> None:
+    try:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
+            for seed, variant in product(seeds, loaded.variants):
+                write_events(loaded.name, variant, seed, file.write)
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from error
+
+
+def _html(outcome: Outcome) -> str:
+    from kgctl.simulate.report.html import html_page
+
+    return html_page(outcome)
+
+
+def _junit(outcome: Outcome) -> str:
+    from kgctl.simulate.report.junit import junit_xml
+
+    return junit_xml(outcome)
+
+
+def _markdown(outcome: Outcome) -> str:
+    from kgctl.simulate.report.text import markdown_text
+
+    return markdown_text(outcome)
+
+
+def _metrics(outcome: Outcome) -> str:
+    return json.dumps(result_of(outcome), indent=2) + "\n"

@@ -1,0 +1,207 @@
+"""From the values of all runs to what reports and the JSON result show."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import shlex
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kgctl import __version__
+from kgctl.simulate.batch.judge import Judge, Verdict
+from kgctl.simulate.batch.values import RunValues
+from kgctl.simulate.report.outcome import Expectation, Outcome, Spread, VariantOutcome
+from kgctl.simulate.scenario.checks import Check, CheckKind
+from kgctl.simulate.scenario.load import DEFAULT, LoadedFile
+
+TIME_LIMIT = "the time limit"
+"""Why a run ended that was under way when the time of the whole command was over."""
+
+BETTER_IF_HIGHER = frozenset({"availability", "stickiness", "jain", "load_jain", "processed"})
+
+NEVER_STABLE = "not stable after its last event"
+"""Why a run without a duration ended though the group never settled: a result, not a limit of whoever runs it."""
+
+
+def outcome_of(
+    loaded: LoadedFile, seeds: Sequence[int], values: Sequence[RunValues], *, replay_of: Sequence[str] = ()
+) -> Outcome:
+    """All that came of the runs. ``replay_of``: the words of the command line that replays begin with.
+
+    Seeds that a time limit kept from being run in every variant are left out, and a note says so.
+    """
+    runs: dict[str, dict[int, RunValues]] = {variant.name: {} for variant in loaded.variants}
+    for one in values:
+        runs[one.variant][one.seed] = one
+    complete = [seed for seed in seeds if all(seed in by_seed for by_seed in runs.values())]
+    kept = {name: {seed: by_seed[seed] for seed in complete} for name, by_seed in runs.items()}
+    digest = digest_of(values)
+    settings = {variant.name: variant.settings for variant in loaded.variants}
+    verdicts = Judge(kept, settings, complete).verdicts(loaded.checks) if complete else []
+    return Outcome(
+        scenario=loaded.name,
+        question=loaded.question,
+        kgctl=__version__,
+        digest=digest,
+        seeds=tuple(complete),
+        variants={name: _variant(by_seed, complete) for name, by_seed in kept.items()},
+        expectations=tuple(_expectation(each, loaded, kept, replay_of) for each in verdicts),
+        notes=_notes(loaded, seeds, complete, values),
+    )
+
+
+def digest_of(values: Sequence[RunValues]) -> str:
+    """One digest of all event logs: variants and seeds with the digest of each."""
+    lines = "".join(f"{one.variant}\t{one.seed}\t{one.digest}\n" for one in values)
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+def _variant(by_seed: Mapping[int, RunValues], seeds: Sequence[int]) -> VariantOutcome:
+    if not seeds:
+        return VariantOutcome({})
+    first = by_seed[seeds[0]]
+    names = [name for name in first.metrics if any(by_seed[seed].metrics.get(name) is not None for seed in seeds)]
+    spreads = {name: spread_of(name, [by_seed[seed].metrics.get(name) for seed in seeds]) for name in names}
+    return VariantOutcome(spreads, first.final_assignment, first.picture)
+
+
+def spread_of(name: str, values: Sequence[float | None]) -> Spread:
+    """A metric over the seeds; NaN stands for a seed in which there was nothing to measure."""
+    per_seed = tuple(math.nan if value is None else value for value in values)
+    known = sorted(value for value in per_seed if not math.isnan(value))
+    p95 = known[max(math.ceil(len(known) * 0.95), 1) - 1]
+    worst = known[0] if name in BETTER_IF_HIGHER else known[-1]
+    return Spread(known[0], statistics.median(known), p95, known[-1], per_seed, worst)
+
+
+def _expectation(
+    verdict: Verdict, loaded: LoadedFile, runs: Mapping[str, Mapping[int, RunValues]], replay_of: Sequence[str]
+) -> Expectation:
+    check = verdict.check
+    observed = verdict.observed
+    return Expectation(
+        check=check.shown,
+        variant=verdict.variant,
+        passed=verdict.passed,
+        observed=observed,
+        seed=verdict.seed,
+        severity=check.severity,
+        replay="" if verdict.passed else _replay(verdict, loaded, runs, replay_of),
+        note=verdict.note,
+    )
+
+
+def _replay(verdict: Verdict, loaded: LoadedFile, runs: Mapping[str, Mapping[int, RunValues]], replay_of: Sequence[str]) -> str:
+    """The command that runs this check again with this seed; what the digest is then is in the comment behind it."""
+    check = verdict.check
+    variants = dict.fromkeys((verdict.variant, *check.named_variants)) if loaded.variant_names != (DEFAULT,) else ()
+    words = [*replay_of, *(word for name in variants for word in ("--variant", name)), "--seed", str(verdict.seed)]
+    digest = digest_of([runs[variant.name][verdict.seed] for variant in loaded.variants if variant.name in (variants or runs)])
+    command = f"{' '.join(map(shlex.quote, words))} --check {_quoted(check_argument(check))}"
+    return f"{command}   # kgctl {__version__}, digest {digest[:8]}"
+
+
+def _quoted(text: str) -> str:
+    """In single quotes, as people write it."""
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def check_argument(check: Check) -> str:
+    """The check as ``--check`` takes it."""
+    options: dict[str, Any] = {}
+    if check.kind is CheckKind.CHECK:
+        if check.at == "worst":
+            return check.text
+        options["at"] = "worst"
+    if check.kind is CheckKind.EVENTUALLY:
+        options["after"] = check.after if isinstance(check.after, str) else f"{check.after}us"
+        if check.within_us is not None:
+            options["within"] = f"{check.within_us}us"
+    if check.kind is CheckKind.STEADY:
+        options |= {"within": f"{check.within_ppm / 10_000:g}%", "last": f"{check.last_us}us"}
+    inner = "".join(f", {key}: {value}" for key, value in options.items())
+    return f'{{{check.kind}: "{check.text}"{inner}}}'
+
+
+def _notes(loaded: LoadedFile, seeds: Sequence[int], complete: Sequence[int], values: Sequence[RunValues]) -> tuple[str, ...]:
+    notes = []
+    if len(complete) < len(seeds):
+        notes.append(f"stopped at the time limit: {len(complete)} of {len(seeds)} seeds were run in every variant")
+    told = (NEVER_STABLE, TIME_LIMIT) if notes else (NEVER_STABLE,)
+    limited = [one for one in values if one.stopped and one.stopped not in told]
+    if limited:
+        first = limited[0]
+        notes.append(
+            f"{len(limited)} of {len(values)} runs stopped at a limit ({first.variant}, seed {first.seed}: {first.stopped})"
+        )
+    if restless := dict.fromkeys(one.variant for one in values if one.stopped == NEVER_STABLE):
+        notes.append(f"never stable after the last event: {', '.join(restless)}")
+    skipped = [check.shown for check in loaded.checks if not _can_be_asked(check, loaded)]
+    if skipped:
+        notes.append(f"not asked, as their variants were not run: {'; '.join(skipped)}")
+    return tuple(notes)
+
+
+def _can_be_asked(check: Check, loaded: LoadedFile) -> bool:
+    names = [variant.name for variant in loaded.variants]
+    if any(name not in names for name in check.named_variants):
+        return False
+    return check.variants is None or any(name in names for name in check.variants)
+
+
+_DIGITS = 9
+
+
+def result_of(outcome: Outcome) -> dict[str, Any]:
+    """``data`` of ``simulate run -o json``."""
+    return {
+        "scenario": outcome.scenario,
+        "kgctl": outcome.kgctl,
+        "digest": outcome.digest,
+        "seeds": list(outcome.seeds),
+        "variants": {name: _variant_data(variant) for name, variant in outcome.variants.items()},
+        "expectations": [_expectation_data(each) for each in outcome.expectations],
+    }
+
+
+def _variant_data(variant: VariantOutcome) -> dict[str, Any]:
+    assignment = {
+        member: {topic: list(partitions) for topic, partitions in topics.items()}
+        for member, topics in variant.final_assignment.items()
+    }
+    return {"metrics": {name: _spread(each) for name, each in variant.metrics.items()}, "final_assignment": assignment}
+
+
+def _spread(spread: Spread) -> dict[str, Any]:
+    return {
+        "min": number(spread.minimum),
+        "median": number(spread.median),
+        "p95": number(spread.p95),
+        "max": number(spread.maximum),
+        "per_seed": [number(value) for value in spread.per_seed],
+    }
+
+
+def _expectation_data(each: Expectation) -> dict[str, Any]:
+    observed = each.observed
+    if isinstance(observed, int | float) and not isinstance(observed, bool):
+        observed = number(observed)
+    return {
+        "check": each.check,
+        "variant": each.variant,
+        "passed": each.passed,
+        "observed": observed,
+        "seed": each.seed,
+        "severity": each.severity,
+        "replay": each.replay or None,
+    }
+
+
+def number(value: float) -> int | float | None:
+    """A JSON number: whole where it is whole, else of at most nine decimals; null for never and for nothing to measure."""
+    if not math.isfinite(value):
+        return None
+    rounded = round(value, _DIGITS)
+    return int(rounded) if rounded == int(rounded) else rounded

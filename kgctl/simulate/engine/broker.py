@@ -1,0 +1,246 @@
+"""The coordinator's driver: requests arrive over the network, effects are done, deadlines are kept.
+
+An answer that waits for a record leaves a round trip between brokers later, which is what the replication takes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kgctl.coordinator.config import CoordinatorConfig
+from kgctl.coordinator.coordinator import GroupCoordinator
+from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
+from kgctl.coordinator.re2 import resolve_regexes
+from kgctl.coordinator.requests import (
+    ConsumerGroupHeartbeat,
+    JoinGroup,
+    LeaveGroup,
+    OffsetCommit,
+    OffsetCommitPartition,
+    Request,
+    TopicsChanged,
+)
+from kgctl.coordinator.timers import TimerKey, TimerKind
+from kgctl.member.api import Answer, Send
+from kgctl.model.partitions import MetadataImage
+from kgctl.serde.record_schema import uuid_text
+from kgctl.simulate.engine.group_observer import GroupView
+from kgctl.simulate.engine.loop import draw_uuid
+from kgctl.simulate.recording.history import Counted
+from kgctl.simulate.recording.trace import Replied, Requested
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.coordination import Coordination
+    from kgctl.simulate.engine.pods import Pod
+    from kgctl.simulate.engine.process import Process
+    from kgctl.simulate.engine.simulation import World
+
+EPOCH_MS = 1_767_225_600_000
+"""The coordinator's clock at the beginning of a run: 2026-01-01 00:00 UTC. Records have to have some time."""
+REGEX_US = 1_000
+_UP, _DOWN = 0, 1
+_QUIET_APIS = frozenset({"Heartbeat", "ConsumerGroupHeartbeat"})
+
+
+class Broker:
+    """The coordinator and its surroundings."""
+
+    def __init__(self, world: World, config: CoordinatorConfig) -> None:
+        self._world = world
+        self._loop = world.loop
+        self._ids = world.randomness.stream("member ids")
+        self.core = GroupCoordinator(config, self._new_member_id, world.image, EPOCH_MS)
+        self._timers = self.core.shard.timers
+        self.view = GroupView(world)
+        self._routes: dict[int, tuple[Process, str]] = {}
+        self.coordination: Coordination | None = None
+        """From the first event on that is about brokers."""
+        self._armed_us = -1
+        cluster = world.scenario.cluster
+        self._replication_us = 2 * cluster.network.broker.mean_us if cluster.brokers > 1 else 0
+
+    def clock_ms(self, at_us: int) -> int:
+        """The coordinator's time."""
+        return EPOCH_MS + at_us // 1000
+
+    def session_timeout_ms(self, member_id: str, configured_ms: int) -> int:
+        """The session timeout that counts for this member."""
+        return self.view.session_timeout_ms(member_id, configured_ms)
+
+    # --- requests
+
+    def send(self, process: Process, action: Send) -> None:
+        """A request leaves the process."""
+        loop = self._loop
+        arrival_us = process.pod.link.arrival_us(loop.now_us, _UP)
+        if arrival_us is not None:
+            loop.at(arrival_us, self._receive, (process, action.request))
+
+    def _receive(self, message: tuple[Process, Request]) -> None:
+        process, request = message
+        if self.coordination is not None and not self.coordination.takes(process, request):
+            return
+        kind = type(request)
+        api = kind.__name__
+        self._routes[request.request_id] = (process, api)
+        self.note(process, api)
+        self.view.on_request(process, request)
+        effects = self.core.handle(request, EPOCH_MS + self._loop.now_us // 1000)
+        self._after(effects, api, process.pod, _why_removed(request) if kind in _REMOVES else "")
+
+    def note(self, process: Process, api: str) -> None:
+        """A broker has got a request."""
+        world, pod, now_us = self._world, process.pod, self._loop.now_us
+        world.history.requests.append(Counted(now_us, 1, pod.number, api))
+        if api not in _QUIET_APIS:
+            world.log(Requested(now_us - world.warmup_us, pod.name, api))
+
+    def tell(self, request: Request) -> None:
+        """An event of the surroundings: a new image, resolved expressions."""
+        if not self.view.has_coordinator:
+            return
+        self._after(self.core.handle(request, self.clock_ms(self._loop.now_us)), type(request).__name__, None, "")
+
+    def change_topics(self, image: MetadataImage) -> None:
+        """The cluster's topics have changed."""
+        self.tell(TopicsChanged(request_id=next(self._world.request_ids), image=image))
+
+    def commit_unseen(self, process: Process, offsets: dict[int, int]) -> None:
+        """A commit that was answered in a quiet time, entered now."""
+        member, names = process.member, self._world.partitions.names
+        if member is None or not self.view.has_coordinator:
+            return
+        partitions = tuple(
+            OffsetCommitPartition(topic=names[number].topic, partition=names[number].partition, offset=offset)
+            for number, offset in offsets.items()
+        )
+        request = OffsetCommit(
+            request_id=next(self._world.request_ids),
+            group_id=self._world.scenario.group_id,
+            generation_id=member.generation_id,
+            member_id=member.member_id,
+            group_instance_id=process.pod.instance_id,
+            partitions=partitions,
+        )
+        timers = self.core.shard.timers
+        session = TimerKey(TimerKind.SESSION, self._world.scenario.group_id, member.member_id)
+        deadline_ms = timers.deadline_ms(session)
+        effects = self.core.handle(request, self.clock_ms(self._loop.now_us))
+        if deadline_ms is not None and session in timers:
+            timers.arm(session, deadline_ms)  # it was no sign of life of now
+        records = self._world.records
+        if self._world.keeps_all_commits:
+            self._world.records = None  # it has the record already, with its own time
+        self._after(effects, "OffsetCommit", None, "")
+        self._world.records = records
+
+    # --- another coordinator
+
+    def successor(self) -> GroupCoordinator:
+        """One that knows of nothing yet."""
+        shard = self.core.shard
+        return GroupCoordinator(shard.config, self._new_member_id, self._world.image, self.clock_ms(self._loop.now_us))
+
+    def take_over(self, core: GroupCoordinator) -> None:
+        """This is the coordinator from now on; it reads its log."""
+        self.core = core
+        self._timers = core.shard.timers
+        self._armed_us = -1
+
+    def begin(self) -> None:
+        """The log is read: sessions start anew, requests are answered."""
+        effects = self.core.loaded(self.clock_ms(self._loop.now_us))
+        self.view.on_coordinator_found()
+        self._after(effects, "CoordinatorLoaded", None, "forgotten")
+        self.view.look("CoordinatorLoaded", None, "forgotten", has_records=True)
+        if self.core.shard.image.version != self._world.image.version:
+            self.change_topics(self._world.image)
+
+    def take_waiting(self) -> dict[int, tuple[Process, str]]:
+        """The requests that are not answered yet: (process, API) by their ids. Nobody waits for them here any more."""
+        waiting, self._routes = self._routes, {}
+        return waiting
+
+    def send_back(self, process: Process, api: str, request_id: int, result: Answer, wait_us: int = 0) -> None:
+        """An answer leaves after this time; or the process is told that its connection has ended."""
+        arrival_us = process.pod.link.arrival_us(self._loop.now_us + wait_us, _DOWN)
+        if arrival_us is not None:
+            self._loop.at(arrival_us, self._deliver, (process, api, request_id, result))
+
+    # --- deadlines
+
+    def arm_deadline(self) -> None:
+        """See to it that the coordinator is called at its next deadline."""
+        armed_us, now_us = self._armed_us, self._loop.now_us
+        if now_us <= armed_us <= (self._timers.earliest_ms - EPOCH_MS) * 1000:
+            return
+        deadline_ms = self.core.next_deadline_ms()
+        if deadline_ms is None:
+            return
+        deadline_us = max((deadline_ms - EPOCH_MS) * 1000, now_us)
+        if armed_us < now_us or deadline_us < armed_us:
+            self._armed_us = deadline_us
+            self._loop.at(deadline_us, self._expire, deadline_us)
+
+    def _expire(self, armed_us: int) -> None:
+        if armed_us != self._armed_us:
+            return
+        self._armed_us = -1
+        now_ms = self.clock_ms(self._loop.now_us)
+        if self.core.shard.timers.is_due(now_ms):
+            self._after(self.core.expire(now_ms), "timer", None, "expired")
+        else:
+            self.arm_deadline()
+
+    # --- effects
+
+    def _after(self, effects: list[Effect], trigger: str, pod: Pod | None, why_removed: str) -> None:
+        wait_us = 0
+        records = False
+        for effect in effects:
+            if isinstance(effect, Reply):
+                self._reply(effect, wait_us)
+            elif isinstance(effect, AppendRecord):
+                wait_us = self._replication_us
+                records = self.view.on_record(effect) or records
+            else:
+                self._resolve(effect)
+        self.view.look(trigger, pod, why_removed, has_records=records)
+        self.arm_deadline()
+
+    def _reply(self, reply: Reply, wait_us: int) -> None:
+        route = self._routes.pop(reply.request_id, None)
+        if route is not None:
+            self.send_back(*route, reply.request_id, reply.result, wait_us)
+
+    def _deliver(self, message: tuple[Process, str, int, Answer]) -> None:
+        process, api, request_id, result = message
+        error = self.view.error_of(result)
+        if error or api not in _QUIET_APIS:
+            world = self._world
+            world.log(Replied(self._loop.now_us - world.warmup_us, process.pod.name, api, error.name))
+            if error:
+                world.note_error(process, error)
+        process.on_reply((request_id, result))
+
+    def _resolve(self, effect: ResolveRegexes) -> None:
+        request = resolve_regexes(effect, self._world.image.topics, next(self._world.request_ids))
+        self._loop.at(self._loop.now_us + REGEX_US, self.tell, request)
+
+    def _new_member_id(self, prefix: str) -> str:
+        """In the forms that Kafka gives them."""
+        value = draw_uuid(self._ids)
+        return self.view.on_new_id(f"{prefix}-{value}" if prefix else uuid_text(value.bytes))
+
+
+_REMOVES = frozenset({LeaveGroup, ConsumerGroupHeartbeat, JoinGroup})
+"""Requests that may end a membership."""
+
+
+def _why_removed(request: Request) -> str:
+    """Why a member is gone when this request was answered; "": it cannot be."""
+    if isinstance(request, LeaveGroup):
+        return "left"
+    if isinstance(request, ConsumerGroupHeartbeat):
+        return "left" if request.member_epoch < 0 else "replaced" if request.instance_id is not None else ""
+    return "replaced" if isinstance(request, JoinGroup) and request.group_instance_id is not None else ""

@@ -1,0 +1,274 @@
+"""Which broker coordinates the group: brokers die and come back, the coordinator moves, and a new one reads the group's records.
+
+Kafka 4.3 with KRaft. The group's partition of ``__consumer_offsets`` follows from the hash of its id; its replicas are spread
+over the brokers one after the other, and the first one that lives leads. When its broker dies, connections break at once. The
+controller takes the broker's leaderships away when no heartbeat of it has come for ``broker.session.timeout.ms`` (9 s), of which
+it makes sure eight times in such a time; until then every other broker says that the coordinator is where it was. The new leader
+reads the log before it answers: COORDINATOR_LOAD_IN_PROGRESS, and NONE to heartbeats of classic members. What the log does not
+have is lost: joins under way, ids that were only promised, a generation that no leader has assigned. A broker that has come back
+leads again when the controller looks for that, every 5 minutes.
+
+What a broker has written when it dies is taken as replicated, and as answered if the answer was on its way.
+"""
+
+from __future__ import annotations
+
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from kgctl.coordinator.coordinator import GroupCoordinator
+from kgctl.coordinator.effects import Reply
+from kgctl.coordinator.partitioning import replicas_of
+from kgctl.coordinator.refusals import refuse
+from kgctl.coordinator.requests import ConsumerGroupHeartbeat, JoinGroup, Request
+from kgctl.member.api import Answer, FindCoordinatorResult, NetworkError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.records import CoordinatorRecord, GroupMetadataKey
+from kgctl.simulate.recording.owners import FAILOVER, Cause
+from kgctl.simulate.scenario.distributions import Distribution
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.process import Process
+    from kgctl.simulate.engine.simulation import World
+
+SESSION_US = 9_000_000
+BEAT_US = 2_000_000
+LOOK_US = SESSION_US // 8
+BALANCE_US = 300_000_000
+"""broker.session.timeout.ms and broker.heartbeat.interval.ms, the controller's looks, leader.imbalance.check.interval.seconds."""
+_MARGIN_US = 1_000_000
+_OWN_REASONS = ("has changed", "need to revoke")
+_WAITS = frozenset({Cause.REBALANCE, Cause.HANDOVER, Cause.FETCH})
+"""Causes of gaps that end by what only a coordinator can do."""
+
+
+class Coordination:
+    """The leaders of the group's partition, from the first time on that something happens to a broker.
+
+    Brokers are numbered from 1. ``leader`` is who leads by the cluster's metadata, None: nobody; ``is_absent``: no coordinator
+    answers, because there is none or because it reads its log.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._driver = world.broker
+        self._rng = world.randomness.stream("controller")
+        self._balance_phase_us = int(self._rng.random() * BALANCE_US)
+        self.replicas = replicas_of(world.scenario.group_id, world.broker.core.shard.config, world.scenario.cluster.brokers)
+        self.leader: int | None = self.replicas[0]
+        self.is_absent = False
+        self._first = self._serving = self.replicas[0]
+        self._is_loading = False
+        self._loads = 0
+        self._load: Distribution | None = None
+        self._down: dict[int, int] = {}
+        self._deaths = 0
+        self._died: dict[int, int] = {}
+        self._fenced: dict[int, None] = {}
+        self._believed: dict[Process, int] = {}
+        self._gaps: dict[int, Cause] = {}
+        self._were_in: dict[Process, None] = {}
+        self._blamed_until_us = 0
+        self._asks_again = False
+
+    # --- what pods meet
+
+    def coordinator_for(self, process: Process) -> FindCoordinatorResult:
+        """What some broker answers to FindCoordinator; the process goes there from now on."""
+        if self.leader is None:
+            return FindCoordinatorResult(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        self._believed[process] = self.leader
+        return FindCoordinatorResult()
+
+    @property
+    def is_dark(self) -> bool:
+        """Whether no broker lives."""
+        return len(self._down) == self._world.scenario.cluster.brokers
+
+    def takes(self, process: Process, request: Request) -> bool:
+        """Whether the coordinator gets this request; if not, it is answered by whoever got it, or by nobody."""
+        broker = self._believed.get(process, self._first)
+        if broker in self._down:
+            self._send_back(process, request, NetworkError(request.request_id))
+            return False
+        if broker == self._serving and not self.is_absent:
+            self._asks_again = process in self._were_in and _asks_to_join(request)
+            return True
+        self._driver.note(process, type(request).__name__)
+        if broker != self._serving:
+            self._send_back(process, request, refuse(request, ErrorCode.NOT_COORDINATOR))
+            return False
+        for effect in self._driver.core.handle(request, self._driver.clock_ms(self._world.loop.now_us)):
+            if isinstance(effect, Reply):
+                self._send_back(process, request, effect.result)
+        return False
+
+    def _send_back(self, process: Process, request: Request, result: Answer) -> None:
+        self._driver.send_back(process, type(request).__name__, request.request_id, result)
+
+    # --- what happens to brokers
+
+    def fail(self, broker: int, detect_us: int | None, load: Distribution) -> None:
+        """The broker's process dies; the controller knows so much later (None: as Kafka's defaults have it)."""
+        self._load = load
+        self._down[broker] = self._down.get(broker, 0) + 1
+        if self._down[broker] > 1:
+            return
+        self._deaths += 1
+        self._died[broker] = self._deaths
+        if broker == self._serving:
+            self._lose(is_broken=True)
+        if detect_us is None:
+            detect_us = SESSION_US - int(self._rng.random() * BEAT_US) + int(self._rng.random() * LOOK_US)
+        self._world.loop.at(self._world.loop.now_us + detect_us, self._on_detected, (broker, self._deaths))
+        self._world.disturbed()
+
+    def restore(self, broker: int) -> None:
+        """The broker is there again. If nobody had noticed that it was away, they do now, as it registers anew."""
+        self._down[broker] -= 1
+        if self._down[broker]:
+            return
+        del self._down[broker], self._died[broker]
+        self._fenced[broker] = None
+        self._elect()
+        del self._fenced[broker]
+        self._elect()
+        self._world.disturbed()
+        now_us = self._world.loop.now_us
+        wait_us = BALANCE_US - (now_us - self._balance_phase_us) % BALANCE_US
+        self._world.loop.at(now_us + wait_us, self._balance)
+
+    def move(self, broker: int, load: Distribution) -> bool:
+        """The broker gets the partition, as the first of its replicas. False: it has it, or is dead, and nothing changes."""
+        if broker == self.leader or broker in self._down or broker in self._fenced:
+            return False
+        self._load = load
+        kept = [replica for replica in self.replicas if replica != broker]
+        self.replicas = (broker, *kept[: len(self.replicas) - 1])
+        self._hand_over(broker)
+        return True
+
+    def another(self) -> int | None:
+        """The next replica that lives, after the leader; None: there is none."""
+        at = self.replicas.index(self.leader) if self.leader in self.replicas else -1
+        following = (*self.replicas[at + 1 :], *self.replicas[: max(at, 0)])
+        return next((replica for replica in following if replica not in self._down and replica not in self._fenced), None)
+
+    def _on_detected(self, death: tuple[int, int]) -> None:
+        broker, number = death
+        if self._died.get(broker) == number:
+            self._fenced[broker] = None
+            self._elect()
+
+    def _elect(self) -> None:
+        """A leader that is fenced is none: the first replica that is not leads."""
+        if self.leader is not None and self.leader not in self._fenced:
+            return
+        self.leader = next((replica for replica in self.replicas if replica not in self._fenced), None)
+        if self.leader is not None and self.leader not in self._down:
+            self._begin_load(self.leader)
+
+    def _balance(self, _: object) -> None:
+        first = self.replicas[0]
+        if first not in self._down and first not in self._fenced:
+            self._hand_over(first)
+
+    def _hand_over(self, broker: int) -> None:
+        if broker == self.leader:
+            return
+        self.leader = broker
+        if not self.is_absent or self._is_loading:
+            self._lose(is_broken=False)
+        self._begin_load(broker)
+        self._world.disturbed()
+
+    # --- the coordinator goes and comes
+
+    def _lose(self, *, is_broken: bool) -> None:
+        """Whoever waits is told, by the old coordinator or by the connection's end."""
+        world, driver = self._world, self._driver
+        world.quiet.thaw_all()
+        for pod in world.pods:
+            if pod.process is not None and not self.is_absent:
+                world.ownership.materialise(pod.process)
+        effects = driver.core.unload(driver.clock_ms(world.loop.now_us))
+        waiting = driver.take_waiting()
+        told = {} if is_broken else {effect.request_id: effect.result for effect in effects if isinstance(effect, Reply)}
+        for request_id, (process, api) in waiting.items():
+            result = told.get(request_id) or (NetworkError(request_id) if is_broken else None)
+            if result is not None:
+                driver.send_back(process, api, request_id, result)
+        self._loads += 1
+        self._is_loading = False
+        self._serving = 0
+        if self.is_absent:
+            return
+        self.is_absent = True
+        processes = map(driver.view.process_of, driver.view.members())
+        self._were_in = dict.fromkeys(process for process in processes if process is not None)
+        for number in world.partitions.existing():
+            cause = world.lanes.gap_cause(number)
+            if cause in _WAITS:
+                self._gaps[number] = cause
+        world.lanes.recause(self._gaps, Cause.COORDINATOR, world.loop.now_us)
+        driver.view.on_coordinator_lost()
+
+    def cause_of_gap(self, numbers: list[int], cause: Cause) -> Cause:
+        """Why nobody consumes these, given why it would be with a coordinator."""
+        if not self.is_absent or cause not in _WAITS:
+            return cause
+        self._gaps.update(dict.fromkeys(numbers, cause))
+        return Cause.COORDINATOR
+
+    def _begin_load(self, broker: int) -> None:
+        """The leader reads the group's records, all that were ever written: so young a log is not compacted."""
+        world, driver = self._world, self._driver
+        now_us = world.loop.now_us
+        assert world.records is not None
+        assert self._load is not None
+        core = driver.successor()
+        written = [effect for _, effect in sorted(world.records, key=itemgetter(0))]
+        nothing = CoordinatorRecord(GroupMetadataKey(world.scenario.group_id), None)
+        core.replay(nothing)
+        for effect in written:
+            core.replay(effect.record, producer_id=effect.producer_id)
+        self._loads += 1
+        self._serving, self._is_loading = broker, True
+        world.loop.at(now_us + self._load.sample(self._rng), self._on_loaded, (self._loads, core))
+        driver.take_over(core)
+
+    def _on_loaded(self, load: tuple[int, GroupCoordinator]) -> None:
+        if load[0] != self._loads:
+            return
+        world, now_us = self._world, self._world.loop.now_us
+        self._is_loading = self.is_absent = False
+        self._blamed_until_us = now_us + 1000 * self._longest_session_ms() + _MARGIN_US
+        for number, cause in self._gaps.items():
+            if world.lanes.gap_cause(number) is Cause.COORDINATOR:
+                world.lanes.recause([number], cause, now_us)
+        self._gaps.clear()
+        self._driver.begin()
+
+    def _longest_session_ms(self) -> int:
+        view = self._driver.view
+        living = ((process.member, process.config) for process in self._were_in)
+        return max(
+            (view.session_timeout_ms(member.member_id, config.session_timeout_ms) for member, config in living if member),
+            default=0,
+        )
+
+    # --- whose fault
+
+    def blamed(self, trigger: str, removed: Process | None) -> str:
+        """What set a rebalance off: the failover, where a member of before has to join anew, or could not be heard in time."""
+        if not self._were_in or self._world.loop.now_us > self._blamed_until_us:
+            return trigger
+        is_late = trigger == "timer" and removed is not None and removed.gone_us < 0 and removed in self._were_in
+        return f"{FAILOVER} {trigger}" if is_late or (trigger != "timer" and self._asks_again) else trigger
+
+
+def _asks_to_join(request: Request) -> bool:
+    """Whether a member of before asks to be let in, for no reason of its own."""
+    if isinstance(request, JoinGroup):
+        return not any(reason in (request.reason or "") for reason in _OWN_REASONS)
+    return isinstance(request, ConsumerGroupHeartbeat) and request.member_epoch == 0

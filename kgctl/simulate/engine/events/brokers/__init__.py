@@ -1,1 +1,0 @@
-"""The kinds that act on brokers."""

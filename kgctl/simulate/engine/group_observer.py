@@ -1,0 +1,439 @@
+"""Whom the coordinator has assigned each partition to, from the records that it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from kgctl.coordinator.classic.group import ClassicGroup
+from kgctl.coordinator.consumer.group import ConsumerGroup
+from kgctl.coordinator.effects import AppendRecord
+from kgctl.coordinator.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroup, Request, SyncGroup
+from kgctl.coordinator.results import PartitionErrors
+from kgctl.member.api import NetworkError
+from kgctl.member.validation import is_cooperative
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupState
+from kgctl.model.partitions import TopicPartition
+from kgctl.model.records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMetadataKey,
+    CoordinatorRecord,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+)
+from kgctl.serde.consumer_protocol import decode_assignment
+from kgctl.simulate.recording.history import Counted, GroupPoint
+from kgctl.simulate.recording.owners import NOBODY, Cause
+from kgctl.simulate.recording.trace import GroupChanged, Removed
+
+if TYPE_CHECKING:
+    from kgctl.coordinator.group import Group
+    from kgctl.simulate.engine.pods import Pod
+    from kgctl.simulate.engine.process import Process
+    from kgctl.simulate.engine.simulation import World
+
+
+_CACHED = 100_000
+
+
+class Assignments:
+    """``withheld``: partitions that a cooperative round has taken from their owner and given to nobody yet.
+
+    ``doubled``: those that the leader of this generation gave to two members.
+    """
+
+    def __init__(self, world: World, view: GroupView) -> None:
+        self._world = world
+        self._view = view
+        self.withheld: dict[int, None] = {}
+        self.doubled: dict[int, None] = {}
+        self.protocol = ""
+        self._is_going_back = False
+        self.is_changed = False
+        self.is_cooperative = False
+        self.largest: GroupMetadataValue | None = None
+        self._largest_bytes = 0
+        self._of_member: dict[str, tuple[int, ...]] = {}
+        self._bytes: dict[str, bytes] = {}
+        self._decoded: dict[bytes, tuple[int, ...]] = {}
+
+    def of_member(self, member_id: str) -> tuple[int, ...]:
+        """The numbers of the partitions that this member is assigned."""
+        return self._of_member.get(member_id, ())
+
+    def on_record(self, record: CoordinatorRecord) -> None:
+        """A record of the group was written."""
+        if isinstance(record.key, GroupMetadataKey):
+            if isinstance(record.value, GroupMetadataValue):
+                self._on_generation(record.value)
+            else:
+                self._on_end_of_classic()
+        elif isinstance(record.key, ConsumerGroupMetadataKey):
+            self._is_going_back = record.value is None
+        elif isinstance(record.key, ConsumerGroupCurrentMemberAssignmentKey):
+            value = record.value
+            if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+                numbers = self._numbers_of({topic.topic_id: topic.partitions for topic in value.assigned_partitions})
+                self._set({record.key.member_id: numbers} if numbers != self._of_member.get(record.key.member_id) else {}, ())
+            else:
+                self._set({}, (record.key.member_id,))
+
+    # --- classic
+
+    def _on_generation(self, value: GroupMetadataValue) -> None:
+        is_round = not self._is_going_back  # a group that goes back to the classic protocol begins with what was wanted there
+        self._is_going_back = False
+        self.is_cooperative = is_round and value.protocol is not None and is_cooperative((value.protocol,))
+        self.protocol = value.protocol or ""
+        changed: dict[str, tuple[int, ...]] = {}
+        known = {} if self.doubled else self._bytes
+        self.doubled.clear()
+        assignments = {member.member_id: member.assignment for member in value.members}
+        for member_id, assignment in assignments.items():
+            if known.get(member_id) != assignment:
+                changed[member_id] = self._decode(assignment)
+        gone = tuple(member_id for member_id in self._of_member if member_id not in assignments)
+        self._bytes = assignments
+        self._set(changed, gone)
+        self._measure(value)
+
+    def _on_end_of_classic(self) -> None:
+        """The group goes over to the consumer protocol, or ends. Who left it since its last generation takes nothing along."""
+        members = self._view.members()
+        self._bytes = {}
+        self.doubled.clear()
+        self._view.goes_over()
+        self._set({}, tuple(member_id for member_id in self._of_member if member_id not in members))
+
+    def _decode(self, assignment: bytes) -> tuple[int, ...]:
+        numbers = self._decoded.get(assignment)
+        if numbers is None:
+            if len(self._decoded) > _CACHED:
+                self._decoded.clear()
+            partitions = decode_assignment(assignment).partitions if assignment else ()
+            numbers = tuple(self._world.partitions.numbers_of(partitions))
+            self._decoded[assignment] = numbers
+        return numbers
+
+    def forget(self, numbers: Iterable[int]) -> None:
+        """These are gone, and bytes with their names stand for others from now on."""
+        gone = set(numbers)
+        self._decoded.clear()
+        self._bytes = {}
+        for number in gone:
+            self.withheld.pop(number, None)
+        for member_id, held in self._of_member.items():
+            self._of_member[member_id] = tuple(number for number in held if number not in gone)
+
+    def _measure(self, value: GroupMetadataValue) -> None:
+        size = sum([len(member.subscription) + len(member.assignment) for member in value.members])
+        if size > self._largest_bytes:
+            self._largest_bytes, self.largest = size, value
+
+    # --- both protocols
+
+    def _numbers_of(self, topics: Mapping[UUID, Sequence[int]]) -> tuple[int, ...]:
+        names = self._world.topic_names
+        present = self._world.partitions.present
+        found: list[int] = []
+        for topic_id, partitions in topics.items():
+            numbers = present.get(names.get(topic_id, ""), ())
+            found += [numbers[partition] for partition in partitions if partition < len(numbers)]
+        return tuple(found)
+
+    def _set(self, changed: Mapping[str, tuple[int, ...]], gone: Collection[str]) -> None:
+        self.is_changed = True
+        if changed or gone:
+            self._hand_over(changed, gone)
+        self._world.changed()
+
+    def _hand_over(self, changed: Mapping[str, tuple[int, ...]], gone: Collection[str]) -> None:
+        lanes = self._world.lanes
+        pods = {member_id: self._pod(member_id) for member_id in changed}
+        freed: dict[int, None] = {}
+        for member_id in gone:
+            freed.update(dict.fromkeys(self._of_member.pop(member_id, ())))
+        for member_id, numbers in changed.items():
+            freed.update(dict.fromkeys(self._of_member.get(member_id, ())))
+            for number in numbers:
+                freed.pop(number, None)
+        lanes.assign(NOBODY, freed)
+        if freed and self._view.state != "Empty":
+            self.withheld.update(freed)
+        for member_id, numbers in changed.items():
+            check = self._world.check
+            if twice := check.single_owner(member_id, numbers, self._of_member, changed, assignor=self.protocol):
+                self.doubled.update(dict.fromkeys(twice))
+            self._of_member[member_id] = numbers
+            own = tuple(number for number in numbers if number not in self.doubled) if self.doubled else numbers
+            check.assigned(pods[member_id], own, is_cooperative=self.is_cooperative)
+            lanes.assign(pods[member_id], own)
+            for number in numbers:
+                self.withheld.pop(number, None)
+
+    def _pod(self, member_id: str) -> int:
+        process = self._view.process_of(member_id)
+        return NOBODY if process is None else process.pod.number
+
+
+NO_GROUP = "Dead"
+_SETTLED = frozenset({GroupState.STABLE.value})
+_WITHOUT_MEMBERS = frozenset({GroupState.EMPTY.value, NO_GROUP})
+
+
+class GroupView:
+    """Kept up to date after each call of the coordinator."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.state = NO_GROUP
+        self.generation = 0
+        self.leader: Pod | None = None
+        self.assignments = Assignments(world, self)
+        self._processes: dict[str, Process] = {}
+        self._joined_in: dict[Process, int] = {}
+        self._overlooked: dict[Process, bool] = {}
+        self._members: dict[str, None] = {}
+        self._asking: Process | None = None
+        self._size = 0
+        self._newest = ""
+        self._epochs = (0, 0)
+        self.has_coordinator = True
+        """Whether one answers: events about brokers may leave the group without."""
+        self._taken_out: Process | None = None
+        self._group: Group | None = None
+
+    # --- who is who
+
+    def on_request(self, process: Process, request: Request) -> None:
+        """A request has come from this process."""
+        self._asking = process
+        if self._overlooked:
+            self._remember(process, request)
+        if isinstance(request, (JoinGroup, ConsumerGroupHeartbeat)):
+            self._newest = request.member_id
+            self._joined_in[process] = self.generation
+            if request.member_id:
+                self._processes[request.member_id] = process
+
+    def on_new_id(self, member_id: str) -> str:
+        """The process whose request is being answered gets this id."""
+        if self._asking is not None:
+            self._processes[member_id] = self._asking
+            self._newest = member_id
+        return member_id
+
+    def process_of(self, member_id: str) -> Process | None:
+        """The process that has this member id, or had it."""
+        return self._processes.get(member_id)
+
+    def has_joined_again(self, process: Process) -> bool:
+        """Whether it asked to be in the present generation. A static member that did not is carried along all the same."""
+        return self._joined_in.get(process, -1) >= self.generation - 1
+
+    def goes_over(self) -> None:
+        """The group becomes one of the consumer protocol. In the middle of a round Kafka forgets what its members own."""
+        if self.state not in _SETTLED:
+            self._overlooked = {process: False for member_id in self._members if (process := self.process_of(member_id))}
+
+    def is_overlooked(self, process: Process) -> bool:
+        """Whether the coordinator has forgotten what this member owned, which it may still consume."""
+        return process in self._overlooked
+
+    def _remember(self, process: Process, request: Request) -> None:
+        """Once a member beats again after it has got another assignment, it has what the coordinator knows of."""
+        if process in self._overlooked:
+            if isinstance(request, SyncGroup):
+                self._overlooked[process] = True
+            elif isinstance(request, ConsumerGroupHeartbeat) or (isinstance(request, Heartbeat) and self._overlooked[process]):
+                del self._overlooked[process]
+
+    def members(self) -> tuple[str, ...]:
+        """The ids of the members, as of the last look."""
+        return tuple(self._members)
+
+    def session_timeout_ms(self, member_id: str, configured_ms: int) -> int:
+        """What the coordinator takes as this member's session timeout."""
+        shard = self._world.broker.core.shard
+        group = shard.groups.get(self._world.scenario.group_id)
+        if isinstance(group, ConsumerGroup):
+            member = group.members.get(member_id)
+            if member is None or member.classic is None:
+                return shard.group_config(group.group_id).consumer_session_timeout_ms
+        return configured_ms
+
+    @staticmethod
+    def error_of(result: Any) -> ErrorCode:
+        """The error of an answer, `ErrorCode.NONE` if there is none."""
+        if type(result) is PartitionErrors:
+            return next((error for _, error in result.partitions if error), ErrorCode.NONE)
+        if type(result) is NetworkError:
+            return ErrorCode.NETWORK_EXCEPTION
+        error: ErrorCode = getattr(result, "error", ErrorCode.NONE)
+        return error
+
+    # --- what changes
+
+    def on_record(self, effect: AppendRecord) -> bool:
+        """A record was written. True: it is one of the group's, not an offset."""
+        world = self._world
+        record = effect.record
+        if not isinstance(record, CoordinatorRecord):
+            return False
+        world.keep_record(effect)
+        key = record.key
+        if isinstance(key, OffsetCommitKey):
+            if isinstance(record.value, OffsetCommitValue):
+                world.ownership.committed(TopicPartition(key.topic, key.partition), record.value.offset)
+            return False
+        self.assignments.on_record(record)
+        return True
+
+    def look(self, trigger: str, pod: Pod | None, why_removed: str, *, has_records: bool) -> None:
+        """See what the call has changed."""
+        world = self._world
+        group = world.broker.core.shard.groups.get(world.scenario.group_id)
+        if isinstance(group, ClassicGroup):
+            state, generation, size = group.state.value, group.generation_id, len(group.members)
+            if not why_removed and size == self._size and generation == self.generation and state == self.state:
+                return
+            leader = group.leader_id
+        elif isinstance(group, ConsumerGroup):
+            if not has_records:
+                return
+            self._wake_at_new_target(group)
+            state, generation, size, leader = group.group_state.value, group.group_epoch, len(group.members), None
+        else:
+            state, generation, size, leader = NO_GROUP, self.generation, 0, None
+        members: Mapping[str, object] = {} if group is None else group.members  # type: ignore[attr-defined]
+        if size == self._size + 1 and self._newest in members and self._newest not in self._members:
+            self._came(self._newest)
+        elif why_removed or trigger == "timer" or size != self._size or generation != self.generation:
+            self._compare_members(members, why_removed or "expired")
+        if state != self.state or generation != self.generation or size != self._size:
+            self.leader = self._pod_of(leader or "")
+            if group is not self._group:
+                self._meet(group, generation)
+            self._changed(GroupPoint(world.loop.now_us, state, generation, size, -1), f"{trigger} {pod or ''}".rstrip())
+
+    def _meet(self, group: Group | None, generation: int) -> None:
+        """The group is another one. In the place of one without members Kafka makes a new one, which counts from its start."""
+        self._group = group
+        if self.state in _WITHOUT_MEMBERS:
+            self.generation = min(self.generation, generation)
+
+    def on_coordinator_lost(self) -> None:
+        """Nobody knows the group at present; what members think of it is another thing."""
+        self.has_coordinator = False
+        self._changed(GroupPoint(self._world.loop.now_us, NO_GROUP, self.generation, self._size, -1), "CoordinatorLost")
+
+    def on_coordinator_found(self) -> None:
+        """There is one again, which goes by the records: a generation that no leader has assigned is gone with who knew of it."""
+        self.has_coordinator = True
+        group = self._world.broker.core.shard.groups.get(self._world.scenario.group_id)
+        if isinstance(group, ClassicGroup):
+            self.generation = min(self.generation, group.generation_id)
+        self._group = group
+
+    def _changed(self, point: GroupPoint, trigger: str) -> None:
+        world = self._world
+        world.check.generation(self.generation, point.generation)
+        is_settled = point.state in _SETTLED
+        if point.generation > self.generation or (self.state in _SETTLED and not is_settled):
+            coordination = world.broker.coordination
+            blamed = trigger if coordination is None else coordination.blamed(trigger, self._taken_out)
+            world.history.triggers.append((point.at_us, blamed))
+        self.state, self.generation, self._size = point.state, point.generation, point.members
+        name, number = ("", -1) if self.leader is None else (self.leader.name, self.leader.number)
+        world.history.group.append(point._replace(leader=number))
+        world.log(GroupChanged(world.log_time, point.state, point.generation, point.members, name))
+        if not is_settled and not world.uses_consumer_protocol:
+            world.quiet.thaw_all()
+        elif is_settled and self.assignments.is_changed:
+            self.assignments.is_changed = False
+            world.check.stable(self)
+        world.changed()
+
+    def is_settled_for(self, member_id: str) -> bool:
+        """Whether heartbeats of this member would change nothing and bring it nothing new, as long as the group stays as it is.
+
+        In the consumer protocol that holds for every member that is where the target wants it, whatever others still have to do,
+        once a heartbeat has made the coordinator look at topics that have changed.
+        """
+        if not self.has_coordinator:
+            return False
+        group = self._world.broker.core.shard.groups.get(self._world.scenario.group_id)
+        if isinstance(group, ConsumerGroup):
+            if self._awaits_heartbeat(group):
+                return False
+            member = group.members.get(member_id)
+            is_current = group.group_epoch == group.assignment_epoch and member is not None and not member.uses_classic_protocol
+            return is_current and member is not None and member.is_reconciled_to(group.assignment_epoch)
+        return isinstance(group, ClassicGroup) and group.state is GroupState.STABLE
+
+    def _awaits_heartbeat(self, group: ConsumerGroup) -> bool:
+        """Whether the next heartbeat finds topics that are new to the group, or to its patterns."""
+        if not group.metadata_deadline_ms:
+            return True
+        newest = self._world.broker.core.shard.last_version_with_new_topics
+        return any(resolved.version < newest for resolved in group.resolved_regexes.values())
+
+    def _wake_at_new_target(self, group: ConsumerGroup) -> None:
+        epochs = (group.group_epoch, group.assignment_epoch)
+        if epochs != self._epochs:
+            self._epochs = epochs
+            self._world.quiet.thaw_all()
+
+    def _compare_members(self, members: Mapping[str, object], why: str) -> None:
+        """Who is gone; who has come. Joins only add, at the end."""
+        before = self._members
+        now_us = self._world.loop.now_us
+        gone = [member_id for member_id in before if member_id not in members]
+        for member_id in gone:
+            del before[member_id]
+        if len(before) < len(members):
+            for member_id in [member_id for member_id in members if member_id not in before]:
+                before[member_id] = None
+                pod = self._pod_of(member_id)
+                if pod is not None:
+                    self._world.history.pods[pod.number].came(member_id, now_us)
+        if gone:
+            there = {pod.number for member_id in before if (pod := self._pod_of(member_id)) is not None}
+            for member_id in gone:
+                pod = self._pod_of(member_id)
+                self._removed(member_id, "replaced" if pod is not None and pod.number in there else why)
+
+    def _came(self, member_id: str) -> None:
+        """The member whose request was just answered may be a new one."""
+        self._members[member_id] = None
+        pod = self._pod_of(member_id)
+        if pod is not None:
+            self._world.history.pods[pod.number].came(member_id, self._world.loop.now_us)
+
+    def _pod_of(self, member_id: str) -> Pod | None:
+        process = self._processes.get(member_id)
+        return None if process is None else process.pod
+
+    def _removed(self, member_id: str, why: str) -> None:
+        world = self._world
+        now_us = world.loop.now_us
+        process = self._taken_out = self._processes.pop(member_id, None)
+        if process is None:
+            return
+        world.log(Removed(world.log_time, process.pod.name, member_id, why))
+        if why == "replaced":
+            process.thaw()  # it learns of it by its next request
+            return
+        world.history.pods[process.pod.number].in_group.set(now_us, is_so=False)
+        if process.gone_us >= 0:
+            if why == "expired":
+                world.history.detections.append(Counted(now_us, now_us - process.gone_us, process.pod.number))
+            lost = [number for number in process.lost if world.lanes.gap_cause(number) in (Cause.DETECTION, Cause.STATIC_WAIT)]
+            world.lanes.recause(lost, Cause.HANDOVER, now_us)
+        elif why == "expired":
+            world.history.kicked.append(Counted(now_us, 1, process.pod.number))

@@ -1,0 +1,250 @@
+"""A pod: a name that outlives its processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from kgctl.errors import UsageError
+from kgctl.member.api import MemberIdentity, Rng
+from kgctl.member.config import HeartbeatDrift, MemberConfig
+from kgctl.simulate.engine.network import Link
+from kgctl.simulate.scenario.model import RANDOM_DRIFT, SECOND_US, Commit, CommitMode, MemberSet
+from kgctl.simulate.scenario.selectors import Choice, Selector
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.process import Process
+    from kgctl.simulate.engine.simulation import World
+
+
+FIRST_BACK_OFF_US = 10 * SECOND_US
+LONGEST_BACK_OFF_US = 300 * SECOND_US
+FORGIVEN_AFTER_US = 600 * SECOND_US
+
+
+class Pod:
+    """One of the scenario's members. ``settings`` are those that its next process starts with."""
+
+    def __init__(self, world: World, members: MemberSet, index: int, number: int) -> None:
+        self.world = world
+        self.members = members
+        self.index = index
+        self.number = number
+        self.name = f"{members.name}-{index}"
+        self.instance_id = None if members.instance_id is None else members.instance_id.replace("$name", self.name)
+        self.rack = _rack(members.rack, index, world.scenario.cluster.racks)
+        self.settings: dict[str, str] = dict(members.config)
+        self.link = Link(world.scenario.cluster.network, partial(world.randomness.stream, "link", self.name))
+        self.poll_rng = world.randomness.stream("poll", self.name)
+        self.member_rng = world.randomness.stream("member", self.name)
+        self.process: Process | None = None
+        self._booted_us = 0
+        self._failures = 0
+        self.is_wanted = members.start is not None
+        """Whether it counts as one of the set's pods, running or not."""
+        self.factor_ppm = 1_000_000
+        """How much longer processing takes than usual."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    @cached_property
+    def boot_rng(self) -> Rng:
+        """For the boot times; made when it is needed, as few scenarios draw any."""
+        return self.world.randomness.stream("boot", self.name)
+
+    @cached_property
+    def callback_rng(self) -> Rng:
+        """For the times that callbacks take."""
+        return self.world.randomness.stream("callback", self.name)
+
+    def boot(self, then: Callable[[], None] | None = None) -> None:
+        """Start a process, unless one is there; ``then`` is called when it has subscribed."""
+        from kgctl.simulate.engine.process import Process
+
+        if self.process is not None:
+            if then is not None:
+                then()
+            return
+        self.want(is_wanted=True)
+        self.link.reconnect()
+        self._booted_us = self.world.loop.now_us
+        self.process = Process(self, then)
+        self.process.boot()
+
+    def boot_after_failure(self) -> None:
+        """Start a process as Kubernetes does when one has failed: at once, then 10 s later, 20 s, up to 5 minutes.
+
+        A process that has run for 10 minutes makes it forget the failures before.
+        """
+        loop = self.world.loop
+        if loop.now_us - self._booted_us >= FORGIVEN_AFTER_US:
+            self._failures = 0
+        wait_us = min(FIRST_BACK_OFF_US << self._failures - 1, LONGEST_BACK_OFF_US) if self._failures else 0
+        self._failures += 1
+        loop.at(loop.now_us + wait_us, lambda _: self.boot() if self.is_wanted else None)
+
+    def want(self, *, is_wanted: bool) -> None:
+        """It belongs to the set from now on, or not."""
+        self.is_wanted = is_wanted
+        self.world.history.pods[self.number].wanted.set(self.world.loop.now_us, is_so=is_wanted)
+
+    def configure(self, settings: Mapping[str, str]) -> None:
+        """Settings of the processes to come."""
+        self.settings.update(settings)
+
+    def member_config(self) -> MemberConfig:
+        """The settings of a process that starts now. Raises `UsageError`."""
+        given = dict(self.settings)
+        if self.members.commit.mode is not CommitMode.AUTO:
+            given["enable.auto.commit"] = "false"
+        config = MemberConfig.from_properties(given, self.members.client)
+        if self.world.has_traffic:  # close() waits for no fetch where records come all the time
+            config = replace(config, behaviour=replace(config.behaviour, close_lag_us=0))
+        drift_us = self.members.heartbeat_drift_us
+        if drift_us is None:
+            return config
+        drift = drift_of(drift_us)
+        return replace(config, behaviour=replace(config.behaviour, classic_drift=drift, consumer_drift=drift))
+
+    def commit_of(self, config: MemberConfig) -> Commit:
+        """When the application commits: after each batch where it says nothing and its client does not do it."""
+        commit = self.members.commit
+        if commit.mode is CommitMode.AUTO and not config.enable_auto_commit:
+            return Commit(mode=CommitMode.AFTER_BATCH)
+        return commit
+
+    def identity(self) -> MemberIdentity:
+        """Who a process of this pod is to the coordinator."""
+        topics, pattern = self.world.subscription_of(self.members)
+        return MemberIdentity(
+            name=self.name,
+            group_id=self.world.scenario.group_id,
+            client_id=self.name,
+            topics=topics,
+            pattern=pattern,
+            group_instance_id=self.instance_id,
+            rack_id=self.rack,
+        )
+
+
+def drift_of(drift_us: int) -> HeartbeatDrift:
+    """Beats that are late by anything up to this, which adds up; `RANDOM_DRIFT`: anywhere in the interval from the start on."""
+    if drift_us == RANDOM_DRIFT:
+        return HeartbeatDrift(phase_locked=False)
+    return HeartbeatDrift(constant_us=drift_us // 2, walk_us=drift_us // 2)
+
+
+def _rack(rack: str | None, index: int, racks: tuple[str, ...]) -> str | None:
+    if rack != "spread":
+        return rack
+    if not racks:
+        raise UsageError("rack: spread needs cluster.racks")
+    return racks[index % len(racks)]
+
+
+_FAR_ABOVE_MEAN = 50
+"""A gap of a distribution without a bound is taken as shorter than so many times its mean."""
+_LATENESS_DRAWS = 4
+"""Commits of one quiet time share their lateness: the mean of so many."""
+_MANY_CALLS = 20
+"""In an interval: then a commit is as late as any moment is from the next call."""
+
+
+class PollCadence:
+    """The calls of one process."""
+
+    __slots__ = ("_pod", "is_continuous", "last_us", "next_us")
+
+    def __init__(self, pod: Pod) -> None:
+        self._pod = pod
+        self.is_continuous = pod.members.poll.upper_us == 0
+        """Whether one call follows the other at once."""
+        self.last_us = -1
+        self.next_us = -1
+
+    def may_exceed(self, limit_us: int) -> bool:
+        """Whether a gap may be longer than this: then every call is an event."""
+        poll = self._pod.members.poll
+        upper_us = poll.mean_us * _FAR_ABOVE_MEAN if poll.upper_us is None else poll.upper_us
+        return self._slowed(upper_us) > limit_us
+
+    def polled(self, now_us: int) -> int:
+        """poll() was called: when it will be called again."""
+        pod = self._pod
+        self.last_us = now_us
+        self.next_us = now_us + self._slowed(pod.members.poll.sample(pod.poll_rng))
+        return self.next_us
+
+    def upcoming_us(self, now_us: int) -> int:
+        """When the next call comes."""
+        pod = self._pod
+        if self.next_us < now_us:
+            self.next_us = now_us + self._slowed(pod.members.poll.residual(pod.poll_rng))
+        return self.next_us
+
+    def previous_us(self, now_us: int) -> int:
+        """When the last call was; drawn, where calls were left out since."""
+        pod = self._pod
+        if self.next_us < now_us:
+            self.last_us = max(now_us - self._slowed(pod.members.poll.residual(pod.poll_rng)), self.last_us)
+        return self.last_us
+
+    def commits_late_us(self, interval_us: int, *, in_every_other: bool) -> int:
+        """By how much the automatic commits of a quiet time are late: each is made by a call that comes after its interval.
+
+        ``in_every_other``: it is made by every other call only, as measured of the Java client with the consumer protocol.
+        """
+        if self.is_continuous:
+            return 0
+        is_rare = self._slowed(self._pod.members.poll.mean_us) * _MANY_CALLS > interval_us
+        late_us = self._late_by_calls_us if is_rare else self._late_us
+        return sum([late_us(interval_us, in_every_other) for _ in range(_LATENESS_DRAWS)]) // _LATENESS_DRAWS
+
+    def _late_us(self, _: int, in_every_other: bool) -> int:  # noqa: FBT001
+        """After so many calls that nothing is left of how the first ones fell."""
+        poll, rng = self._pod.members.poll, self._pod.poll_rng
+        late_us = poll.residual(rng)
+        return self._slowed(late_us + poll.sample(rng) if in_every_other and rng.getrandbits(1) else late_us)
+
+    def _late_by_calls_us(self, interval_us: int, in_every_other: bool) -> int:  # noqa: FBT001
+        poll, rng = self._pod.members.poll, self._pod.poll_rng
+        passed_us = 0
+        while passed_us < interval_us:
+            passed_us += self._slowed(poll.sample(rng) + poll.sample(rng) if in_every_other else poll.sample(rng))
+        return passed_us - interval_us
+
+    def _slowed(self, gap_us: int) -> int:
+        return gap_us * self._pod.factor_ppm // 1_000_000
+
+
+def select(world: World, selector: Selector) -> list[Pod]:
+    """The pods that are meant now, in their order. A share is drawn by the seed, each time anew."""
+    pods = world.pods if selector.member_set is None else world.sets.get(selector.member_set, [])
+    chosen = _choose(world, selector, list(pods))
+    if not selector.negated:
+        return chosen
+    return [pod for pod in world.pods if pod not in chosen]
+
+
+def _choose(world: World, selector: Selector, pods: list[Pod]) -> list[Pod]:
+    if selector.choice is Choice.RANGE:
+        return [pod for pod in pods if selector.first <= pod.index <= selector.last]
+    if selector.choice is Choice.SHARE:
+        return _share(world, selector, pods)
+    if selector.choice is Choice.OLDEST:
+        started = [(world.history.pods[pod.number].running.since_us, pod.number, pod) for pod in pods]
+        running = [(since, number, pod) for since, number, pod in started if since is not None]
+        return [min(running, key=lambda entry: entry[:2])[2]] if running else []
+    if selector.choice is Choice.LEADER:
+        return [pod for pod in pods if pod is world.broker.view.leader]
+    return pods
+
+
+def _share(world: World, selector: Selector, pods: list[Pod]) -> list[Pod]:
+    wanted = -(-len(pods) * selector.share_ppm // 1_000_000)
+    rng = world.randomness.stream("share", selector.text, str(world.loop.now_us))
+    order = sorted(pods, key=lambda pod: (rng.random(), pod.number))
+    return sorted(order[:wanted], key=lambda pod: pod.number)

@@ -1,1 +1,0 @@
-"""Pods: processes that boot, run a consumer, stop, crash, freeze, and are started again."""

@@ -1,0 +1,521 @@
+"""What a process does for its member: one function an action."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+from kgctl.member.api import (
+    Action,
+    Answer,
+    CallbackKind,
+    Closed,
+    CommitDone,
+    Failed,
+    FindCoordinator,
+    ListOffsets,
+    Member,
+    RefreshMetadata,
+    RunAssignor,
+    RunCallback,
+    Send,
+    Skipped,
+    StartConsuming,
+    StopConsuming,
+)
+from kgctl.member.factory import make_member
+from kgctl.member.validation import is_cooperative
+from kgctl.model.partitions import MetadataImage
+from kgctl.model.quick_enum import quick_enum
+from kgctl.simulate.engine.flow import Flow
+from kgctl.simulate.engine.pods import Pod, PollCadence
+from kgctl.simulate.recording.owners import Cause
+from kgctl.simulate.recording.trace import PodChanged
+from kgctl.simulate.scenario.distributions import Distribution
+from kgctl.simulate.scenario.model import CommitMode
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.pods import Pod
+
+
+def _send(process: Process, action: Send) -> None:
+    process.world.broker.send(process, action)
+
+
+def _find_coordinator(process: Process, action: FindCoordinator) -> None:
+    process.world.cluster.find_coordinator(process, action.correlation_id)
+
+
+def _refresh_metadata(process: Process, action: RefreshMetadata) -> None:
+    process.world.cluster.metadata(process, action.correlation_id)
+
+
+def _list_offsets(process: Process, action: ListOffsets) -> None:
+    process.world.cluster.list_offsets(process, action)
+
+
+def _run_callback(process: Process, action: RunCallback) -> None:
+    if action.kind is CallbackKind.ASSIGNED:
+        process.world.ownership.taken_over(process, action.partitions)
+    process.run_callback(process.callback_us(action))
+
+
+def _run_assignor(process: Process, action: RunAssignor) -> None:
+    process.run_callback(process.world.scenario.assign_time.duration_us(action.partitions, action.members))
+
+
+def _start_consuming(process: Process, action: StartConsuming) -> None:
+    process.world.ownership.start(process, action.positions)
+
+
+def _stop_consuming(process: Process, action: StopConsuming) -> None:
+    process.world.ownership.stop(process, action.partitions, action.reason)
+
+
+def _commit_done(process: Process, action: CommitDone) -> None:
+    process.world.ownership.commit_answered(process, action)
+
+
+def _failed(process: Process, action: Failed) -> None:
+    process.fail(action.error)
+
+
+def _closed(process: Process, _: Closed) -> None:
+    process.die("stopped")
+
+
+ACTIONS: dict[type, Callable[[Process, Any], None]] = {
+    Send: _send,
+    FindCoordinator: _find_coordinator,
+    RefreshMetadata: _refresh_metadata,
+    ListOffsets: _list_offsets,
+    RunCallback: _run_callback,
+    RunAssignor: _run_assignor,
+    StartConsuming: _start_consuming,
+    StopConsuming: _stop_consuming,
+    CommitDone: _commit_done,
+    Failed: _failed,
+    Closed: _closed,
+}
+"""Action -> what is done."""
+
+
+@quick_enum
+class Phase(Enum):
+    """Where a process is in its life."""
+
+    BOOTING = "booting"
+    RUNNING = "running"
+    CLOSING = "closing"
+    FAILED = "failed"
+    GONE = "gone"
+
+
+_RUNNING, _CLOSING = Phase.RUNNING, Phase.CLOSING
+_OUT = (Phase.GONE, Phase.FAILED)
+
+
+class DrivenMember(ABC):
+    """The duties of `kgctl.member.api`'s driver, for one consumer. What comes when the process is gone does nothing."""
+
+    def __init__(self, pod: Pod) -> None:
+        self._me = cast("Process", self)
+        self.pod = pod
+        self.world = pod.world
+        self.loop = pod.world.loop
+        self.phase = Phase.BOOTING
+        self.member: Member | None = None
+        self.config = pod.member_config()
+        self.commit = pod.commit_of(self.config)
+        self.polls = PollCadence(pod)
+        self.flow = Flow(pod.world.ledger, pod.members.rate_uhz, pod.world.loop.now_us)
+        self.consuming: dict[int, None] = {}
+        self.is_frozen = False
+        self.is_suspended = False
+        self.is_cut_off = False
+        self.image_version = -1
+        self.stalled_until_us = -1
+        self.callback_over = False
+        self.on_closed: list[Callable[[], None]] = []
+        self.last_commit_us = -1
+        """When the application committed last, or a commit was taken as done."""
+        self.unseen_commit_us = -1
+        """When the last commit was that the coordinator has not been told of, if any."""
+        self.stop_wanted = False
+        self.is_counted = False
+        self.gone_us = -1
+        self.lost: tuple[int, ...] = ()
+        """What it consumed when it went."""
+        self._held: list[tuple[Callable[[Any], None], Any]] = []
+        self._armed_us = -1
+        self._poll_task = 0
+        self._is_poll_armed = False
+        self._polls_each = False
+
+    @abstractmethod
+    def thaw(self) -> object:
+        """Something is about to happen to it: what it did unwatched is taken as done."""
+
+    # --- calls of the member
+
+    def act(self, actions: list[Action]) -> None:
+        """Do what the member wants done, and what it leads to at once: callbacks that take no time, a poll() that waits."""
+        member = self.member
+        assert member is not None
+        self._perform(member, actions)
+        if self.phase is _RUNNING and not self._is_poll_armed and self._polls_now(member):
+            self._perform(member, self._call_poll(member))
+        phase = self.phase
+        if phase is _RUNNING or phase is _CLOSING:
+            self._look_ahead(member)
+
+    def _perform(self, member: Member, actions: list[Action]) -> None:
+        me = self._me
+        while True:
+            for action in actions:
+                ACTIONS[type(action)](me, action)
+            if not self.callback_over:
+                return
+            self.callback_over = False
+            actions = member.callback_done(self.loop.now_us)
+
+    def on_reply(self, answer: tuple[int, Answer]) -> None:
+        """An answer has come."""
+        member = self.member
+        if member is None or self.phase in _OUT or (self.is_suspended and self._hold(self.on_reply, answer)):
+            return
+        if self.is_frozen:
+            self.thaw()
+        self.act(member.on_reply(answer[0], answer[1], self.loop.now_us))
+
+    def on_metadata(self, image: MetadataImage) -> None:
+        """The topics have come."""
+        if self.member is None or self._is_out() or self._hold(self.on_metadata, image):
+            return
+        self.image_version = image.version
+        self.act(self.member.on_metadata(image, self.loop.now_us))
+
+    def callback_done(self, _: object) -> None:
+        """A callback, or the assignor, is done."""
+        if self.member is None or self._is_out() or self._hold(self.callback_done, None):
+            return
+        self.act(self.member.callback_done(self.loop.now_us))
+
+    def run_callback(self, duration_us: int) -> None:
+        """The application's thread is busy for this long."""
+        self._cancel_poll()
+        if duration_us:
+            self.loop.at(self.loop.now_us + duration_us, self.callback_done)
+        else:
+            self.callback_over = True
+
+    def callback_us(self, action: RunCallback) -> int:
+        """How long this callback takes."""
+        duration: Distribution = getattr(self.pod.members.callbacks, action.kind)
+        return duration.sample(self.pod.callback_rng)
+
+    # --- what comes next
+
+    def _polls_now(self, member: Member) -> bool:
+        """Whether the application, which has nothing to process, sits in a poll() that has something to do at once."""
+        return not self.consuming and not self.stop_wanted and self.stalled_until_us <= self.loop.now_us and member.needs_poll
+
+    def _look_ahead(self, member: Member) -> None:
+        if not self._is_poll_armed and self.phase is _RUNNING and not member.in_callback:
+            has_to = self.stop_wanted or member.needs_poll
+            if has_to or self._polls_each:
+                now_us = self.loop.now_us
+                self._arm_poll(now_us if has_to and self._waits_in_poll else self.polls.upcoming_us(now_us))
+            elif not self.is_frozen and member.is_quiet:
+                self.world.quiet.freeze(self._me)
+        self._arm_deadline(member)
+
+    def _arm_deadline(self, member: Member) -> None:
+        deadline_us = member.next_loud_deadline_us() if self.is_frozen else member.next_deadline_us()
+        if deadline_us is None:
+            return
+        now_us, armed_us = self.loop.now_us, self._armed_us
+        deadline_us = max(deadline_us, now_us)
+        if armed_us < now_us or deadline_us < armed_us:
+            self._armed_us = deadline_us
+            self.loop.at(deadline_us, self._on_deadline, deadline_us)
+
+    def _on_deadline(self, armed_us: int) -> None:
+        if armed_us != self._armed_us or self.member is None or self._is_out() or self._hold(self._on_deadline, armed_us):
+            return
+        self._armed_us = -1
+        due_us = self.member.next_loud_deadline_us() if self.is_frozen else self.member.next_deadline_us()
+        if due_us is None or due_us > self.loop.now_us:
+            self._arm_deadline(self.member)
+            return
+        if self.is_frozen:
+            self.thaw()
+        self.act(self.member.expire(self.loop.now_us))
+
+    # --- polls
+
+    def _arm_poll(self, at_us: int) -> None:
+        now_us = self.loop.now_us
+        if self.stalled_until_us > now_us:
+            at_us = self.stalled_until_us
+        self._is_poll_armed = True
+        self._poll_task += 1
+        self.loop.at(max(now_us, at_us), self._poll, self._poll_task)
+
+    def _cancel_poll(self) -> None:
+        self._is_poll_armed = False
+        self._poll_task += 1
+
+    def _poll(self, task: int) -> None:
+        member = self.member
+        if task != self._poll_task or self._is_out() or member is None or (self.is_suspended and self._hold(self._poll, task)):
+            return
+        self._is_poll_armed = False
+        if self.world.has_traffic:
+            self._commit_batch(member)
+        if self.stop_wanted and self.phase is _RUNNING:
+            self.phase = Phase.CLOSING
+            self.act(member.close(self.loop.now_us))
+            return
+        self.act(self._call_poll(member))
+
+    def _call_poll(self, member: Member) -> list[Action]:
+        """poll(): it waits for answers where there is nothing to process."""
+        now_us = self.loop.now_us
+        next_us = self.polls.polled(now_us)
+        actions = member.poll(now_us, now_us if self._waits_in_poll else None)
+        if self._polls_each and next_us - now_us > self.config.max_poll_interval_ms * 1000:
+            actions = actions + member.application_busy(now_us)
+        return actions
+
+    def _commit_batch(self, member: Member) -> None:
+        """The application commits what it has processed, where it is due, before it polls."""
+        commit, now_us = self.commit, self.loop.now_us
+        if commit.mode is CommitMode.AUTO or not self.consuming:
+            return
+        if commit.mode is CommitMode.EVERY and now_us - self.last_commit_us < commit.interval_us:
+            self.world.ownership.materialise(self._me)
+            return
+        self.last_commit_us = now_us
+        self._is_poll_armed = True
+        self.act(member.commit(now_us))
+        self._is_poll_armed = False
+
+    # --- small things
+
+    @property
+    def _waits_in_poll(self) -> bool:
+        """Whether one poll() follows the other at once: there is no batch to process where nothing is read."""
+        return not self.consuming or self.polls.is_continuous
+
+    def _is_out(self) -> bool:
+        return self.phase in _OUT
+
+    def _hold(self, task: Callable[[Any], None], argument: object) -> bool:
+        """While it is suspended, what comes to it waits."""
+        if self.is_suspended:
+            self._held.append((task, argument))
+        return self.is_suspended
+
+
+GRACE_US = 30_000_000
+"""A pod that is told to stop is killed when it has not ended by itself after so long, as Kubernetes does."""
+
+
+class Process(DrivenMember):
+    """A consumer's process. ``on_ready`` is called when it has subscribed."""
+
+    def __init__(self, pod: Pod, on_ready: Callable[[], None] | None) -> None:
+        super().__init__(pod)
+        self._on_ready = on_ready
+
+    @property
+    def hands_over(self) -> bool:
+        """Whether it gives up only what is to move."""
+        return self.config.group_protocol == "consumer" or is_cooperative(self.config.partition_assignment_strategy)
+
+    @property
+    def end_cause(self) -> Cause:
+        """Why its partitions are nobody's when it has closed its consumer."""
+        if self.pod.instance_id is not None and self.config.close_operation != "leave":
+            return Cause.STATIC_WAIT
+        return Cause.DETECTION if self.config.close_operation == "remain" else Cause.HANDOVER
+
+    # --- its life
+
+    def boot(self) -> None:
+        """The process starts; after the boot time it subscribes."""
+        pod = self.pod
+        self.world.log(PodChanged(self.world.log_time, pod.name, "boot"))
+        self.loop.at(self.loop.now_us + pod.members.boot.sample(pod.boot_rng), self._subscribe)
+
+    def _subscribe(self, _: object) -> None:
+        if self.phase is not Phase.BOOTING or self._hold(self._subscribe, None):
+            return
+        pod, world = self.pod, self.world
+        self.phase = Phase.RUNNING
+        self.flow = Flow(world.ledger, pod.members.rate_uhz, self.loop.now_us)
+        self.polls.next_us = self.polls.last_us = self.loop.now_us
+        self.member = make_member(
+            self.config,
+            pod.identity(),
+            pod.member_rng,
+            position_of=partial(world.ownership.position_of, self.flow),
+            request_ids=world.request_ids,
+        )
+        self._polls_each = self.polls.may_exceed(self.config.max_poll_interval_ms * 1000)
+        world.log(PodChanged(world.log_time, pod.name, "start"))
+        world.on_running(self)
+        self.act(self.member.start(self.loop.now_us))
+        if self._on_ready is not None:
+            self._on_ready()
+
+    def stop(self, then: Callable[[], None] | None = None) -> None:
+        """SIGTERM: close() at the end of the batch under way, or, where the application has no such handler, the end at once."""
+        if then is not None:
+            self.on_closed.append(then)
+        if self.phase in (Phase.BOOTING, Phase.FAILED) or not self.pod.members.leaves_on_stop:
+            self.die("stopped")
+        elif self.phase is Phase.RUNNING and not self.stop_wanted:
+            self.stop_wanted = True
+            self.world.log(PodChanged(self.world.log_time, self.pod.name, "stop"))
+            self.loop.at(self.loop.now_us + GRACE_US, self._kill)
+            self.thaw()
+            self._cancel_poll()
+            if self.member is not None and not self.member.in_callback:
+                self._arm_poll(self.polls.upcoming_us(self.loop.now_us))
+
+    def _kill(self, _: object) -> None:
+        if self.phase is not Phase.GONE:
+            self.die("killed")
+
+    def die(self, what: str) -> None:
+        """The process is gone, whatever it was doing."""
+        if self.phase is Phase.GONE:
+            return
+        self.thaw()
+        self.phase = Phase.GONE
+        self.gone_us = self.loop.now_us
+        self.lost = tuple(self.consuming) or self.lost
+        self.pod.process = None
+        self.world.log(PodChanged(self.world.log_time, self.pod.name, what))
+        self.world.on_gone(self)
+        self._held.clear()
+        for then in self.on_closed:
+            then()
+
+    def fail(self, error: str) -> None:
+        """The consumer has thrown; the process is still there and does nothing more, or it ends and is started again."""
+        self.phase = Phase.FAILED
+        self._cancel_poll()
+        self.world.on_failed(self, error)
+        if self.stop_wanted:
+            self.die("stopped")
+        elif self.pod.members.restarts_on_failure:
+            self.die("exit")
+            self.pod.boot_after_failure()
+
+    # --- faults
+
+    def stall(self, until_us: int) -> None:
+        """The application does not call poll() until then, and processes nothing."""
+        if self.phase is not Phase.RUNNING or self.member is None:
+            return
+        now_us = self.loop.now_us
+        is_stalled = now_us < self.stalled_until_us
+        since_us = self.polls.previous_us(now_us)
+        self.thaw()
+        self.world.ownership.materialise(self)
+        self.stalled_until_us = max(until_us, self.stalled_until_us)
+        self.set_reading_rate()
+        was_armed = self._is_poll_armed
+        self._cancel_poll()
+        self.loop.at(self.stalled_until_us, self._unstall)
+        if was_armed:
+            self._arm_poll(self.stalled_until_us)
+        self.act([] if is_stalled else self.member.application_busy(max(since_us, 0)))
+
+    def _unstall(self, _: object) -> None:
+        if self._is_out() or self.loop.now_us < self.stalled_until_us or self._hold(self._unstall, None):
+            return
+        self.world.log(PodChanged(self.world.log_time, self.pod.name, "unstall"))
+        self.set_reading_rate()
+        self._cancel_poll()
+        self._arm_poll(self.loop.now_us)
+
+    def suspend(self) -> None:
+        """SIGSTOP, or a long garbage collection: nothing goes on."""
+        if self.is_suspended or self.phase is Phase.GONE:
+            return
+        self.thaw()
+        self.world.ownership.materialise(self)
+        self.is_suspended = True
+        self.set_reading_rate()
+        self.world.log(PodChanged(self.world.log_time, self.pod.name, "pause"))
+        if not self.is_cut_off:
+            self.world.ownership.suspend(self, Cause.STALL)
+
+    def resume(self, _: object = None) -> None:
+        """It goes on: everything that came meanwhile happens now."""
+        if not self.is_suspended or self.phase is Phase.GONE:
+            return
+        self.is_suspended = False
+        self.set_reading_rate()
+        self.world.log(PodChanged(self.world.log_time, self.pod.name, "resume"))
+        if not self.is_cut_off:
+            self.world.ownership.resume(self)
+        held, self._held = self._held, []
+        for task, argument in held:
+            task(argument)
+
+    def cut_off(self) -> None:
+        """Nothing comes through to the brokers: the process runs, and reads nothing."""
+        if self.is_cut_off or self.phase is Phase.GONE:
+            return
+        self.is_cut_off = True
+        self.set_reading_rate()
+        if not self.is_suspended:
+            self.world.ownership.suspend(self, Cause.DETECTION)
+
+    def connect_again(self) -> None:
+        """The network is there again."""
+        if not self.is_cut_off or self.phase is Phase.GONE:
+            return
+        self.is_cut_off = False
+        self.set_reading_rate()
+        if not self.is_suspended:
+            self.world.ownership.resume(self)
+
+    def slow(self) -> None:
+        """How long processing takes has changed."""
+        if self.phase is Phase.RUNNING:
+            self.thaw()
+            self._polls_each = self.polls.may_exceed(self.config.max_poll_interval_ms * 1000)
+            self.set_reading_rate()
+            self.act([])
+
+    def set_reading_rate(self) -> None:
+        """What it processes a second at present."""
+        now_us = self.loop.now_us
+        self.flow.advance(now_us)
+        rate_uhz = self.pod.members.rate_uhz
+        if self.is_suspended or self.is_cut_off or now_us < self.stalled_until_us:
+            self.flow.rate_uhz = 0
+        elif rate_uhz is None:
+            self.flow.rate_uhz = None
+        else:
+            self.flow.rate_uhz = rate_uhz * 1_000_000 // max(self.pod.factor_ppm, 1)
+
+    # --- quiet times
+
+    def thaw(self) -> Skipped | None:
+        """Something is about to happen to it: what it did unwatched is taken as done."""
+        if not self.is_frozen:
+            return None
+        skipped = self.world.quiet.thaw(self)
+        if self.member is not None:
+            self._arm_deadline(self.member)
+        return skipped

@@ -1,0 +1,301 @@
+"""Why nobody consumes a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+
+from kgctl.model.partitions import TopicPartition
+from kgctl.model.quick_enum import quick_enum
+
+
+@quick_enum
+class Cause(IntEnum):
+    """The causes of a gap. A gap is split where its cause changes."""
+
+    REBALANCE = 0
+    HANDOVER = 1
+    DETECTION = 2
+    STATIC_WAIT = 3
+    BOOT = 4
+    STALL = 5
+    DISCOVERY = 6
+    COORDINATOR = 7
+    FETCH = 8
+
+    @property
+    def label(self) -> str:
+        """As metrics and logs have it."""
+        return self.name.lower()
+
+
+MEANINGS = {
+    Cause.REBALANCE: "the owner lives and had to give the partition up for a rebalance",
+    Cause.HANDOVER: "given up to move, the next owner does not have it yet",
+    Cause.DETECTION: "the owner is gone and the coordinator does not know",
+    Cause.STATIC_WAIT: "the owner is down, the partition is kept for its instance id",
+    Cause.BOOT: "no member is there that could take it",
+    Cause.STALL: "the owner's process does not go on, or is past max.poll.interval.ms",
+    Cause.DISCOVERY: "the partition exists and the group has not seen it",
+    Cause.COORDINATOR: "there is no coordinator",
+    Cause.FETCH: "the owner runs its callback or fetches its offset",
+}
+
+NOBODY = -1
+
+FAILOVER = "CoordinatorFailover"
+"""Begins the trigger of a rebalance that there is because the coordinator failed."""
+
+
+_CAUSES = tuple(Cause)
+
+
+def code_of(cause: Cause) -> int:
+    """A cause as it stands in a lane, where owners are numbers of 0 and more."""
+    return -1 - cause
+
+
+def cause_of(code: int) -> Cause:
+    """The cause that a negative number in a lane stands for."""
+    return _CAUSES[-1 - code]
+
+
+class PartitionTable:
+    """Partition <-> number; when each was created and deleted. ``counted``: somebody subscribes to its topic."""
+
+    def __init__(self) -> None:
+        self.names: list[TopicPartition] = []
+        self.labels: list[str] = []
+        """The names as texts: "topic-0"."""
+        self.numbers: dict[TopicPartition, int] = {}
+        self.created_us: list[int] = []
+        self.deleted_us: list[int | None] = []
+        self.counted: list[bool] = []
+        self.by_topic: dict[str, list[int]] = {}
+        self.present: dict[str, list[int]] = {}
+        """Topic that there is -> the numbers of its partitions, in their order."""
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def add(self, topic: str, count: int, now_us: int, *, counted: bool) -> list[int]:
+        """The topic has these many partitions more. Their numbers."""
+        present = self.present.setdefault(topic, [])
+        added = []
+        for partition in range(len(present), len(present) + count):
+            name = TopicPartition(topic, partition)
+            number = len(self.names)
+            self.names.append(name)
+            self.labels.append(str(name))
+            self.numbers[name] = number
+            self.created_us.append(now_us)
+            self.deleted_us.append(None)
+            self.counted.append(counted)
+            self.by_topic.setdefault(topic, []).append(number)
+            added.append(number)
+        present += added
+        return added
+
+    def delete(self, topic: str, now_us: int) -> list[int]:
+        """The topic is gone. The numbers that its partitions had."""
+        gone = [number for number in self.by_topic.get(topic, ()) if self.deleted_us[number] is None]
+        for number in gone:
+            self.deleted_us[number] = now_us
+        self.present.pop(topic, None)
+        return gone
+
+    def numbers_of(self, partitions: Iterable[TopicPartition]) -> list[int]:
+        """The numbers of these; names that do not exist are left out."""
+        found = map(self.numbers.get, partitions)
+        return [number for number in found if number is not None]
+
+    def existing(self) -> list[int]:
+        """Those that exist now and count."""
+        return [number for number in range(len(self.names)) if self.counted[number] and self.deleted_us[number] is None]
+
+
+Segment = tuple[int, int, int]
+"""(from, to, owner or code of a cause)"""
+
+
+class Lanes:
+    """One lane a partition: changes as flat pairs (time, owner or cause), and the counts that say whether all is in its place.
+
+    Owners are the numbers of pods. ``misplaced``: partitions that exist, count, and are not consumed by exactly the pod that
+    they are assigned to. A partition may have several consumers for a while (a zombie and its successor): the newest is the
+    owner, and ``double_owned`` has (partition, from, to, the older pod) of each such time.
+    """
+
+    def __init__(self, partitions: PartitionTable) -> None:
+        self._partitions = partitions
+        self.changes: list[list[int]] = []
+        self.owner: list[int] = []
+        self.assigned: list[int] = []
+        self.last_owner: list[int] = []
+        self.misplaced = 0
+        self.unowned = 0
+        self.double_owned: list[tuple[int, int, int, int]] = []
+        self._older: dict[int, list[tuple[int, int]]] = {}
+
+    @property
+    def had_doubles(self) -> bool:
+        """Whether a partition has ever had two consumers."""
+        return bool(self._older) or bool(self.double_owned)
+
+    @property
+    def has_doubles(self) -> bool:
+        """Whether a partition has two consumers now."""
+        return bool(self._older)
+
+    def consumers(self, partition: int) -> int:
+        """How many processes consume it now."""
+        return (self.owner[partition] != NOBODY) + len(self._older.get(partition, ()))
+
+    def older_consumers(self) -> list[tuple[int, int, int]]:
+        """(partition, pod, since) of those that have a successor already."""
+        return [(partition, pod, since) for partition, found in self._older.items() for pod, since in found]
+
+    def add(self, numbers: Sequence[int], cause: Cause, now_us: int) -> None:
+        """New partitions, nobody's, in the order of their numbers."""
+        for number in numbers:
+            assert number == len(self.changes)
+            self.changes.append([now_us, code_of(cause)])
+            self.owner.append(NOBODY)
+            self.assigned.append(NOBODY)
+            self.last_owner.append(NOBODY)
+            counts = self._partitions.counted[number]
+            self.misplaced += counts
+            self.unowned += counts
+
+    def delete(self, numbers: Sequence[int], now_us: int) -> None:
+        """Partitions that are gone: nobody's, and no gap."""
+        for number in numbers:
+            counts = self._partitions.counted[number]
+            self.misplaced -= counts and not self._is_placed(number)
+            self.unowned -= counts and self.owner[number] == NOBODY
+            self.changes[number] += (now_us, code_of(Cause.DISCOVERY))
+            self.owner[number] = self.assigned[number] = NOBODY
+            self._older.pop(number, None)
+
+    def own(self, pod: int, numbers: Iterable[int], now_us: int) -> None:
+        """The pod consumes these from now on."""
+        changes, owner, assigned, last_owner = self.changes, self.owner, self.assigned, self.last_owner
+        for number in numbers:
+            before = owner[number]
+            if before == pod:
+                continue
+            if before == NOBODY:
+                self.unowned -= 1
+            else:
+                self._older.setdefault(number, []).append((before, now_us))
+                if assigned[number] == before:
+                    self.misplaced += 1
+            if assigned[number] == pod:
+                self.misplaced -= 1
+            owner[number] = last_owner[number] = pod
+            lane = changes[number]
+            lane.append(now_us)
+            lane.append(pod)
+
+    def own_again(self, pod: int, numbers: Iterable[int], now_us: int) -> None:
+        """The pod goes on consuming these; those that have another owner by now have two."""
+        taken = [number for number in numbers if self.owner[number] not in (NOBODY, pod)]
+        for number in taken:
+            self._older.setdefault(number, []).append((pod, now_us))
+        self.own(pod, [number for number in numbers if self.owner[number] == NOBODY], now_us)
+
+    def disown(self, pod: int, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
+        """The pod does not consume these any more."""
+        changes, owner, assigned = self.changes, self.owner, self.assigned
+        code = code_of(cause)
+        for number in numbers:
+            if owner[number] != pod:
+                self._end_older(number, pod, now_us)
+                continue
+            if assigned[number] == pod:
+                self.misplaced += 1
+            lane = changes[number]
+            lane.append(now_us)
+            if number in self._older:
+                successor = self._end_newest(number, now_us)
+                lane.append(successor)
+                continue
+            owner[number] = NOBODY
+            self.unowned += 1
+            lane.append(code)
+
+    def recause(self, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
+        """The gaps of these, where there are any, have another cause from now on."""
+        code, owner, changes = code_of(cause), self.owner, self.changes
+        for number in numbers:
+            if owner[number] == NOBODY and changes[number][-1] != code:
+                changes[number] += (now_us, code)
+
+    def assign(self, pod: int, numbers: Iterable[int]) -> None:
+        """The coordinator gives these to the pod (`NOBODY`: to nobody)."""
+        owner, assigned = self.owner, self.assigned
+        for number in numbers:
+            before, is_owner = assigned[number], owner[number]
+            if before == pod:
+                continue
+            assigned[number] = pod
+            if is_owner != NOBODY:
+                self.misplaced += (before == is_owner) - (pod == is_owner)
+
+    def gap_cause(self, number: int) -> Cause | None:
+        """Why nobody consumes it now; None: somebody does."""
+        return None if self.owner[number] != NOBODY else cause_of(self.changes[number][-1])
+
+    def segments(self, number: int, from_us: int, to_us: int) -> list[Segment]:
+        """The lane within this time and the partition's own, in order, neighbours of one value joined."""
+        found: list[Segment] = []
+        lane = self.changes[number]
+        deleted_us = self._partitions.deleted_us[number]
+        end_us = to_us if deleted_us is None else min(to_us, deleted_us)
+        first, last, before = 0, 0, None
+        for start, value, following in zip(lane[::2], lane[1::2], [*lane[2::2], end_us], strict=True):
+            start = max(start, from_us)  # noqa: PLW2901  # in the inner loop of every metric
+            stop = min(following, end_us)
+            if start >= stop:
+                continue
+            if value != before:
+                if before is not None:
+                    found.append((first, last, before))
+                first, before = start, value
+            last = stop
+        if before is not None:
+            found.append((first, last, before))
+        return found
+
+    def owner_before(self, number: int, at_us: int) -> int:
+        """Who consumed it last before this time; `NOBODY`: nobody ever did."""
+        lane = self.changes[number]
+        found = NOBODY
+        for position in range(0, len(lane), 2):
+            if lane[position] >= at_us:
+                break
+            found = lane[position + 1] if lane[position + 1] >= 0 else found
+        return found
+
+    def _is_placed(self, number: int) -> bool:
+        return self.owner[number] != NOBODY and self.owner[number] == self.assigned[number]
+
+    def _end_older(self, number: int, pod: int, now_us: int) -> None:
+        older = self._older.get(number, [])
+        for entry in [entry for entry in older if entry[0] == pod]:
+            older.remove(entry)
+            self.double_owned.append((number, entry[1], now_us, pod))
+        if not older:
+            self._older.pop(number, None)
+
+    def _end_newest(self, number: int, now_us: int) -> int:
+        """The owner is gone, and one that it followed still consumes: it is the owner again."""
+        older = self._older[number]
+        pod, since_us = older.pop()
+        if not older:
+            del self._older[number]
+        self.double_owned.append((number, since_us, now_us, pod))
+        self.owner[number] = pod
+        if self.assigned[number] == pod:
+            self.misplaced -= 1
+        return pod

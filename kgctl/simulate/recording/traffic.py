@@ -1,0 +1,305 @@
+"""What is written to each partition, as a function of time."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+UNIT_PR = 1_000_000_000_000
+"""One record."""
+
+
+class Arrivals:
+    """Rates and totals of the partitions of one run, by number. A rate holds from a time on, until another is set."""
+
+    def __init__(self) -> None:
+        self.rate_uhz: list[int] = []
+        self._since_us: list[int] = []
+        self._total_pr: list[int] = []
+        self._past: list[list[tuple[int, int, int]]] = []
+
+    def add(self, count: int, now_us: int) -> None:
+        """New partitions, empty and without traffic."""
+        for _ in range(count):
+            self.rate_uhz.append(0)
+            self._since_us.append(now_us)
+            self._total_pr.append(0)
+            self._past.append([])
+
+    def set_rate(self, partition: int, rate_uhz: int, now_us: int) -> None:
+        """The partition's rate from now on."""
+        if rate_uhz != self.rate_uhz[partition]:
+            self._past[partition].append((self._since_us[partition], self._total_pr[partition], self.rate_uhz[partition]))
+            self._total_pr[partition] = self.total_pr(partition, now_us)
+            self._since_us[partition] = now_us
+            self.rate_uhz[partition] = rate_uhz
+
+    def total_pr(self, partition: int, at_us: int) -> int:
+        """How much has been written by then; ``at_us`` may lie in the past."""
+        since_us = self._since_us[partition]
+        if at_us >= since_us:
+            return self._total_pr[partition] + self.rate_uhz[partition] * (at_us - since_us)
+        past = self._past[partition]
+        position = bisect_right(past, (at_us, 1 << 200, 0)) - 1
+        if position < 0:
+            return 0
+        from_us, total_pr, rate_uhz = past[position]
+        return total_pr + rate_uhz * (at_us - from_us)
+
+    def arrived_us(self, partition: int, amount_pr: int) -> int:
+        """When the record at this amount was written: the inverse of `total_pr`. The beginning for what was there first."""
+        pieces = [*self._past[partition], (self._since_us[partition], self._total_pr[partition], self.rate_uhz[partition])]
+        for from_us, total_pr, rate_uhz in reversed(pieces):
+            if amount_pr >= total_pr and rate_uhz:
+                return from_us + (amount_pr - total_pr) // rate_uhz
+        return pieces[0][0]
+
+
+def split_rate(rate_uhz: int, partitions: int, weights: tuple[int, ...]) -> list[int]:
+    """The rate of each partition: even, or by weights, which are repeated as often as needed. Remainders go to the first ones."""
+    shares = [weights[number % len(weights)] for number in range(partitions)] if weights else [1] * partitions
+    total = sum(shares)
+    if not total:
+        return [0] * partitions
+    rates = [rate_uhz * share // total for share in shares]
+    for number in range(rate_uhz - sum(rates)):
+        rates[number % partitions] += 1
+    return rates
+
+
+class LinearSeries:
+    """A piecewise linear sum. Changes may come in any order of their times; equal times are added up."""
+
+    def __init__(self) -> None:
+        self._changes: dict[int, list[int]] = {}
+
+    def step(self, at_us: int, amount_pr: int) -> None:
+        """It jumps by this."""
+        self._change(at_us)[0] += amount_pr
+
+    def bend(self, at_us: int, rate_uhz: int) -> None:
+        """It grows by so much more from here on."""
+        self._change(at_us)[1] += rate_uhz
+
+    def ramp(self, from_us: int, to_us: int, amount_pr: int) -> None:
+        """It grows by this evenly, from one time to another."""
+        length_us = to_us - from_us
+        if length_us <= 0:
+            self.step(to_us, amount_pr)
+            return
+        rate_uhz = amount_pr // length_us
+        self.bend(from_us, rate_uhz)
+        self.bend(to_us, -rate_uhz)
+        self.step(to_us, amount_pr - rate_uhz * length_us)
+
+    def piece(self, from_us: int, to_us: int, start_pr: int, rate_uhz: int) -> None:
+        """Something that is there between two times: ``start_pr``, growing by a rate."""
+        first, last = self._change(from_us), self._change(to_us)
+        first[0] += start_pr
+        first[1] += rate_uhz
+        last[0] -= start_pr + rate_uhz * (to_us - from_us)
+        last[1] -= rate_uhz
+
+    @classmethod
+    def merged(cls, several: Iterable[LinearSeries]) -> LinearSeries:
+        """The sum of these."""
+        total = cls()
+        for series in several:
+            for at_us, (step, bend) in series._changes.items():
+                total.step(at_us, step)
+                total.bend(at_us, bend)
+        return total
+
+    def points(self, from_us: int, to_us: int) -> list[tuple[int, int]]:
+        """(time, value) wherever it bends or jumps (there twice: before and after), from one time to another, both included."""
+        found: list[tuple[int, int]] = []
+        for start, stop, first, last in self._pieces(to_us):
+            if stop < from_us or (stop == from_us and start < stop and stop != to_us):
+                continue
+            point = (
+                (start, first) if start >= from_us else (from_us, first + (last - first) * (from_us - start) // (stop - start))
+            )
+            if not found or found[-1] != point:
+                found.append(point)
+            if stop > point[0]:
+                found.append((stop, last))
+        return found
+
+    def value(self, at_us: int) -> int:
+        """What it has come to by this time, without a jump of that very moment."""
+        last = 0
+        for _, _, _, last in self._pieces(at_us):  # noqa: B007  # the last one counts
+            pass
+        return last
+
+    def area(self, from_us: int, to_us: int) -> int:
+        """Twice its integral between two times, in amount times microseconds (twice: to stay with whole numbers)."""
+        pairs = pairwise(self.points(from_us, to_us))
+        return sum((right[0] - left[0]) * (left[1] + right[1]) for left, right in pairs)
+
+    def _change(self, at_us: int) -> list[int]:
+        change = self._changes.get(at_us)
+        if change is None:
+            change = self._changes[at_us] = [0, 0]
+        return change
+
+    def _pieces(self, to_us: int) -> Iterator[tuple[int, int, int, int]]:
+        """(from, to, value after the jump, value at the end), up to a time; the last one has no length."""
+        now_us, value, rate = 0, 0, 0
+        for at_us in sorted(self._changes):
+            if at_us >= to_us:
+                break
+            yield now_us, at_us, value, value + rate * (at_us - now_us)
+            value += rate * (at_us - now_us) + self._changes[at_us][0]
+            rate += self._changes[at_us][1]
+            now_us = at_us
+        yield now_us, to_us, value, value + rate * (to_us - now_us)
+        yield to_us, to_us, value + rate * (to_us - now_us), value + rate * (to_us - now_us)
+
+
+NEVER = -1
+
+
+class Ledger:
+    """Positions by number of partition. A partition that is caught up reads at the rate of its arrivals: it costs nothing.
+
+    ``committed`` is what has been committed, ``stored`` what of it the coordinator was told: commits of quiet times are not sent
+    one by one. ``backlog`` and ``lag`` are sums for each topic.
+    ``waits`` has (amount, shortest, longest time in microseconds between being written and being read) of what had to wait.
+    """
+
+    def __init__(self) -> None:
+        self.arrivals = Arrivals()
+        self.topic: list[str] = []
+        self.is_caught_up: list[bool] = []
+        self.has_position: list[bool] = []
+        self.committed: list[int] = []
+        self.stored: list[int] = []
+        self.backlog: dict[str, LinearSeries] = {}
+        self.lag: dict[str, LinearSeries] = {}
+        self.waits: list[tuple[int, int, int]] = []
+        self._position_pr: list[int] = []
+        self._at_us: list[int] = []
+
+    def add(self, topic: str, count: int, now_us: int) -> None:
+        """New partitions of a topic: empty, at position 0, caught up as long as nothing is written."""
+        self.arrivals.add(count, now_us)
+        self.backlog.setdefault(topic, LinearSeries())
+        self.lag.setdefault(topic, LinearSeries())
+        for _ in range(count):
+            self.topic.append(topic)
+            self.is_caught_up.append(False)
+            self.has_position.append(False)
+            self.committed.append(NEVER)
+            self.stored.append(NEVER)
+            self._position_pr.append(0)
+            self._at_us.append(now_us)
+
+    def position_pr(self, number: int, at_us: int) -> int:
+        """How far it has been read. Of one that is being read, its flow has to be advanced to that time before."""
+        return self.arrivals.total_pr(number, at_us) if self.is_caught_up[number] else self._position_pr[number]
+
+    def position(self, number: int, at_us: int) -> int:
+        """The same in whole records: the offset that a commit would have."""
+        return self.position_pr(number, at_us) // UNIT_PR
+
+    def backlog_pr(self, number: int, at_us: int) -> int:
+        """What is written and not read."""
+        if self.is_caught_up[number]:
+            return 0
+        return self.arrivals.total_pr(number, at_us) - self._position_pr[number]
+
+    def catch_up(self, number: int, at_us: int) -> None:
+        """Everything is read at once."""
+        self._add_waits(number, self._position_pr[number], self.arrivals.total_pr(number, at_us), at_us, at_us)
+        self.is_caught_up[number] = True
+
+    def move(self, number: int, rate_uhz: int, from_us: int, to_us: int) -> None:
+        """It is read at this rate between two times in which its arrivals do not change."""
+        arriving = self.arrivals.rate_uhz[number]
+        if self.is_caught_up[number]:
+            if rate_uhz >= arriving:
+                return
+            self.fall_behind(number, from_us)
+        start_pr = self.backlog_pr(number, from_us)
+        length_us = to_us - from_us
+        read_pr = min(rate_uhz * length_us, start_pr + arriving * length_us)
+        before_pr = self._position_pr[number]
+        self._position_pr[number] = before_pr + read_pr
+        self._at_us[number] = to_us
+        self.backlog[self.topic[number]].piece(from_us, to_us, start_pr, arriving - rate_uhz)
+        self._add_waits(number, before_pr, before_pr + read_pr, from_us, to_us)
+        if self.backlog_pr(number, to_us) <= 0:
+            self.is_caught_up[number] = True
+
+    def stop(self, number: int, now_us: int) -> None:
+        """Nobody reads it from now on."""
+        self.fall_behind(number, now_us)
+
+    def start(self, number: int, offset: int, now_us: int) -> tuple[int, int]:
+        """Somebody reads it from this offset on: (records that are read again, records that are skipped)."""
+        self.account_waiting(number, now_us)
+        before = self._position_pr[number] // UNIT_PR
+        if self.has_position[number] and offset == before:
+            repeated = skipped = 0
+        else:
+            repeated = max(before - offset, 0) if self.has_position[number] else 0
+            skipped = max(offset - before, 0)
+            self._position_pr[number] = offset * UNIT_PR
+        if self._position_pr[number] >= self.arrivals.total_pr(number, now_us) - UNIT_PR and skipped:
+            self._position_pr[number] = self.arrivals.total_pr(number, now_us)
+        self.has_position[number] = True
+        self.is_caught_up[number] = self._position_pr[number] >= self.arrivals.total_pr(number, now_us)
+        return repeated, skipped
+
+    def fall_behind(self, number: int, now_us: int) -> None:
+        """It was caught up until now; from now on its position is kept."""
+        if self.is_caught_up[number]:
+            self._position_pr[number] = self.arrivals.total_pr(number, now_us)
+            self.is_caught_up[number] = False
+        self._at_us[number] = now_us
+
+    def account_waiting(self, number: int, now_us: int) -> None:
+        """Enter the time in which nobody has read it: before it is read again, its rate changes, or the run ends."""
+        since_us = self._at_us[number]
+        if now_us > since_us and not self.is_caught_up[number]:
+            start_pr = self.backlog_pr(number, since_us)
+            rate_uhz = self.arrivals.rate_uhz[number]
+            if start_pr or rate_uhz:
+                self.backlog[self.topic[number]].piece(since_us, now_us, start_pr, rate_uhz)
+        self._at_us[number] = now_us
+
+    def set_rates(self, numbers: Sequence[int], rates: Sequence[int], now_us: int) -> None:
+        """New rates. Flows that read them have to be advanced before."""
+        for number, rate_uhz in zip(numbers, rates, strict=True):
+            change = rate_uhz - self.arrivals.rate_uhz[number]
+            self.arrivals.set_rate(number, rate_uhz, now_us)
+            self.lag[self.topic[number]].bend(now_us, change)
+
+    def store(self, number: int, offset: int, at_us: int) -> None:
+        """The coordinator has stored this offset."""
+        self.stored[number] = offset
+        moved = offset - max(self.committed[number], 0)
+        self.committed[number] = offset
+        if moved:
+            self.lag[self.topic[number]].step(at_us, -moved * UNIT_PR)
+
+    def commit_quietly(self, offsets: Mapping[int, int], from_us: int, to_us: int) -> None:
+        """Commits of a quiet time have led to these offsets: evenly, as far as the sums are concerned."""
+        moved: dict[str, int] = {}
+        for number, offset in offsets.items():
+            before = max(self.committed[number], 0)
+            if offset > before:
+                self.committed[number] = offset
+                moved[self.topic[number]] = moved.get(self.topic[number], 0) + offset - before
+        for topic, records in moved.items():
+            self.lag[topic].ramp(from_us, to_us, -records * UNIT_PR)
+
+    def _add_waits(self, number: int, from_pr: int, to_pr: int, from_us: int, to_us: int) -> None:
+        """Records between two positions are read evenly between two times; each waited since it was written."""
+        if to_pr <= from_pr:
+            return
+        first = max(from_us - self.arrivals.arrived_us(number, from_pr), 0)
+        last = max(to_us - self.arrivals.arrived_us(number, to_pr), 0)
+        self.waits.append((to_pr - from_pr, min(first, last), max(first, last)))

@@ -1,0 +1,116 @@
+"""The summary of a run in a terminal: the question, the variants side by side, the verdicts, how to run a failure again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kgctl.simulate.report.outcome import Outcome
+from kgctl.simulate.report.tables import MetricRow, Verdict, column_names, metric_rows, notes, replays, seeds_note, verdicts
+
+TITLE, HEAD, ROW, PASS, WARN, FAIL, NOTE, REPLAY = "title", "head", "row", "pass", "warn", "fail", "note", "replay"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of text. ``kind`` (one of the names above) is for whoever has colours."""
+
+    text: str
+    kind: str
+
+
+def summary_lines(outcome: Outcome, width: int = 100, gantt: Sequence[str] = ()) -> list[Line]:
+    """The whole summary. Lines are not cut: ``width`` (columns) only decides whether hints and details fit beside the figures.
+
+    ``gantt`` is drawn between the verdicts and the notes. The last lines are commands that replay what failed.
+    """
+    lines = [Line(f"{outcome.scenario}   {outcome.question}".rstrip(), TITLE)]
+    lines += _table(outcome, metric_rows(outcome), width)
+    lines += _verdict_lines(verdicts(outcome), width)
+    lines += [Line(text, NOTE) for text in (*gantt, *notes(outcome))]
+    return lines + [Line(f"replay: {text}", REPLAY) for text in replays(outcome)]
+
+
+def summary_text(outcome: Outcome, width: int = 100, gantt: Sequence[str] = ()) -> str:
+    """`summary_lines` without colours, with a newline at the end."""
+    return "".join(f"{line.text}\n" for line in summary_lines(outcome, width, gantt))
+
+
+def _table(outcome: Outcome, rows: list[MetricRow], width: int) -> list[Line]:
+    if not rows:
+        return []
+    names = column_names(outcome)
+    label_width = max(len(row.label) for row in rows)
+    widths = [max(len(name), *(len(row.cells[i]) for row in rows)) for i, name in enumerate(names)]
+
+    def line(label: str, cells: Sequence[str], hint: str) -> str:
+        figures = "".join(f"   {cell:>{size}}" for cell, size in zip(cells, widths, strict=True))
+        text = f"{label:<{label_width}}{figures}"
+        with_hint = f"{text}     {hint}" if hint else text
+        return (with_hint if len(with_hint) <= width else text).rstrip()
+
+    note = seeds_note(outcome)
+    head = line("", names, note)
+    lines = [Line(text, HEAD) for text in ([head] if head.endswith(note) else [note, head]) if text]
+    return lines + [Line(line(row.label, row.cells, row.hint), ROW) for row in rows]
+
+
+def _verdict_lines(found: list[Verdict], width: int) -> list[Line]:
+    check_width = min(max((len(each.check) for each in found), default=0), max(width // 2, 20))
+    return [Line(f" {each.word} {each.check:<{check_width}}  {each.detail}".rstrip(), each.word.lower()) for each in found]
+
+
+_SIGNS = {"PASS": "✅", "WARN": "⚠️", "FAIL": "❌"}
+
+
+def markdown_text(outcome: Outcome) -> str:
+    """One section: heading, question, the variants side by side, the verdicts, and the commands that replay failures."""
+    blocks = [f"### {_sign(outcome)} {_plain(outcome.scenario)}"]
+    if outcome.question:
+        blocks.append(_plain(outcome.question))
+    blocks += _metrics(outcome)
+    blocks += _verdicts(outcome)
+    blocks += map(_plain, notes(outcome))
+    blocks += _commands(replays(outcome))
+    blocks.append(f"<sub>kgctl {_plain(outcome.kgctl)}, {seeds_note(outcome)}, digest <code>{outcome.digest[:16]}</code></sub>")
+    return "\n\n".join(blocks) + "\n"
+
+
+def _sign(outcome: Outcome) -> str:
+    return _SIGNS["FAIL" if outcome.failures else "WARN" if outcome.warnings else "PASS"]
+
+
+def _metrics(outcome: Outcome) -> list[str]:
+    rows = metric_rows(outcome)
+    if not rows:
+        return []
+    names = column_names(outcome)
+    hints = any(row.hint for row in rows)
+    lines = [_line(["", *names, *[""] * hints]), _line(["---", *["--:"] * len(names), *["---"] * hints])]
+    lines += [_line([row.label, *row.cells, *[row.hint] * hints]) for row in rows]
+    return ["\n".join(lines)]
+
+
+def _verdicts(outcome: Outcome) -> list[str]:
+    lines = [_line([_SIGNS[each.word], _code(each.check), each.detail]) for each in verdicts(outcome)]
+    return ["\n".join([_line(["", "expectation", "observed"]), _line(["---"] * 3), *lines])] if lines else []
+
+
+def _commands(commands: Sequence[str]) -> list[str]:
+    return ["Replay:\n\n```console\n" + "\n".join(commands) + "\n```"] if commands else []
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell if cell.startswith("<code>") else _plain(cell) for cell in cells) + " |"
+
+
+def _plain(text: str) -> str:
+    """Text that Markdown shows as it is."""
+    text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
+    return "".join(f"\\{letter}" if letter in "\\`*_[]|~#" else letter for letter in text)
+
+
+def _code(text: str) -> str:
+    """Code in a table's cell: as HTML, where a bar needs no quoting rule of its own."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("|", "&#124;")
+    return f"<code>{' '.join(escaped.split())}</code>"

@@ -1,0 +1,269 @@
+"""Events of a file: the key that is a kind's name says what kind, the kind's fields say the rest."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from kgctl.member.profiles import profile_names
+from kgctl.simulate.scenario import fields
+from kgctl.simulate.scenario.distributions import parse_distribution
+from kgctl.simulate.scenario.fields import parse_rates
+from kgctl.simulate.scenario.model import Condition, Event
+from kgctl.simulate.scenario.quantities import parse_duration, parse_share
+from kgctl.simulate.scenario.selectors import Selector, parse_selector
+from kgctl.simulate.scenario.settings import check_settings, plain_settings, read_client_settings
+from kgctl.simulate.scenario.wording import did_you_mean, shown
+from kgctl.yaml_files import Path, Problem, Tree
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.events.event_run import EventKind, Field
+
+COMMON = ("at", "after", "every", "times", "when", "name")
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What events refer to: sets of members with their clients, topics with their partitions, how a condition is read, and
+    how many brokers there are."""
+
+    member_sets: Mapping[str, str]
+    topics: Mapping[str, int]
+    condition: Callable[[str], Condition]
+    brokers: int
+
+
+class EventReader:
+    """Reads the events of one tree; what is wrong is added to ``problems``."""
+
+    def __init__(self, tree: Tree, kinds: Mapping[str, EventKind], around: Surroundings, problems: list[Problem]) -> None:
+        self._tree, self._kinds, self._around, self._problems = tree, kinds, around, problems
+        self._topics = dict(around.topics)
+        self._deleted: set[str] = set()
+        self._names: list[str] = []
+        self._named: list[str] = []
+
+    def read(self) -> tuple[Event, ...]:
+        """All events that can be read."""
+        raw = self._tree.data.get("events") or []
+        self._named = [entry["name"] for entry in raw if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
+        found = []
+        for index, entry in enumerate(raw):
+            found.append(self._event(entry, ("events", index)))
+            name = entry.get("name") if isinstance(entry, dict) else None
+            self._names.append(name if isinstance(name, str) else "")
+        return tuple(event for event in found if event is not None)
+
+    def _event(self, raw: Any, path: Path) -> Event | None:
+        if not isinstance(raw, dict):
+            self._wrong(path, "an event is a mapping such as {at: 0s, restart: app}")
+            return None
+        kind = self._kind(raw, path)
+        if kind is None:
+            return None
+        before = len(self._problems)
+        common = self._common(raw, path)
+        parameters = self._parameters(raw, kind, path)
+        selector = self._target(raw[kind.name], kind, (*path, kind.name))
+        self._check_growth(raw, kind, parameters, path)
+        if len(self._problems) > before:
+            return None
+        return Event(kind=kind.name, target=str(raw[kind.name]), selector=selector, parameters=parameters, **common)
+
+    def _kind(self, raw: Mapping[str, Any], path: Path) -> EventKind | None:
+        named = [name for name in raw if name in self._kinds]
+        if len(named) == 1:
+            return self._kinds[named[0]]
+        if named:
+            self._wrong((*path, named[1]), f"an event has one kind; this is {named[0]!r} and {named[1]!r}")
+            return None
+        odd = next((name for name in raw if name not in COMMON), None)
+        if odd is None:
+            self._wrong(path, f"it does not say what happens; kinds: {', '.join(self._kinds)}")
+            return None
+        self._wrong((*path, odd), f"unknown kind of event {odd!r}{did_you_mean(odd, self._kinds, list_up_to=40)}")
+        return None
+
+    def _common(self, raw: Mapping[str, Any], path: Path) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, target in (("at", "at_us"), ("every", "every_us")):
+            if name in raw:
+                found[target] = self._parsed(parse_duration, raw[name], (*path, name), 0)
+        if "times" in raw:
+            found["times"] = self._parsed(_count, raw["times"], (*path, "times"), 1)
+        if "when" in raw:
+            found["when"] = self._parsed(self._around.condition, raw["when"], (*path, "when"), None)
+        if "name" in raw:
+            found["name"] = self._parsed(_text, raw["name"], (*path, "name"), "")
+        if "after" in raw:
+            found["after"] = self._parsed(self._after, raw["after"], (*path, "after"), None)
+        if ("times" in raw) != ("every" in raw):
+            self._wrong(path, "`every` and `times` go together: {every: 20s, times: 5}")
+        if raw.get("every") is not None and not found["every_us"]:
+            self._wrong((*path, "every"), "must be more than 0s")
+        return found
+
+    def _after(self, raw: Any) -> str:
+        known = ["previous", "last", *filter(None, self._names)]
+        if not self._names and raw not in self._named:
+            raise ValueError("there is no event before the first one")
+        if raw not in known:
+            if raw in self._named:
+                raise ValueError(f"{raw!r} stands further down: an event waits for one before it")
+            raise ValueError(f"no event before it is called {raw!r}{did_you_mean(str(raw), known, list_up_to=8)}")
+        return str(raw)
+
+    def _parameters(self, raw: Mapping[str, Any], kind: EventKind, path: Path) -> dict[str, Any]:
+        fields = {field.name: field for field in kind.fields}
+        found: dict[str, Any] = {}
+        for name, value in raw.items():
+            if name == kind.name or name in COMMON:
+                continue
+            if name not in fields:
+                known = did_you_mean(name, [*fields, *COMMON], list_up_to=30)
+                self._wrong((*path, name), f"unknown key of a {kind.name!r} event{known}")
+            elif value is not None:
+                found[name] = self._parsed(self._parser(fields[name]), value, (*path, name), None)
+                if fields[name].type == "config" and found[name]:
+                    self._check_settings(found[name], raw[kind.name], (*path, name))
+        for field in kind.fields:
+            if field.is_required and field.name not in raw:
+                self._wrong(path, f"a {kind.name!r} event needs {field.name!r}: {field.help}")
+        if kind.one_of and sum(name in raw for name in kind.one_of) != 1:
+            self._wrong(path, f"needs exactly one of {', '.join(kind.one_of)} beside {kind.name!r}")
+        return found
+
+    def _check_settings(self, config: Mapping[str, str], target: Any, path: Path) -> None:
+        member_set = str(target).removeprefix("not ").partition("/")[0].strip()
+        client = self._around.member_sets.get(member_set, "java")
+        if client in profile_names():
+            check_settings(config, read_client_settings(client), path, self._tree, self._problems)
+
+    def _parser(self, field: Field) -> Callable[[Any], Any]:
+        if field.type == "choice":
+            return lambda raw: _choice(raw, field.choices)
+        if field.type == "condition":
+            return self._around.condition
+        return _PARSERS[field.type]
+
+    def _target(self, raw: Any, kind: EventKind, path: Path) -> Selector | None:
+        if kind.target == "selector":
+            selector: Selector | None = self._parsed(self._selector, raw, path, None)
+            return selector
+        if kind.target == "broker":
+            self._check_broker(raw, path)
+            return None
+        if not isinstance(raw, str) or not raw:
+            self._wrong(path, f"names a {kind.target}, not {shown(raw)}")
+            return None
+        if kind.target == "set of members" and raw not in self._around.member_sets:
+            self._wrong(path, f"there is no set of members {raw!r}{did_you_mean(raw, self._around.member_sets, list_up_to=12)}")
+        if kind.target == "topic" and raw not in self._topics:
+            self._wrong(path, f"there is no topic {raw!r}{did_you_mean(raw, self._topics, list_up_to=12)}")
+        if kind.target == "new topic":
+            if raw in self._topics and raw not in self._deleted:
+                self._wrong(path, f"there is a topic {raw!r} already")
+            if not fields.NAME.fullmatch(raw):
+                self._wrong(path, f"{raw!r} is no name: letters, digits, dots, hyphens and underscores")
+            self._topics[raw] = 0
+        if kind.name == "delete_topic":
+            self._deleted.add(raw)
+            self._topics[raw] = 0
+        return None
+
+    def _check_growth(self, raw: Mapping[str, Any], kind: EventKind, parameters: Mapping[str, Any], path: Path) -> None:
+        """A topic never shrinks: Kafka refuses as many partitions as there are, or fewer."""
+        there = self._topics.get(str(raw[kind.name]), 0)
+        wanted = parameters.get("to") if kind.name == "add_partitions" else None
+        if wanted is not None and wanted <= there:
+            self._wrong((*path, "to"), f"{raw[kind.name]!r} has {there} partitions: to add some, write more than that")
+
+    def _check_broker(self, raw: Any, path: Path) -> None:
+        is_number = type(raw) is int and 1 <= raw <= self._around.brokers
+        if not is_number and raw != "coordinator":
+            brokers = f"1 to {self._around.brokers}" if self._around.brokers > 1 else "1"
+            near = did_you_mean(str(raw), ["coordinator"])
+            self._wrong(path, f"names a broker ({brokers}), or coordinator, not {raw!r}{near}")
+
+    def _selector(self, raw: Any) -> Selector:
+        selector = parse_selector(raw)
+        if selector.member_set is not None and selector.member_set not in self._around.member_sets:
+            near = did_you_mean(selector.member_set, self._around.member_sets, list_up_to=12)
+            raise ValueError(f"there is no set of members {selector.member_set!r}{near}")
+        return selector
+
+    def _parsed(self, parse: Callable[[Any], Any], raw: Any, path: Path, default: Any) -> Any:
+        try:
+            return parse(raw)
+        except ValueError as error:
+            self._wrong(path, str(error))
+            return default
+
+    def _wrong(self, path: Path, message: str) -> None:
+        self._problems.append(Problem(self._tree.location(path), path, message))
+
+
+def _count(raw: Any, least: int = 1) -> int:
+    if type(raw) is not int or not least <= raw <= 1_000_000:
+        raise ValueError(f"must be a whole number from {least} on, not {shown(raw)}")
+    return raw
+
+
+def _size(raw: Any) -> int:
+    return _count(raw, least=0)
+
+
+def _text(raw: Any) -> str:
+    if not isinstance(raw, str) or not raw:
+        raise ValueError(f"must be text, not {shown(raw)}")
+    return raw
+
+
+def _change(raw: Any) -> int:
+    if isinstance(raw, str) and re.fullmatch(r"[+-]\d{1,6}", raw.strip()):
+        raw = int(raw)
+    if type(raw) is not int or not raw:
+        raise ValueError(f"must be a whole number with its sign, such as +10, not {shown(raw)}")
+    return raw
+
+
+def _count_or_share(raw: Any) -> Any:
+    from kgctl.simulate.engine.events.event_run import Share
+
+    return Share(parse_share(raw)) if isinstance(raw, str) else _count(raw)
+
+
+def _flag(raw: Any) -> bool:
+    if not isinstance(raw, bool):
+        raise ValueError(f"must be true or false, not {shown(raw)}")
+    return raw
+
+
+def _factor(raw: Any) -> int:
+    if isinstance(raw, bool) or not isinstance(raw, int | float) or not 0 < raw <= 1_000_000:
+        raise ValueError(f"must be a number above 0, not {shown(raw)}")
+    return round(raw * 1_000_000)
+
+
+def _choice(raw: Any, choices: tuple[str, ...]) -> Any:
+    if raw not in choices:
+        raise ValueError(f"must be one of {', '.join(choices)}, not {shown(raw)}{did_you_mean(str(raw), choices)}")
+    return raw
+
+
+_PARSERS: Mapping[str, Callable[[Any], Any]] = {
+    "duration": parse_duration,
+    "distribution": parse_distribution,
+    "count": _count,
+    "size": _size,
+    "change": _change,
+    "count or share": _count_or_share,
+    "share": parse_share,
+    "factor": _factor,
+    "rate": parse_rates,
+    "config": lambda raw: plain_settings(fields.config(raw)),
+    "flag": _flag,
+}
+"""FieldType -> how a value of it is read."""

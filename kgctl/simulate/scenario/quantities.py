@@ -1,0 +1,205 @@
+"""Durations: ``500ms``, ``45s``, ``1m30s``, ``24h``. Whole microseconds."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from decimal import Decimal
+
+from kgctl.simulate.scenario.wording import shown
+
+UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+LONGEST_US = 3_660 * UNITS_US["d"]
+_PART = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m|h|d)")
+_WHOLE = re.compile(r"(?:\d+(?:\.\d+)?\s*(?:us|ms|s|m|h|d)\s*)+")
+
+
+def parse_duration(raw: object, *, bare_unit: str | None = None) -> int:
+    """Microseconds. ``bare_unit``: what a number without a unit counts; None: only 0 may have none.
+
+    Raises:
+        ValueError: it is no duration, or one beyond ten years.
+    """
+    if isinstance(raw, int | float) and not isinstance(raw, bool):
+        return _bare(raw, bare_unit)
+    if not isinstance(raw, str):
+        raise ValueError(f"a duration is needed, such as 500ms, 45s or 5m; not {shown(raw)}")
+    text = raw.strip()
+    if re.fullmatch(r"\d+(\.\d+)?", text):
+        return _bare(float(text) if "." in text else int(text), bare_unit)
+    if not _WHOLE.fullmatch(text):
+        raise ValueError(f"{shown(raw)} is no duration; write one such as 500ms, 45s, 1m30s or 2h")
+    total = sum((Decimal(number) * UNITS_US[unit] for number, unit in _PART.findall(text)), Decimal(0))
+    return _bounded(int(total), raw)
+
+
+def _bare(number: float, bare_unit: str | None) -> int:
+    if number < 0:
+        raise ValueError(f"a duration is never negative: {number}")
+    if bare_unit is None:
+        if number:
+            raise ValueError(f"{number} has no unit; write {number}s, or {number}ms")
+        return 0
+    if not number <= LONGEST_US:
+        raise ValueError(f"{number} is no duration")
+    return _bounded(int(Decimal(str(number)) * UNITS_US[bare_unit]), number)
+
+
+def _bounded(us: int, raw: object) -> int:
+    if us > LONGEST_US:
+        raise ValueError(f"{raw} is longer than ten years")
+    return us
+
+
+def cut_off(text: str) -> str:
+    """A hint for ``{boot: normal(35s, 3s)}``, of which YAML leaves ``normal(35s``."""
+    return "; inside { } it needs quotes, for its comma" if text.count("(") > text.count(")") else ""
+
+
+def format_duration(us: int) -> str:
+    """The shortest way to write it: ``1m30s``."""
+    if us == 0:
+        return "0s"
+    parts = []
+    for unit in ("d", "h", "m", "s", "ms", "us"):
+        count, us = divmod(us, UNITS_US[unit])
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts)
+
+
+_RATE = re.compile(r"(\d+(?:\.\d+)?)\s*([kMG]?)\s*/\s*(s|sec|m|min|h)")
+_SCALE = {"": 1, "k": 1_000, "M": 1_000_000, "G": 1_000_000_000}
+_SECONDS = {"s": 1, "sec": 1, "m": 60, "min": 60, "h": 3_600}
+_SHARE = re.compile(r"(\d+(?:\.\d+)?)\s*%")
+_HIGHEST_UHZ = 10**9 * 10**6
+
+
+def parse_rate(raw: object) -> int:
+    """Millionths of a record a second; a number without a unit is records a second.
+
+    Raises:
+        ValueError: it is no rate.
+    """
+    if isinstance(raw, int | float) and not isinstance(raw, bool) and 0 <= raw < float("inf"):
+        return _bounded_rate(Decimal(str(raw)), raw)
+    match = _RATE.fullmatch(raw.strip()) if isinstance(raw, str) else None
+    if match is None:
+        raise ValueError(f"{shown(raw)} is no rate; write one such as 1000/s, 2.5k/s or 90/m")
+    number, scale, per = match.groups()
+    return _bounded_rate(Decimal(number) * _SCALE[scale] / _SECONDS[per], raw)
+
+
+def _bounded_rate(per_second: Decimal, raw: object) -> int:
+    uhz = int(per_second * 1_000_000)
+    if uhz > _HIGHEST_UHZ:
+        raise ValueError(f"{raw} is more than a thousand million records a second")
+    return uhz
+
+
+def parse_share(raw: object) -> int:
+    """Millionths: ``0.1%`` is 1000, as is the number 0.001.
+
+    Raises:
+        ValueError: it is no share, or outside of 0 to 100 %.
+    """
+    ppm: Decimal | None = None
+    if isinstance(raw, str) and (match := _SHARE.fullmatch(raw.strip())):
+        ppm = Decimal(match.group(1)) * 10_000
+    elif isinstance(raw, int | float) and not isinstance(raw, bool) and 0 <= raw <= 1:
+        ppm = Decimal(str(raw)) * 1_000_000
+    if ppm is None or not 0 <= ppm <= 1_000_000:
+        raise ValueError(f"{shown(raw)} is no share; write one between 0% and 100%, such as 0.1%")
+    return int(ppm)
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kMGT])|([KMGT])i)?B")
+_DECIMAL = {"k": 1_000, "M": 1_000**2, "G": 1_000**3, "T": 1_000**4}
+_BINARY = {"K": 1_024, "M": 1_024**2, "G": 1_024**3, "T": 1_024**4}
+_LARGEST = 10**15
+
+
+def parse_size(raw: object) -> int:
+    """Bytes; a number without a unit is bytes.
+
+    Raises:
+        ValueError: it is no size, or above 1000 TB.
+    """
+    if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw <= _LARGEST:
+        return raw
+    match = _SIZE.fullmatch(raw.strip()) if isinstance(raw, str) else None
+    if match is None:
+        raise ValueError(f"{shown(raw)} is no size; write one such as 500MB or 2GiB")
+    number, decimal, binary = match.groups()
+    size = int(Decimal(number) * (_BINARY[binary] if binary else _DECIMAL[decimal] if decimal else 1))
+    if size > _LARGEST:
+        raise ValueError(f"{raw} is more than 1000 TB")
+    return size
+
+
+def parse_sizes(raw: object) -> tuple[int, ...]:
+    """One size for all, or a list of them, one each. Raises `ValueError`."""
+    return tuple(map(parse_size, raw)) if isinstance(raw, list) and raw else (parse_size(raw),)
+
+
+MOST_PIECES = 96
+_SHORTEST_PIECE_US = 1_000_000
+_PPM = 1_000_000
+_WAVE = re.compile(r"\s*sine\((.*)\)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Wave:
+    """From the low rate at time 0 to the high one half a period later and back, again and again.
+
+    In pieces of one rate each, the mean of the curve over the piece: 96 a period (a quarter of an hour of a day) or one a second.
+    """
+
+    low_uhz: int
+    high_uhz: int
+    period_us: int
+
+    @property
+    def pieces(self) -> int:
+        """Of a period."""
+        return max(min(self.period_us // _SHORTEST_PIECE_US, MOST_PIECES), 2)
+
+    @property
+    def mean_uhz(self) -> int:
+        """Over a period."""
+        return (self.low_uhz + self.high_uhz) // 2
+
+    def begin_us(self, number: int) -> int:
+        """When this piece begins, of all that ever come; the first is 0."""
+        return self.period_us * number // self.pieces
+
+    def rate_uhz(self, number: int) -> int:
+        """The rate of this piece."""
+        angle = 2 * math.pi / self.pieces
+        first = (number % self.pieces) * angle
+        # Rounded to millionths, so that the last digit of a machine's sine does not matter.
+        share_ppm = round(_PPM * (0.5 - (math.sin(first + angle) - math.sin(first)) / (2 * angle)))
+        return self.low_uhz + (self.high_uhz - self.low_uhz) * share_ppm // _PPM
+
+
+def parse_wave(raw: object) -> Wave | None:
+    """The wave that a text is; None: it does not begin like one.
+
+    Raises:
+        ValueError: it does, and is wrong.
+    """
+    if not isinstance(raw, str) or not raw.strip().startswith("sine("):
+        return None
+    match = _WAVE.fullmatch(raw)
+    parts = [part.strip() for part in match.group(1).split(",")] if match else []
+    if len(parts) != 3:
+        raise ValueError(
+            f"{raw!r}: a sine has a lowest rate, a highest one and a period: sine(1000/s, 5000/s, 24h){cut_off(raw)}"
+        )
+    wave = Wave(parse_rate(parts[0]), parse_rate(parts[1]), parse_duration(parts[2]))
+    if wave.low_uhz > wave.high_uhz:
+        raise ValueError(f"{raw!r}: the lowest rate comes first")
+    if wave.period_us < 2 * _SHORTEST_PIECE_US:
+        raise ValueError(f"{raw!r}: the period is at least 2s")
+    return wave

@@ -1,0 +1,120 @@
+"""Kafka's settings in a scenario: times with units become Kafka's plain numbers, and each is checked where it stands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from kgctl.coordinator.config import CoordinatorConfig
+from kgctl.errors import UsageError
+from kgctl.member.config import MemberConfig
+from kgctl.simulate.scenario.model import Scenario
+from kgctl.simulate.scenario.quantities import UNITS_US, parse_duration
+from kgctl.simulate.scenario.wording import did_you_mean
+from kgctl.yaml_files import Path, Problem, Tree
+
+if TYPE_CHECKING:
+    from kgctl.coordinator.config import CoordinatorConfig
+
+
+_UNITS = ((".ms", "ms"), (".minutes", "m"))
+
+
+def plain_settings(config: Mapping[str, str]) -> dict[str, str]:
+    """The settings with times as whole numbers of the unit that the setting's name has; what is no duration is left as it is."""
+    return {name: _plain(name, value) for name, value in config.items()}
+
+
+def _plain(name: str, value: str) -> str:
+    for ending, unit in _UNITS:
+        if name.endswith((ending, ending.replace(".", "_"))) and not value.lstrip("-").isdigit():
+            try:
+                return str(parse_duration(value) // (UNITS_US[unit]))
+            except ValueError:
+                return value
+    return value
+
+
+def check_settings(
+    config: Mapping[str, str], read: Callable[[Mapping[str, str]], object], path: Path, tree: Tree, problems: list[Problem]
+) -> None:
+    """Hand the settings to ``read`` one by one, then together; each complaint is a problem at its setting's place."""
+    found = False
+    for name, value in plain_settings(config).items():
+        try:
+            read({name: value})
+        except UsageError as error:
+            if _alone_too_much(error):
+                continue
+            found = True
+            problems.append(Problem(tree.location((*path, name)), (*path, name), error.message))
+    if not found:
+        try:
+            read(plain_settings(config))
+        except UsageError as error:
+            problems.append(Problem(tree.location(path), path, error.message))
+
+
+def _alone_too_much(error: UsageError) -> bool:
+    """Whether it is about two settings at once: the other may be given, too."""
+    return "must not be below" in error.message
+
+
+def read_broker_settings(config: Mapping[str, str]) -> CoordinatorConfig:
+    """The coordinator's own ones of the brokers' settings. Raises `UsageError`."""
+    from kgctl.coordinator.config import CoordinatorConfig
+
+    return CoordinatorConfig.from_properties({name: value for name, value in config.items() if name not in OTHER_BROKER_SETTINGS})
+
+
+def read_client_settings(client: str) -> Callable[[Mapping[str, str]], object]:
+    """How a client of this family reads its settings. An assignor that no client has is a slip: such a client would not start."""
+    from kgctl.assignors.registry import assignor_names
+    from kgctl.member.config import MemberConfig
+
+    def read(config: Mapping[str, str]) -> object:
+        found = MemberConfig.from_properties(config, client)
+        known = [name.removeprefix("kafka-go:") for name in assignor_names()]
+        for name in found.partition_assignment_strategy:
+            if ":" not in name and name not in known:
+                raise UsageError(f"unknown assignor {name!r}{did_you_mean(name, dict.fromkeys(known), list_up_to=20)}")
+        return found
+
+    return read
+
+
+OTHER_BROKER_SETTINGS = frozenset({"message.max.bytes", "default.replication.factor", "num.partitions"})
+"""Settings of brokers that a scenario may have though the coordinator does not."""
+
+
+def setting_names() -> tuple[str, ...]:
+    """Every setting that an expression may name: consumers' and the coordinator's."""
+    from kgctl.coordinator.config import setting_names as broker_names
+    from kgctl.member.config import settings
+
+    return (*settings(), *broker_names())
+
+
+def setting_values(scenario: Scenario) -> Mapping[str, float | str]:
+    """By Kafka's names, times in seconds. Consumer settings are those of the first set of members; defaults included."""
+    first = scenario.members[0]
+    return {**_of(read_broker_settings(scenario.cluster.config)), **_of(MemberConfig.from_properties(first.config, first.client))}
+
+
+def _of(config: CoordinatorConfig | MemberConfig) -> dict[str, float | str]:
+    found: dict[str, float | str] = {}
+    for entry in fields(config):
+        value = getattr(config, entry.name)
+        if not entry.metadata or value is None:
+            continue
+        found[entry.metadata["name"]] = _value_of(entry.metadata["name"], value)
+    return found
+
+
+def _value_of(name: str, value: object) -> float | str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return value / 1_000 if name.endswith(".ms") else value * 60 if name.endswith(".minutes") else value
+    return ",".join(value) if isinstance(value, tuple) else str(value)

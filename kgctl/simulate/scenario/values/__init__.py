@@ -1,1 +1,0 @@
-"""What single values of a scenario mean: durations, rates, shares, distributions, members chosen."""

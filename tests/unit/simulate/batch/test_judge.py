@@ -1,0 +1,95 @@
+"""Expectations held against several seeds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kgctl.simulate.batch.judge import Judge, Verdict
+from kgctl.simulate.batch.values import RunValues, Watched
+from kgctl.simulate.scenario.checks import Check, CheckReader
+from kgctl.simulate.scenario.expressions import Names
+from kgctl.yaml_files import Tree
+
+SEEDS = range(1, 21)
+NAMES = Names(("max_gap", "moves", "state"), ("session.timeout.ms",), ("a", "b"))
+
+
+def judged(entry: Any, a: dict[int, Any], b: dict[int, Any] | None = None) -> list[Verdict]:
+    """The verdicts on one entry of ``expect:``; ``a`` and ``b`` have max_gap by seed."""
+    runs = {
+        name: {
+            seed: RunValues(variant=name, seed=seed, digest="", metrics={}, named={"max_gap": value, "moves": seed})
+            for seed, value in gaps.items()
+        }
+        for name, gaps in (("a", a), ("b", b or a))
+    }
+    return Judge(runs, {"a": {"session.timeout.ms": 45.0}, "b": {"session.timeout.ms": 10.0}}, list(a)).verdicts([read(entry)])
+
+
+def read(entry: Any) -> Check:
+    problems: list[Any] = []
+    (check,) = CheckReader(Tree("f", {"expect": [entry]}), NAMES, problems).read()
+    assert problems == []
+    return check
+
+
+def shown(verdicts: list[Verdict]) -> list[tuple[Any, ...]]:
+    return [(each.variant, each.passed, each.observed, each.seed) for each in verdicts]
+
+
+RISING = {seed: float(seed) for seed in SEEDS}
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        ("a.max_gap < 21", ("a", True, 20.0, 20)),
+        ("a.max_gap < 20", ("a", False, 20.0, 20)),
+        ("a.max_gap > 0", ("a", True, 1.0, 1)),
+        ("a.max_gap >= 2", ("a", False, 1.0, 1)),
+        ({"check": "a.max_gap <= 19", "at": "p95"}, ("a", True, 19.0, 19)),
+        ({"check": "a.max_gap < 19", "at": "p95"}, ("a", False, 19.0, 19)),
+        ({"check": "a.max_gap <= 10", "at": "median"}, ("a", True, 10.0, 10)),
+        ({"check": "a.max_gap < 2", "at": "best"}, ("a", True, 1.0, 1)),
+        ({"check": "a.max_gap == 10.5", "at": "mean"}, ("a", True, 10.5, 1)),
+        ({"check": "a.max_gap < 10", "when": "moves < 10", "variants": ["a"]}, ("a", True, 9.0, 9)),
+        ({"check": "a.max_gap < 1", "when": "moves > 99", "variants": ["a"]}, ("a", True, None, 1)),
+        ("a.max_gap < 20 and a.moves > 0", ("a", False, False, 20)),
+    ],
+)
+def test_the_seed_that_decides(entry: Any, expected: tuple[Any, ...]) -> None:
+    assert shown(judged(entry, RISING)) == [expected]
+
+
+def test_two_variants_are_compared_seed_by_seed() -> None:
+    late = {seed: seed + 0.5 for seed in SEEDS}
+    assert shown(judged("a.max_gap < b.max_gap", RISING, late)) == [("a", True, 20.0, 20)]
+    assert [each.passed for each in judged("b.max_gap < a.max_gap", RISING, late)] == [False]
+
+
+def test_a_check_that_names_no_variant_is_made_for_each_with_its_own_settings() -> None:
+    assert shown(judged("max_gap <= session.timeout.ms", RISING)) == [("a", True, 20.0, 20), ("b", False, 20.0, 20)]
+
+
+def test_a_value_that_is_not_there_fails() -> None:
+    (verdict,) = judged("a.max_gap < 5", {1: 3.0, 2: None})
+    assert (verdict.passed, verdict.observed, verdict.seed, verdict.note) == (False, None, 2, "there is no such value")
+
+
+def test_never_is_beyond_any_bound() -> None:
+    (verdict,) = judged("a.max_gap < 5", {1: 3.0, 2: float("inf")})
+    assert (verdict.passed, verdict.observed) == (False, float("inf"))
+
+
+def test_a_watched_check_says_when_it_broke() -> None:
+    check = read({"always": "a.max_gap < 5", "why": "so"})
+    run = RunValues(variant="a", seed=1, digest="", metrics={}, watched={0: Watched(passed=False, observed=7.0, at_us=2_500_000)})
+    (verdict,) = Judge({"a": {1: run}}, {"a": {}}, [1]).verdicts([check])
+    assert (verdict.passed, verdict.observed, verdict.note) == (False, 7.0, "at 2.5s; so")
+
+
+def test_a_check_of_variants_that_were_not_run_is_not_asked() -> None:
+    run = RunValues(variant="a", seed=1, digest="", metrics={}, named={"max_gap": 1.0})
+    assert Judge({"a": {1: run}}, {"a": {}}, [1]).verdicts([read("a.max_gap < b.max_gap")]) == []

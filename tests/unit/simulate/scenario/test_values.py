@@ -1,0 +1,123 @@
+"""Durations, rates, shares, distributions, selectors: what is read, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kgctl.simulate.scenario.distributions import (
+    Constant,
+    Distribution,
+    Exponential,
+    LogNormal,
+    Normal,
+    Pareto,
+    Uniform,
+    parse_distribution,
+)
+from kgctl.simulate.scenario.quantities import format_duration, parse_duration, parse_rate, parse_share
+from kgctl.simulate.scenario.selectors import Choice, Selector, parse_selector
+
+DURATIONS = {
+    "500ms": 500_000,
+    "45s": 45_000_000,
+    "1m30s": 90_000_000,
+    "1.5s": 1_500_000,
+    "2h": 7_200_000_000,
+    "250us": 250,
+    "0s": 0,
+}
+
+
+@pytest.mark.parametrize(("text", "us"), DURATIONS.items())
+def test_duration_is_whole_microseconds(text: str, us: int) -> None:
+    assert parse_duration(text) == us
+    assert parse_duration(format_duration(us)) == us
+
+
+@pytest.mark.parametrize("text", [5, "s", "-5s", "5 parsecs", "1:30", "", None, True, "1e9h", "20000d", float("nan"), [1]])
+def test_what_is_no_duration_is_refused(text: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_duration(text)
+
+
+def test_only_zero_needs_no_unit() -> None:
+    assert (parse_duration(0), parse_duration("0"), parse_duration(30_000, bare_unit="ms")) == (0, 0, 30_000_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "uhz"), [("1000/s", 10**9), ("2.5k/s", 2_500 * 10**6), ("90/m", 1_500_000), (7, 7 * 10**6), ("1/h", 277)]
+)
+def test_rate_is_millionths_of_a_record_a_second(text: Any, uhz: int) -> None:
+    assert parse_rate(text) == uhz
+
+
+@pytest.mark.parametrize("text", ["1000", "x/s", "-1/s", -1, None, True, "1G/s1", float("inf"), "9999G/s"])
+def test_what_is_no_rate_is_refused(text: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_rate(text)
+
+
+def test_share_is_millionths() -> None:
+    assert [parse_share(each) for each in ("0.1%", "100%", 0.25, 0)] == [1_000, 1_000_000, 250_000, 0]
+    for wrong in ("101%", -0.1, 2, "x", None, float("nan")):
+        with pytest.raises(ValueError, match="is no share"):
+            parse_share(wrong)
+
+
+DISTRIBUTIONS: dict[str, Distribution] = {
+    "45s": Constant(45_000_000),
+    "20s..40s": Uniform(20_000_000, 40_000_000),
+    "0ms..100ms": Uniform(0, 100_000),
+    "normal(35s, 3s)": Normal(35_000_000, 3_000_000),
+    "lognormal(2ms, 1ms)": LogNormal(2_000, 1_000),
+    "exp(5m)": Exponential(300_000_000),
+    "pareto(10ms, 1.5)": Pareto(10_000, 1.5),
+}
+
+
+@pytest.mark.parametrize("text", DISTRIBUTIONS)
+def test_distribution_is_read(text: str) -> None:
+    assert parse_distribution(text) == DISTRIBUTIONS[text]
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("40s..20s", "ends before it begins"),
+        ("gauss(1s, 1s)", "unknown distribution 'gauss'; known: normal, lognormal, exp, pareto"),
+        ("norml(1s, 1s)", "unknown distribution 'norml'; did you mean 'normal'?"),
+        ("normal(1s)", "normal takes 2 values, not 1"),
+        ("exp(1s, 2s)", "exp takes 1 values, not 2"),
+        ("pareto(1s, 0)", "the exponent of pareto"),
+        ("normal(1s, 2s", "is no duration"),
+    ],
+)
+def test_what_is_no_distribution_is_explained(text: str, complaint: str) -> None:
+    with pytest.raises(ValueError, match=r".*") as caught:
+        parse_distribution(text)
+    assert complaint in str(caught.value)
+
+
+SELECTORS = {
+    "app": Selector(text="app", member_set="app"),
+    "app/3": Selector(text="app/3", member_set="app", choice=Choice.RANGE, first=3, last=3),
+    "app/0..9": Selector(text="app/0..9", member_set="app", choice=Choice.RANGE, first=0, last=9),
+    "app/50%": Selector(text="app/50%", member_set="app", choice=Choice.SHARE, share_ppm=500_000),
+    "app/oldest": Selector(text="app/oldest", member_set="app", choice=Choice.OLDEST),
+    "app/leader": Selector(text="app/leader", member_set="app", choice=Choice.LEADER),
+    "not app/3": Selector(text="not app/3", member_set="app", choice=Choice.RANGE, first=3, last=3, negated=True),
+    "*": Selector(text="*"),
+}
+
+
+@pytest.mark.parametrize("text", SELECTORS)
+def test_selector_is_read(text: str) -> None:
+    assert parse_selector(text) == SELECTORS[text]
+
+
+@pytest.mark.parametrize("text", ["", "app/", "app/x", "app/9..0", "app/1..", "app/101%", "a b", 3, None, "app/-1"])
+def test_what_selects_nothing_is_refused(text: Any) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        parse_selector(text)
