@@ -13,8 +13,7 @@ from typing import Protocol, Self
 
 from kgctl.admin.results import GroupResults, PartitionResults
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
-from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
 
 
 def removal_reason(reason: str | None) -> str:

@@ -14,7 +14,11 @@ from kgctl.admin.client import removal_reason
 from kgctl.admin.results import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, item_error
 from kgctl.coordinator.config import MAX_INT, CoordinatorConfig, setting_names
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply
-from kgctl.coordinator.requests import (
+from kgctl.errors import NotFoundError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
+from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.requests import (
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
     DeleteGroups,
@@ -28,7 +32,7 @@ from kgctl.coordinator.requests import (
     OffsetFetch,
     Request,
 )
-from kgctl.coordinator.results import (
+from kgctl.model.results import (
     ConsumerGroupDescribedGroup,
     ConsumerGroupDescribedMember,
     ConsumerGroupDescribeResult,
@@ -46,11 +50,6 @@ from kgctl.coordinator.results import (
     Result,
     TopicPartitions,
 )
-from kgctl.errors import NotFoundError
-from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
-from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
 from kgctl.storage.folder import DataFolder
 from kgctl.storage.load import load_coordinator

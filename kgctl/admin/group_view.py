@@ -9,8 +9,7 @@ from kgctl.admin.client import GroupAdmin
 from kgctl.admin.plan.scope import TopicScope, is_within
 from kgctl.errors import KgctlError
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
-from kgctl.model.offsets import NO_LEADER_EPOCH, NO_OFFSET, LogOffsets, OffsetAndMetadata, PartitionLag
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import NO_LEADER_EPOCH, NO_OFFSET, LogOffsets, OffsetAndMetadata, PartitionLag, TopicPartition
 
 BELOW_LOG_START = "below-log-start"
 PAST_LOG_END = "past-log-end"

@@ -22,8 +22,7 @@ from kgctl.admin.protocol.offsets import delete_offsets, list_committed_offsets,
 from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
-from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.wire.cluster import Cluster
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.routing import Failure, ask_coordinators

@@ -22,8 +22,7 @@ from kgctl.admin.results import ItemError
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupState, GroupType
-from kgctl.model.offsets import NO_OFFSET, LogOffsets, OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import NO_OFFSET, LogOffsets, OffsetAndMetadata, TopicPartition
 
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 

@@ -16,9 +16,8 @@ from typing import Protocol, runtime_checkable
 from uuid import UUID
 
 from kgctl.assignors.partition_space import NumberedPartitions, PartitionIds, PartitionSpace
-from kgctl.model.frozen import frozen_in_order
-from kgctl.model.partitions import TopicPartition
-from kgctl.model.subscription import NO_GENERATION
+from kgctl.model.partitions import NO_GENERATION, TopicPartition
+from kgctl.model.values import frozen_in_order
 
 PartitionsByTopic = Mapping[str, Sequence[int]]
 OwnedPartitions = PartitionsByTopic | NumberedPartitions

@@ -13,31 +13,47 @@ Routing only; the rules are in the modules that the tables name. Kafka: GroupCoo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 from typing import Any
 
 from kgctl.coordinator.classic.group import ClassicGroup
-from kgctl.coordinator.classic.heartbeat import on_session_timer
-from kgctl.coordinator.classic.load import retire, wake
-from kgctl.coordinator.classic.rebalance import on_join_timer, on_sync_timer
-from kgctl.coordinator.classic.rebalance_timeout import handle_force_complete_rebalance, on_stuck_timer, rebalance_status
-from kgctl.coordinator.config import CoordinatorConfig
-from kgctl.coordinator.consumer import hooks
+from kgctl.coordinator.classic.handlers import on_session_timer
+from kgctl.coordinator.classic.rebalance import (
+    handle_force_complete_rebalance,
+    on_join_timer,
+    on_stuck_timer,
+    on_sync_timer,
+    rebalance_status,
+    retire,
+    wake,
+)
+from kgctl.coordinator.config import CoordinatorConfig, GroupConfig
+from kgctl.coordinator.consumer import handlers
 from kgctl.coordinator.consumer.group import ConsumerGroup
+from kgctl.coordinator.consumer.handlers import on_topics_changed
 from kgctl.coordinator.describe import handle_delete_groups, handle_describe_groups, handle_list_groups, statistics
 from kgctl.coordinator.effects import Effect
-from kgctl.coordinator.environment import handle_topics_changed, handle_update_group_config
 from kgctl.coordinator.invariants import check_shard
 from kgctl.coordinator.membership import handle_heartbeat, handle_join_group, handle_leave_group, handle_sync_group
-from kgctl.coordinator.offsets.commit import handle_end_transaction, handle_offset_commit, handle_txn_offset_commit
-from kgctl.coordinator.offsets.delete import handle_offset_delete
-from kgctl.coordinator.offsets.expiry import on_expiry_timer, start_expiry_cycle
-from kgctl.coordinator.offsets.fetch import handle_offset_fetch
-from kgctl.coordinator.record_limits import fits_records
+from kgctl.coordinator.offset_handlers import (
+    delete_offsets_of_topics,
+    handle_end_transaction,
+    handle_offset_commit,
+    handle_offset_delete,
+    handle_offset_fetch,
+    handle_txn_offset_commit,
+    on_expiry_timer,
+    start_expiry_cycle,
+)
 from kgctl.coordinator.refusals import refuse
-from kgctl.coordinator.replay import apply_marker, load_record
-from kgctl.coordinator.requests import (
+from kgctl.coordinator.shard import Shard, apply_marker, load_record
+from kgctl.coordinator.timers import Timer, TimerKind
+from kgctl.errors import InvariantViolation, UsageError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import MetadataImage
+from kgctl.model.records import CoordinatorRecord, TransactionMarker
+from kgctl.model.requests import (
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
     DeleteGroups,
@@ -58,14 +74,76 @@ from kgctl.coordinator.requests import (
     TxnOffsetCommit,
     UpdateGroupConfig,
 )
-from kgctl.coordinator.results import CoordinatorStatistics, HeartbeatResult, RebalanceStatus
-from kgctl.coordinator.shard import Shard
-from kgctl.coordinator.timers import Timer, TimerKind
-from kgctl.errors import InvariantViolation
-from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import MetadataImage
-from kgctl.model.quick_enum import quick_enum
-from kgctl.model.records import CoordinatorRecord, TransactionMarker
+from kgctl.model.results import CoordinatorStatistics, Done, HeartbeatResult, RebalanceStatus
+from kgctl.model.values import quick_enum
+
+
+def handle_topics_changed(shard: Shard, request: TopicsChanged) -> None:
+    """Take over the new image; offsets of topics that are gone, or that were created anew, go."""
+    old, shard.image = shard.image, request.image
+    gone = []
+    for name, topic in old.topics.items():
+        successor = request.image.topics.get(name)
+        if successor is None or successor.topic_id != topic.topic_id:
+            gone.append(topic)
+    if gone:
+        delete_offsets_of_topics(shard, gone)
+    on_topics_changed(shard, old)
+    shard.reply(request.request_id, Done())
+
+
+def handle_update_group_config(shard: Shard, request: UpdateGroupConfig) -> None:
+    """Set the group's own settings, all of them at once; a wrong one refuses them all."""
+    try:
+        config = GroupConfig.from_properties(request.config, shard.config)
+    except UsageError:
+        shard.reply(request.request_id, Done(error=ErrorCode.INVALID_CONFIG))
+        return
+    shard.group_configs[request.group_id] = config
+    shard.reply(request.request_id, Done())
+
+
+MAX_STRING_BYTES = 32_767
+_MEMBER_ID_SUFFIX_BYTES = len("-00000000-0000-0000-0000-000000000000")
+_PADDING = "-" * _MEMBER_ID_SUFFIX_BYTES
+_SURELY_SHORT = (MAX_STRING_BYTES - _MEMBER_ID_SUFFIX_BYTES) // 4  # no UTF-8 character has more than four bytes
+
+
+def fits_records(request: Request) -> bool:
+    """Whether every name that ``request`` may put into a record fits; requests that write no names always do."""
+    names = _NAMES.get(type(request))
+    if names is not None:
+        for name in names(request):
+            if name is not None and len(name) > _SURELY_SHORT and not _fits(name):
+                return False
+    return True
+
+
+def _fits(name: str) -> bool:
+    return len(name.encode()) <= MAX_STRING_BYTES
+
+
+def _names_of_join(request: JoinGroup) -> Iterable[str | None]:
+    """A new member's id is its client id or instance id with a UUID behind it, and has to fit as well."""
+    new_ids = (request.client_id + _PADDING, (request.group_instance_id or "") + _PADDING)
+    return (request.group_id, request.member_id, request.protocol_type, *new_ids, *[one.name for one in request.protocols])
+
+
+def _names_of_commit(request: OffsetCommit | TxnOffsetCommit) -> Iterable[str | None]:
+    return (request.group_id, *{partition.topic: None for partition in request.partitions})
+
+
+def _names_of_consumer_heartbeat(request: ConsumerGroupHeartbeat) -> Iterable[str | None]:
+    return (request.group_id, request.member_id, request.subscribed_topic_regex)
+
+
+_NAMES: dict[type[Request], Callable[[Any], Iterable[str | None]]] = {
+    JoinGroup: _names_of_join,
+    OffsetCommit: _names_of_commit,
+    TxnOffsetCommit: _names_of_commit,
+    ConsumerGroupHeartbeat: _names_of_consumer_heartbeat,
+}
+
 
 Handler = Callable[[Shard, Any], None]
 
@@ -82,10 +160,10 @@ HANDLERS: dict[type[Request], Handler] = {
     DescribeGroups: handle_describe_groups,
     ListGroups: handle_list_groups,
     DeleteGroups: handle_delete_groups,
-    ConsumerGroupHeartbeat: hooks.handle_consumer_group_heartbeat,
-    ConsumerGroupDescribe: hooks.handle_consumer_group_describe,
+    ConsumerGroupHeartbeat: handlers.handle_consumer_group_heartbeat,
+    ConsumerGroupDescribe: handlers.handle_consumer_group_describe,
     TopicsChanged: handle_topics_changed,
-    RegexResolved: hooks.handle_regex_resolved,
+    RegexResolved: handlers.handle_regex_resolved,
     UpdateGroupConfig: handle_update_group_config,
     ForceCompleteRebalance: handle_force_complete_rebalance,
 }
@@ -97,7 +175,7 @@ TIMERS: dict[TimerKind, Callable[[Shard, Timer], None]] = {
     TimerKind.SYNC: on_sync_timer,
     TimerKind.STUCK_REBALANCE: on_stuck_timer,
     TimerKind.EXPIRE_OFFSETS: on_expiry_timer,
-    **hooks.CONSUMER_TIMERS,
+    **handlers.CONSUMER_TIMERS,
 }
 """Timer kind -> what happens when it fires."""
 
@@ -184,7 +262,7 @@ class GroupCoordinator:
             if isinstance(group, ClassicGroup):
                 wake(shard, group)
             elif isinstance(group, ConsumerGroup):
-                hooks.wake(shard, group)
+                handlers.wake(shard, group)
         start_expiry_cycle(shard)
         return shard.take_effects()
 
@@ -204,7 +282,7 @@ class GroupCoordinator:
         group = self._shard.groups.get(group_id)
         if isinstance(group, ClassicGroup):
             return rebalance_status(self._shard, group, now_ms)
-        return hooks.rebalance_status(self._shard, group) if isinstance(group, ConsumerGroup) else None
+        return handlers.rebalance_status(self._shard, group) if isinstance(group, ConsumerGroup) else None
 
     def statistics(self) -> CoordinatorStatistics:
         """How many groups, members and offsets there are. Visits every group."""

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kgctl.coordinator.classic.group import ClassicGroup
-from kgctl.coordinator.classic.states import STABLE
-from kgctl.coordinator.offsets.delete import append_offset_tombstones
-from kgctl.coordinator.requests import DeleteGroups, DescribeGroups, ListGroups
-from kgctl.coordinator.results import (
+from kgctl.coordinator.classic.group import STABLE, ClassicGroup
+from kgctl.coordinator.offset_handlers import append_offset_tombstones
+from kgctl.coordinator.shard import Shard
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupState
+from kgctl.model.java_order import copied_set_order
+from kgctl.model.requests import DeleteGroups, DescribeGroups, ListGroups
+from kgctl.model.results import (
     CoordinatorStatistics,
     DeleteGroupsResult,
     DescribedGroup,
@@ -17,10 +20,6 @@ from kgctl.coordinator.results import (
     ListedGroup,
     ListGroupsResult,
 )
-from kgctl.coordinator.shard import Shard
-from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState
-from kgctl.model.java_order import copied_set_order
 
 _NOT_FOUND_VERSION = 6
 """From this version on DescribeGroups tells a missing group from a dead one (KIP-1043)."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kgctl.coordinator.results import Result
-from kgctl.model.frozen import frozen_in_order
 from kgctl.model.records import CoordinatorRecord, TransactionMarker
+from kgctl.model.results import Result
+from kgctl.model.values import frozen_in_order
 
 
 @frozen_in_order

@@ -6,12 +6,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import ClassVar
 
-from kgctl.coordinator.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
 from kgctl.coordinator.timers import TimerKey
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType
 from kgctl.model.partitions import MetadataImage
 from kgctl.model.records import OffsetCommitValue, RecordKey
+from kgctl.model.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
 
 
 class Group(ABC):

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from kgctl.coordinator.classic.group import ClassicGroup
-from kgctl.coordinator.classic.states import DEAD, PREPARING_REBALANCE, STATE
-from kgctl.coordinator.consumer import hooks
+from kgctl.coordinator.classic.group import DEAD, PREPARING_REBALANCE, STATE, ClassicGroup
+from kgctl.coordinator.consumer import handlers
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.shard import Shard
 from kgctl.model.groups import GroupType
@@ -96,6 +95,6 @@ def _broken_timers(shard: Shard, group: ClassicGroup) -> Iterator[str]:
 
 CHECKS: dict[GroupType, Callable[[Shard, Any], None]] = {
     GroupType.CLASSIC: check_classic,
-    GroupType.CONSUMER: hooks.check_group,
+    GroupType.CONSUMER: handlers.check_group,
 }
 """Group type -> its checks."""

@@ -8,18 +8,15 @@ members.
 from __future__ import annotations
 
 from kgctl.coordinator.classic.group import ClassicGroup
-from kgctl.coordinator.classic.heartbeat import heartbeat
-from kgctl.coordinator.classic.join import join_group
-from kgctl.coordinator.classic.leave import leave_group
-from kgctl.coordinator.classic.sync import sync_group
-from kgctl.coordinator.consumer import hooks
+from kgctl.coordinator.classic.handlers import heartbeat, join_group, leave_group, sync_group
+from kgctl.coordinator.consumer import handlers
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.refusals import refuse
-from kgctl.coordinator.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
-from kgctl.coordinator.results import JoinGroupResult, LeaveGroupResult, MemberLeaveResult
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupType
+from kgctl.model.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
+from kgctl.model.results import JoinGroupResult, LeaveGroupResult, MemberLeaveResult
 
 
 def handle_join_group(shard: Shard, request: JoinGroup) -> None:
@@ -40,7 +37,7 @@ def _join(shard: Shard, group_id: str, request: JoinGroup) -> None:
     elif group.type is GroupType.SHARE or not (group.is_empty or group.type is GroupType.CONSUMER):
         shard.reply(request.request_id, JoinGroupResult(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     elif isinstance(group, ConsumerGroup) and not group.is_empty:
-        hooks.join_group(shard, group, request)
+        handlers.join_group(shard, group, request)
     else:
         if request.member_id:
             # Refused next, and then Kafka writes no tombstones: the group is gone until the log is loaded again.
@@ -58,7 +55,7 @@ def handle_sync_group(shard: Shard, request: SyncGroup) -> None:
     elif isinstance(group, ClassicGroup):
         sync_group(shard, group, request)
     elif isinstance(group, ConsumerGroup):
-        hooks.sync_group(shard, group, request)
+        handlers.sync_group(shard, group, request)
     else:
         shard.reply(request.request_id, refuse(request, ErrorCode.UNKNOWN_MEMBER_ID))
 
@@ -71,7 +68,7 @@ def handle_heartbeat(shard: Shard, request: Heartbeat) -> None:
     elif not request.group_id:
         shard.reply(request.request_id, refuse(request, ErrorCode.INVALID_GROUP_ID))
     elif isinstance(group, ConsumerGroup):
-        hooks.heartbeat(shard, group, request)
+        handlers.heartbeat(shard, group, request)
     else:
         shard.reply(request.request_id, refuse(request, ErrorCode.UNKNOWN_MEMBER_ID))
 
@@ -84,7 +81,7 @@ def handle_leave_group(shard: Shard, request: LeaveGroup) -> None:
     elif isinstance(group, ClassicGroup):
         leave_group(shard, group, request)
     elif isinstance(group, ConsumerGroup):
-        hooks.leave_group(shard, group, request)
+        handlers.leave_group(shard, group, request)
     else:
         unknown = tuple(
             MemberLeaveResult(

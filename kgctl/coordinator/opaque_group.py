@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from struct import pack
 
-from kgctl.coordinator.consumer.commits import fetch_error
+from kgctl.coordinator.consumer.member import fetch_error
 from kgctl.coordinator.group import Group
-from kgctl.coordinator.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
 from kgctl.coordinator.timers import TimerKey
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType
 from kgctl.model.partitions import MetadataImage
 from kgctl.model.records import OffsetCommitValue, OpaqueKey, RecordKey, RecordType
+from kgctl.model.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
 
 _SHARE_TYPES = range(RecordType.SHARE_GROUP_MEMBER_METADATA, RecordType.SHARE_GROUP_STATE_PARTITION_METADATA + 1)
 _STREAMS_TYPES = range(RecordType.STREAMS_GROUP_METADATA, RecordType.STREAMS_GROUP_TOPOLOGY + 1)

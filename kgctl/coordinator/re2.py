@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from kgctl.coordinator.effects import ResolveRegexes
-from kgctl.coordinator.requests import RegexResolved
+from kgctl.model.requests import RegexResolved
 
 MAX_TEXT = 1 << 18
 """Characters of an expression whose nested repetitions are spelt out."""

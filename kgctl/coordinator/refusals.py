@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kgctl.coordinator.requests import (
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import TopicPartition
+from kgctl.model.requests import (
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
     DeleteGroups,
@@ -26,7 +28,7 @@ from kgctl.coordinator.requests import (
     TxnOffsetCommit,
     UpdateGroupConfig,
 )
-from kgctl.coordinator.results import (
+from kgctl.model.results import (
     ConsumerGroupDescribedGroup,
     ConsumerGroupDescribeResult,
     ConsumerGroupHeartbeatResult,
@@ -44,8 +46,6 @@ from kgctl.coordinator.results import (
     Result,
     SyncGroupResult,
 )
-from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
 
 
 def refuse(request: Request, error: ErrorCode) -> Result:

@@ -3,7 +3,7 @@
 How a group type plugs in (`kgctl.coordinator.classic` and `kgctl.coordinator.consumer` are the two there are):
 
 * a subclass of `kgctl.coordinator.group.Group` answers what offsets, list, delete and expiry ask of any group;
-* ``REPLAYERS`` in `kgctl.coordinator.replay` gets a function for each of its record keys: these functions alone create, change
+* ``REPLAYERS`` in `kgctl.coordinator.shard` gets a function for each of its record keys: these functions alone create, change
   and remove what survives a reload;
 * ``HANDLERS`` in `kgctl.coordinator.coordinator` gets a function for each request that only it has; the requests that several
   types have (JoinGroup, SyncGroup, Heartbeat, LeaveGroup) are told apart by the group's type in `kgctl.coordinator.membership`;
@@ -19,21 +19,160 @@ then.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import fields
+from typing import Any, cast
 
-from kgctl.coordinator.config import CoordinatorConfig
+from kgctl.coordinator.classic.group import ClassicGroup
+from kgctl.coordinator.config import CoordinatorConfig, GroupConfig
+from kgctl.coordinator.consumer.replay import REPLAYERS as CONSUMER_REPLAYERS
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply
 from kgctl.coordinator.group import Group
-from kgctl.coordinator.group_config import GroupConfig
-from kgctl.coordinator.offsets.store import OffsetStore
-from kgctl.coordinator.replay import apply_marker, apply_record
-from kgctl.coordinator.results import Result
-from kgctl.coordinator.story import Story
+from kgctl.coordinator.offset_store import OffsetStore
+from kgctl.coordinator.opaque_group import OpaqueGroup, opaque_type
 from kgctl.coordinator.timers import TimerKey, TimerQueue
 from kgctl.errors import InvariantViolation
 from kgctl.model.java_order import TimelineHashMap
 from kgctl.model.partitions import MetadataImage
-from kgctl.model.records import CoordinatorRecord, RecordKey, RecordValue, TransactionMarker
+from kgctl.model.records import (
+    CoordinatorRecord,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    OpaqueKey,
+    RecordKey,
+    RecordValue,
+    TransactionMarker,
+)
+from kgctl.model.requests import Request
+from kgctl.model.results import Result
+
+Replayer = Callable[["Shard", Any, Any], None]
+
+
+def apply_record(shard: Shard, record: CoordinatorRecord, producer_id: int | None = None) -> None:
+    """Apply one record. A tombstone of something that does not exist changes nothing, as in Kafka."""
+    if type(record.key) is OffsetCommitKey:
+        _replay_offset(shard, record.key, cast("OffsetCommitValue | None", record.value), producer_id)
+    else:
+        REPLAYERS[type(record.key)](shard, record.key, record.value)
+
+
+def load_record(shard: Shard, record: CoordinatorRecord, producer_id: int | None = None) -> None:
+    """Apply one record of a log that is being read.
+
+    A classic group's record replaces whatever bears its name, and its tombstone removes that. In live use the coordinator has
+    seen to it itself, so there `apply_record` touches classic groups alone.
+    """
+    key = record.key
+    if type(key) is GroupMetadataKey and key.group in shard.groups:
+        if record.value is None:
+            _remove(shard, key.group)
+            return
+        # Kafka makes a new group for each record, and putting it may enlarge the table that decides the order of groups.
+        shard.groups[key.group] = shard.groups[key.group]
+    apply_record(shard, record, producer_id)
+
+
+def apply_marker(shard: Shard, marker: TransactionMarker) -> None:
+    """Apply the end of a transaction."""
+    shard.offsets.end_transaction(marker.producer_id, committed=marker.committed)
+
+
+def _replay_offset(shard: Shard, key: OffsetCommitKey, value: OffsetCommitValue | None, producer_id: int | None) -> None:
+    if value is None:
+        shard.offsets.remove(key)
+        return
+    if key.group not in shard.groups:
+        # A group that only ever has commits: Kafka's "simple" group.
+        shard.groups[key.group] = ClassicGroup(key.group, shard.now_ms)
+    if producer_id is None:
+        shard.offsets.put(key, value)
+    else:
+        shard.offsets.put_pending(producer_id, key, value)
+
+
+def _replay_group_metadata(shard: Shard, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
+    group = shard.groups.get(key.group)
+    if value is None:
+        if isinstance(group, ClassicGroup):
+            _remove(shard, key.group)
+        return
+    if not isinstance(group, ClassicGroup):
+        group = shard.groups[key.group] = ClassicGroup(key.group, shard.now_ms)
+    group.recorded = value
+
+
+def _replay_opaque(shard: Shard, key: OpaqueKey, value: bytes | None) -> None:
+    group_type = opaque_type(key.record_type)
+    if group_type is None or key.group is None:
+        return
+    group = shard.groups.get(key.group)
+    if value is None:
+        if isinstance(group, OpaqueGroup):
+            group.records.pop(key, None)
+            if not group.records:
+                _remove(shard, key.group)
+        return
+    if not isinstance(group, OpaqueGroup):
+        group = shard.groups[key.group] = OpaqueGroup(key.group, group_type)
+    group.records[key] = value
+
+
+def _remove(shard: Shard, group_id: str) -> None:
+    del shard.groups[group_id]
+    shard.story.forget(group_id)
+
+
+REPLAYERS: dict[type, Replayer] = {
+    GroupMetadataKey: _replay_group_metadata,
+    OpaqueKey: _replay_opaque,
+    **CONSUMER_REPLAYERS,
+}
+"""Key class -> what a record with such a key does."""
+
+
+_LINES = 40
+_OBVIOUS = ("request_id", "group_id", "client_host", "protocols", "assignments")
+"""Fields of requests that would fill the lines and tell little."""
+
+
+class Story:
+    """The last events of each group. Cheap to write: an event is kept as it came, and turned into text on reading."""
+
+    def __init__(self) -> None:
+        self._events: dict[str, deque[tuple[int, str, object]]] = {}
+
+    def note(self, group_id: str, now_ms: int, what: str, detail: object = "") -> None:
+        """Remember that ``what`` happened; ``detail`` is shown with ``str``, so it must not change later."""
+        events = self._events.get(group_id)
+        if events is None:
+            events = self._events[group_id] = deque(maxlen=_LINES)
+        events.append((now_ms, what, detail))
+
+    def of(self, group_id: str) -> tuple[str, ...]:
+        """The group's last events, oldest first, one line each."""
+        events = self._events.get(group_id, ())
+        return tuple(f"{now_ms} ms: {what} {_text(detail)}".rstrip() for now_ms, what, detail in events)
+
+    def group_ids(self) -> list[str]:
+        """The groups that anything is known of."""
+        return list(self._events)
+
+    def forget(self, group_id: str) -> None:
+        """Drop the group's events; it is gone."""
+        self._events.pop(group_id, None)
+
+
+def _text(detail: object) -> str:
+    """A request with the fields that are not as always; anything else as it is."""
+    if not isinstance(detail, Request):
+        return str(detail)
+    given = [(field.name, getattr(detail, field.name)) for field in fields(detail) if field.name not in _OBVIOUS]
+    usual = {field.name: field.default for field in fields(detail)}
+    return f"{type(detail).__name__}({', '.join(f'{name}={value!r}' for name, value in given if value != usual[name])})"
 
 
 class Shard:

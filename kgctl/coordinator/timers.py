@@ -12,7 +12,7 @@ from enum import StrEnum
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from kgctl.model.quick_enum import quick_enum
+from kgctl.model.values import quick_enum
 
 
 @quick_enum

@@ -26,12 +26,11 @@ from dataclasses import field
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
-from kgctl.coordinator.requests import Request
-from kgctl.coordinator.results import Result
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.frozen import frozen, frozen_in_order
 from kgctl.model.partitions import MetadataImage, TopicPartition
-from kgctl.model.quick_enum import quick_enum
+from kgctl.model.requests import Request
+from kgctl.model.results import Result
+from kgctl.model.values import frozen, frozen_in_order, quick_enum
 
 
 class Rng(Protocol):

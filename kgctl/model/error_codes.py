@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum, unique
 
-from kgctl.model.quick_enum import quick_enum
+from kgctl.model.values import quick_enum
 
 
 @quick_enum

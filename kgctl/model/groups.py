@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
+from enum import Enum, StrEnum
+from typing import Generic, TypeVar
 
-from kgctl.model.quick_enum import quick_enum
+from kgctl.model.values import quick_enum
 
 Assignment = Mapping[str, tuple[int, ...]]
 """Topic name -> partitions, ascending."""
@@ -121,3 +122,15 @@ class GroupDescription:
     group_epoch: int | None = None
     assignment_epoch: int | None = None
     authorized_operations: tuple[str, ...] | None = field(default=None, compare=False)
+
+
+S_co = TypeVar("S_co", bound=Enum, covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Transition(Generic[S_co]):
+    """From one state to another of the same kind. ``trigger`` is told in the README's diagrams."""
+
+    source: S_co
+    target: S_co
+    trigger: str

@@ -11,8 +11,8 @@ from __future__ import annotations
 from enum import IntEnum
 from uuid import UUID
 
-from kgctl.model.frozen import frozen_in_order
 from kgctl.model.partitions import ZERO_UUID
+from kgctl.model.values import frozen_in_order
 
 TopicPartitions = tuple[tuple[UUID, tuple[int, ...]], ...]
 """(topic id, partitions) in the order of the record."""

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import repeat
 
-from kgctl.model.partitions import TopicPartition
-from kgctl.model.subscription import NO_GENERATION, ConsumerAssignment, ConsumerSubscription
+from kgctl.model.partitions import NO_GENERATION, ConsumerAssignment, ConsumerSubscription, TopicPartition
 
 LATEST_VERSION = 3
 

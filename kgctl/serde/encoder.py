@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
+from kgctl.serde.guard import varint
 from kgctl.serde.schemas import EntityPlan, FieldPlan, empty_value
-from kgctl.serde.varints import varint
 
 Values = Mapping[str, Any]
 EntityEncoder = Callable[[Values, bytearray], None]

@@ -8,17 +8,18 @@ become UNKNOWN_SERVER_ERROR, as in Kafka's own clients) and times that it cannot
 kio; only where it finds bytes that are no UTF-8, which Java replaces, the message is copied and read again.
 
 `guarded` is what callers use. The walk is compiled, once a schema, into closures of ``(buffer, position) -> position``; they
-stop with `_NeedsRewrite` at the first thing to change, and only then `kgctl.serde.rewrite` copies the message.
+stop with `_NeedsRewrite` at the first thing to change, and only then `kgctl.serde.guard` copies the message.
 """
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.serde.errors import MalformedMessage
+from kgctl.serde.frames import MalformedMessage
 from kgctl.serde.schemas import FIXED_SIZES, EntityPlan, FieldPlan
 
 Walker = Callable[[bytes, int], int]
@@ -39,8 +40,6 @@ def guarded(plan: EntityPlan, buffer: bytes, position: int = 0) -> tuple[bytes, 
     try:
         end = entity_walker(plan)(buffer, position)
     except _NeedsRewrite:
-        from kgctl.serde.rewrite import rewritten
-
         return rewritten(plan, buffer, position), 0
     except IndexError:
         raise MalformedMessage(f"{plan.type.__name__}: the message ends too early") from None
@@ -258,3 +257,145 @@ def _tags_walker(plan: EntityPlan) -> Walker:
         return position
 
     return walk
+
+
+_REPLACEMENT = "\ufffd"
+_ERRORS = "kgctl-java"
+
+
+def readable_text(data: bytes) -> str:
+    """``new String(data, UTF_8)``."""
+    return data.decode("utf-8", _ERRORS)
+
+
+def _replace(error: UnicodeError) -> tuple[str, int]:
+    """Python takes each byte of a surrogate, whole or cut short, for a mistake, Java all of them for one."""
+    assert isinstance(error, UnicodeDecodeError)
+    sequence = error.object[error.start : error.start + 3]
+    if sequence[0] == 0xED and len(sequence) > 1 and 0xA0 <= sequence[1] <= 0xBF:
+        is_whole = len(sequence) == 3 and 0x80 <= sequence[2] <= 0xBF
+        return _REPLACEMENT, error.start + (3 if is_whole else 2)
+    return _REPLACEMENT, error.end
+
+
+codecs.register_error(_ERRORS, _replace)
+
+
+def varint(value: int) -> bytes:
+    """The bytes of a number that is not negative."""
+    if value < 0x80:
+        return _ONE_BYTE[value]
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+_ONE_BYTE = tuple(bytes((value,)) for value in range(0x80))
+
+
+MAX_TEXT = 2**15 - 1
+"""Bytes."""
+
+
+def rewritten(plan: EntityPlan, buffer: bytes, position: int) -> bytes:
+    """The message that begins at ``position``, as kio can read it. Raises MalformedMessage."""
+    out = bytearray()
+    try:
+        end = _copy_entity(plan, buffer, position, out)
+    except IndexError:
+        end = len(buffer) + 1
+    if end > len(buffer):
+        raise MalformedMessage(f"{plan.type.__name__}: the message ends too early")
+    return bytes(out)
+
+
+def _copy_entity(plan: EntityPlan, buffer: bytes, position: int, out: bytearray) -> int:
+    for field in plan.fields:
+        position = _copy_field(field, buffer, position, out, flexible=plan.flexible)
+    return _copy_tags(plan, buffer, position, out) if plan.flexible else position
+
+
+def _copy_field(field: FieldPlan, buffer: bytes, position: int, out: bytearray, *, flexible: bool) -> int:
+    if not field.is_array:
+        return _copy_value(field, buffer, position, out, flexible=flexible, nullable=field.nullable)
+    count, start = array_length(buffer, position, flexible=flexible)
+    if count > len(buffer) - start or (count < 0 and not field.nullable):
+        raise MalformedMessage(f"an array of {count} elements in {len(buffer) - start} bytes")
+    out += buffer[position:start]
+    for _ in range(count):
+        start = _copy_value(field, buffer, start, out, flexible=flexible, nullable=False)
+    return start
+
+
+def _copy_value(field: FieldPlan, buffer: bytes, position: int, out: bytearray, *, flexible: bool, nullable: bool) -> int:
+    if field.entity is not None:
+        if nullable:
+            out.append(buffer[position])
+            position += 1
+            if out[-1] == 0xFF:
+                return position
+        return _copy_entity(field.entity, buffer, position, out)
+    if field.kafka_type == "error_code":
+        end = position + 2
+        code = buffer[position:end]
+        out += code if code in KNOWN_ERROR_CODES else b"\xff\xff"
+        return end
+    if field.kafka_type == "bool":
+        out.append(buffer[position] != 0)
+        return position + 1
+    if field.kafka_type == "timedelta_i64":
+        end = position + 8
+        time_ms = int.from_bytes(buffer[position:end], "big", signed=True)
+        out += max(-MAX_TIMEDELTA_MS, min(MAX_TIMEDELTA_MS, time_ms)).to_bytes(8, "big", signed=True)
+        return end
+    start = len(out)
+    end = _copy_as_it_is(field, buffer, position, out, flexible=flexible, nullable=nullable)
+    if field.kafka_type == "string":
+        _mend_text(out, start, flexible=flexible)
+    return end
+
+
+def _mend_text(out: bytearray, start: int, *, flexible: bool) -> None:
+    """What is no UTF-8 in the text that was copied to ``start`` becomes U+FFFD, as Java reads it."""
+    copied = bytes(out[start:])
+    begin = read_varint(copied, 0)[1] if flexible else 2
+    try:
+        copied[begin:].decode()
+    except UnicodeDecodeError:
+        text = readable_text(copied[begin:]).encode()
+        if len(text) > MAX_TEXT:
+            raise MalformedMessage(f"a text of {len(text)} bytes") from None
+        out[start:] = (varint(len(text) + 1) if flexible else len(text).to_bytes(2, "big")) + text
+
+
+def _copy_as_it_is(field: FieldPlan, buffer: bytes, position: int, out: bytearray, *, flexible: bool, nullable: bool) -> int:
+    from dataclasses import replace
+
+    end = field_walker(replace(field, is_array=False, nullable=nullable), flexible=flexible)(buffer, position)
+    if end > len(buffer):
+        raise IndexError
+    out += buffer[position:end]
+    return end
+
+
+def _copy_tags(plan: EntityPlan, buffer: bytes, position: int, out: bytearray) -> int:
+    known = {field.tag: field for field in plan.tagged}
+    count, position = read_varint(buffer, position)
+    kept: list[bytes] = []
+    for _ in range(count):
+        tag, position = read_varint(buffer, position)
+        size, position = read_varint(buffer, position)
+        if size > len(buffer) - position:
+            raise MalformedMessage(f"a tagged field of {size} bytes where {len(buffer) - position} are left")
+        field = known.get(tag)
+        if field is not None:
+            value = bytearray()
+            if _copy_field(field, buffer, position, value, flexible=True) != position + size:
+                raise MalformedMessage(f"tagged field {tag} is not {size} bytes long")
+            kept.append(varint(tag) + varint(len(value)) + value)
+        position += size
+    out += varint(len(kept)) + b"".join(kept)
+    return position

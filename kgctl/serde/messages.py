@@ -9,11 +9,9 @@ from functools import cache
 from typing import Any
 
 from kgctl.serde.encoder import entity_encoder
-from kgctl.serde.errors import MalformedMessage, UnsupportedVersion
-from kgctl.serde.guard import guarded, read_varint
-from kgctl.serde.rewrite import rewritten
+from kgctl.serde.frames import MalformedMessage, UnsupportedVersion
+from kgctl.serde.guard import guarded, read_varint, readable_text, rewritten
 from kgctl.serde.schemas import Direction, EntityPlan, header_is_flexible, load_plan, load_schema
-from kgctl.serde.text import readable_text
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
@@ -69,7 +67,7 @@ def decode_request(payload: bytes) -> DecodedRequest:
 def encode_request(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None, values: Mapping[str, Any]
 ) -> bytes:
-    """Header and body; ``values`` as `kgctl.serde.builder.build` takes them. Raises UnsupportedVersion."""
+    """Header and body; ``values`` as `tests.support.wire.builder.build` takes them. Raises UnsupportedVersion."""
     name = b"" if client_id is None else client_id.encode()
     out = bytearray(_REQUEST_HEADER.pack(api_key, api_version, correlation_id, -1 if client_id is None else len(name)))
     out += name
@@ -80,7 +78,7 @@ def encode_request(
 
 
 def encode_response(api_key: int, api_version: int, correlation_id: int, values: Mapping[str, Any]) -> bytes:
-    """Header and body; ``values`` as `kgctl.serde.builder.build` takes them. Raises UnsupportedVersion."""
+    """Header and body; ``values`` as `tests.support.wire.builder.build` takes them. Raises UnsupportedVersion."""
     out = bytearray(_CORRELATION_ID.pack(correlation_id))
     if header_is_flexible(api_key, api_version, "response"):
         out.append(0)

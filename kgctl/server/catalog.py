@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from uuid import UUID, uuid4
 
-from kgctl.coordinator.requests import TopicsChanged
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import MetadataImage, TopicMetadata, TopicPartition
+from kgctl.model.requests import TopicsChanged
 from kgctl.server.cluster import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
 from kgctl.server.runtime import EVENT_ID
 from kgctl.storage.protocols import TopicStore

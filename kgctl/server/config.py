@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from kgctl.coordinator.config import CoordinatorConfig, setting_names
-from kgctl.coordinator.group_config import GroupConfig
+from kgctl.coordinator.config import CoordinatorConfig, GroupConfig, setting_names
 from kgctl.errors import UsageError, did_you_mean
 
 

@@ -11,8 +11,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 
-from kgctl.serde.errors import MalformedMessage
-from kgctl.serde.frames import FrameReader, frame
+from kgctl.serde.frames import FrameReader, MalformedMessage, frame
 from kgctl.server.dispatch import Dispatcher, Refused
 from kgctl.server.request_context import ClientSession
 

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from typing import TYPE_CHECKING
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.serde.errors import UnsupportedVersion
+from kgctl.serde.frames import UnsupportedVersion
 from kgctl.serde.messages import RequestHeader, decode_header, decode_request, encode_response
 from kgctl.server.request_context import ApiSpec, ClientSession, RequestContext
 from kgctl.server.runtime import Values

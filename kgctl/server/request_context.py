@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
-from kgctl.coordinator.requests import Request
-from kgctl.coordinator.results import Result
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import Request
+from kgctl.model.results import Result
 from kgctl.server.catalog import Catalog
 from kgctl.server.cluster import Broker, Cluster
 from kgctl.server.config import BrokerConfig, GroupConfigs

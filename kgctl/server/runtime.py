@@ -13,8 +13,8 @@ from uuid import UUID, uuid4
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
-from kgctl.coordinator.requests import ListGroups, Request
-from kgctl.coordinator.results import ConsumerGroupHeartbeatResult, HeartbeatResult, ListGroupsResult, Result
+from kgctl.model.requests import ListGroups, Request
+from kgctl.model.results import ConsumerGroupHeartbeatResult, HeartbeatResult, ListGroupsResult, Result
 from kgctl.serde.record_schema import uuid_text
 from kgctl.server.log_writer import LogWriter
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from kgctl.coordinator.results import RebalanceStatus
+from kgctl.model.results import RebalanceStatus
 from kgctl.server.request_context import Services
 
 

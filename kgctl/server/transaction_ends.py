@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kgctl.coordinator.requests import EndTransaction
 from kgctl.model.records import TransactionMarker
+from kgctl.model.requests import EndTransaction
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.runtime import EVENT_ID, Answer, Values
 from kgctl.server.transactions import Transaction

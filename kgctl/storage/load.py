@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.coordinator.requests import UpdateGroupConfig
 from kgctl.errors import StorageError
 from kgctl.model.partitions import MetadataImage
+from kgctl.model.requests import UpdateGroupConfig
 from kgctl.serde.coordinator_records import RecordDecodeError
 from kgctl.storage.folder import DataFolder
 from kgctl.storage.protocols import StoredRecord

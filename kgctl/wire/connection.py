@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kgctl.errors import AuthError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Node
-from kgctl.serde.errors import MalformedMessage
-from kgctl.serde.frames import FrameReader, frame
+from kgctl.serde.frames import FrameReader, MalformedMessage, frame
 from kgctl.serde.messages import decode_response, encode_request
 from kgctl.wire.apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE, Api, BrokerVersions
 from kgctl.wire.deadline import Deadline

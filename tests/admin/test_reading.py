@@ -11,8 +11,7 @@ from kgctl.admin.client import GroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, Node
-from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
 from tests.support.admin_targets import RECORDS, Target
 from tests.support.kafka import commit, produce, unique
 from tests.support.kafka.consumers import joined

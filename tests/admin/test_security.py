@@ -15,8 +15,7 @@ from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.admin.properties import load_command_config
 from kgctl.errors import AuthError, KgctlError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.offsets import OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
 from tests.support.kafka import SecureKafkaBroker, commit, create_topic, produce, unique
 from tests.support.patience import PATIENCE_MS, SOON_S
 

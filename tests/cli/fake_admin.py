@@ -10,8 +10,7 @@ from typing import Any, Self, TypeVar
 from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
-from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
 
 NODE = Node(1, "127.0.0.1", 9092)
 

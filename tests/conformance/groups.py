@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from kgctl.coordinator.classic.group import ClassicGroup
-from kgctl.coordinator.classic.member import ClassicMember
+from kgctl.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import ConsumerMember, record_of_partitions
 from kgctl.coordinator.coordinator import GroupCoordinator

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
-from kgctl.coordinator.results import (
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.results import (
     ConsumerGroupDescribeResult,
     ConsumerGroupHeartbeatResult,
     DeleteGroupsResult,
@@ -22,7 +23,6 @@ from kgctl.coordinator.results import (
     Result,
     SyncGroupResult,
 )
-from kgctl.model.error_codes import ErrorCode
 from tests.conformance.notation import assigned, from_topic_ids
 from tests.conformance.requests import Step
 

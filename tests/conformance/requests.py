@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kgctl.coordinator.requests import (
+from kgctl.model.partitions import ZERO_UUID, MetadataImage
+from kgctl.model.requests import (
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
     DeleteGroups,
@@ -26,7 +27,6 @@ from kgctl.coordinator.requests import (
     TxnOffsetCommit,
     UpdateGroupConfig,
 )
-from kgctl.model.partitions import ZERO_UUID, MetadataImage
 from tests.conformance.notation import (
     assignment_bytes,
     by_topic_id,

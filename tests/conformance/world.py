@@ -9,7 +9,6 @@ from uuid import UUID
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.coordinator.requests import TopicsChanged
 from kgctl.model.partitions import MetadataImage, TopicMetadata
 from kgctl.model.records import (
     CoordinatorRecord,
@@ -19,6 +18,7 @@ from kgctl.model.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from kgctl.model.requests import TopicsChanged
 from kgctl.serde.coordinator_records import decode_record
 from tests.conformance.groups import View, group_view
 from tests.conformance.notation import START_MS, assignment_bytes, image, partition, subscription_bytes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-from kgctl.coordinator.classic.states import DEAD, EMPTY, RESPONSES, STATE, TRANSITIONS
-from kgctl.coordinator.consumer.states import (
+from kgctl.coordinator.classic.group import DEAD, EMPTY, RESPONSES, STATE, TRANSITIONS
+from kgctl.coordinator.consumer.member import (
     CLASSIC_RESPONSES,
     GROUP_STATES,
     GROUP_TRANSITIONS,
@@ -15,8 +15,7 @@ from kgctl.coordinator.consumer.states import (
     MemberState,
 )
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState
-from kgctl.model.transition import Transition
+from kgctl.model.groups import GroupState, Transition
 
 
 def diagram(transitions: Iterable[Transition[Enum]], first: Enum) -> str:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kgctl.coordinator.classic.group import ClassicGroup
-from kgctl.coordinator.requests import MemberIdentity
-from kgctl.coordinator.results import JoinGroupResult, SyncGroupResult
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import MemberIdentity
+from kgctl.model.results import JoinGroupResult, SyncGroupResult
 from tests.support.coordinator_harness import Call, CoordinatorHarness
 
 INSTANCES = [None, None, "i", "j"]

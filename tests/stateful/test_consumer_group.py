@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from kgctl.coordinator.consumer.group import ConsumerGroup
-from kgctl.coordinator.consumer.states import GROUP_TRANSITIONS, MEMBER_TRANSITIONS
-from kgctl.coordinator.requests import ConsumerGroupDescribe, ConsumerGroupHeartbeat, OffsetCommit, OffsetCommitPartition
-from kgctl.coordinator.results import ConsumerGroupDescribeResult, ConsumerGroupHeartbeatResult, PartitionErrors
+from kgctl.coordinator.consumer.member import GROUP_TRANSITIONS, MEMBER_TRANSITIONS
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import ConsumerGroupDescribe, ConsumerGroupHeartbeat, OffsetCommit, OffsetCommitPartition
+from kgctl.model.results import ConsumerGroupDescribeResult, ConsumerGroupHeartbeatResult, PartitionErrors
 from tests.support.coordinator_harness import CoordinatorHarness
 
 Partition = tuple[UUID, int]

@@ -14,10 +14,10 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
-from kgctl.coordinator.requests import Request, UpdateGroupConfig
-from kgctl.coordinator.results import Result
 from kgctl.model.partitions import MetadataImage
 from kgctl.model.records import CoordinatorRecord
+from kgctl.model.requests import Request, UpdateGroupConfig
+from kgctl.model.results import Result
 
 OWN_REQUESTS = 1_000_000_000
 """Ids of requests that the driver makes itself start here."""

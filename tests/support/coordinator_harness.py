@@ -12,7 +12,11 @@ from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.group import Group
-from kgctl.coordinator.requests import (
+from kgctl.coordinator.shard import Shard
+from kgctl.coordinator.timers import TimerKey
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import ConsumerSubscription, MetadataImage, TopicMetadata, TopicPartition
+from kgctl.model.requests import (
     DeleteGroups,
     DescribeGroups,
     EndTransaction,
@@ -33,7 +37,7 @@ from kgctl.coordinator.requests import (
     TxnOffsetCommit,
     UpdateGroupConfig,
 )
-from kgctl.coordinator.results import (
+from kgctl.model.results import (
     DeleteGroupsResult,
     DescribedGroup,
     DescribeGroupsResult,
@@ -47,11 +51,6 @@ from kgctl.coordinator.results import (
     PartitionErrors,
     SyncGroupResult,
 )
-from kgctl.coordinator.shard import Shard
-from kgctl.coordinator.timers import TimerKey
-from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import MetadataImage, TopicMetadata, TopicPartition
-from kgctl.model.subscription import ConsumerSubscription
 from kgctl.serde.consumer_protocol import encode_subscription
 from tests.support.coordinator_driver import CoordinatorDriver
 

@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Reply
-from kgctl.coordinator.requests import (
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import TopicPartition
+from kgctl.model.requests import (
     DeleteGroups,
     EndTransaction,
     JoinGroup,
@@ -23,9 +25,7 @@ from kgctl.coordinator.requests import (
     SyncGroup,
     TxnOffsetCommit,
 )
-from kgctl.coordinator.results import JoinGroupResult
-from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.results import JoinGroupResult
 from kgctl.storage.protocols import RecordLog
 
 CONFIG = CoordinatorConfig.from_properties({"group.initial.rebalance.delay.ms": "0", "offsets.retention.minutes": "1"})

@@ -17,7 +17,6 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Effect, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
-from kgctl.coordinator.requests import Request, TopicsChanged
 from kgctl.member.api import (
     Action,
     Answer,
@@ -42,6 +41,7 @@ from kgctl.member.api import (
 from kgctl.member.config import MemberConfig
 from kgctl.member.factory import make_member
 from kgctl.model.partitions import TopicPartition
+from kgctl.model.requests import Request, TopicsChanged
 from tests.support.coordinator_harness import image_of
 
 SECOND = 1_000_000

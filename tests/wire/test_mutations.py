@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from kgctl.serde.errors import MalformedMessage
+from kgctl.serde.frames import MalformedMessage
 from kgctl.serde.messages import decode_request, decode_response, encode_request
 from kgctl.serde.schemas import load_plan
 from kgctl.server.background import EmbeddedServer

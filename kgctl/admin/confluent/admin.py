@@ -16,17 +16,8 @@ from kgctl.admin.confluent.calls import LIBRDKAFKA_TIMEOUT_S, AdminCalls, connec
 from kgctl.admin.results import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, item_error, other_type
 from kgctl.errors import UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import (
-    Assignment,
-    GroupDescription,
-    GroupListing,
-    GroupState,
-    GroupType,
-    MemberDescription,
-    Node,
-)
-from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
+from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.wire.deadline import Deadline
 
 STATES: Mapping[ConsumerGroupState, GroupState] = {

@@ -22,8 +22,7 @@ from typing import Any
 
 from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset
 from kgctl.errors import UsageError
-from kgctl.model.offsets import NO_LEADER_EPOCH, OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartition
 
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:

@@ -17,8 +17,7 @@ from typing import assert_never
 from kgctl.admin.plan.times import format_instant
 from kgctl.admin.results import ItemError
 from kgctl.errors import KgctlError, RefusedError
-from kgctl.model.offsets import NO_OFFSET, LogOffsets, OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import NO_OFFSET, LogOffsets, OffsetAndMetadata, TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

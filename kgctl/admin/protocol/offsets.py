@@ -9,8 +9,7 @@ from typing import Any
 from kgctl.admin.protocol.answers import group_results, partition_results
 from kgctl.admin.results import GroupResults, PartitionResults, Results
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.wire.apis import OFFSET_DELETE, OFFSET_FETCH
 from kgctl.wire.cluster import Cluster
 from kgctl.wire.connection import Connection, Request

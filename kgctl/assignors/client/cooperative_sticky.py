@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kgctl.assignors.client.members import java_map_order
-from kgctl.assignors.client.stickiness.claims import Claim
 from kgctl.assignors.client.sticky import StickyAssignment, assign_sticky
-from kgctl.assignors.client.user_data import decode_cooperative
+from kgctl.assignors.client.sticky_state import Claim
 from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, Promises
+from kgctl.assignors.wire_form import decode_cooperative
 
 
 class CooperativeStickyAssignor:

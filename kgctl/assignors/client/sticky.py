@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from kgctl.assignors.client.members import by_member_id, java_map_order, subscribed_space
-from kgctl.assignors.client.stickiness.claims import Claim, settle_claims
-from kgctl.assignors.client.stickiness.constrained import ConstrainedAssignment
-from kgctl.assignors.client.stickiness.general import GeneralAssignment
-from kgctl.assignors.client.stickiness.racks import RackInfo
-from kgctl.assignors.client.user_data import decode_sticky
+from kgctl.assignors.client.sticky_constrained import ConstrainedAssignment
+from kgctl.assignors.client.sticky_general import GeneralAssignment
+from kgctl.assignors.client.sticky_state import Claim, RackInfo, settle_claims
 from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, Promises, StickyClaim
+from kgctl.assignors.wire_form import decode_sticky
 
 ClaimOf = Callable[[PartitionSpace, MemberSpec], Claim]
 

@@ -10,9 +10,16 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from kgctl.assignors.partition_space import java_text_key
-from kgctl.assignors.server.by_name import assign_by_name
-from kgctl.assignors.server.indexed import IndexedGroup, IndexedMember, IndexedTarget, indexed
-from kgctl.assignors.server.spec import Move, TargetSpec, by_id
+from kgctl.assignors.server.spec import (
+    IndexedGroup,
+    IndexedMember,
+    IndexedTarget,
+    Move,
+    TargetSpec,
+    assign_by_name,
+    by_id,
+    indexed,
+)
 from kgctl.assignors.spec import GroupAssignment, GroupSpec, Promises
 
 

@@ -6,11 +6,18 @@ assignors take a `kgctl.assignors.spec.GroupSpec` by ``assign``, with topics by 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import md5
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 from uuid import UUID
+
+from kgctl.assignors.client.members import have_equal_subscriptions, java_map_order
+from kgctl.assignors.partition_space import PartitionSpace
+from kgctl.assignors.spec import AssignorError, GroupAssignment, GroupSpec, MemberSpec, OwnedPartitions
+from kgctl.model.java_order import copied_set_capacity, copied_set_order, grown_capacity, uuid_hash
 
 Target = Mapping[UUID, Sequence[int]]
 _NO_TARGET: Target = MappingProxyType({})
@@ -88,3 +95,148 @@ def by_id(
         member.member_id: {ids[topic]: partitions for topic, partitions in target.items()}
         for member, target in zip(spec.members, targets, strict=True)
     }
+
+
+NO_TOPIC = -1
+
+IndexedTarget = dict[int, Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedMember:
+    """`TargetMember` with indexes for ids."""
+
+    member_id: str
+    topics: Sequence[int]
+    target: Mapping[int, Sequence[int]]
+    instance_id: str | None = None
+
+
+@dataclass(frozen=True)
+class IndexedGroup:
+    """`TargetSpec` with indexes for ids. ``counts`` has -1 for a topic that does not exist."""
+
+    members: Sequence[IndexedMember]
+    ids: Sequence[UUID]
+    counts: Sequence[int]
+    is_homogeneous: bool
+    subscribed_names: int
+
+    @cached_property
+    def spread_hashes(self) -> Sequence[int]:
+        """For each topic the hash by which Java's maps choose a bucket; its low bits are the bucket's number."""
+        hashes = [uuid_hash(topic_id) & 0xFFFF_FFFF for topic_id in self.ids]
+        return [found ^ (found >> 16) for found in hashes]
+
+    def check_topics_exist(self, topics: Sequence[int]) -> None:
+        """Raises AssignorError if one of these subscribed topics has no metadata."""
+        missing = next((topic for topic in topics if self.counts[topic] < 0), None)
+        if missing is not None:
+            raise AssignorError(f"Members are subscribed to topic {self.ids[missing]} which doesn't exist in the topic metadata.")
+
+    def set_order(self, topics: Sequence[int], names: int) -> list[int]:
+        """Topics as the ``HashSet`` copied from a collection of ``names`` elements iterates over them."""
+        return self._by_bucket(topics, copied_set_capacity(names))
+
+    def map_order(self, target: Mapping[int, Sequence[int]]) -> Sequence[int]:
+        """A target's topics as its ``HashMap`` iterates over them."""
+        return list(target) if len(target) < 2 else self._by_bucket(list(target), grown_capacity(len(target)))
+
+    def _by_bucket(self, topics: Sequence[int], capacity: int) -> list[int]:
+        hashes, mask = self.spread_hashes, capacity - 1
+        return sorted(topics, key=lambda topic: hashes[topic] & mask)
+
+
+def indexed(spec: TargetSpec) -> IndexedGroup:
+    """The group with indexes for ids."""
+    ids = list(spec.topics)
+    index = {topic: position for position, topic in enumerate(ids)}
+    known: dict[int, list[int]] = {}
+
+    def index_of(topic: UUID) -> int:
+        if topic not in index:
+            index[topic] = len(ids)
+            ids.append(topic)
+        return index[topic]
+
+    members = []
+    for member in spec.members:
+        topics = known.get(id(member.topic_ids))
+        if topics is None:
+            topics = known[id(member.topic_ids)] = [index_of(topic) for topic in member.topic_ids]
+        target = {index_of(topic): partitions for topic, partitions in member.target.items()}
+        members.append(IndexedMember(member.member_id, topics, target, member.instance_id))
+    counts = [*spec.topics.values(), *[-1] * (len(ids) - len(spec.topics))]
+    names = spec.subscribed_names
+    if names is None:
+        names = len(spec.members[0].topic_ids) if spec.members else 0
+    return IndexedGroup(members, ids, counts, spec.is_homogeneous, names)
+
+
+AssignIndexed = Callable[[IndexedGroup], Sequence[IndexedTarget]]
+
+
+def topic_id_of_name(name: str) -> UUID:
+    """``UUID.nameUUIDFromBytes`` of the name in UTF-8."""
+    return UUID(bytes=md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest(), version=3)
+
+
+def assign_by_name(assign: AssignIndexed, group: GroupSpec) -> GroupAssignment:
+    """The targets of a group with topics by name; for the order of members and topics Java's rules hold."""
+    space = PartitionSpace({name: topic.partition_count for name, topic in group.topics.items() if topic.partition_count > 0})
+    members = java_map_order(group.members)
+    index = dict(space.index)
+    for member in members:
+        for name in member.owned if isinstance(member.owned, Mapping) else ():
+            index.setdefault(name, len(index))
+    known: dict[tuple[str, ...], list[int]] = {}
+    for member in members:
+        if member.topics not in known:
+            known[member.topics] = [space.index[name] for name in copied_set_order(member.topics) if name in space.index]
+    found = assign(
+        IndexedGroup(
+            [IndexedMember(m.member_id, known[m.topics], _target(m.owned, index), m.instance_id) for m in members],
+            [_topic_id(group, name) for name in index],
+            [*space.counts, *[-1] * (len(index) - len(space.counts))],
+            have_equal_subscriptions(members),
+            len(set(members[0].topics)) if members else 0,
+        )
+    )
+    return GroupAssignment(space, _in_group_order(group.members, members, [_numbers(space, target) for target in found]))
+
+
+def _topic_id(group: GroupSpec, name: str) -> UUID:
+    topic = group.topics.get(name)
+    return topic.topic_id if topic is not None and topic.topic_id is not None else topic_id_of_name(name)
+
+
+def _target(owned: OwnedPartitions, index: Mapping[str, int]) -> IndexedTarget:
+    named = owned if isinstance(owned, Mapping) else owned.by_topic()
+    return {
+        index[name]: partitions if len(partitions) == 1 else list(dict.fromkeys(partitions))
+        for name, partitions in named.items()
+        if partitions and name in index
+    }
+
+
+def _in_group_order(
+    members: Sequence[MemberSpec], in_map_order: Sequence[MemberSpec], numbers: Sequence[Sequence[int]]
+) -> dict[str, Sequence[int]]:
+    by_id = {member.member_id: found for member, found in zip(in_map_order, numbers, strict=True)}
+    return {member.member_id: by_id[member.member_id] for member in members}
+
+
+def _numbers(space: PartitionSpace, target: Mapping[int, Sequence[int]]) -> Sequence[int]:
+    numbers: list[int] = []
+    for topic, partitions in target.items():
+        offset = space.offsets[topic]
+        if isinstance(partitions, range) and partitions.step == 1:
+            run = range(offset + partitions.start, offset + partitions.stop)
+            if len(target) == 1:
+                return run
+            numbers.extend(run)
+        elif len(partitions) == 1:
+            numbers.append(offset + partitions[0])
+        else:
+            numbers.extend([offset + partition for partition in partitions])
+    return numbers

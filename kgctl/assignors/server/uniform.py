@@ -5,15 +5,310 @@ Kafka: ``UniformAssignor``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import compress
 from uuid import UUID
 
-from kgctl.assignors.server.by_name import assign_by_name
-from kgctl.assignors.server.heterogeneous import assign_heterogeneous
-from kgctl.assignors.server.homogeneous import assign_homogeneous
-from kgctl.assignors.server.indexed import IndexedGroup, IndexedTarget, indexed
-from kgctl.assignors.server.spec import Move, TargetSpec, by_id
-from kgctl.assignors.spec import GroupAssignment, GroupSpec, Promises
+from kgctl.assignors.server.spec import (
+    NO_TOPIC,
+    IndexedGroup,
+    IndexedMember,
+    IndexedTarget,
+    Move,
+    TargetSpec,
+    assign_by_name,
+    by_id,
+    indexed,
+)
+from kgctl.assignors.spec import AssignorError, GroupAssignment, GroupSpec, Promises
+from kgctl.model.java_order import copied_set_order, integer_hash
+
+_INVERT = bytes([1, 0]) + bytes(254)
+
+
+def assign_homogeneous(group: IndexedGroup) -> list[IndexedTarget]:
+    """New targets for a homogeneous group, in the order of its members.
+
+    Raises:
+        AssignorError: a subscribed topic does not exist.
+    """
+    if not group.members or not group.members[0].topics:
+        return [{} for _ in group.members]
+    return _Homogeneous(group).build()
+
+
+class _Homogeneous:
+    def __init__(self, group: IndexedGroup) -> None:
+        self._group = group
+        self._topics = group.set_order(group.members[0].topics, group.subscribed_names)
+        group.check_topics_exist(self._topics)
+        self._subscribed = frozenset(self._topics)
+        # Runs of partitions that are to be handed out, in order; members with room and how much.
+        self._unassigned: list[tuple[int, Sequence[int]]] = []
+        self._unfilled: list[tuple[IndexedTarget, int]] = []
+        self._minimum, self._extras = divmod(sum(group.counts[topic] for topic in self._topics), len(group.members))
+
+    def build(self) -> list[IndexedTarget]:
+        self._find_unassigned()
+        members = self._group.members
+        targets = [self._keep(member, len(members) - position) for position, member in enumerate(members)]
+        self._hand_out()
+        return targets
+
+    def _find_unassigned(self) -> None:
+        counts = self._group.counts
+        marks = {topic: bytearray(counts[topic]) for topic in self._topics}
+        for member in self._group.members:
+            for topic, partitions in member.target.items():
+                if topic in self._subscribed:
+                    _mark(marks[topic], partitions)
+        for topic in self._topics:
+            if 1 not in marks[topic]:
+                self._unassigned.append((topic, range(counts[topic])))
+            elif 0 in marks[topic]:
+                self._unassigned.append((topic, list(compress(range(counts[topic]), marks[topic].translate(_INVERT)))))
+
+    def _keep(self, member: IndexedMember, members_left: int) -> IndexedTarget:
+        has_extra = self._extras > 0
+        quota = self._minimum + has_extra
+        target = member.target
+        kept: IndexedTarget = {}
+        for topic in self._group.map_order(target):
+            if topic not in self._subscribed:
+                continue
+            partitions = target[topic]
+            if len(partitions) <= quota:
+                quota -= len(partitions)
+                kept[topic] = partitions
+                continue
+            ordered = copied_set_order(partitions, hash_of=integer_hash)
+            if quota:
+                kept[topic] = ordered[:quota]
+            self._unassigned.append((topic, ordered[quota:]))
+            quota = 0
+        if quota and has_extra and members_left > self._extras:
+            quota -= 1
+            has_extra = False
+        if quota:
+            self._unfilled.append((kept, quota))
+        self._extras -= has_extra
+        return kept
+
+    def _hand_out(self) -> None:
+        runs = self._runs()
+        topic, run, position = next(runs)
+        for target, room in self._unfilled:
+            left = room
+            while left and topic != NO_TOPIC:
+                part = run[position : position + left]
+                target[topic] = [*target[topic], *part] if topic in target else part
+                left -= len(part)
+                position += len(part)
+                if position >= len(run):
+                    topic, run, position = next(runs)
+        if topic != NO_TOPIC:
+            raise AssignorError("Partitions were left unassigned")
+
+    def _runs(self) -> Iterator[tuple[int, Sequence[int], int]]:
+        for topic, run in self._unassigned:
+            if run:
+                yield topic, run, 0
+        yield NO_TOPIC, (), 0
+
+
+def _mark(assigned: bytearray, partitions: Sequence[int]) -> None:
+    if isinstance(partitions, range) and partitions.step == 1:
+        assigned[partitions.start : partitions.stop] = b"\x01" * len(partitions)
+    else:
+        for partition in partitions:
+            assigned[partition] = 1
+
+
+class Levels:
+    """``sizes`` is shared with the caller, who changes it while partitions move."""
+
+    def __init__(self, members: Sequence[int], sizes: Sequence[int]) -> None:
+        self._sizes = sizes
+        self._members = sorted(members, key=lambda member: (sizes[member], member))
+        lowest, highest = sizes[self._members[0]], sizes[self._members[-1]]
+        self.imbalance = highest - lowest
+        # Receivers are members[:_low_end], donors members[_high_start:_high_end]. A level is the size its members have, or had.
+        self._low_level, self._low_end, self._low_next = lowest - 1, 0, 0
+        self._high_level = highest + 1
+        self._high_start = self._high_end = len(self._members)
+        self._high_next = len(self._members) - 1
+
+    def is_balanced(self) -> bool:
+        """Whether the levels of both ranges differ by at most one."""
+        return self._high_level - self._low_level <= 1
+
+    def next_least_loaded(self) -> int:
+        """The next receiver: each member of the range once, from the left; then the level rises and the range grows."""
+        if self._low_next >= self._low_end:
+            self._low_level += 1
+            while self._low_end < len(self._members) and self._sizes[self._members[self._low_end]] == self._low_level:
+                self._low_end += 1
+            self._low_next = 0
+        member = self._members[self._low_next]
+        self._low_next += 1
+        return member
+
+    def next_most_loaded(self) -> int | None:
+        """The next donor, from the right; None if nobody is left who could give."""
+        if self._high_next < self._high_start:
+            if self._high_end <= self._high_start and self._high_start > 0:
+                # All of the range were excluded: go on with the next member's level, wherever it is.
+                self._high_level = self._sizes[self._members[self._high_start - 1]]
+            else:
+                self._high_level -= 1
+            while self._high_start > 0 and self._sizes[self._members[self._high_start - 1]] == self._high_level:
+                self._high_start -= 1
+            self._high_next = self._high_end - 1
+        if self._high_next < 0:
+            return None
+        member = self._members[self._high_next]
+        self._high_next -= 1
+        return member
+
+    def exclude_most_loaded(self) -> None:
+        """The donor returned last has nothing to give: it changes places with the last of the range, which shrinks."""
+        place, end = self._high_next + 1, self._high_end - 1
+        members = self._members
+        members[place], members[end] = members[end], members[place]
+        self._high_end -= 1
+
+
+_MAX_ROUNDS = 16
+_NOBODY = -1
+
+
+def assign_heterogeneous(group: IndexedGroup, moves: list[Move] | None = None) -> list[IndexedTarget]:
+    """New targets for a heterogeneous group, in the order of its members.
+
+    ``moves`` gets every step on the way there; partitions that move several times are several steps.
+
+    Raises:
+        AssignorError: a subscribed topic does not exist.
+    """
+    return _Heterogeneous(group, moves).build()
+
+
+def _java_uuid_key(topic: UUID) -> tuple[int, int]:
+    """``Uuid.compareTo``: two signed halves, the high one first."""
+    low = topic.int & 0xFFFF_FFFF_FFFF_FFFF
+    high = topic.int >> 64
+    sign = 1 << 63
+    return high ^ sign, low ^ sign
+
+
+class _Heterogeneous:
+    """Members are numbered in map order."""
+
+    def __init__(self, group: IndexedGroup, moves: list[Move] | None) -> None:
+        self._group = group
+        self._moves = moves
+        self._subscribers: dict[int, list[int]] = {}
+        for number, member in enumerate(group.members):
+            for topic in member.topics:
+                self._subscribers.setdefault(topic, []).append(number)
+        group.check_topics_exist(list(self._subscribers))
+        self._owners = {topic: [_NOBODY] * group.counts[topic] for topic in self._subscribers}
+        self._sizes = [0] * len(group.members)
+        self._order = sorted(self._subscribers, key=self._topic_key)
+
+    def _topic_key(self, topic: int) -> tuple[float, int, tuple[int, int]]:
+        count = len(self._subscribers[topic])
+        return -(self._group.counts[topic] / count), count, _java_uuid_key(self._group.ids[topic])
+
+    def build(self) -> list[IndexedTarget]:
+        self._keep()
+        for topic in self._order:
+            self._hand_out(topic)
+        self._balance()
+        return self._targets()
+
+    def _keep(self) -> None:
+        for number, member in enumerate(self._group.members):
+            subscribed = frozenset(member.topics) if member.target else frozenset()
+            for topic, partitions in member.target.items():
+                if topic in subscribed:
+                    self._sizes[number] += len(partitions)
+                    owners = self._owners[topic]
+                    for partition in partitions:
+                        owners[partition] = number
+
+    def _hand_out(self, topic: int) -> None:
+        owners = self._owners[topic]
+        unassigned = [partition for partition, owner in enumerate(owners) if owner == _NOBODY]
+        if not unassigned:
+            return
+        levels = Levels(self._subscribers[topic], self._sizes)
+        for partition in unassigned:
+            self._give(topic, partition, levels.next_least_loaded())
+
+    def _give(self, topic: int, partition: int, member: int) -> None:
+        owners = self._owners[topic]
+        if self._moves is not None:
+            self._moves.append(Move(owners[partition], member, topic, partition))
+        if owners[partition] != _NOBODY:
+            self._sizes[owners[partition]] -= 1
+        owners[partition] = member
+        self._sizes[member] += 1
+
+    def _balance(self) -> None:
+        topics = [topic for topic in self._order if len(self._subscribers[topic]) >= 2]
+        last_changed: int | None = None
+        for _ in range(_MAX_ROUNDS):
+            for topic in topics:
+                if topic == last_changed:
+                    return
+                if self._balance_topic(topic) or last_changed is None:
+                    last_changed = topic
+
+    def _balance_topic(self, topic: int) -> bool:
+        levels = Levels(self._subscribers[topic], self._sizes)
+        if levels.imbalance <= 1:
+            return False
+        owners = self._owners[topic]
+        hands: dict[int, list[int]] = {}
+        for partition, owner in enumerate(owners):
+            hands.setdefault(owner, []).append(partition)
+        changed = False
+        while not levels.is_balanced():
+            donor = self._next_donor(levels, hands)
+            if donor is None:
+                break
+            partition = hands[donor].pop()
+            receiver = levels.next_least_loaded()
+            if levels.is_balanced():
+                break
+            self._give(topic, partition, receiver)
+            changed = True
+        return changed
+
+    @staticmethod
+    def _next_donor(levels: Levels, hands: dict[int, list[int]]) -> int | None:
+        while True:
+            donor = levels.next_most_loaded()
+            if donor is None or hands.get(donor):
+                return donor
+            levels.exclude_most_loaded()
+
+    def _targets(self) -> list[IndexedTarget]:
+        targets: list[dict[int, list[int]]] = [{} for _ in self._group.members]
+        for topic, owners in self._owners.items():
+            for partition, owner in enumerate(owners):
+                if owner != _NOBODY:
+                    targets[owner].setdefault(topic, []).append(partition)
+        return [
+            {topic: _old_or_new(member.target.get(topic, ()), partitions) for topic, partitions in target.items()}
+            for member, target in zip(self._group.members, targets, strict=True)
+        ]
+
+
+def _old_or_new(old: Sequence[int], new: Sequence[int]) -> Sequence[int]:
+    """The old list if it has the same partitions: it keeps its order, and its memory."""
+    return old if len(old) == len(new) and sorted(old) == new else new
 
 
 class UniformAssignor:

@@ -14,8 +14,7 @@ from kgctl.cli.output.result_rows import result_report
 from kgctl.cli.selection import confirm
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
-from kgctl.model.offsets import NO_OFFSET
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import NO_OFFSET, TopicPartition
 
 COLUMNS = (Column("group"), Column("topic"), Column("partition"))
 EPILOG = "Example: kgctl delete-offsets payments --topic orders:0,2-5 --yes"

@@ -6,20 +6,146 @@ Kafka: ClassicGroup. Nothing here replies, appends or arms a timer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
-from kgctl.coordinator.classic.member import ClassicMember
-from kgctl.coordinator.classic.states import ALLOWED, DEAD, EMPTY, PREPARING_REBALANCE, RESPONSES, STABLE
 from kgctl.coordinator.group import Group
-from kgctl.coordinator.requests import JoinProtocol, OffsetCommit, OffsetFetch, TxnOffsetCommit
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, GroupType
-from kgctl.model.java_order import HashMap
+from kgctl.model.groups import GroupState, GroupType, Transition
+from kgctl.model.java_order import HashMap, hash_map_order
 from kgctl.model.partitions import MetadataImage
-from kgctl.model.records import GroupMetadataKey, GroupMetadataValue, OffsetCommitValue, RecordKey
+from kgctl.model.records import GroupMetadataKey, GroupMetadataValue, MemberMetadata, OffsetCommitValue, RecordKey
+from kgctl.model.requests import JoinProtocol, OffsetCommit, OffsetFetch, TxnOffsetCommit
+from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_topics
+
+EMPTY = GroupState.EMPTY
+PREPARING_REBALANCE = GroupState.PREPARING_REBALANCE
+COMPLETING_REBALANCE = GroupState.COMPLETING_REBALANCE
+STABLE = GroupState.STABLE
+DEAD = GroupState.DEAD
+
+
+@dataclass(frozen=True, slots=True)
+class StateFacts:
+    """What is true as long as a group is in a state; `kgctl.coordinator.invariants` holds groups to it."""
+
+    meaning: str
+    may_have_members: bool = True
+    may_park_joins: bool = False
+    may_park_syncs: bool = False
+    has_protocol: bool = False
+    has_join_timer: bool = False
+
+
+STATE = {
+    EMPTY: StateFacts("no members; offsets may be left, and go when their retention is over", may_have_members=False),
+    PREPARING_REBALANCE: StateFacts("waits for the members to join", may_park_joins=True, has_join_timer=True),
+    COMPLETING_REBALANCE: StateFacts("waits for the leader's assignment", may_park_syncs=True, has_protocol=True),
+    STABLE: StateFacts("every member may have its assignment", has_protocol=True),
+    DEAD: StateFacts("the coordinator has given the group up", may_have_members=True),
+}
+
+TRANSITIONS = (
+    Transition(EMPTY, PREPARING_REBALANCE, "first member joins"),
+    Transition(PREPARING_REBALANCE, COMPLETING_REBALANCE, "all have joined, or the time is up (generation + 1)"),
+    Transition(PREPARING_REBALANCE, EMPTY, "nobody is left (generation + 1)"),
+    Transition(COMPLETING_REBALANCE, STABLE, "the leader syncs"),
+    Transition(COMPLETING_REBALANCE, PREPARING_REBALANCE, "a member joins, leaves, expires or does not sync"),
+    Transition(STABLE, PREPARING_REBALANCE, "a member joins, leaves, expires or changes its protocols"),
+    Transition(EMPTY, DEAD, "the coordinator is unloaded"),
+    Transition(PREPARING_REBALANCE, DEAD, "the coordinator is unloaded"),
+    Transition(COMPLETING_REBALANCE, DEAD, "the coordinator is unloaded"),
+    Transition(STABLE, DEAD, "the coordinator is unloaded"),
+)
+ALLOWED = frozenset((transition.source, transition.target) for transition in TRANSITIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Responses:
+    """What a known member of the current generation is answered in a state.
+
+    ``sync`` None: the request is parked or gets the stored assignment. ``extends_session_on_commit``: a commit counts as a sign
+    of life.
+    """
+
+    heartbeat: ErrorCode
+    sync: ErrorCode | None
+    commit: ErrorCode
+    extends_session_on_commit: bool = False
+    may_rebalance: bool = False
+
+
+RESPONSES = {
+    EMPTY: Responses(
+        heartbeat=ErrorCode.UNKNOWN_MEMBER_ID,
+        sync=ErrorCode.UNKNOWN_MEMBER_ID,
+        commit=ErrorCode.UNKNOWN_MEMBER_ID,
+        may_rebalance=True,
+    ),
+    PREPARING_REBALANCE: Responses(
+        heartbeat=ErrorCode.REBALANCE_IN_PROGRESS,
+        sync=ErrorCode.REBALANCE_IN_PROGRESS,
+        commit=ErrorCode.NONE,
+        extends_session_on_commit=True,
+    ),
+    COMPLETING_REBALANCE: Responses(
+        heartbeat=ErrorCode.NONE, sync=None, commit=ErrorCode.REBALANCE_IN_PROGRESS, may_rebalance=True
+    ),
+    STABLE: Responses(
+        heartbeat=ErrorCode.NONE, sync=None, commit=ErrorCode.NONE, extends_session_on_commit=True, may_rebalance=True
+    ),
+    DEAD: Responses(
+        heartbeat=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        sync=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        commit=ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ),
+}
+
+
+@dataclass(slots=True)
+class ClassicMember:
+    """What the coordinator knows of one member. Kafka: ClassicGroupMember.
+
+    ``parked_join`` and ``parked_sync`` are the ids of the requests that wait for an answer. ``is_new`` holds from the moment
+    the member is added until the join phase ends: until then it does not know its id and cannot send heartbeats.
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: tuple[JoinProtocol, ...]
+    session_timer: TimerKey
+    assignment: bytes = b""
+    parked_join: int | None = None
+    parked_sync: int | None = None
+    is_new: bool = False
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it has an instance id (KIP-345)."""
+        return self.group_instance_id is not None
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether one of its requests is parked, which is sign of life enough."""
+        return self.parked_join is not None or self.parked_sync is not None
+
+    def metadata(self, protocol_name: str) -> bytes:
+        """Its metadata for a protocol that it supports. Raises `KeyError` for another."""
+        for protocol in self.protocols:
+            if protocol.name == protocol_name:
+                return protocol.metadata
+        raise KeyError(protocol_name)
+
+    def vote(self, candidates: frozenset[str]) -> str:
+        """The first of its protocols that everybody supports."""
+        return next(protocol.name for protocol in self.protocols if protocol.name in candidates)
+
 
 CONSUMER_PROTOCOL_TYPE = "consumer"
 
@@ -237,3 +363,84 @@ class ClassicGroup(Group):
             self.leader_id = new_id
         self.static_members[member.group_instance_id or ""] = new_id
         return member
+
+
+def elect_leader_that_joined(group: ClassicGroup) -> bool:
+    """Keep the leader, or make the first member that joined lead. False: nobody has joined.
+
+    Kafka: ClassicGroup#maybeElectNewJoinedLeader.
+    """
+    if group.leader_id is None:
+        return False
+    if group.members[group.leader_id].parked_join is not None:
+        return True
+    for member in group.members.java_values() if group.parked_joins else ():
+        if member.parked_join is not None:
+            group.leader_id = member.member_id
+            return True
+    return False
+
+
+def elect_protocol(group: ClassicGroup) -> str:
+    """The protocol with most votes among those that all members support; a tie goes to the first in the order of a Java HashMap.
+
+    Kafka: ClassicGroup#selectProtocol. There must be members.
+    """
+    size = len(group.members)
+    candidates = frozenset(name for name, count in group.supported_protocols.items() if count == size)
+    votes = Counter(member.vote(candidates) for member in group.members.java_values())
+    return max(hash_map_order(votes), key=votes.__getitem__)
+
+
+def start_next_generation(group: ClassicGroup, now_ms: int) -> None:
+    """The join phase is over: Empty, or CompletingRebalance with a protocol. Kafka: ClassicGroup#initNextGeneration."""
+    group.generation_id += 1
+    group.protocol_name = elect_protocol(group) if group.members else None
+    group.subscribed_topics = compute_subscribed_topics(group)
+    group.transition_to(COMPLETING_REBALANCE if group.members else EMPTY, now_ms)
+
+
+def compute_subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:
+    """The union of what the members' metadata for the elected protocol says; None where only the members can know.
+
+    Kafka: ClassicGroup#computeSubscribedTopics.
+    """
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return None
+    protocol = group.protocol_name or ""
+    topics: set[str] = set()
+    for metadata in {member.metadata(protocol) for member in group.members.values()}:
+        try:
+            topics.update(decode_topics(metadata))
+        except MalformedConsumerProtocol:
+            return None
+    return frozenset(topics)
+
+
+def record_value(group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> GroupMetadataValue:
+    """The group as its record says it, with these assignments (nothing for a member they lack) or the ones that the members have.
+
+    Kafka: GroupCoordinatorRecordHelpers#newGroupMetadataRecord.
+    """
+    protocol = group.protocol_name or ""
+    members = tuple(
+        MemberMetadata(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            session_timeout_ms=member.session_timeout_ms,
+            subscription=member.metadata(protocol),
+            assignment=member.assignment if assignments is None else assignments.get(member.member_id, b""),
+        )
+        for member in group.members.java_values()
+    )
+    return GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation_id,
+        protocol=group.protocol_name,
+        leader=group.leader_id,
+        current_state_timestamp_ms=-1 if group.state_timestamp_ms is None else group.state_timestamp_ms,
+        members=members,
+    )

@@ -9,15 +9,26 @@ before the followers' SyncGroups are answered. Members that do not come back in 
 
 from __future__ import annotations
 
-from kgctl.coordinator.classic.generation import elect_leader_that_joined, record_value, start_next_generation
-from kgctl.coordinator.classic.group import ClassicGroup
-from kgctl.coordinator.classic.member import ClassicMember
-from kgctl.coordinator.classic.states import COMPLETING_REBALANCE, EMPTY, PREPARING_REBALANCE, RESPONSES, STABLE
-from kgctl.coordinator.results import JoinGroupMember, JoinGroupResult, SyncGroupResult
+from kgctl.coordinator.classic.group import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    RESPONSES,
+    STABLE,
+    ClassicGroup,
+    ClassicMember,
+    compute_subscribed_topics,
+    elect_leader_that_joined,
+    record_value,
+    start_next_generation,
+)
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.records import GroupMetadataKey
+from kgctl.model.records import GroupMetadataKey, MemberMetadata
+from kgctl.model.requests import ForceCompleteRebalance, JoinProtocol
+from kgctl.model.results import AwaitedMember, Done, JoinGroupMember, JoinGroupResult, RebalanceStatus, SyncGroupResult
 
 _INITIAL_PHASE = 1
 """Argument of a join timer that ends the wait for an empty group's first members."""
@@ -225,3 +236,146 @@ def end_rebalance(shard: Shard, group: ClassicGroup) -> None:
     """The rebalance is over."""
     group.rebalance_started_ms = group.rebalance_progress_ms = None
     shard.disarm(group.stuck_timer)
+
+
+STUCK_AFTER_MS = 600_000
+"""What `rebalance_status` calls stuck where no limit is set."""
+
+
+def phase(group: ClassicGroup) -> str | None:
+    """What the rebalance waits for; None when none is under way."""
+    if group.state is PREPARING_REBALANCE:
+        return "initial-delay" if group.is_initial_rebalance else "join"
+    return "sync" if group.state is COMPLETING_REBALANCE else None
+
+
+def awaited_members(group: ClassicGroup) -> list[ClassicMember]:
+    """The members that keep the phase under way from ending, by id."""
+    if group.state is COMPLETING_REBALANCE:
+        awaited = [group.members[member_id] for member_id in group.pending_syncs if member_id in group.members]
+    else:
+        awaited = [member for member in group.members.values() if member.parked_join is None]
+    return sorted(awaited, key=lambda member: member.member_id)
+
+
+def rebalance_status(shard: Shard, group: ClassicGroup, now_ms: int) -> RebalanceStatus:
+    """Where the group's rebalance stands at this time. Ids handed out but not back yet are awaited too, after the members."""
+    waiting_for = phase(group)
+    limit_ms = shard.config.kgctl_rebalance_stuck_timeout_ms or STUCK_AFTER_MS
+    progress_ms = group.rebalance_progress_ms
+    timer = group.sync_timer if waiting_for == "sync" else group.join_timer
+    return RebalanceStatus(
+        group_id=group.group_id,
+        state=group.state.value,
+        generation_id=group.generation_id,
+        waiting_for=waiting_for,
+        started_ms=group.rebalance_started_ms if waiting_for else None,
+        deadline_ms=shard.timers.deadline_ms(timer) if waiting_for else None,
+        awaited=_awaited(shard, group) if waiting_for else (),
+        is_stuck=waiting_for is not None and progress_ms is not None and now_ms - progress_ms > limit_ms,
+    )
+
+
+def _awaited(shard: Shard, group: ClassicGroup) -> tuple[AwaitedMember, ...]:
+    waiting_for = "sync" if group.state is COMPLETING_REBALANCE else "join"
+    members = [(member.member_id, member.group_instance_id) for member in awaited_members(group)]
+    pending: list[tuple[str, str | None]] = [(member_id, None) for member_id in sorted(group.pending_joins)]
+    return tuple(
+        AwaitedMember(
+            member_id=member_id,
+            group_instance_id=instance_id,
+            waiting_for=waiting_for,
+            session_deadline_ms=shard.timers.deadline_ms(group.session_timer(member_id)),
+        )
+        for member_id, instance_id in members + (pending if waiting_for == "join" else [])
+    )
+
+
+def handle_force_complete_rebalance(shard: Shard, request: ForceCompleteRebalance) -> None:
+    """End the rebalance that is under way, now, without the members it waits for."""
+    group = shard.groups.get(request.group_id)
+    if group is None:
+        error = ErrorCode.GROUP_ID_NOT_FOUND
+    elif not isinstance(group, ClassicGroup) or phase(group) is None:
+        error = ErrorCode.INVALID_REQUEST
+    else:
+        error = ErrorCode.NONE
+        force_complete(shard, group)
+    shard.reply(request.request_id, Done(error=error))
+
+
+def on_stuck_timer(shard: Shard, timer: Timer) -> None:
+    """No progress for longer than the limit."""
+    group = shard.groups.get(timer.key.group_id)
+    if isinstance(group, ClassicGroup) and phase(group) is not None:
+        force_complete(shard, group)
+
+
+def force_complete(shard: Shard, group: ClassicGroup) -> None:
+    """Take the awaited members out, static ones too, and go on: from joining to syncing, from syncing to a new rebalance."""
+    shard.story.note(group.group_id, shard.now_ms, "rebalance is completed by force")
+    if group.state is COMPLETING_REBALANCE:
+        remove_members_that_did_not_sync(shard, group)
+        return
+    for member in awaited_members(group):
+        shard.disarm(member.session_timer)
+        group.remove(member.member_id)
+    for member_id in list(group.pending_joins):
+        shard.disarm(group.session_timer(member_id))
+        group.remove(member_id)
+    complete_join(shard, group)
+
+
+def restore(group: ClassicGroup) -> None:
+    """Take members, generation and leader from the record: the last generation that was complete counts again.
+
+    A member supports only the protocol that was elected; a rebalance timeout that the record lacks is the session timeout.
+    """
+    value = group.recorded
+    if value is None:
+        return
+    group.protocol_type = value.protocol_type or None
+    for recorded in value.members:
+        group.add_member(_restored_member(group, recorded, value.protocol or ""), value.protocol_type)
+    group.generation_id = value.generation
+    group.protocol_name = value.protocol
+    group.leader_id = value.leader
+    group.state = group.previous_state = STABLE if value.members else EMPTY
+    group.state_timestamp_ms = None if value.current_state_timestamp_ms == -1 else value.current_state_timestamp_ms
+    group.subscribed_topics = compute_subscribed_topics(group)
+
+
+def _restored_member(group: ClassicGroup, recorded: MemberMetadata, protocol: str) -> ClassicMember:
+    timeout_ms = recorded.session_timeout_ms if recorded.rebalance_timeout_ms == -1 else recorded.rebalance_timeout_ms
+    return ClassicMember(
+        member_id=recorded.member_id,
+        group_instance_id=recorded.group_instance_id,
+        client_id=recorded.client_id,
+        client_host=recorded.client_host,
+        rebalance_timeout_ms=timeout_ms,
+        session_timeout_ms=recorded.session_timeout_ms,
+        protocols=(JoinProtocol(name=protocol, metadata=recorded.subscription),),
+        session_timer=group.session_timer(recorded.member_id),
+        assignment=recorded.assignment,
+    )
+
+
+def wake(shard: Shard, group: ClassicGroup) -> None:
+    """The log is loaded: every session starts anew; a group above the limit has to shrink."""
+    restore(group)
+    for member in group.members.java_values():
+        extend_session(shard, member)
+    if len(group.members) > shard.config.group_max_size:
+        start_rebalance(shard, group)
+
+
+def retire(shard: Shard, group: ClassicGroup) -> None:
+    """The coordinator gives the group up: whoever waits is told to look for another coordinator."""
+    state = group.state
+    group.transition_to(DEAD, shard.now_ms)
+    for member in group.members.java_values():
+        if state is PREPARING_REBALANCE:
+            refuse_join(shard, group, member, ErrorCode.NOT_COORDINATOR, member.member_id)
+        elif state in (COMPLETING_REBALANCE, STABLE) and member.parked_sync is not None:
+            shard.reply(member.parked_sync, SyncGroupResult(error=ErrorCode.NOT_COORDINATOR))
+            member.parked_sync = None

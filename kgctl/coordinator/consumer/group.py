@@ -10,13 +10,18 @@ from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
 
-from kgctl.coordinator.consumer.commits import commit_error, fetch_error
-from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Partitions, Target
+from kgctl.coordinator.consumer.member import (
+    GROUP_STATES,
+    NO_TARGET,
+    ConsumerMember,
+    Partitions,
+    Refusal,
+    Target,
+    commit_error,
+    fetch_error,
+)
 from kgctl.coordinator.consumer.records import group_tombstone_keys
-from kgctl.coordinator.consumer.refusal import Refusal
-from kgctl.coordinator.consumer.states import GROUP_STATES
 from kgctl.coordinator.group import Group
-from kgctl.coordinator.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
@@ -24,6 +29,7 @@ from kgctl.model.groups import GroupState, GroupType
 from kgctl.model.java_order import TimelineHashMap
 from kgctl.model.partitions import MetadataImage
 from kgctl.model.records import OffsetCommitValue, RecordKey
+from kgctl.model.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
 
 FREE = -1
 """The epoch of a partition that nobody owns."""

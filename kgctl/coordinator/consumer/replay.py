@@ -11,13 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from kgctl.coordinator.consumer.group import ConsumerGroup, ResolvedRegex
-from kgctl.coordinator.consumer.member import (
-    LEAVE_EPOCH,
-    NOTHING,
-    ConsumerMember,
-    with_current_assignment,
-    with_metadata,
-)
+from kgctl.coordinator.consumer.member import LEAVE_EPOCH, NOTHING, ConsumerMember, with_current_assignment, with_metadata
 from kgctl.errors import InvariantViolation
 from kgctl.model.java_order import hash_map_order, uuid_hash
 from kgctl.model.records import (

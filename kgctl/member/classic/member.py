@@ -2,18 +2,346 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from enum import Enum
 
-from kgctl.member.api import CallbackKind, MemberIdentity, MemberState, PositionOf, Rng, StopReason
-from kgctl.member.base import CLOSE_TIMEOUT_US, BaseMember
-from kgctl.member.classic.membership import NO_GENERATION_ID, JoinPhase, Membership
-from kgctl.member.classic.rebalance import Rebalance
-from kgctl.member.classic.session import OUTSIDE, Session
+from kgctl.assignors.spec import AssignorError, GroupSpec
+from kgctl.member.api import CallbackKind, MemberIdentity, MemberState, NetworkError, PositionOf, Rng, RunAssignor, StopReason
+from kgctl.member.base import CLOSE_TIMEOUT_US, HEARTBEAT, SESSION, BaseMember, Step
+from kgctl.member.classic.leader import Assignments, LeaderAssignor, Remembered, group_spec, join_protocols
+from kgctl.member.classic.session import NO_GENERATION_ID, OUTSIDE, Generation, JoinPhase, Membership, Session
 from kgctl.member.commits import CommitIdentity
-from kgctl.member.config import MemberConfig
-from kgctl.member.heartbeat_clock import HeartbeatClock
-from kgctl.member.parts import HEARTBEAT, SESSION, Step
+from kgctl.member.config import MemberConfig, is_cooperative
+from kgctl.member.connection import COORDINATOR_GONE, RETRIABLE, Snapshot
+from kgctl.member.runtime import HeartbeatClock
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import ConsumerSubscription, MetadataImage, TopicPartition
+from kgctl.model.requests import JoinGroup, SyncGroup
+from kgctl.model.results import JoinGroupResult, SyncGroupResult
+from kgctl.model.values import quick_enum
+from kgctl.serde.consumer_protocol import decode_assignment
+
+REJOIN = "rejoin"
+JOIN_TIMEOUT_LAPSE_MS = 5_000
+JOIN_AGAIN_AT_ONCE = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.MEMBER_ID_REQUIRED,
+    }
+)
+DISCONNECTED = ErrorCode.COORDINATOR_NOT_AVAILABLE
+"""Stands for a round that ended with the connection."""
+
+
+@quick_enum
+class _Commit(Enum):
+    NOT_SENT = 0
+    UNDER_WAY = 1
+    OVER = 2
+
+
+class Rebalance:
+    """The rounds of one member."""
+
+    def __init__(self, member: ClassicMember) -> None:
+        config = member.config
+        self.is_cooperative = is_cooperative(config.partition_assignment_strategy)
+        self._member = member
+        self._membership = member.membership
+        self._topics = member.topics
+        self._assignor = LeaderAssignor(config.behaviour.assignor_prefix)
+        self._remembered: Remembered | None = None
+        self._joined_topics: tuple[str, ...] | None = None
+        self._group_topics: tuple[str, ...] = ()
+        self._assigned_from: Snapshot | None = None
+        self._compared_image: MetadataImage | None = None
+        self._commit = _Commit.NOT_SENT
+        self._is_joining = False
+        self._elected: JoinGroupResult | None = None
+        self._outcome: bytes | ErrorCode | None = None
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a round has begun and not ended."""
+        return self._is_joining or self._commit is not _Commit.NOT_SENT
+
+    def is_needed(self) -> bool:
+        """Whether the member has to join (again). Kafka: ``ConsumerCoordinator#rejoinNeededOrPending``."""
+        membership = self._membership
+        if self._is_joining or membership.rejoin_needed:
+            return True
+        if self._has_changed_metadata():
+            membership.request_rejoin("cached metadata has changed")
+        elif self._joined_topics is not None and self._joined_topics != self._topics.subscription:
+            membership.request_rejoin("subscription has changed")
+        return membership.rejoin_needed
+
+    def _has_changed_metadata(self) -> bool:
+        """Whether the leader knows the group's topics to be others than those it assigned from."""
+        topics = self._topics
+        if self._assigned_from is None or topics.image is self._compared_image:
+            return False
+        if not self._member.config.behaviour.watches_partitions:
+            return False
+        self._compared_image = topics.image
+        return topics.snapshot(self._group_topics) != self._assigned_from
+
+    def step(self) -> Step | None:
+        """What the application's thread does about it next."""
+        member = self._member
+        if self._outcome is not None:
+            return self._end_round
+        if self._elected is not None:
+            return self._lead if member.topics.image is not None else None
+        ready = member.connection.is_known and member.topics.is_ready
+        if self._is_joining or not ready or member.runtime.deadlines.is_armed(REJOIN):
+            return None
+        if not member.membership.needs_prepare:
+            return self._join
+        if self._commit is _Commit.NOT_SENT and member.config.enable_auto_commit:
+            return self._commit_first
+        return None if self._commit is _Commit.UNDER_WAY else self._prepare
+
+    # --- before JoinGroup
+
+    def _commit_first(self) -> None:
+        """Commit what was read; what will be revoked is read no further. Kafka: ``ConsumerCoordinator#onJoinPrepare``."""
+        member = self._member
+        self._commit = _Commit.UNDER_WAY
+        consumed = set(member.positions.consumed)
+        if not self.is_cooperative:
+            member.stop(consumed, StopReason.REVOKED)
+        retry_us = member.config.effective_rebalance_timeout_ms * 1000
+        member.committer.commit(consumed, is_automatic=True, retry_for_us=retry_us, done=self._committed)
+
+    def _committed(self, _: ErrorCode) -> None:
+        if self._commit is _Commit.UNDER_WAY:
+            self._commit = _Commit.OVER
+
+    def _prepare(self) -> None:
+        member = self._member
+        generation = member.membership.generation
+        member.membership.needs_prepare = False
+        self._commit = _Commit.NOT_SENT
+        self._assigned_from = None
+        if generation.generation_id == NO_GENERATION_ID or not generation.member_id:
+            self._give_up(CallbackKind.LOST, set(member.owned), StopReason.LOST)
+        elif self.is_cooperative:
+            wanted = set(member.topics.subscription)
+            self._give_up(CallbackKind.REVOKED, {p for p in member.owned if p.topic not in wanted}, StopReason.REVOKED)
+        else:
+            member.stop(set(member.owned), StopReason.REVOKED)
+            member.call_back(CallbackKind.REVOKED, set(member.owned), member.owned.clear)
+
+    def _give_up(self, kind: CallbackKind, partitions: set[TopicPartition], reason: StopReason) -> None:
+        if partitions:
+            self._member.stop(partitions, reason)
+            self._member.call_back(kind, partitions, lambda: self._member.owned.difference_update(partitions))
+
+    # --- JoinGroup
+
+    def _join(self) -> None:
+        member = self._member
+        config, identity, membership = member.config, member.identity, member.membership
+        membership.phase = JoinPhase.PREPARING
+        member.committer.end_term()
+        member.session.disable()
+        self._is_joining = True
+        self._joined_topics = member.topics.subscription
+        sent = membership.generation
+        rebalance_timeout_ms = config.effective_rebalance_timeout_ms
+        member.connection.send(
+            JoinGroup,
+            lambda result: self._on_join(sent, result),
+            timeout_ms=max(config.request_timeout_ms, rebalance_timeout_ms + JOIN_TIMEOUT_LAPSE_MS),
+            parks=True,
+            group_id=identity.group_id,
+            member_id=sent.member_id,
+            group_instance_id=identity.group_instance_id,
+            protocols=join_protocols(
+                config.partition_assignment_strategy,
+                ConsumerSubscription(
+                    self._joined_topics, None, tuple(sorted(member.owned)), sent.generation_id, identity.rack_id
+                ),
+                self._remembered,
+            ),
+            session_timeout_ms=config.session_timeout_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            reason=membership.rejoin_reason or None,
+        )
+
+    def _on_join(self, sent: Generation, result: JoinGroupResult | NetworkError) -> None:
+        member = self._member
+        membership = member.membership
+        if membership.phase is not JoinPhase.PREPARING:
+            self._outcome = DISCONNECTED if self._is_joining else None
+        elif isinstance(result, NetworkError):
+            self._outcome = DISCONNECTED
+        elif result.error is ErrorCode.NONE:
+            membership.phase = JoinPhase.COMPLETING
+            membership.generation = Generation(result.generation_id, result.member_id, result.protocol_name)
+            member.session.enable()
+            if result.leader == result.member_id:
+                self._elected = result
+            else:
+                self._sync(())
+        else:
+            self._join_refused(sent, result)
+
+    def _join_refused(self, sent: Generation, result: JoinGroupResult) -> None:
+        membership = self._member.membership
+        if result.error is ErrorCode.MEMBER_ID_REQUIRED:
+            membership.generation = Generation(member_id=result.member_id)
+        elif result.error is ErrorCode.UNKNOWN_MEMBER_ID and membership.generation == sent:
+            membership.reset("UNKNOWN_MEMBER_ID from JoinGroup")
+        elif result.error in COORDINATOR_GONE:
+            self._member.connection.lose()
+        self._outcome = result.error
+
+    # --- SyncGroup
+
+    def _lead(self) -> None:
+        """Kafka: ``ConsumerCoordinator#onLeaderElected``. The group's topics are those that the leader knows at this moment."""
+        member = self._member
+        elected, image = self._elected, member.topics.image
+        self._elected = None
+        if elected is None or image is None:
+            return
+        spec = group_spec(elected.members, image)
+        self._group_topics = tuple(dict.fromkeys(topic for entry in spec.members for topic in entry.topics))
+        self._assigned_from = member.topics.snapshot(self._group_topics)
+        self._compared_image = image
+        if elected.skip_assignment:
+            self._sync(())
+            return
+        name = elected.protocol_name or ""
+        partitions = sum(topic.partition_count for topic in spec.topics.values())
+        member.session.lock()
+        member.run_assignor(RunAssignor(name, len(spec.members), partitions), lambda: self._assign(name, spec))
+
+    def _assign(self, name: str, spec: GroupSpec) -> None:
+        """What the assignor throws comes out of poll(), and the others wait for a SyncGroup that never comes."""
+        try:
+            assignments = self._assignor.assign(name, spec)
+        except AssignorError as error:
+            self._is_joining = False
+            self._member.session.disable()
+            self._member.session.unlock()
+            self._member.fail("ASSIGNOR_FAILED", str(error))
+            return
+        self._sync(assignments)
+        self._member.session.unlock()
+
+    def _sync(self, assignments: Assignments) -> None:
+        member = self._member
+        generation = member.membership.generation
+        member.connection.send(
+            SyncGroup,
+            lambda result: self._on_sync(generation, result),
+            parks=True,
+            group_id=member.identity.group_id,
+            generation_id=generation.generation_id,
+            member_id=generation.member_id,
+            group_instance_id=member.identity.group_instance_id,
+            protocol_type="consumer",
+            protocol_name=generation.protocol_name,
+            assignments=assignments,
+        )
+
+    def _on_sync(self, sent: Generation, result: SyncGroupResult | NetworkError) -> None:
+        membership = self._member.membership
+        if not self._is_joining:
+            return
+        if isinstance(result, NetworkError):
+            self._outcome = DISCONNECTED
+        elif result.error is ErrorCode.NONE:
+            if membership.generation == sent and membership.phase is JoinPhase.COMPLETING:
+                membership.phase = JoinPhase.STABLE
+                membership.rejoin_needed = False
+                membership.rejoin_reason = ""
+                self._outcome = result.assignment
+            else:
+                self._outcome = ErrorCode.ILLEGAL_GENERATION
+        else:
+            if result.error in COORDINATOR_GONE:
+                self._member.connection.lose()
+            elif membership.generation == sent and result.error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
+                keeps = result.error is ErrorCode.ILLEGAL_GENERATION
+                membership.reset(f"{result.error.name} from SyncGroup", keeps_member_id=keeps)
+                self._member.session.disable()
+            self._outcome = result.error
+
+    # --- the end of a round
+
+    def _end_round(self) -> None:
+        outcome, self._outcome = self._outcome, None
+        membership = self._member.membership
+        if isinstance(outcome, ErrorCode):
+            self._is_joining = False
+            self._elected = None
+            self._round_failed(outcome)
+        elif membership.generation.generation_id == NO_GENERATION_ID or membership.phase is not JoinPhase.STABLE:
+            self._is_joining = False
+            membership.reset("the generation was lost before its callbacks ran")
+        elif outcome is not None:
+            self._complete(outcome)
+
+    def _round_failed(self, error: ErrorCode) -> None:
+        member = self._member
+        if error is not ErrorCode.MEMBER_ID_REQUIRED:
+            member.membership.request_rejoin(f"rebalance failed due to {error.name}")
+        if error in JOIN_AGAIN_AT_ONCE:
+            return
+        if error in RETRIABLE:
+            member.runtime.arm_in(REJOIN, member.config.retry_backoff_ms * 1000)
+        else:
+            member.session.disable()
+            member.fail(error.name)
+
+    def _complete(self, assignment: bytes) -> None:
+        """Kafka: ``ConsumerCoordinator#onJoinComplete``."""
+        member = self._member
+        assigned = set(decode_assignment(assignment).partitions)
+        if not {partition.topic for partition in assigned} <= set(member.topics.subscription):
+            member.membership.request_rejoin("received assignment does not match the current subscription")
+            self._close_round()
+            return
+        revoked = member.owned - assigned if self.is_cooperative else set()
+        if not revoked:
+            self._hand_over(assigned)
+            return
+        member.stop(revoked, StopReason.REVOKED)
+        member.call_back(CallbackKind.REVOKED, revoked, lambda: self._revoked(assigned))
+
+    def _revoked(self, assigned: set[TopicPartition]) -> None:
+        self._member.membership.request_rejoin("need to revoke partitions and re-join")
+        self._hand_over(assigned)
+
+    def _hand_over(self, assigned: set[TopicPartition]) -> None:
+        member = self._member
+        added = assigned - member.owned
+        self._remembered = Remembered(frozenset(assigned), member.membership.generation.generation_id)
+        member.committer.restart_timer()
+        member.stop(member.owned - assigned, StopReason.REVOKED)
+        member.owned.clear()
+        member.owned.update(assigned)
+        member.call_back(CallbackKind.ASSIGNED, added, self._handed_over(added))
+
+    def _handed_over(self, added: set[TopicPartition]) -> Callable[[], None]:
+        def after() -> None:
+            member = self._member
+            member.positions.own(member.owned)
+            if not member.topics.has_all(added):
+                member.topics.refresh()
+            self._close_round()
+
+        return after
+
+    def _close_round(self) -> None:
+        self._is_joining = False
+        self._member.membership.needs_prepare = True
 
 
 class ClassicMember(BaseMember):

@@ -7,18 +7,71 @@ all members of a group beat together. What it learns (a rebalance, being fenced)
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
 
-from kgctl.coordinator.requests import Heartbeat, LeaveGroup
-from kgctl.coordinator.requests import MemberIdentity as Leaver
-from kgctl.coordinator.results import HeartbeatResult
 from kgctl.member.api import NetworkError
-from kgctl.member.backoff import Backoff
-from kgctl.member.classic.membership import Generation, JoinPhase, Membership
+from kgctl.member.base import HEARTBEAT, SESSION
 from kgctl.member.connection import COORDINATOR_GONE, Connection
-from kgctl.member.heartbeat_clock import HeartbeatClock
-from kgctl.member.parts import HEARTBEAT, SESSION
-from kgctl.member.runtime import Runtime
+from kgctl.member.runtime import Backoff, HeartbeatClock, Runtime
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import Heartbeat, LeaveGroup
+from kgctl.model.requests import MemberIdentity as Leaver
+from kgctl.model.results import HeartbeatResult
+from kgctl.model.values import frozen_in_order, quick_enum
+
+NO_GENERATION_ID = -1
+
+
+@frozen_in_order
+class Generation:
+    """A generation as the member was told of it."""
+
+    generation_id: int = NO_GENERATION_ID
+    member_id: str = ""
+    protocol_name: str | None = None
+
+
+NO_GENERATION = Generation()
+
+
+@quick_enum
+class JoinPhase(Enum):
+    """How far the member is into a generation."""
+
+    UNJOINED = "not in the group"
+    PREPARING = "JoinGroup is sent"
+    COMPLETING = "JoinGroup is answered, SyncGroup is not"
+    STABLE = "in the generation"
+
+
+@dataclass(slots=True)
+class Membership:
+    """The mutable whole. ``needs_prepare``: partitions have to be given up (as the protocol has it) before the next JoinGroup."""
+
+    generation: Generation = NO_GENERATION
+    phase: JoinPhase = JoinPhase.UNJOINED
+    rejoin_needed: bool = True
+    needs_prepare: bool = True
+    rejoin_reason: str = ""
+
+    @property
+    def is_rebalancing(self) -> bool:
+        """Whether a join is under way."""
+        return self.phase in (JoinPhase.PREPARING, JoinPhase.COMPLETING)
+
+    def request_rejoin(self, reason: str) -> None:
+        """Join again at the next poll()."""
+        self.rejoin_needed = True
+        self.rejoin_reason = reason
+
+    def reset(self, reason: str, *, keeps_member_id: bool = False) -> None:
+        """Out of the group: whatever is still owned is lost, then join anew."""
+        self.phase = JoinPhase.UNJOINED
+        self.generation = Generation(member_id=self.generation.member_id) if keeps_member_id else NO_GENERATION
+        self.request_rejoin(reason)
+        self.needs_prepare = True
+
 
 OUTSIDE = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID})
 

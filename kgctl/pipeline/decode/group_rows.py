@@ -13,8 +13,7 @@ from kgctl.pipeline.decode.cells import Bools, Cells, Int64s
 from kgctl.pipeline.decode.keys import Keys
 from kgctl.pipeline.decode.result import Reason
 from kgctl.pipeline.decode.structures import walk
-from kgctl.serde.coordinator_records import RecordDecodeError, decode_value
-from kgctl.serde.coordinator_schemas import TYPE_OF_KEY, value_structure
+from kgctl.serde.coordinator_records import TYPE_OF_KEY, RecordDecodeError, decode_value, value_structure
 
 _NEVER_INTERPRETED = TYPE_OF_KEY[ConsumerGroupPartitionMetadataKey]
 _VERSION_BYTES = 2

@@ -11,8 +11,7 @@ import pyarrow as pa
 from kgctl.model.records import OpaqueKey, RecordKey
 from kgctl.pipeline.decode.cells import Bools, Cells, Int32s, Int64s
 from kgctl.pipeline.decode.result import Reason
-from kgctl.serde.coordinator_records import RecordDecodeError, decode_key
-from kgctl.serde.coordinator_schemas import OPAQUE_TYPES_WITH_GROUP
+from kgctl.serde.coordinator_records import OPAQUE_TYPES_WITH_GROUP, RecordDecodeError, decode_key
 
 NO_TYPE = -32_768
 """Stands for the type of a key that is too short to have one."""

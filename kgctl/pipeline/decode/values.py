@@ -1,6 +1,6 @@
 """The values of OffsetCommit records, versions 0 to 4, all rows of a version at once.
 
-The layouts are those of ``kgctl.serde.coordinator_schemas.OFFSET_COMMIT_FIELDS``; the tests hold the two against each other.
+The layouts are those of ``kgctl.serde.coordinator_records.OFFSET_COMMIT_FIELDS``; the tests hold the two against each other.
 """
 
 from __future__ import annotations

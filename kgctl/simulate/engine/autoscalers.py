@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from kgctl.model.quick_enum import quick_enum
+from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario.autoscale import Autoscale, ScalingPolicy, ScalingRules, Select
 
 _PPM = 1_000_000

@@ -11,7 +11,10 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
-from kgctl.coordinator.requests import (
+from kgctl.coordinator.timers import TimerKey, TimerKind
+from kgctl.member.api import Answer, Send
+from kgctl.model.partitions import MetadataImage
+from kgctl.model.requests import (
     ConsumerGroupHeartbeat,
     JoinGroup,
     LeaveGroup,
@@ -20,9 +23,6 @@ from kgctl.coordinator.requests import (
     Request,
     TopicsChanged,
 )
-from kgctl.coordinator.timers import TimerKey, TimerKind
-from kgctl.member.api import Answer, Send
-from kgctl.model.partitions import MetadataImage
 from kgctl.serde.record_schema import uuid_text
 from kgctl.simulate.engine.group_observer import GroupView
 from kgctl.simulate.engine.loop import draw_uuid

@@ -20,10 +20,10 @@ from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Reply
 from kgctl.coordinator.partitioning import replicas_of
 from kgctl.coordinator.refusals import refuse
-from kgctl.coordinator.requests import ConsumerGroupHeartbeat, JoinGroup, Request
 from kgctl.member.api import Answer, FindCoordinatorResult, NetworkError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey
+from kgctl.model.requests import ConsumerGroupHeartbeat, JoinGroup, Request
 from kgctl.simulate.recording.owners import FAILOVER, Cause
 from kgctl.simulate.scenario.distributions import Distribution
 

@@ -9,10 +9,8 @@ from uuid import UUID
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.coordinator.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroup, Request, SyncGroup
-from kgctl.coordinator.results import PartitionErrors
 from kgctl.member.api import NetworkError
-from kgctl.member.validation import is_cooperative
+from kgctl.member.config import is_cooperative
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
 from kgctl.model.partitions import TopicPartition
@@ -26,6 +24,8 @@ from kgctl.model.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroup, Request, SyncGroup
+from kgctl.model.results import PartitionErrors
 from kgctl.serde.consumer_protocol import decode_assignment
 from kgctl.simulate.recording.history import Counted, GroupPoint
 from kgctl.simulate.recording.owners import NOBODY, Cause

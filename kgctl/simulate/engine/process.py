@@ -26,10 +26,10 @@ from kgctl.member.api import (
     StartConsuming,
     StopConsuming,
 )
+from kgctl.member.config import is_cooperative
 from kgctl.member.factory import make_member
-from kgctl.member.validation import is_cooperative
 from kgctl.model.partitions import MetadataImage
-from kgctl.model.quick_enum import quick_enum
+from kgctl.model.values import quick_enum
 from kgctl.simulate.engine.flow import Flow
 from kgctl.simulate.engine.pods import Pod, PollCadence
 from kgctl.simulate.recording.owners import Cause

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from kgctl.errors import did_you_mean
-from kgctl.member.validation import COOPERATIVE_ASSIGNORS, refusal
+from kgctl.member.config import COOPERATIVE_ASSIGNORS, refusal
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.selectors import Choice
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
 from kgctl.model.partitions import TopicPartition
-from kgctl.model.quick_enum import quick_enum
+from kgctl.model.values import quick_enum
 
 
 @quick_enum

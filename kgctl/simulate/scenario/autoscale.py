@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from kgctl.model.quick_enum import quick_enum
+from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario.quantities import format_duration, parse_duration
 from kgctl.simulate.scenario.wording import shown
 

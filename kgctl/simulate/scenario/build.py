@@ -123,7 +123,7 @@ class Builder:
         return any(isinstance(event, dict) and event.get("create_topic") == topic for event in self._file.events)
 
     def _check_client(self, given: MembersSection, path: Path) -> None:
-        from kgctl.member.profiles import profile_names
+        from kgctl.member.config import profile_names
 
         if given.client not in profile_names():
             hint = did_you_mean(given.client, profile_names(), list_up_to=12)

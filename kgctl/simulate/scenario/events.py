@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kgctl.member.profiles import profile_names
+from kgctl.member.config import profile_names
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.distributions import parse_distribution
 from kgctl.simulate.scenario.fields import parse_rates

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
-from kgctl.model.quick_enum import quick_enum
+from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario.autoscale import Autoscale
 from kgctl.simulate.scenario.distributions import ZERO, Constant, Distribution, Uniform
 from kgctl.simulate.scenario.quantities import Wave
@@ -117,7 +117,7 @@ class MemberSet:
 
     ``start`` None: only an event starts them; else when each starts, counted from the beginning of the warm-up. ``topics`` and
     ``pattern`` both empty: all topics. ``instance_id``: a template in which ``$name`` stands for the pod's name; None: dynamic.
-    ``rack``: a rack, or "spread" over the cluster's. ``client``: a profile of `kgctl.member.profiles`. ``config``: consumer
+    ``rack``: a rack, or "spread" over the cluster's. ``client``: a profile of `kgctl.member.config`. ``config``: consumer
     settings by Kafka's names, those of the group included. ``poll``: from the return of a poll() to the next one.
     ``rate_uhz`` None: as fast as records come. ``leaves_on_stop``: a clean stop calls close(), which leaves the group
     (a static member's does not). ``restarts_on_failure``: a process whose poll() throws what it does not get over ends, and is

@@ -6,8 +6,7 @@ import json
 
 import pytest
 
-from kgctl.model.offsets import OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli, Ran
 

@@ -8,8 +8,7 @@ from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.opaque_group import OpaqueGroup
-from kgctl.model.partitions import TopicPartition
-from kgctl.model.subscription import ConsumerAssignment, ConsumerSubscription
+from kgctl.model.partitions import ConsumerAssignment, ConsumerSubscription, TopicPartition
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from tests.differential.choices import INSTANCES, PROTOCOLS
 

@@ -14,8 +14,13 @@ from kgctl.model.partitions import ZERO_UUID
 from kgctl.model.records import OffsetCommitKey, OffsetCommitValue, OpaqueKey
 from kgctl.pipeline.decode.result import Decoded, Reason
 from kgctl.pipeline.decode.schemas import COMMITS, COVERAGE, GROUP_RECORDS, MARKERS, UNDECODED
-from kgctl.serde.coordinator_records import RecordDecodeError, UnknownValueVersionError, decode_key, decode_value
-from kgctl.serde.coordinator_schemas import OPAQUE_TYPES_WITH_GROUP
+from kgctl.serde.coordinator_records import (
+    OPAQUE_TYPES_WITH_GROUP,
+    RecordDecodeError,
+    UnknownValueVersionError,
+    decode_key,
+    decode_value,
+)
 
 Row = dict[str, Any]
 

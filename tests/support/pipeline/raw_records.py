@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from kgctl.model.records import CoordinatorRecord, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue, RecordType
 from kgctl.pipeline.warehouse.schemas import RAW
-from kgctl.serde.coordinator_records import encode_key, encode_record
-from kgctl.serde.coordinator_schemas import value_structure
+from kgctl.serde.coordinator_records import encode_key, encode_record, value_structure
 from kgctl.serde.record_schema import write_varint
 from tests.support.kafka_records import WRITTEN_BY_KAFKA, commits, int32s, int64s, records, texts
 

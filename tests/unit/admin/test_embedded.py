@@ -16,8 +16,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import NotFoundError, RefusedError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
-from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.model.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,

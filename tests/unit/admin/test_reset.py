@@ -20,8 +20,7 @@ from kgctl.admin.plan.offset_reset import (
 from kgctl.admin.plan.scope import TopicScope
 from kgctl.admin.reset import ResetPlan, ResetRequest, execute_reset, plan_reset
 from kgctl.model.groups import MemberDescription
-from kgctl.model.offsets import OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 
 PARTITIONS = 4

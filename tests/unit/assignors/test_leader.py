@@ -7,13 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgctl.assignors import get_assignor
-from kgctl.assignors.client.user_data import encode_sticky
 from kgctl.assignors.leader import JoinedMember, lead
 from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.spec import TopicSpec
-from kgctl.assignors.wire_form import AssignmentWriter, SubscriptionReader, encode_subscription
-from kgctl.model.partitions import TopicPartition
-from kgctl.model.subscription import ConsumerSubscription
+from kgctl.assignors.wire_form import AssignmentWriter, SubscriptionReader, encode_sticky, encode_subscription
+from kgctl.model.partitions import ConsumerSubscription, TopicPartition
 from kgctl.serde.consumer_protocol import decode_assignment, decode_subscription
 from kgctl.serde.consumer_protocol import encode_subscription as encode_one_by_one
 

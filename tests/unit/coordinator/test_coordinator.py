@@ -8,7 +8,13 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import HANDLERS, TIMERS, GroupCoordinator
 from kgctl.coordinator.effects import Reply
 from kgctl.coordinator.refusals import refuse
-from kgctl.coordinator.requests import (
+from kgctl.coordinator.timers import TimerKind
+from kgctl.errors import InvariantViolation
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupState
+from kgctl.model.partitions import TopicPartition
+from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, TransactionMarker
+from kgctl.model.requests import (
     ConsumerGroupDescribe,
     DeleteGroups,
     DescribeGroups,
@@ -21,7 +27,7 @@ from kgctl.coordinator.requests import (
     OffsetFetch,
     Request,
 )
-from kgctl.coordinator.results import (
+from kgctl.model.results import (
     ConsumerGroupDescribeResult,
     DeleteGroupsResult,
     DescribeGroupsResult,
@@ -31,12 +37,6 @@ from kgctl.coordinator.results import (
     OffsetFetchResult,
     PartitionErrors,
 )
-from kgctl.coordinator.timers import TimerKind
-from kgctl.errors import InvariantViolation
-from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState
-from kgctl.model.partitions import TopicPartition
-from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, TransactionMarker
 from tests.support.coordinator_harness import CoordinatorHarness
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.coordinator.group_config import GroupConfig
+from kgctl.coordinator.config import GroupConfig
 from kgctl.model.error_codes import ErrorCode
 from tests.support.coordinator_harness import CoordinatorHarness, image_of
 

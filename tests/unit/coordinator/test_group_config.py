@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.coordinator.config import CoordinatorConfig
-from kgctl.coordinator.group_config import GroupConfig
+from kgctl.coordinator.config import CoordinatorConfig, GroupConfig
 from kgctl.errors import UsageError
 
 BROKER = CoordinatorConfig(group_consumer_heartbeat_interval_ms=6_000)

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kgctl.coordinator.classic.group import ClassicGroup
-from kgctl.coordinator.classic.states import DEAD, EMPTY, PREPARING_REBALANCE
+from kgctl.coordinator.classic.group import DEAD, EMPTY, PREPARING_REBALANCE, ClassicGroup
 from kgctl.coordinator.invariants import check_shard
 from kgctl.errors import InvariantViolation
 from kgctl.model.records import OffsetCommitKey, OffsetCommitValue

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.coordinator.requests import MemberIdentity
-from kgctl.coordinator.results import JoinGroupResult, LeaveGroupResult
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.records import CoordinatorRecord, OpaqueKey, RecordType
+from kgctl.model.requests import MemberIdentity
+from kgctl.model.results import JoinGroupResult, LeaveGroupResult
 from tests.support.coordinator_harness import CoordinatorHarness
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.coordinator.consumer.group import ConsumerGroup
-from kgctl.coordinator.consumer.states import MemberState
+from kgctl.coordinator.consumer.member import MemberState
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.records import CoordinatorRecord
 from kgctl.serde.coordinator_records import decode_record

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from kgctl.coordinator.config import CoordinatorConfig
-from kgctl.coordinator.coordinator import GroupCoordinator
+from kgctl.coordinator.coordinator import MAX_STRING_BYTES, GroupCoordinator, fits_records
 from kgctl.coordinator.effects import Reply
-from kgctl.coordinator.record_limits import MAX_STRING_BYTES, fits_records
 from kgctl.coordinator.refusals import refuse
-from kgctl.coordinator.requests import (
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import (
     ConsumerGroupHeartbeat,
     JoinGroup,
     JoinProtocol,
@@ -20,7 +20,6 @@ from kgctl.coordinator.requests import (
     Request,
     TxnOffsetCommit,
 )
-from kgctl.model.error_codes import ErrorCode
 
 LONGEST = "g" * MAX_STRING_BYTES
 TOO_LONG = LONGEST + "g"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kgctl.coordinator.requests import Heartbeat
-from kgctl.coordinator.story import Story
+from kgctl.coordinator.shard import Story
+from kgctl.model.requests import Heartbeat
 
 
 def test_a_story_has_one_line_an_event() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from random import Random  # the seeded source that members are handed
 
-from kgctl.member.backoff import Backoff
 from kgctl.member.config import MemberConfig
+from kgctl.member.runtime import Backoff
 
 
 def test_backoff_doubles_up_to_its_limit_give_or_take_a_fifth() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from kgctl.coordinator.requests import Heartbeat, JoinGroup, LeaveGroup
-from kgctl.coordinator.results import HeartbeatResult, JoinGroupResult
 from kgctl.member.api import FindCoordinator, FindCoordinatorResult, MemberIdentity, NetworkError, Send
 from kgctl.member.config import MemberConfig
 from kgctl.member.connection import LOOKUP, REQUESTS, Connection
 from kgctl.member.runtime import Runtime
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import Heartbeat, JoinGroup, LeaveGroup
+from kgctl.model.results import HeartbeatResult, JoinGroupResult
 
 
 class Line:

@@ -9,7 +9,7 @@ from statistics import mean, pstdev
 import pytest
 
 from kgctl.member.config import HeartbeatDrift
-from kgctl.member.heartbeat_clock import HeartbeatClock
+from kgctl.member.runtime import HeartbeatClock
 
 INTERVAL_US = 3_000_000
 JAVA = HeartbeatDrift(constant_us=20_000, walk_us=20_000, jitter_us=36_000)

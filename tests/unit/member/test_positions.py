@@ -7,15 +7,15 @@ from random import Random  # the seeded source that members are handed
 
 import pytest
 
-from kgctl.coordinator.requests import OffsetFetch
-from kgctl.coordinator.results import FetchedOffset, OffsetFetchResult
 from kgctl.member.api import FindCoordinatorResult, ListOffsets, ListOffsetsResult, MemberIdentity, Send, StartConsuming
+from kgctl.member.commits import POSITIONS, Positions
 from kgctl.member.config import MemberConfig
 from kgctl.member.connection import Connection
-from kgctl.member.positions import POSITIONS, Positions
 from kgctl.member.runtime import Runtime
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
+from kgctl.model.requests import OffsetFetch
+from kgctl.model.results import FetchedOffset, OffsetFetchResult
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.member.config import MemberConfig
-from kgctl.member.profiles import PROFILES, get_profile, profile_names
-from kgctl.member.validation import refusal
+from kgctl.member.config import PROFILES, MemberConfig, get_profile, profile_names, refusal
 
 
 def test_clients_are_those_of_the_manual() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.coordinator.requests import Heartbeat, OffsetCommit
 from kgctl.member.api import Send
+from kgctl.model.requests import Heartbeat, OffsetCommit
 from tests.support.member_harness import SECOND, World, seconds
 
 PROTOCOLS = pytest.mark.parametrize("protocol", ["classic", "consumer"])

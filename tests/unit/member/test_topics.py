@@ -7,9 +7,8 @@ from random import Random  # the seeded source that members are handed
 
 from kgctl.member.api import MemberIdentity, NetworkError, RefreshMetadata
 from kgctl.member.config import MemberConfig
-from kgctl.member.connection import Connection
+from kgctl.member.connection import METADATA, Connection, Topics
 from kgctl.member.runtime import Runtime
-from kgctl.member.topics import METADATA, Topics
 from kgctl.model.partitions import TopicPartition
 from tests.support.coordinator_harness import image_of
 

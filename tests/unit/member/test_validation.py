@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.member.config import MemberConfig
-from kgctl.member.validation import is_cooperative, refusal
+from kgctl.member.config import MemberConfig, is_cooperative, refusal
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from kgctl.model.records import (
     OffsetCommitValue,
 )
 from kgctl.serde.coordinator_records import (
+    TYPE_OF_KEY,
     RecordDecodeError,
     RecordEncodeError,
     UnknownValueVersionError,
@@ -31,8 +32,9 @@ from kgctl.serde.coordinator_records import (
     encode_key,
     encode_record,
     encode_value,
+    key_structure,
+    value_structure,
 )
-from kgctl.serde.coordinator_schemas import TYPE_OF_KEY, key_structure, value_structure
 from kgctl.serde.record_schema import Reader
 from tests.support.kafka_records import G_M, G_T_1, ID_HEX, MEMBER, WRITTEN_BY_KAFKA, A, commits, int32s, records, texts
 

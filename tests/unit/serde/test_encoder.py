@@ -9,10 +9,10 @@ import pytest
 from kio.schema.index import api_key_map, schema_name_map
 from kio.serial import entity_writer
 
-from kgctl.serde.builder import build
 from kgctl.serde.encoder import encode
 from kgctl.serde.messages import decode_request, decode_response, encode_request, encode_response
 from kgctl.serde.schemas import Direction, load_plan
+from tests.support.wire.builder import build
 from tests.support.wire.messages import random_values
 
 API_KEYS = sorted(api_key_map)

@@ -6,8 +6,7 @@ import random
 
 import pytest
 
-from kgctl.serde.errors import FrameTooLarge, MalformedFrame
-from kgctl.serde.frames import FrameReader, frame
+from kgctl.serde.frames import FrameReader, FrameTooLarge, MalformedFrame, frame
 
 SIZES = (0, 1, 2, 126, 127, 128, 16_383, 16_384, 70_000)
 

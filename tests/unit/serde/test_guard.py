@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.serde.builder import build
-from kgctl.serde.errors import MalformedMessage
-from kgctl.serde.guard import KNOWN_ERROR_CODES, guarded, read_varint
+from kgctl.serde.frames import MalformedMessage
+from kgctl.serde.guard import KNOWN_ERROR_CODES, guarded, read_varint, varint
 from kgctl.serde.messages import decode_request, decode_response, encode_request, encode_response
 from kgctl.serde.schemas import load_plan
-from kgctl.serde.varints import varint
+from tests.support.wire.builder import build
 
 LIST_GROUPS, HEARTBEAT, FETCH, OFFSET_COMMIT, CONSUMER_GROUP_HEARTBEAT = 16, 12, 1, 8, 68
 

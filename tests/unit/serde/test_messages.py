@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kgctl.serde.errors import MalformedMessage, UnsupportedVersion
+from kgctl.serde.frames import MalformedMessage, UnsupportedVersion
 from kgctl.serde.messages import decode_request, decode_response, encode_request, encode_response
 
 API_VERSIONS, HEARTBEAT, LIST_OFFSETS, DELETE_GROUPS, DESCRIBE_GROUPS = 18, 12, 2, 42, 15

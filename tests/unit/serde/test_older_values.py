@@ -5,8 +5,7 @@ from __future__ import annotations
 from uuid import UUID
 
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
-from kgctl.serde.coordinator_records import decode_record, encode_record
-from kgctl.serde.older_values import older_value
+from kgctl.serde.coordinator_records import decode_record, encode_record, older_value
 
 KEY = OffsetCommitKey("payments", "orders", 1)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.serde.text import readable_text
+from kgctl.serde.guard import readable_text
 
 
 @pytest.mark.parametrize(

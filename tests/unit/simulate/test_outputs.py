@@ -11,12 +11,11 @@ from kgctl.admin.embedded import open_embedded
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Reply
-from kgctl.coordinator.requests import ConsumerGroupHeartbeat, OffsetCommit, OffsetCommitPartition
-from kgctl.coordinator.results import ConsumerGroupHeartbeatResult as Beat
 from kgctl.errors import UsageError
 from kgctl.model.groups import GroupState
-from kgctl.model.offsets import LogOffsets
-from kgctl.model.partitions import MetadataImage, TopicMetadata, TopicPartition
+from kgctl.model.partitions import LogOffsets, MetadataImage, TopicMetadata, TopicPartition
+from kgctl.model.requests import ConsumerGroupHeartbeat, OffsetCommit, OffsetCommitPartition
+from kgctl.model.results import ConsumerGroupHeartbeatResult as Beat
 from kgctl.simulate.batch.files import write_records, write_state
 from kgctl.simulate.engine.cluster import ClusterState
 from kgctl.storage.folder import DataFolder

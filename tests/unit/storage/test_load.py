@@ -10,9 +10,9 @@ import pytest
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.partitioning import partition_for
-from kgctl.coordinator.requests import ConsumerGroupHeartbeat, ListGroups, OffsetFetch
-from kgctl.coordinator.results import ListGroupsResult, OffsetFetchResult
 from kgctl.errors import StorageError
+from kgctl.model.requests import ConsumerGroupHeartbeat, ListGroups, OffsetFetch
+from kgctl.model.results import ListGroupsResult, OffsetFetchResult
 from kgctl.storage.folder import DataFolder
 from kgctl.storage.load import load_coordinator
 from kgctl.storage.protocols import StoredRecord

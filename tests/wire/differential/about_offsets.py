@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from kgctl.model.subscription import ConsumerSubscription
+from kgctl.model.partitions import ConsumerSubscription
 from kgctl.serde.consumer_protocol import encode_subscription
 from tests.wire.differential.probe import Probe
 from tests.wire.differential.talk import (

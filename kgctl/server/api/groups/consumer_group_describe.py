@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.coordinator.requests import ConsumerGroupDescribe
-from kgctl.coordinator.results import (
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import ConsumerGroupDescribe
+from kgctl.model.results import (
     ConsumerGroupDescribedGroup,
     ConsumerGroupDescribedMember,
     ConsumerGroupDescribeResult,
     TopicPartitions,
 )
-from kgctl.model.error_codes import ErrorCode
 from kgctl.server.api.fields import GROUP_OPERATIONS, NOT_ASKED
 from kgctl.server.catalog import Catalog
 from kgctl.server.request_context import ApiSpec, RequestContext

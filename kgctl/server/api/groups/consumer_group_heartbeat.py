@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.coordinator.requests import ConsumerGroupHeartbeat
-from kgctl.coordinator.results import ConsumerGroupHeartbeatResult
 from kgctl.model.partitions import ZERO_UUID
+from kgctl.model.requests import ConsumerGroupHeartbeat
+from kgctl.model.results import ConsumerGroupHeartbeatResult
 from kgctl.server.api.fields import milliseconds
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.coordinator.requests import DeleteGroups
-from kgctl.coordinator.results import DeleteGroupsResult
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import DeleteGroups
+from kgctl.model.results import DeleteGroupsResult
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 

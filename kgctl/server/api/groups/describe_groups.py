@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.coordinator.requests import DescribeGroups
-from kgctl.coordinator.results import DescribedGroup, DescribeGroupsResult
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import DescribeGroups
+from kgctl.model.results import DescribedGroup, DescribeGroupsResult
 from kgctl.server.api.fields import GROUP_OPERATIONS, NOT_ASKED
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values

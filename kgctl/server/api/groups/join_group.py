@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.coordinator.requests import JoinGroup, JoinProtocol
-from kgctl.coordinator.results import JoinGroupResult
+from kgctl.model.requests import JoinGroup, JoinProtocol
+from kgctl.model.results import JoinGroupResult
 from kgctl.server.api.fields import milliseconds
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values

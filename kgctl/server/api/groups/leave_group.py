@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.coordinator.requests import LeaveGroup, MemberIdentity
-from kgctl.coordinator.results import LeaveGroupResult
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import LeaveGroup, MemberIdentity
+from kgctl.model.results import LeaveGroupResult
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.coordinator.requests import ListGroups
-from kgctl.coordinator.results import ListGroupsResult
+from kgctl.model.requests import ListGroups
+from kgctl.model.results import ListGroupsResult
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from kgctl.coordinator.requests import OffsetCommit, OffsetCommitPartition
-from kgctl.coordinator.results import PartitionErrors
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import ZERO_UUID, TopicMetadata
+from kgctl.model.requests import OffsetCommit, OffsetCommitPartition
+from kgctl.model.results import PartitionErrors
 from kgctl.server.api.fields import TopicErrors, milliseconds
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.coordinator.requests import OffsetDelete
-from kgctl.coordinator.results import OffsetDeleteResult
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
+from kgctl.model.requests import OffsetDelete
+from kgctl.model.results import OffsetDeleteResult
 from kgctl.server.api.fields import TopicErrors
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from kgctl.coordinator.requests import OffsetFetch
-from kgctl.coordinator.results import FetchedOffset, OffsetFetchResult
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import ZERO_UUID, TopicPartition
+from kgctl.model.requests import OffsetFetch
+from kgctl.model.results import FetchedOffset, OffsetFetchResult
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.coordinator.requests import UpdateGroupConfig
 from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import UpdateGroupConfig
 from kgctl.server.api.topics.config_entries import BROKER, GROUP, TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import EVENT_ID, Values

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.coordinator.requests import OffsetCommitPartition, TxnOffsetCommit
-from kgctl.coordinator.results import PartitionErrors
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
+from kgctl.model.requests import OffsetCommitPartition, TxnOffsetCommit
+from kgctl.model.results import PartitionErrors
 from kgctl.server.api.checks import transaction_of
 from kgctl.server.api.fields import TopicErrors
 from kgctl.server.request_context import ApiSpec, RequestContext

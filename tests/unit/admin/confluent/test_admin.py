@@ -13,8 +13,7 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from kgctl.admin.confluent.admin import ConfluentGroupAdmin
 from kgctl.errors import AuthError, TimedOutError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.offsets import OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from kgctl.admin.plan.offset_file import parse_offset_file, write_backup
 from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset
 from kgctl.errors import UsageError
-from kgctl.model.offsets import OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -27,8 +27,7 @@ from kgctl.admin.plan.offset_reset import (
 from kgctl.admin.results import ItemError
 from kgctl.errors import BrokerError, KgctlError, NotFoundError, RefusedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.offsets import LogOffsets, OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
 
 P = TopicPartition("t", 0)
 LOG = LogOffsets(10, 100)

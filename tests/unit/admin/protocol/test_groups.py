@@ -13,8 +13,7 @@ from kgctl.admin.results import ItemError
 from kgctl.errors import AuthError, BrokerError, UnreachableError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
-from kgctl.model.partitions import TopicPartition
-from kgctl.model.subscription import ConsumerAssignment, ConsumerSubscription
+from kgctl.model.partitions import ConsumerAssignment, ConsumerSubscription, TopicPartition
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from kgctl.serde.messages import DecodedRequest
 from kgctl.wire.apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS, METADATA

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from kgctl.assignors.client.cooperative_sticky import CooperativeStickyAssignor
 from kgctl.assignors.client.sticky import StickyAssignor
-from kgctl.assignors.client.user_data import encode_sticky
 from kgctl.assignors.spec import GroupSpec, MemberSpec, StickyClaim, TopicSpec
+from kgctl.assignors.wire_form import encode_sticky
 
 
 def _names(assignment: object, member: str) -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from kgctl.assignors.client.user_data import decode_cooperative, decode_sticky, encode_cooperative, encode_sticky
 from kgctl.assignors.spec import StickyClaim
+from kgctl.assignors.wire_form import decode_cooperative, decode_sticky, encode_cooperative, encode_sticky
 
 OWNED = {"a": [2], "t": [0, 1]}
 NEW = bytes.fromhex("00000002000161000000010000000200017400000002000000000000000100000005")

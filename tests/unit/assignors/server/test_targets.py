@@ -7,9 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from kgctl.assignors.server.by_name import topic_id_of_name
 from kgctl.assignors.server.range import ServerRangeAssignor
-from kgctl.assignors.server.spec import TargetMember, TargetSpec
+from kgctl.assignors.server.spec import TargetMember, TargetSpec, topic_id_of_name
 from kgctl.assignors.server.uniform import UniformAssignor
 from kgctl.assignors.spec import AssignorError
 from kgctl.model.java_order import copied_set_order

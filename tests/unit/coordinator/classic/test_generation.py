@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.coordinator.classic.generation import compute_subscribed_topics, elect_leader_that_joined, elect_protocol, record_value
-from kgctl.coordinator.classic.group import ClassicGroup
-from kgctl.coordinator.classic.member import ClassicMember
-from kgctl.coordinator.requests import JoinProtocol
+from kgctl.coordinator.classic.group import (
+    ClassicGroup,
+    ClassicMember,
+    compute_subscribed_topics,
+    elect_leader_that_joined,
+    elect_protocol,
+    record_value,
+)
 from kgctl.model.records import GroupMetadataValue
+from kgctl.model.requests import JoinProtocol
 from tests.support.coordinator_harness import subscription
 
 

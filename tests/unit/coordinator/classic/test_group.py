@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from kgctl.coordinator.classic.group import ClassicGroup
-from kgctl.coordinator.classic.states import DEAD
-from kgctl.coordinator.requests import OffsetCommit, TxnOffsetCommit
+from kgctl.coordinator.classic.group import DEAD, ClassicGroup
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import MetadataImage
 from kgctl.model.records import OffsetCommitValue
+from kgctl.model.requests import OffsetCommit, TxnOffsetCommit
 from tests.support.coordinator_harness import CoordinatorHarness
 from tests.unit.coordinator.classic.test_generation import group_of
 

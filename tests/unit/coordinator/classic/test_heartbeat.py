@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kgctl.coordinator.results import JoinGroupResult
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.results import JoinGroupResult
 from tests.support.coordinator_harness import CoordinatorHarness
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from kgctl.coordinator.classic.join import NEW_MEMBER_JOIN_TIMEOUT_MS
-from kgctl.coordinator.results import JoinGroupMember, JoinGroupResult, SyncGroupResult
+from kgctl.coordinator.classic.handlers import NEW_MEMBER_JOIN_TIMEOUT_MS
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue
+from kgctl.model.results import JoinGroupMember, JoinGroupResult, SyncGroupResult
 from tests.support.coordinator_harness import CoordinatorHarness, subscription
 
 

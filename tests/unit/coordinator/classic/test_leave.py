@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from kgctl.coordinator.requests import MemberIdentity
-from kgctl.coordinator.results import JoinGroupResult, LeaveGroupResult, MemberLeaveResult
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import MemberIdentity
+from kgctl.model.results import JoinGroupResult, LeaveGroupResult, MemberLeaveResult
 from tests.support.coordinator_harness import CoordinatorHarness
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kgctl.coordinator.results import AwaitedMember, RebalanceStatus
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.results import AwaitedMember, RebalanceStatus
 from tests.support.coordinator_harness import CoordinatorHarness
 
 LIMIT = {"kgctl.rebalance.stuck.timeout.ms": "20000"}

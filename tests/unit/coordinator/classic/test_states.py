@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.coordinator.classic.group import ClassicGroup
-from kgctl.coordinator.classic.states import ALLOWED, DEAD, EMPTY, RESPONSES, STABLE, STATE, TRANSITIONS
-from kgctl.coordinator.results import JoinGroupResult, LeaveGroupResult
+from kgctl.coordinator.classic.group import ALLOWED, DEAD, EMPTY, RESPONSES, STABLE, STATE, TRANSITIONS, ClassicGroup
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.results import JoinGroupResult, LeaveGroupResult
 from tests.support.coordinator_harness import CoordinatorHarness
 
 

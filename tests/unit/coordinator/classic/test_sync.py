@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kgctl.coordinator.results import SyncGroupResult
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from kgctl.model.results import SyncGroupResult
 from tests.support.coordinator_harness import CoordinatorHarness, subscription
 
 

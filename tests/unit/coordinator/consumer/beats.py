@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.coordinator.consumer.group import ConsumerGroup
-from kgctl.coordinator.consumer.states import MemberState
-from kgctl.coordinator.requests import ConsumerGroupHeartbeat
-from kgctl.coordinator.results import ConsumerGroupHeartbeatResult
+from kgctl.coordinator.consumer.member import MemberState
+from kgctl.model.requests import ConsumerGroupHeartbeat
+from kgctl.model.results import ConsumerGroupHeartbeatResult
 from tests.support.coordinator_harness import CoordinatorHarness, image_of
 
 TOPICS = {"a": 4, "b": 2}

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kgctl.coordinator.requests import OffsetCommit, OffsetCommitPartition, OffsetFetch, TxnOffsetCommit
-from kgctl.coordinator.results import OffsetFetchResult, PartitionErrors
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, OffsetFetch, TxnOffsetCommit
+from kgctl.model.results import OffsetFetchResult, PartitionErrors
 from tests.unit.coordinator.consumer.beats import A, B, Group
 
 NONE, STALE, UNKNOWN = ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from kgctl.coordinator.requests import ConsumerGroupDescribe
-from kgctl.coordinator.results import (
-    ConsumerGroupDescribedGroup,
-    ConsumerGroupDescribedMember,
-    ConsumerGroupDescribeResult,
-)
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import ConsumerGroupDescribe
+from kgctl.model.results import ConsumerGroupDescribedGroup, ConsumerGroupDescribedMember, ConsumerGroupDescribeResult
 from tests.unit.coordinator.consumer.beats import TOPICS, A, Group
 
 

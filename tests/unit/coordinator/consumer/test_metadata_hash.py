@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from kgctl.coordinator.consumer.assignment.metadata_hash import group_hash, topic_hash
+from kgctl.coordinator.consumer.subscription import group_hash, topic_hash
 from kgctl.model.partitions import MetadataImage, TopicMetadata
 
 A = TopicMetadata("a", UUID(int=(1 << 64) + 1), 4)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from kgctl.coordinator.requests import OffsetCommit, OffsetCommitPartition
-from kgctl.coordinator.results import FetchedOffset, OffsetFetchResult
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
+from kgctl.model.requests import OffsetCommit, OffsetCommitPartition
+from kgctl.model.results import FetchedOffset, OffsetFetchResult
 from tests.support.coordinator_harness import CoordinatorHarness
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

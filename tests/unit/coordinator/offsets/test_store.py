@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.coordinator.offsets.store import OffsetStore
+from kgctl.coordinator.offset_store import OffsetStore
 from kgctl.model.java_order import integer_hash, timeline_hash_map_order
 from kgctl.model.partitions import TopicPartition
 from kgctl.model.records import OffsetCommitKey, OffsetCommitValue

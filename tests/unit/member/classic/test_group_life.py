@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import pytest
 
-from kgctl.coordinator.requests import Heartbeat, JoinGroup, LeaveGroup, OffsetCommit, SyncGroup
 from kgctl.member.api import CallbackKind, CommitDone, MemberState, RunAssignor, StopConsuming, StopReason
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import Heartbeat, JoinGroup, LeaveGroup, OffsetCommit, SyncGroup
 from tests.support.member_harness import SECOND, Pod, World, seconds
 
 EAGER = {"partition.assignment.strategy": "range"}

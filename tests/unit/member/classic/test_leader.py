@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from kgctl.assignors.client.user_data import decode_cooperative, encode_sticky
-from kgctl.coordinator.requests import JoinProtocol
-from kgctl.coordinator.results import JoinGroupMember
-from kgctl.member.classic.leader import LeaderAssignor, group_spec
-from kgctl.member.classic.subscription import Remembered, join_protocols
-from kgctl.model.partitions import TopicPartition
-from kgctl.model.subscription import ConsumerSubscription
+from kgctl.assignors.wire_form import decode_cooperative, encode_sticky
+from kgctl.member.classic.leader import LeaderAssignor, Remembered, group_spec, join_protocols
+from kgctl.model.partitions import ConsumerSubscription, TopicPartition
+from kgctl.model.requests import JoinProtocol
+from kgctl.model.results import JoinGroupMember
 from kgctl.serde.consumer_protocol import decode_assignment, decode_subscription
 from tests.support.coordinator_harness import image_of
 

@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from kgctl.coordinator.requests import ConsumerGroupHeartbeat, OffsetCommit
 from kgctl.member.api import CallbackKind, MemberState, StartConsuming, StopConsuming, StopReason
+from kgctl.model.requests import ConsumerGroupHeartbeat, OffsetCommit
 from tests.support.member_harness import SECOND, World, seconds
 
 CONSUMER = {"group.protocol": "consumer"}

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.coordinator.offsets.store import OffsetStore
+from kgctl.coordinator.offset_store import OffsetStore
 from kgctl.model.records import OffsetCommitKey, OffsetCommitValue
 from kgctl.pipeline.decode.result import Resolved
 from kgctl.pipeline.decode.schemas import COMMITS, MARKERS, OFFSET_COMMITS

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.assignors.client.stickiness.moves import PartitionMovements
+from kgctl.assignors.client.sticky_state import PartitionMovements
 from kgctl.assignors.partition_space import PartitionSpace
 
 

@@ -1,1 +1,0 @@
-"""The algorithms behind both sticky assignors: whose claim counts, the constrained and the general assignment."""

@@ -1,0 +1,216 @@
+"""ConsumerGroupHeartbeat: join (epoch 0), stay, leave (-1), leave for a restart (-2).
+
+A heartbeat that stays is looked at in three steps: the member's new data may bump the group epoch; a group epoch ahead of the
+target may make a new target; the member goes a step towards its target. All records of the three are worked out against the
+group as it was and written at the end, so a refusal on the way leaves nothing behind.
+
+Kafka: GroupMetadataManager#consumerGroupHeartbeat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from kgctl.coordinator.classic.group import ClassicGroup
+from kgctl.coordinator.consumer.current_assignment import OwnedPartitions, Reconciliation, reconcile
+from kgctl.coordinator.consumer.group import ConsumerGroup
+from kgctl.coordinator.consumer.identity import Claim, check_request, find_or_create, known_member
+from kgctl.coordinator.consumer.member import (
+    LEAVE_EPOCH,
+    NOTHING,
+    STATIC_LEAVE_EPOCH,
+    ConsumerMember,
+    MemberState,
+    Refusal,
+    topic_order,
+)
+from kgctl.coordinator.consumer.records import current_assignment_record, member_record, tombstone
+from kgctl.coordinator.consumer.regexes import request_resolution, update_regex
+from kgctl.coordinator.consumer.request_context import RequestContext
+from kgctl.coordinator.consumer.subscription import Subscriptions, current_subscriptions, update_subscriptions
+from kgctl.coordinator.consumer.target_assignment import MemberTarget, subscribed_names, subscribed_topic_ids, update_target
+from kgctl.coordinator.consumer.timers import arm_rebalance, arm_session, disarm_rebalance, fence_members
+from kgctl.coordinator.consumer.upgrade import upgrade
+from kgctl.coordinator.shard import Shard
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.records import CoordinatorRecord
+from kgctl.model.requests import ConsumerGroupHeartbeat
+from kgctl.model.results import ConsumerGroupHeartbeatResult
+
+
+def handle_consumer_group_heartbeat(shard: Shard, request: ConsumerGroupHeartbeat) -> None:
+    """ConsumerGroupHeartbeat: to a consumer group, to none, or to a classic one, which it may replace or upgrade."""
+    try:
+        check_request(shard, request)
+        result = _leave(shard, request) if request.member_epoch < 0 else _heartbeat(shard, request)
+    except Refusal as refusal:
+        # Of a failure of its own Kafka tells its log alone.
+        message = None if refusal.error is ErrorCode.UNKNOWN_SERVER_ERROR else refusal.message
+        result = ConsumerGroupHeartbeatResult(error=refusal.error, error_message=message)
+    shard.reply(request.request_id, result)
+    request_resolution(shard, request.group_id)
+
+
+def _heartbeat(shard: Shard, request: ConsumerGroupHeartbeat) -> ConsumerGroupHeartbeatResult:
+    records: list[CoordinatorRecord] = []
+    group = _find_or_create_group(shard, request, records)
+    check_size(shard, group, request.member_id)
+    member_id = request.member_id or shard.new_member_id("")
+    claim = Claim(member_id, request.instance_id, request.member_epoch, request.topic_partitions, request.member_epoch == 0)
+    old = find_or_create(group, claim, records)
+    change = RequestContext(group, old, _with_request(old, request), records)
+    update_member(shard, change, request.topic_partitions)
+    arm_session(shard, group.group_id, member_id)
+    for record in records:
+        shard.append(record.key, record.value)
+    return _answer(shard, request, change)
+
+
+def _find_or_create_group(shard: Shard, request: ConsumerGroupHeartbeat, records: list[CoordinatorRecord]) -> ConsumerGroup:
+    """The group; a joining member makes a new one in the place of none or of an empty classic one, and upgrades a classic one."""
+    group, joins = shard.groups.get(request.group_id), request.member_epoch == 0
+    if isinstance(group, ConsumerGroup):
+        return group
+    if group is None and joins:
+        return ConsumerGroup(request.group_id)
+    if isinstance(group, ClassicGroup) and joins:
+        if not group.is_empty:
+            return upgrade(shard, group, records)
+        records += [tombstone(key) for key in group.tombstone_keys()]
+        return ConsumerGroup(request.group_id)
+    found = f"Group {request.group_id} is not a consumer group." if group else f"Consumer group {request.group_id} not found."
+    raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, found)
+
+
+def check_size(shard: Shard, group: ConsumerGroup, member_id: str) -> None:
+    """A full group takes nobody in; not even a static member that comes back under a new id."""
+    limit = shard.config.group_consumer_max_size
+    if len(group.members) >= limit and member_id not in group.members:
+        message = f"The consumer group has reached its maximum capacity of {limit} members."
+        raise Refusal(ErrorCode.GROUP_MAX_SIZE_REACHED, message)
+
+
+def _with_request(member: ConsumerMember, request: ConsumerGroupHeartbeat) -> ConsumerMember:
+    """The member with what the request says anew; the same object if that is nothing."""
+    if _says_nothing_new(member, request):
+        return member
+    said: dict[str, Any] = {
+        "instance_id": request.instance_id,
+        "rack_id": request.rack_id,
+        "rebalance_timeout_ms": None if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms,
+        "server_assignor": request.server_assignor,
+        "subscribed_regex": request.subscribed_topic_regex,
+        "client_id": request.client_id,
+        "client_host": request.client_host,
+    }
+    changes = {name: value for name, value in said.items() if value is not None and value != getattr(member, name)}
+    if member.classic is not None:
+        changes["classic"] = None
+    names = request.subscribed_topic_names
+    if names is not None:
+        topics = frozenset(names)
+        if topics != member.topic_set:
+            changes |= {"topic_set": topics, "subscribed_topics": topic_order(names)}
+    return replace(member, **changes) if changes else member
+
+
+def _says_nothing_new(member: ConsumerMember, request: ConsumerGroupHeartbeat) -> bool:
+    """Whether it is the usual heartbeat: only of a known member, in its own name."""
+    return (
+        request.rebalance_timeout_ms == -1
+        and request.subscribed_topic_names is None
+        and request.subscribed_topic_regex is None
+        and request.server_assignor is None
+        and request.rack_id is None
+        and request.instance_id == member.instance_id
+        and request.client_id == member.client_id
+        and request.client_host == member.client_host
+        and member.classic is None
+    )
+
+
+def update_member(shard: Shard, change: RequestContext, owned: OwnedPartitions | None) -> None:
+    """The three steps: subscriptions, target, reconciliation. ``owned``: what the member says it has."""
+    new = change.new
+    if new is not change.old and new != change.old:
+        change.records.append(member_record(change.group.group_id, new))
+    regex = update_regex(shard, change)
+    if regex.to_resolve:
+        shard.regexes_to_resolve[change.group.group_id] = regex.to_resolve
+    # The classic protocol knows no expressions: one that a replaced member leaves behind is dropped, which always counts.
+    bump = change.names_changed or (regex.changed if new.uses_classic_protocol else regex.bumps)
+    subscriptions = subscribe(shard, change, bump=bump)
+    target = update_target(shard, change, subscriptions)
+    reconcile_member(shard, change, target, owned, subscription_changed=change.names_changed or regex.changed)
+
+
+def subscribe(shard: Shard, change: RequestContext, *, bump: bool) -> Subscriptions:
+    """The first step: the group epoch grows when the member's subscription or the topics have changed."""
+    if bump or change.group.is_metadata_due(shard.now_ms):
+        return update_subscriptions(shard, change, bump=bump)
+    return current_subscriptions(change.group)
+
+
+def reconcile_member(
+    shard: Shard, change: RequestContext, target: MemberTarget, owned: OwnedPartitions | None, *, subscription_changed: bool
+) -> None:
+    """The third step; a member that has to revoke gets its rebalance timeout for it."""
+    group, member = change.group, change.new
+    if not subscription_changed and member.is_reconciled_to(target.assignment_epoch):
+        return
+    facts = Reconciliation(
+        member=member,
+        assignment_epoch=target.assignment_epoch,
+        target=target.target,
+        subscription_changed=subscription_changed,
+        owned=owned,
+        subscribed=frozenset(subscribed_topic_ids(group, member, shard.image)),
+        has_topics=bool(subscribed_names(group, member)),
+        partition_epoch=group.partition_epoch,
+    )
+    change.new = reconcile(facts)
+    if change.new is member or change.new == member:
+        return
+    change.records.append(current_assignment_record(group.group_id, change.new))
+    if change.new.uses_classic_protocol:
+        return
+    if change.new.state is MemberState.UNREVOKED_PARTITIONS:
+        arm_rebalance(shard, group.group_id, change.new)
+    else:
+        disarm_rebalance(shard, group.group_id, member.member_id)
+
+
+def _answer(shard: Shard, request: ConsumerGroupHeartbeat, change: RequestContext) -> ConsumerGroupHeartbeatResult:
+    """The assignment travels only when it is news: to a member that joins, says everything, or has got another one."""
+    says_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    is_full = request.rebalance_timeout_ms != -1 and says_topics and request.topic_partitions is not None
+    assignment = None
+    if request.member_epoch == 0 or is_full or change.new.assigned != change.old.assigned:
+        assignment = tuple((topic_id, tuple(epochs)) for topic_id, epochs in change.new.assigned.items())
+    return ConsumerGroupHeartbeatResult(
+        member_id=change.new.member_id,
+        member_epoch=change.new.member_epoch,
+        heartbeat_interval_ms=shard.group_config(request.group_id).consumer_heartbeat_interval_ms,
+        assignment=assignment,
+    )
+
+
+def _leave(shard: Shard, request: ConsumerGroupHeartbeat) -> ConsumerGroupHeartbeatResult:
+    """Epoch -1, or -2 for a static member that will be back: its partitions stay with it until its session ends."""
+    group = shard.groups.get(request.group_id)
+    if not isinstance(group, ConsumerGroup):
+        what = "not found" if group is None else "is not a consumer group"
+        raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {what}.")
+    member = known_member(group, request.member_id, request.instance_id)
+    if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
+        record = current_assignment_record(group.group_id, _away(member))
+        shard.append(record.key, record.value)
+        return ConsumerGroupHeartbeatResult(member_id=member.member_id, member_epoch=STATIC_LEAVE_EPOCH)
+    fence_members(shard, group, [member])
+    return ConsumerGroupHeartbeatResult(member_id=request.member_id, member_epoch=LEAVE_EPOCH)
+
+
+def _away(member: ConsumerMember) -> ConsumerMember:
+    assigned = {topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in member.assigned.items()}
+    return replace(member, member_epoch=STATIC_LEAVE_EPOCH, assigned=assigned, pending_revocation=NOTHING)

@@ -1,1 +1,0 @@
-"""Members come, stay and go: ConsumerGroupHeartbeat, fencing, timers."""

@@ -1,0 +1,122 @@
+"""The timers of members: a session for each, and a limit on how long it may hold on to partitions or keep others waiting.
+
+Names of timers are Kafka's; one that finds its member or group gone does nothing. Kafka: GroupMetadataManager#schedule*.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from kgctl.coordinator.consumer.downgrade import can_downgrade, downgrade
+from kgctl.coordinator.consumer.group import MEMBER_TIMERS, ConsumerGroup
+from kgctl.coordinator.consumer.member import ConsumerMember, MemberState
+from kgctl.coordinator.consumer.records import group_record, member_tombstones, tombstone
+from kgctl.coordinator.consumer.subscription import group_hash, topic_counts_without
+from kgctl.coordinator.shard import Shard
+from kgctl.coordinator.timers import Timer, TimerKey, TimerKind
+from kgctl.model.java_order import hash_map_order
+from kgctl.model.records import ConsumerGroupRegularExpressionKey, CoordinatorRecord
+
+
+def fence_members(shard: Shard, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> None:
+    """Take members out and bump the group epoch once. The next heartbeat of somebody else computes the new target.
+
+    When only members of the classic protocol are left, the group becomes a classic one, if the migration policy allows it.
+    """
+    if not members:
+        return
+    if can_downgrade(shard, group, members):
+        downgrade(shard, group, members)
+        return
+    records: list[CoordinatorRecord] = []
+    for member in members:
+        records += member_tombstones(group.group_id, member.member_id)
+    regexes = _regexes_of_nobody(group, members)
+    records += [tombstone(ConsumerGroupRegularExpressionKey(group.group_id, regex)) for regex in regexes]
+    new_hash = group_hash(topic_counts_without(group, members, regexes), shard.image)
+    records.append(group_record(group.group_id, group.group_epoch + 1, new_hash))
+    for member in members:
+        for key in group.member_timers(member.member_id):
+            shard.disarm(key)
+    for record in records:
+        shard.append(record.key, record.value)
+
+
+def _regexes_of_nobody(group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> list[str]:
+    """The expressions that only these members use."""
+    counts = Counter(member.regex for member in leaving if member.regex is not None)
+    return [regex for regex in hash_map_order(counts) if counts[regex] == group.regex_subscribers.get(regex, 0)]
+
+
+def arm_session(shard: Shard, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
+    """The member has given a sign of life. ``timeout_ms`` None: the group's session timeout."""
+    if timeout_ms is None:
+        timeout_ms = shard.group_config(group_id).consumer_session_timeout_ms
+    shard.arm(TimerKey(TimerKind.CONSUMER_SESSION, group_id, member_id), timeout_ms)
+
+
+def arm_rebalance(shard: Shard, group_id: str, member: ConsumerMember) -> None:
+    """The member has to revoke partitions within its rebalance timeout, or other members wait for ever."""
+    key = TimerKey(TimerKind.CONSUMER_REBALANCE, group_id, member.member_id)
+    shard.arm(key, member.rebalance_timeout_ms, member.member_epoch)
+
+
+def disarm_rebalance(shard: Shard, group_id: str, member_id: str) -> None:
+    """The member has done what it had to."""
+    shard.disarm(TimerKey(TimerKind.CONSUMER_REBALANCE, group_id, member_id))
+
+
+def arm_join_if_absent(shard: Shard, group_id: str, member: ConsumerMember) -> None:
+    """A member of the classic protocol has been told to join again."""
+    key = TimerKey(TimerKind.CONSUMER_JOIN, group_id, member.member_id)
+    shard.timers.arm_if_absent(key, shard.now_ms + member.rebalance_timeout_ms)
+
+
+def disarm_join(shard: Shard, group_id: str, member_id: str) -> None:
+    """It has joined."""
+    shard.disarm(TimerKey(TimerKind.CONSUMER_JOIN, group_id, member_id))
+
+
+def arm_sync(shard: Shard, group_id: str, member_id: str, timeout_ms: int) -> None:
+    """Its JoinGroup is answered; its SyncGroup has to follow."""
+    shard.arm(TimerKey(TimerKind.CONSUMER_SYNC, group_id, member_id), timeout_ms)
+
+
+def disarm_sync(shard: Shard, group_id: str, member_id: str) -> None:
+    """It has synced."""
+    shard.disarm(TimerKey(TimerKind.CONSUMER_SYNC, group_id, member_id))
+
+
+def wake_group(shard: Shard, group: ConsumerGroup) -> None:
+    """The log is loaded: all sessions start anew, with the group's timeout also for members of the classic protocol."""
+    if group.assignment_epoch > group.group_epoch:
+        # The group was dropped from memory only, and made anew: the log has records of both.
+        shard.forgotten[group.group_id] = None
+    for member in group.members.java_values():
+        arm_session(shard, group.group_id, member.member_id)
+        if member.state is MemberState.UNREVOKED_PARTITIONS:
+            arm_rebalance(shard, group.group_id, member)
+
+
+def _on_timer(shard: Shard, timer: Timer) -> None:
+    """Its time is up: the member is out."""
+    group = shard.groups.get(timer.key.group_id)
+    member = group.members.get(timer.key.member_id) if isinstance(group, ConsumerGroup) else None
+    if isinstance(group, ConsumerGroup) and member is not None:
+        shard.story.note(group.group_id, shard.now_ms, f"{timer.key.kind} timer fences", member.member_id)
+        fence_members(shard, group, [member])
+
+
+def _on_rebalance_timer(shard: Shard, timer: Timer) -> None:
+    """Only a member that is still at the epoch in which it had to revoke is late."""
+    group = shard.groups.get(timer.key.group_id)
+    member = group.members.get(timer.key.member_id) if isinstance(group, ConsumerGroup) else None
+    if member is not None and member.member_epoch == timer.argument:
+        _on_timer(shard, timer)
+
+
+CONSUMER_TIMERS: dict[TimerKind, Callable[[Shard, Timer], None]] = {
+    **dict.fromkeys(MEMBER_TIMERS, _on_timer),
+    TimerKind.CONSUMER_REBALANCE: _on_rebalance_timer,
+}

@@ -1,0 +1,238 @@
+"""What the coordinator can be asked: one frozen dataclass an API, free of wire versions, plus the events of its surroundings.
+
+``api_version`` travels along because a few answers depend on it (KIP-394, KIP-814, error codes of commits). Null on the wire is
+None here; a missing number is Kafka's own default. Times are milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from uuid import UUID
+
+from kgctl.model.partitions import ZERO_UUID, MetadataImage, TopicPartition
+from kgctl.model.values import frozen
+
+LATEST_VERSION = 32_767
+"""Stands for "the newest version" where the caller has no wire."""
+
+
+@frozen
+class Request:
+    """Base of all requests. ``request_id`` is the driver's; exactly one `Reply` with it comes back, now or later."""
+
+    request_id: int
+    api_version: int = LATEST_VERSION
+    client_id: str = ""
+    client_host: str = "/127.0.0.1"
+
+
+@frozen
+class JoinProtocol:
+    """A protocol a classic member offers: its name and its ConsumerProtocolSubscription (or other) bytes."""
+
+    name: str
+    metadata: bytes = b""
+
+
+@frozen
+class JoinGroup(Request):
+    """JoinGroup. ``rebalance_timeout_ms`` None: version 0, the session timeout counts."""
+
+    group_id: str | None
+    member_id: str = ""
+    group_instance_id: str | None = None
+    protocol_type: str = "consumer"
+    protocols: tuple[JoinProtocol, ...] = ()
+    session_timeout_ms: int = 45_000
+    rebalance_timeout_ms: int | None = 300_000
+    reason: str | None = None
+
+
+@frozen
+class SyncGroup(Request):
+    """SyncGroup. ``assignments`` only from the leader: member id -> bytes, in the order of the request."""
+
+    group_id: str | None
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignments: tuple[tuple[str, bytes], ...] = ()
+
+
+@frozen
+class Heartbeat(Request):
+    """Heartbeat of the classic protocol."""
+
+    group_id: str | None
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None
+
+
+@frozen
+class MemberIdentity:
+    """Who is to leave."""
+
+    member_id: str = ""
+    group_instance_id: str | None = None
+    reason: str | None = None
+
+
+@frozen
+class LeaveGroup(Request):
+    """LeaveGroup. Versions 0-2 carry one identity, whose error the driver moves to the top level."""
+
+    group_id: str | None
+    members: tuple[MemberIdentity, ...]
+
+
+@frozen
+class OffsetCommitPartition:
+    """One partition of a commit. ``topic_id`` is resolved by the driver (all zero where it cannot be)."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str | None = ""
+    topic_id: UUID = ZERO_UUID
+
+
+@frozen
+class OffsetCommit(Request):
+    """OffsetCommit. ``generation_id`` is the generation or the member epoch; ``retention_ms`` None unless versions 2-4 give one
+    (not -1).
+
+    Partitions that do not exist are the driver's to answer (Kafka's API layer); the core takes each one that it is given.
+    """
+
+    group_id: str | None
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+    retention_ms: int | None = None
+    partitions: tuple[OffsetCommitPartition, ...] = ()
+
+
+@frozen
+class TxnOffsetCommit(Request):
+    """TxnOffsetCommit: pending under the producer until `EndTransaction`."""
+
+    group_id: str | None
+    producer_id: int
+    producer_epoch: int = 0
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+    partitions: tuple[OffsetCommitPartition, ...] = ()
+
+
+@frozen
+class EndTransaction(Request):
+    """The transaction marker (WriteTxnMarkers) on the coordinator's partition."""
+
+    producer_id: int
+    producer_epoch: int = 0
+    committed: bool = True
+
+
+@frozen
+class OffsetFetch(Request):
+    """OffsetFetch of one group. ``partitions`` None: all that have an offset. ``member_id`` None and epoch -1: no check."""
+
+    group_id: str | None
+    partitions: tuple[TopicPartition, ...] | None = None
+    member_id: str | None = None
+    member_epoch: int = -1
+    require_stable: bool = False
+    topic_ids: Mapping[str, UUID] | None = None
+
+
+@frozen
+class OffsetDelete(Request):
+    """OffsetDelete."""
+
+    group_id: str | None
+    partitions: tuple[TopicPartition, ...]
+
+
+@frozen
+class DescribeGroups(Request):
+    """DescribeGroups."""
+
+    group_ids: tuple[str | None, ...]
+
+
+@frozen
+class ListGroups(Request):
+    """ListGroups; empty filters pass everything."""
+
+    states_filter: tuple[str, ...] = ()
+    types_filter: tuple[str, ...] = ()
+
+
+@frozen
+class DeleteGroups(Request):
+    """DeleteGroups."""
+
+    group_ids: tuple[str | None, ...]
+
+
+@frozen
+class ConsumerGroupHeartbeat(Request):
+    """ConsumerGroupHeartbeat (KIP-848). None and -1 mean "unchanged since the last heartbeat", as on the wire."""
+
+    group_id: str
+    member_id: str = ""
+    member_epoch: int = 0
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    subscribed_topic_names: tuple[str, ...] | None = None
+    subscribed_topic_regex: str | None = None
+    server_assignor: str | None = None
+    topic_partitions: tuple[tuple[UUID, tuple[int, ...]], ...] | None = None
+
+
+@frozen
+class ConsumerGroupDescribe(Request):
+    """ConsumerGroupDescribe."""
+
+    group_ids: tuple[str | None, ...]
+
+
+@frozen
+class TopicsChanged(Request):
+    """The cluster's topics changed: the whole new image. Answered with `Done`."""
+
+    image: MetadataImage
+
+
+@frozen
+class RegexResolved(Request):
+    """What a driver hands back after a `ResolveRegexes` effect: regex -> topics, sorted. Answered with `Done`.
+
+    ``started_ms`` and ``metadata_version`` repeat the effect's.
+    """
+
+    group_id: str
+    topics: Mapping[str, tuple[str, ...]]
+    started_ms: int
+    metadata_version: int
+
+
+@frozen
+class UpdateGroupConfig(Request):
+    """Per-group configs (resource type GROUP) by Kafka's names, whole; None of a name means the broker's default."""
+
+    group_id: str
+    config: Mapping[str, str]
+
+
+@frozen
+class ForceCompleteRebalance(Request):
+    """kgctl's own: end a stuck rebalance now. Answered with `Done`: GROUP_ID_NOT_FOUND, or INVALID_REQUEST if there is none."""
+
+    group_id: str
