@@ -41,9 +41,9 @@ def measured() -> dict[str, list[Figures]]:
     return found
 
 
-def simulated(case: Case, seeds: int) -> list[Figures]:
-    """The metrics for each seed."""
-    summaries = [run(case.scenario, seed).summary() for seed in range(1, seeds + 1)]
+def simulated(case: Case, seeds: int, first: int = 1) -> list[Figures]:
+    """The metrics for each of so many seeds."""
+    summaries = [run(case.scenario, seed).summary() for seed in range(first, first + seeds)]
     return [{name: float(summary[name] or 0) for name in NAMES} for summary in summaries]
 
 

@@ -5,10 +5,14 @@ The figures are in tests/calibration/measured.json; ``python -m tests.calibratio
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 
 from tests.calibration.cases import Case, all_cases, measured, simulated, spread
+from tests.calibration.figures import Figures
 
+Range = tuple[float, float, float]
 SEEDS = 40
 SLACK = {"generations": (1.0, 0), "moves": (1.0, 0), "unavailable": (1.15, 0.3), "max_gap": (1.1, 0.2), "duplicates": (1.25, 20)}
 """Metric -> by what factor, and by how much on top, a run in real time may lie outside."""
@@ -23,10 +27,18 @@ def test_every_case_was_measured() -> None:
 
 @pytest.mark.parametrize("case", [case for case in all_cases() if case.name in measured()], ids=lambda case: case.name)
 def test_reality_is_within_the_simulation(case: Case) -> None:
-    model, real = spread(simulated(case, SEEDS)), spread(measured()[case.name])
-    outside = {}
-    for name, (factor, more) in SLACK.items():
-        low, _, high = model[name]
-        if not low / factor - more <= real[name][1] <= high * factor + more:
-            outside[name] = (real[name], model[name])
+    """More seeds only widen what the simulation says, so that the first few are enough where they hold reality."""
+    real, model = spread(measured()[case.name]), list[Figures]()
+    while (outside := left_out(real, spread(model))) and len(model) < SEEDS:
+        model += simulated(case, SEEDS // 10, first=len(model) + 1)
     assert outside == {}
+
+
+def left_out(real: dict[str, Range], model: dict[str, Range]) -> dict[str, tuple[Range, Range | None]]:
+    """Return each metric whose median in reality is not what the simulation says: what was measured, and what it says."""
+    found = {}
+    for name, (factor, more) in SLACK.items():
+        low, _, high = model.get(name, (inf, inf, -inf))
+        if not low / factor - more <= real[name][1] <= high * factor + more:
+            found[name] = (real[name], model.get(name))
+    return found
