@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 import kgctl
 from tests.repo.project import ROOT
@@ -22,7 +24,15 @@ def test_readme_starts_with_the_two_lines() -> None:
 
 
 def test_ci_runs_the_line_that_the_readme_shows() -> None:
-    assert TEST_LINE in [line.strip() for line in (ROOT / ".ci" / "run").read_text().splitlines()]
+    assert f'LINE = "{TEST_LINE}"' in (ROOT / ".ci" / "tests.py").read_text().splitlines()
+    assert ".ci/tests.py" in (ROOT / ".ci" / "run").read_text()
+
+
+def test_one_command_has_the_static_checks_for_ci_and_for_commits() -> None:
+    assert ".ci/check" in (ROOT / ".ci" / "run").read_text().splitlines()
+    hooks = [hook for repo in yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"] for hook in repo["hooks"]]
+    assert [(hook["entry"], hook["language"], hook["pass_filenames"]) for hook in hooks] == [(".ci/check", "system", False)]
+    assert os.access(ROOT / ".ci" / "check", os.X_OK)
 
 
 def test_changelog_starts_with_unreleased_or_this_version() -> None:
@@ -31,7 +41,7 @@ def test_changelog_starts_with_unreleased_or_this_version() -> None:
     assert first[1] in ("Unreleased", kgctl.__version__)
 
 
-@pytest.mark.parametrize("script", ["run", "lock", "smoke", "tools"])
+@pytest.mark.parametrize("script", ["check", "run", "lock", "smoke", "tools"])
 def test_scripts_parse(script: str) -> None:
     done = subprocess.run(["bash", "-n", str(ROOT / ".ci" / script)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

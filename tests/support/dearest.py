@@ -1,5 +1,6 @@
 """``pytest --dearest 50``: where a run's time goes, test by test and folder by folder, printed before its summary.
 
+``KGCTL_TEST_DEAREST=50`` in the environment does the same for a command line that may not be changed.
 Processor time is that of the test's process and of every program that it started and saw end. A server that lives for the session
 is counted where it is waited for: in the last test of its process.
 """
@@ -85,7 +86,10 @@ def folder_of(name: str) -> str:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Offer ``--dearest``."""
-    parser.addoption("--dearest", type=int, metavar="N", help="print the N dearest tests and what each folder took")
+    usual = int(os.environ["KGCTL_TEST_DEAREST"]) if "KGCTL_TEST_DEAREST" in os.environ else None
+    parser.addoption(
+        "--dearest", type=int, default=usual, metavar="N", help="print the N dearest tests and what each folder took"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -4,10 +4,14 @@ The marker ``deep`` is for what repeats a default test with more seeds, codecs o
 ``-m`` does not name it leaves those out. Under it every test of hypothesis is deep as well: more examples, drawn at random,
 each failure with the line that repeats it. What such a run finds becomes an ``@example`` of the test.
 
-No example has a time limit: machines are slow now and then, and the test as a whole has one.
+No example has a time limit: machines are slow now and then, and the test as a whole has one. ``--budget 600`` begins no test
+after ten minutes and says how many that left out.
 """
 
 from __future__ import annotations
+
+import time
+from math import inf
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
@@ -15,10 +19,35 @@ from hypothesis import is_hypothesis_test, settings
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
 settings.register_profile("deep", deadline=None, derandomize=False, print_blob=True, max_examples=1_000)
 
+_END_S = pytest.StashKey[float]()
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the profile before a module of tests takes it as the base of its own settings."""
     settings.load_profile("deep" if is_deep(config) else "repeatable")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Offer ``--budget``."""
+    parser.addoption("--budget", type=float, default=inf, metavar="S", help="begin no test after so many seconds")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start the clock."""
+    session.config.stash[_END_S] = time.monotonic() + session.config.option.budget
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip what there is no time for."""
+    if time.monotonic() > item.config.stash[_END_S]:
+        pytest.skip("no time was left")
+
+
+@pytest.fixture
+def time_left_s(pytestconfig: pytest.Config) -> float:
+    """Return for how long a search may go on: what is left of ``--budget``, without end where there is none."""
+    return pytestconfig.stash[_END_S] - time.monotonic()
 
 
 def is_deep(config: pytest.Config) -> bool:
