@@ -12,6 +12,10 @@
     +-- AuthError              exit 8   not authenticated or not authorised
     +-- UnsupportedError       exit 1   the cluster, or this backend, cannot do it
     +-- BrokerError            exit 1   the cluster answered with another error
+    |   +-- CommitError
+    +-- MisuseError            exit 2   the library is used in a way that cannot work: closed, too late, in the wrong order
+    |   +-- ClosedError
+    |   +-- GenerationEnded
     +-- StorageError           exit 1   a data folder cannot be read or written
     +-- InvariantViolation     exit 9   a bug in kgctl or in an assignor under test
 
@@ -21,7 +25,7 @@ Failures of one group or one partition among several are data (`kgctl.admin.resu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
 
@@ -99,6 +103,34 @@ class BrokerError(KgctlError):
     """The cluster answered with an error of its own; ``code`` is Kafka's name for it."""
 
     slug = "BROKER_ERROR"
+
+
+class CommitError(BrokerError):
+    """A commit was refused, whole or in part. ``errors`` has Kafka's error name for each partition that was not stored."""
+
+    slug = "COMMIT_FAILED"
+
+    def __init__(self, message: str, *, errors: Mapping[object, str], code: str | None = None, group: str | None = None) -> None:
+        super().__init__(message, code=code, group=group)
+        self.errors = errors
+
+
+class MisuseError(KgctlError):
+    """A caller of the library did something that cannot work; the message says what to do instead."""
+
+    slug = "MISUSE"
+
+
+class ClosedError(MisuseError):
+    """The object was closed before."""
+
+    slug = "CLOSED"
+
+
+class GenerationEnded(MisuseError):  # noqa: N818 - says what happened; often nobody erred
+    """The generation is over, and its partitions may be another member's by now."""
+
+    slug = "GENERATION_ENDED"
 
 
 class StorageError(KgctlError):

@@ -20,6 +20,7 @@ pytest_plugins = [
     "tests.support.java_assignors",
     "tests.support.re2j",
     "tests.support.pipeline.spark",
+    "tests.support.zookeeper.fixtures",
 ]
 
 

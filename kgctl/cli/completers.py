@@ -83,6 +83,13 @@ def complete_scenarios(ctx: typer.Context, args: list[str], incomplete: str) -> 
     return _safe(builtin_names(), incomplete)
 
 
+def complete_pages(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Pages of the manual."""
+    from kgctl.cli.manual import page_names
+
+    return _safe(page_names(), incomplete)
+
+
 def complete_history_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
     """Group ids of the collected history."""
     try:

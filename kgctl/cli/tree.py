@@ -41,6 +41,10 @@ def command_name(ctx: Any) -> str:
     return str(path or ctx.command_path.partition(" ")[2])
 
 
+def _manual_line(page: str) -> str:
+    return f"Manual: kgctl manual {page}"
+
+
 def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
     """Arguments, the command's own options, then the shared ones under a heading of their own."""
     records: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": [], "Cluster and output": []}
@@ -104,6 +108,7 @@ class LazyCommand(TyperCommand):
         assert isinstance(command, KgctlCommand)
         command.name, command.path = self.spec.words[-1], self.spec.path
         command.share(self.spec.shared)
+        command.epilog = f"{command.epilog or ''}\n\n{_manual_line(self.spec.page)}"
         return command
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
@@ -154,9 +159,11 @@ def _version_parameters() -> list[Any]:
 
 
 def _family(name: str) -> KgctlGroup:
+    page, summary = FAMILIES[name]
     return KgctlGroup(
         name=name,
-        help=FAMILIES[name],
+        help=summary,
+        epilog=_manual_line(page),
         no_args_is_help=True,
         params=shared_parameters(ALL),
         rich_markup_mode=None,
@@ -170,6 +177,7 @@ def build_tree() -> KgctlGroup:
     root = KgctlGroup(
         name="kgctl",
         help=ROOT_HELP,
+        epilog="Manual: kgctl manual",
         params=[*shared_parameters(ALL), *_version_parameters()],
         no_args_is_help=True,
         rich_markup_mode=None,

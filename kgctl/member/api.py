@@ -331,6 +331,10 @@ class Member(Protocol):
         """The callback of the last `RunCallback` has returned."""
         ...
 
+    def enforce_rebalance(self, now_us: int) -> list[Action]:
+        """Join again though nothing asks for it. Without effect in the consumer protocol. Kafka: Consumer#enforceRebalance."""
+        ...
+
     def on_reply(self, correlation_id: int, result: Answer, now_us: int) -> list[Action]:
         """A request was answered, or its connection broke."""
         ...

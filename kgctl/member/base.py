@@ -143,6 +143,9 @@ class MemberParts(ABC):
         """Whether the member did something for want of polls that the next one mends."""
         return False
 
+    def request_rebalance(self) -> None:  # noqa: B027  # the consumer protocol has nothing to ask for
+        """Join again at the next poll()."""
+
     def run_background(self) -> None:  # noqa: B027  # only some protocols have such a thread
         """What the client does by itself, after whatever has just happened."""
 
@@ -296,6 +299,13 @@ class BaseMember(MemberParts):
         after()
         if self._close_is_wanted and not self.in_callback:
             self._begin_close()
+        return self._leave()
+
+    def enforce_rebalance(self, now_us: int) -> list[Action]:
+        """The application wants to join again."""
+        self._enter(now_us)
+        if self.is_started and self._end is None and not self.is_closing:
+            self.request_rebalance()
         return self._leave()
 
     def on_reply(self, correlation_id: int, result: Answer, now_us: int) -> list[Action]:

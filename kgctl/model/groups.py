@@ -129,7 +129,7 @@ S_co = TypeVar("S_co", bound=Enum, covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Transition(Generic[S_co]):
-    """From one state to another of the same kind. ``trigger`` is told in the README's diagrams."""
+    """From one state to another of the same kind. ``trigger`` is told in the manual's diagrams."""
 
     source: S_co
     target: S_co

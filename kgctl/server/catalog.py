@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from uuid import UUID, uuid4
 
 from kgctl.model.error_codes import ErrorCode
@@ -14,6 +14,8 @@ from kgctl.server.runtime import EVENT_ID
 from kgctl.storage.protocols import TopicStore
 
 MAX_NAME_LENGTH = 249
+MAX_RECORDS_OF_A_CHANGE = 10_000
+"""What one request may make of topics, configs and partitions (Kafka: QuorumController.MAX_RECORDS_PER_USER_OP)."""
 _LEGAL_CHARACTERS = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -81,25 +83,32 @@ class Catalog:
         topic = self.get(partition.topic)
         return topic is not None and 0 <= partition.partition < topic.partition_count
 
-    def create(self, name: str, partition_count: int) -> ErrorCode:
-        error = self.creation_error(name, partition_count)
-        if error is ErrorCode.NONE:
-            self._store.create_topic(name, partition_count, new_topic_id())
-            self.refresh()
-        return error
+    def create(self, counts: Mapping[str, int]) -> None:
+        """Make topics with these partition counts, all or none. The caller has asked `creation_error`.
+
+        Raises `kgctl.errors.StorageError`, and `UsageError` for more partitions than a topic can have.
+        """
+        self._store.create_topics([TopicMetadata(name, new_topic_id(), count) for name, count in counts.items()])
+        self.refresh()
 
     def creation_error(self, name: str, partition_count: int) -> ErrorCode:
+        """Why a topic cannot be made, or NONE."""
         if not is_legal_name(name):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
-        if name in self.topics:
+        if name in self.topics or name in self.oversized():
             return ErrorCode.TOPIC_ALREADY_EXISTS
         return ErrorCode.NONE if partition_count > 0 else ErrorCode.INVALID_PARTITIONS
 
-    def delete(self, name: str) -> None:
-        """Remove a topic with its records; the coordinator drops the offsets committed for it."""
-        self._store.delete_topic(name)
+    def oversized(self) -> Mapping[str, int]:
+        """Topics that the folder has with more partitions than a topic can have; they can only be deleted."""
+        return self._store.oversized_topics()
+
+    def delete(self, names: Collection[str]) -> None:
+        """Remove topics with their records; the coordinator drops the offsets committed for them. Raises `StorageError`."""
+        self._store.delete_topics(names)
         self.refresh()
 
-    def grow(self, name: str, partition_count: int) -> None:
-        self._store.set_partition_count(name, partition_count)
+    def grow(self, counts: Mapping[str, int]) -> None:
+        """Give topics more partitions, all or none. Raises as `create` does."""
+        self._store.set_partition_counts(counts)
         self.refresh()

@@ -32,6 +32,11 @@ class ServeOptions:
     verbose: bool = False
 
 
+OFFSETS_PARTITIONS = "offsets.topic.num.partitions"
+MAX_OFFSETS_PARTITIONS = 9_999
+"""What Kafka's controller makes in one request, which is how ``__consumer_offsets`` comes to be."""
+
+
 def _setting(name: str, default: bool | int) -> Any:  # noqa: FBT001 - a default of either type
     return field(default=default, metadata={"name": name})
 
@@ -60,8 +65,14 @@ def split_config(config: Mapping[str, str]) -> tuple[BrokerConfig, dict[str, str
     for name in config:
         if name not in known:
             raise UsageError(f"unknown setting {name!r}{did_you_mean(name, known, at_most=3)}")
+    if _is_above(config.get(OFFSETS_PARTITIONS, ""), MAX_OFFSETS_PARTITIONS):
+        raise UsageError(f"setting {OFFSETS_PARTITIONS!r} must be at most {MAX_OFFSETS_PARTITIONS}")
     values = {own[name].name: _parsed(name, value, own[name].default) for name, value in config.items() if name in own}
     return BrokerConfig(**values), {name: value for name, value in config.items() if name not in own}
+
+
+def _is_above(number: str, limit: int) -> bool:
+    return number.isascii() and number.isdigit() and int(number[:20]) > limit
 
 
 def _parsed(name: str, value: str, default: object) -> Any:

@@ -159,9 +159,9 @@ class Server:
         for name, partitions in self.options.topics.items():
             known = catalog.get(name)
             if known is None:
-                catalog.create(name, partitions)
+                catalog.create({name: partitions})
             elif known.partition_count < partitions:
-                catalog.grow(name, partitions)
+                catalog.grow({name: partitions})
 
     def _start_coordinator(self, folder: DataFolder) -> None:
         services = self.services

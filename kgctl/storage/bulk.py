@@ -16,6 +16,7 @@ from urllib.parse import quote
 from kgctl.errors import NotFoundError, StorageError, UsageError
 from kgctl.storage.folder import COORDINATOR_FILE, TOPICS_FILE
 from kgctl.storage.lock import is_in_use
+from kgctl.storage.protocols import MAX_PARTITIONS
 from kgctl.storage.sqlite import COORDINATOR, TOPICS, Schema, check_readable
 
 
@@ -150,7 +151,8 @@ class SqliteBulk:
             return []
         ends = {row[:2]: row[2] for row in self._topics.rows(_ENDS)}
         starts = {row[:2]: row[2] for row in self._topics.rows("""SELECT topic, "partition", "offset" FROM log_start""")}
-        topics = self._topics.rows("SELECT id, name, partition_count FROM topic ORDER BY name")
+        statement = "SELECT id, name, partition_count FROM topic WHERE partition_count <= ? ORDER BY name"
+        topics = self._topics.rows(statement, (MAX_PARTITIONS,))
         return [
             LogBound(name, partition, starts.get((number, partition), 0), ends.get((number, partition), 0))
             for number, name, count in topics

@@ -7,7 +7,6 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from uuid import UUID
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import NotFoundError, RefusedError, UsageError
@@ -16,7 +15,7 @@ from kgctl.serde.record_batch import parse_header, place
 from kgctl.storage.compaction import Compactor, LogRow
 from kgctl.storage.ledger import Ledger, Plan
 from kgctl.storage.partition_log import LEADER_EPOCH, checked_batch, first_at_or_after
-from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, CommitEntry, StoredRecord
+from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, MAX_PARTITIONS, CommitEntry, StoredRecord
 
 
 class MemoryCommitLog:
@@ -197,30 +196,23 @@ class MemoryTopicStore:
         with self._lock:
             return dict(sorted(self._topics.items()))
 
-    def create_topic(self, name: str, partitions: int, topic_id: UUID) -> TopicMetadata:
-        with self._lock:
-            if name in self._topics:
-                raise RefusedError(f"topic {name} exists already", topic=name)
-            topic = TopicMetadata(name, topic_id, check_partition_count(name, partitions))
-            self._topics[name] = topic
-            self._add_logs(topic)
-            return topic
+    def oversized_topics(self) -> Mapping[str, int]:
+        return {}
 
-    def delete_topic(self, name: str) -> None:
-        """Remove a topic with its records."""
+    def create_topics(self, topics: Sequence[TopicMetadata]) -> None:
         with self._lock:
-            topic = self._topic(name)
-            del self._topics[name]
-            for number in range(topic.partition_count):
-                del self._logs[TopicPartition(name, number)]
+            self._topics.update(checked_new_topics(topics, self._topics))
 
-    def set_partition_count(self, name: str, partitions: int) -> TopicMetadata:
+    def delete_topics(self, names: Collection[str]) -> None:
         with self._lock:
-            topic = self._topic(name)
-            check_growth(topic, partitions)
-            grown = self._topics[name] = replace(topic, partition_count=partitions)
-            self._add_logs(grown)
-            return grown
+            gone = {self._topic(name).name for name in names}
+            for name in gone:
+                del self._topics[name]
+            self._logs = {place: log for place, log in self._logs.items() if place.topic not in gone}
+
+    def set_partition_counts(self, counts: Mapping[str, int]) -> None:
+        with self._lock:
+            self._topics.update(checked_growth({name: self._topic(name) for name in counts}, counts))
 
     def append_batch(
         self,
@@ -291,29 +283,38 @@ class MemoryTopicStore:
             raise unknown_topic(name) from None
 
     def _log(self, partition: TopicPartition) -> _Log:
-        try:
-            return self._logs[partition]
-        except KeyError:
-            raise unknown_partition(partition) from None
-
-    def _add_logs(self, topic: TopicMetadata) -> None:
-        for number in range(topic.partition_count):
-            self._logs.setdefault(TopicPartition(topic.name, number), _Log())
+        """The partition's log, made when it is first asked for: a topic of many partitions costs nothing."""
+        topic = self._topics.get(partition.topic)
+        if topic is None or not 0 <= partition.partition < topic.partition_count:
+            raise unknown_partition(partition)
+        return self._logs.setdefault(partition, _Log())
 
 
-def check_partition_count(name: str, partitions: int) -> int:
-    """``partitions``, which must be at least 1."""
-    if partitions < 1:
-        raise UsageError(f"topic {name}: {partitions} partitions; a topic has at least one", topic=name)
-    return partitions
+def checked_new_topics(topics: Sequence[TopicMetadata], known: Collection[str]) -> dict[str, TopicMetadata]:
+    """These by name. Raises what `kgctl.storage.protocols.TopicStore.create_topics` raises."""
+    found: dict[str, TopicMetadata] = {}
+    for topic in topics:
+        if topic.name in known or topic.name in found:
+            raise RefusedError(f"topic {topic.name} exists already", topic=topic.name)
+        if not 1 <= topic.partition_count <= MAX_PARTITIONS:
+            raise _no_such_count(topic.name, topic.partition_count)
+        found[topic.name] = topic
+    return found
 
 
-def check_growth(topic: TopicMetadata, partitions: int) -> None:
-    """Raise `kgctl.errors.UsageError` where a topic would shrink."""
-    if partitions < topic.partition_count:
-        raise UsageError(
-            f"topic {topic.name} has {topic.partition_count} partitions; they cannot become {partitions}", topic=topic.name
-        )
+def checked_growth(topics: Mapping[str, TopicMetadata], counts: Mapping[str, int]) -> dict[str, TopicMetadata]:
+    """The topics with these partition counts. Raises `kgctl.errors.UsageError` where one would shrink or become too large."""
+    for name, count in counts.items():
+        if count < topics[name].partition_count:
+            has = topics[name].partition_count
+            raise UsageError(f"topic {name} has {has} partitions; they cannot become {count}", topic=name)
+        if count > MAX_PARTITIONS:
+            raise _no_such_count(name, count)
+    return {name: replace(topics[name], partition_count=count) for name, count in counts.items()}
+
+
+def _no_such_count(name: str, partitions: int) -> UsageError:
+    return UsageError(f"topic {name}: {partitions} partitions; a topic has at least one and at most {MAX_PARTITIONS}", topic=name)
 
 
 def unknown_topic(name: str) -> NotFoundError:

@@ -16,12 +16,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
-from uuid import UUID
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.partitions import TopicMetadata, TopicPartition
 from kgctl.model.records import CoordinatorRecord, TransactionMarker
 from kgctl.serde.coordinator_records import decode_record
+
+MAX_PARTITIONS = 1_000_000
+"""How many partitions a topic can have here; what works on every partition of a topic must end in time."""
 
 DEFAULT_OFFSETS_PARTITIONS = 50
 """Kafka's ``offsets.topic.num.partitions``."""
@@ -151,16 +153,23 @@ class TopicStore(Protocol):
         """All topics, sorted by name."""
         ...
 
-    def create_topic(self, name: str, partitions: int, topic_id: UUID) -> TopicMetadata:
-        """Create a topic under the id that the caller made up. `kgctl.errors.RefusedError` where the name is taken."""
+    def oversized_topics(self) -> Mapping[str, int]:
+        """Topics with more than `MAX_PARTITIONS`, which `topics` leaves out, and their partition counts; they can be deleted."""
         ...
 
-    def delete_topic(self, name: str) -> None:
-        """Remove a topic with its records."""
+    def create_topics(self, topics: Sequence[TopicMetadata]) -> None:
+        """Create all of these, under the ids that the caller made up, or none.
+
+        Raises `kgctl.errors.RefusedError` where a name is taken and `UsageError` for a partition count that no topic can have.
+        """
         ...
 
-    def set_partition_count(self, name: str, partitions: int) -> TopicMetadata:
-        """More partitions; `kgctl.errors.UsageError` for fewer than there are."""
+    def delete_topics(self, names: Collection[str]) -> None:
+        """Remove these topics with their records, all or none."""
+        ...
+
+    def set_partition_counts(self, counts: Mapping[str, int]) -> None:
+        """Give topics more partitions, all or none; `kgctl.errors.UsageError` for fewer than there are, or for too many."""
         ...
 
     def append_batch(self, partition: TopicPartition, batch: bytes, now_ms: int, *, at: int | None = None) -> int:

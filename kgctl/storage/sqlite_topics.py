@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from uuid import UUID
 
-from kgctl.errors import RefusedError
 from kgctl.model.partitions import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import parse_header, place
-from kgctl.storage.memory import check_growth, check_partition_count, unknown_partition, unknown_topic
+from kgctl.storage.memory import checked_growth, checked_new_topics, unknown_partition, unknown_topic
 from kgctl.storage.partition_log import LEADER_EPOCH, checked_batch, first_at_or_after
+from kgctl.storage.protocols import MAX_PARTITIONS
 from kgctl.storage.sqlite import Database
+
+log = logging.getLogger(__name__)
 
 _PLACE = """topic = ? AND "partition" = ?"""
 _READ_AT_A_TIME = 64
@@ -19,12 +22,18 @@ _READ_AT_A_TIME = 64
 
 @dataclass(slots=True)
 class _Topic:
-    """A topic's row, and the bounds of its partitions' logs."""
+    """A topic's row, and the bounds of those partitions' logs that ever had records."""
 
     id: int
     metadata: TopicMetadata
-    starts: list[int]
-    ends: list[int]
+    starts: dict[int, int] = field(default_factory=dict)
+    ends: dict[int, int] = field(default_factory=dict)
+
+    def start(self, partition: int) -> int:
+        return self.starts.get(partition, 0)
+
+    def end(self, partition: int) -> int:
+        return self.ends.get(partition, 0)
 
 
 class SqliteTopicStore:
@@ -35,44 +44,53 @@ class SqliteTopicStore:
         self._topics: dict[str, _Topic] = {}
         for number, name, topic_id, count in database.rows("SELECT id, name, topic_id, partition_count FROM topic"):
             self._topics[name] = self._load(number, TopicMetadata(name, UUID(bytes=topic_id), count))
+        for name, count in self.oversized_topics().items():
+            log.warning(
+                "%s: topic %s has %d partitions, a topic can have %d: it is left out, and DeleteTopics removes it",
+                *(database.path, name, count, MAX_PARTITIONS),
+            )
 
     def topics(self) -> Mapping[str, TopicMetadata]:
         with self._database.lock:
-            return {name: topic.metadata for name, topic in sorted(self._topics.items())}
+            topics = (topic.metadata for _, topic in sorted(self._topics.items()))
+            return {topic.name: topic for topic in topics if topic.partition_count <= MAX_PARTITIONS}
 
-    def create_topic(self, name: str, partitions: int, topic_id: UUID) -> TopicMetadata:
+    def oversized_topics(self) -> Mapping[str, int]:
         with self._database.lock:
-            if name in self._topics:
-                raise RefusedError(f"topic {name} exists already", topic=name)
-            metadata = TopicMetadata(name, topic_id, check_partition_count(name, partitions))
-            with self._database.transaction() as connection:
-                number = connection.execute(
-                    "INSERT INTO topic (name, topic_id, partition_count) VALUES (?, ?, ?)",
-                    (name, metadata.topic_id.bytes, partitions),
-                ).lastrowid
-            assert number is not None
-            self._topics[name] = _Topic(number, metadata, [0] * partitions, [0] * partitions)
-            return metadata
+            counts = ((name, topic.metadata.partition_count) for name, topic in sorted(self._topics.items()))
+            return {name: count for name, count in counts if count > MAX_PARTITIONS}
 
-    def delete_topic(self, name: str) -> None:
-        """Remove a topic with its records."""
+    def create_topics(self, topics: Sequence[TopicMetadata]) -> None:
         with self._database.lock:
-            topic = self._topic(name)
+            checked_new_topics(topics, self._topics)
+            made: dict[str, _Topic] = {}
             with self._database.transaction() as connection:
-                connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))
-            del self._topics[name]
+                for topic in topics:
+                    number = connection.execute(
+                        "INSERT INTO topic (name, topic_id, partition_count) VALUES (?, ?, ?)",
+                        (topic.name, topic.topic_id.bytes, topic.partition_count),
+                    ).lastrowid
+                    assert number is not None
+                    made[topic.name] = _Topic(number, topic)
+            self._topics.update(made)
 
-    def set_partition_count(self, name: str, partitions: int) -> TopicMetadata:
+    def delete_topics(self, names: Collection[str]) -> None:
         with self._database.lock:
-            topic = self._topic(name)
-            check_growth(topic.metadata, partitions)
+            topics = [self._topic(name) for name in names]
             with self._database.transaction() as connection:
-                connection.execute("UPDATE topic SET partition_count = ? WHERE id = ?", (partitions, topic.id))
-            added = [0] * (partitions - topic.metadata.partition_count)
-            topic.metadata = replace(topic.metadata, partition_count=partitions)
-            topic.starts += added
-            topic.ends += added
-            return topic.metadata
+                connection.executemany("DELETE FROM topic WHERE id = ?", [(topic.id,) for topic in topics])
+            for name in set(names):
+                del self._topics[name]
+
+    def set_partition_counts(self, counts: Mapping[str, int]) -> None:
+        with self._database.lock:
+            topics = {name: self._topic(name) for name in counts}
+            grown = checked_growth({name: topic.metadata for name, topic in topics.items()}, counts)
+            with self._database.transaction() as connection:
+                rows = [(count, topics[name].id) for name, count in counts.items()]
+                connection.executemany("UPDATE topic SET partition_count = ? WHERE id = ?", rows)
+            for name, topic in topics.items():
+                topic.metadata = grown[name]
 
     def append_batch(
         self,
@@ -85,7 +103,7 @@ class SqliteTopicStore:
         header = checked_batch(batch)
         with self._database.lock:
             topic = self._partition(partition)
-            base = max(topic.ends[partition.partition], at or 0)
+            base = max(topic.end(partition.partition), at or 0)
             end = base + header.last_offset_delta + 1
             row = (topic.id, partition.partition, base, end - 1, header.max_timestamp_ms, place(batch, base, LEADER_EPOCH))
             with self._database.transaction() as connection:
@@ -101,7 +119,7 @@ class SqliteTopicStore:
         """Batches from ``offset`` on."""
         found = bytearray()
         topic = self._partition(partition)
-        while offset < topic.ends[partition.partition]:
+        while offset < topic.end(partition.partition):
             rows = self._database.rows(
                 f"""SELECT data, last_offset FROM batch WHERE {_PLACE} AND base_offset >= coalesce((
                         SELECT max(base_offset) FROM batch WHERE {_PLACE} AND base_offset <= ?), 0)
@@ -121,19 +139,19 @@ class SqliteTopicStore:
         """(log start offset, log end offset)."""
         with self._database.lock:
             topic = self._partition(partition)
-            return topic.starts[partition.partition], topic.ends[partition.partition]
+            return topic.start(partition.partition), topic.end(partition.partition)
 
     def set_log_start(self, partition: TopicPartition, offset: int) -> None:
         """Move the log start forwards."""
         with self._database.lock:
             topic = self._partition(partition)
             number = partition.partition
-            start = max(topic.starts[number], min(offset, topic.ends[number]))
+            start = max(topic.start(number), min(offset, topic.end(number)))
             with self._database.transaction() as connection:
                 # The newest batch stays: the log's end is read from it.
                 connection.execute(
                     f"""DELETE FROM batch WHERE {_PLACE} AND last_offset < ? AND last_offset < ?""",  # noqa: S608
-                    (topic.id, number, start, topic.ends[number] - 1),
+                    (topic.id, number, start, topic.end(number) - 1),
                 )
                 connection.execute("INSERT OR REPLACE INTO log_start VALUES (?, ?, ?)", (topic.id, number, start))
             topic.starts[number] = start
@@ -141,7 +159,7 @@ class SqliteTopicStore:
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> tuple[int, int] | None:
         """The first record at or after that time."""
         topic = self._partition(partition)
-        start, last = topic.starts[partition.partition], -1
+        start, last = topic.start(partition.partition), -1
         while True:
             rows = self._database.rows(
                 f"""SELECT data, base_offset FROM batch WHERE {_PLACE} AND base_offset > ? AND last_offset >= ?
@@ -160,7 +178,7 @@ class SqliteTopicStore:
         topic = self._partition(partition)
         newest = self._database.value(
             f"SELECT max(max_timestamp_ms) FROM batch WHERE {_PLACE} AND last_offset >= ?",  # noqa: S608
-            (topic.id, partition.partition, topic.starts[partition.partition]),
+            (topic.id, partition.partition, topic.start(partition.partition)),
         )
         return None if newest is None else self.offset_for_timestamp(partition, newest)
 
@@ -168,7 +186,7 @@ class SqliteTopicStore:
         """The database is its opener's to close."""
 
     def _load(self, number: int, metadata: TopicMetadata) -> _Topic:
-        topic = _Topic(number, metadata, [0] * metadata.partition_count, [0] * metadata.partition_count)
+        topic = _Topic(number, metadata)
         ends = """SELECT "partition", max(last_offset) + 1 FROM batch WHERE topic = ? GROUP BY "partition" """
         for partition, end in self._database.rows(ends, (number,)):
             topic.ends[partition] = end

@@ -108,6 +108,11 @@ class Connection:
         self._socket.settimeout(deadline.seconds_left(f"{self.address} (TLS handshake)"))
         self._socket = context.wrap_socket(self._socket, server_hostname=self.address.host)
 
+    def shut_down(self) -> None:
+        """Break the connection from another thread: a call that waits for its answer raises `UnreachableError` at once."""
+        with suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Safe to call twice."""
         self.is_closed = True

@@ -1,6 +1,6 @@
 """``python -m tests.calibration [-n TIMES] [--save] [SCENARIO[:VARIANT] ...]``: reality and simulation side by side.
 
-``-n 0`` simulates only; ``--save`` adds what was measured to measured.json; ``--table`` prints the README's table from there.
+``-n 0`` simulates only; ``--save`` adds what was measured to measured.json; ``--table`` prints the table of page believing-it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The README's table of reality and simulation."""
+"""The manual's table of reality and simulation."""
 
 from __future__ import annotations
 

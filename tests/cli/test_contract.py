@@ -64,6 +64,7 @@ LINES = {
     "simulate check": ("doubtful.yaml", "severity file line column path rule message"),
     "simulate compare": ("small.yaml --all", "a b metric a_mean b_mean difference low high a_better b_better seeds"),
     "simulate list": ("", "name question"),
+    "manual": ("", "page subject chapter"),
     "simulate sweep": (
         "small.yaml --set members.app.count=2,3 --jobs 1 --metric moves",
         "members.app.count variant runs errors failed moves_median moves_p95 moves_max",

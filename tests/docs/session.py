@@ -1,16 +1,14 @@
-"""What the README's examples speak to: ``kgctl serve`` with two groups, one of them active; and a history with fixed times."""
+"""What the examples of a page speak to: a cluster with two groups, one of them active; and a history with fixed times."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import os
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
-
-from kgctl.admin.confluent.clients import ConsumerTeam, produce
-from tests.support.pipeline.collected import collected_history
-from tests.support.pipeline.example import example_history
-from tests.support.pipeline.segments import example_segments
-from tests.support.serve import ServeProcess
+from types import TracebackType
+from typing import Self
 
 CONFIG = """\
 current-context: staging
@@ -22,29 +20,70 @@ contexts:
     embedded: ~/kgctl-data
 """
 
+ELSEWHERE = ("simulate", "history", "manual", "context", "serve", "demo")
+"""First words of commands that need no cluster, unless they say so themselves."""
+
 UNPOLLED = {"max.poll.interval.ms": "3600000"}
 """Nobody polls while the examples run, which a slow machine may take its time for."""
 
 
-@contextmanager
-def readme_session(folder: Path) -> Iterator[Mapping[str, str]]:
-    """The environment of the examples. ``payments`` has left with a lag of 120, ``shipping`` is there with two static members."""
-    (folder / "config.yaml").write_text(CONFIG)
-    example_history(folder / "warehouse")
-    collected_history(folder / "history")
-    example_segments(folder / "kafka-logs")
-    config = {"group.initial.rebalance.delay.ms": "300"}
-    with ServeProcess(topics={"orders": 3, "returns": 1}, config=config) as server:
+class Session:
+    """The cluster and the history of one page, each made when a command first needs it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._stack = ExitStack()
+        (folder / "config.yaml").write_text(CONFIG)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._stack.close()
+
+    def variables(self, argv: Sequence[str]) -> Mapping[str, str]:
+        """The environment of this command, once what it needs is there."""
+        variables = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self._folder),
+            "TZ": "UTC",
+            "KGCTL_CONFIG": str(self._folder / "config.yaml"),
+            "KGCTL_BACKUP_DIR": str(self._folder / "backups"),
+            "KGCTL_WAREHOUSE": str(self._folder / "warehouse"),
+        }
+        if argv[0] == "kgctl":
+            if "history" in argv or "--to-history" in argv:
+                _ = self._history
+            if argv[1] not in ELSEWHERE or "--from-group" in argv:
+                variables["KGCTL_BOOTSTRAP_SERVER"] = self._cluster
+        return variables
+
+    @cached_property
+    def _history(self) -> None:
+        """``warehouse`` is a built history, ``history`` one that is collected only, ``kafka-logs`` the segments of a broker."""
+        from tests.support.pipeline.collected import collected_history
+        from tests.support.pipeline.example import example_history
+        from tests.support.pipeline.segments import example_segments
+
+        example_history(self._folder / "warehouse")
+        collected_history(self._folder / "history")
+        example_segments(self._folder / "kafka-logs")
+
+    @cached_property
+    def _cluster(self) -> str:
+        """Its address. ``payments`` has left with a lag of 120, ``shipping`` is there with two static members."""
+        from kgctl.admin.confluent.clients import ConsumerTeam, produce
+        from kgctl.server.background import EmbeddedServer
+
+        config = {"group.initial.rebalance.delay.ms": "300"}
+        server = self._stack.enter_context(EmbeddedServer(topics={"orders": 3, "returns": 1}, config=config))
         produce(server.bootstrap, "orders", 300, 3)
         with ConsumerTeam(server.bootstrap, "payments", ["orders"], 1) as payments:
             payments.consume(300)
         produce(server.bootstrap, "orders", 90, 3)
-        with ConsumerTeam(server.bootstrap, "shipping", ["orders"], 2, static=True, properties=UNPOLLED) as shipping:
-            shipping.consume(390)
-            produce(server.bootstrap, "orders", 30, 3)
-            yield {
-                "KGCTL_BOOTSTRAP_SERVER": server.bootstrap,
-                "KGCTL_CONFIG": str(folder / "config.yaml"),
-                "KGCTL_BACKUP_DIR": str(folder / "backups"),
-                "KGCTL_WAREHOUSE": str(folder / "warehouse"),
-            }
+        shipping = self._stack.enter_context(
+            ConsumerTeam(server.bootstrap, "shipping", ["orders"], 2, static=True, properties=UNPOLLED)
+        )
+        shipping.consume(390)
+        produce(server.bootstrap, "orders", 30, 3)
+        return server.bootstrap

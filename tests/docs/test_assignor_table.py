@@ -8,19 +8,18 @@ import yaml
 
 from kgctl.assignors.registry import CLIENT_ASSIGNORS, SERVER_ASSIGNORS
 from kgctl.simulate.assign.group_document import parse_document
-from tests.docs.readme import README
-
-SECTION = README.read_text(encoding="utf-8").partition("## Assignors")[2].partition("\n## ")[0]
+from tests.docs.pages import MANUAL
 
 
 def test_table_has_every_assignor_of_the_registry() -> None:
+    page = (MANUAL / "assignors.md").read_text(encoding="utf-8")
     names = [factory().name for factory in (*CLIENT_ASSIGNORS, *SERVER_ASSIGNORS)]
 
-    assert re.findall(r"^\| `([a-z:-]+)` \| [A-Zk]", SECTION, re.MULTILINE) == names
+    assert re.findall(r"^\| `([a-z:-]+)` \| [A-Zk]", page, re.MULTILINE) == names
 
 
 def test_group_file_of_the_manual_is_read() -> None:
-    (text,) = re.findall(r"```yaml\n(.*?)```", SECTION, re.DOTALL)
+    (text,) = re.findall(r"```yaml\n(.*?)```", (MANUAL / "group-files.md").read_text(encoding="utf-8"), re.DOTALL)
 
     document = parse_document(yaml.safe_load(text), 1)
 

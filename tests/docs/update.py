@@ -1,27 +1,40 @@
-"""``python -m tests.docs.update`` writes what README.md and completions/ have from the code. Look at it before you commit it."""
+"""``python -m tests.docs.update [PAGE...]`` writes what README.md, the manual and completions/ have from the code.
+
+Look at what it changed before you commit it.
+"""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 
 from tests.docs.completions import FILES, script
-from tests.docs.readme import README, blocks, comparable, with_generated, with_output
-from tests.docs.session import readme_session
+from tests.docs.pages import PAGES, blocks, comparable, with_generated, with_output
+from tests.docs.session import Session
+from tests.docs.shell import Shell
 
 
 def main() -> None:
-    """Write them all."""
-    for shell, path in FILES.items():
-        path.write_text(script(shell), encoding="utf-8")
-    with tempfile.TemporaryDirectory() as folder, readme_session(Path(folder)) as variables:
-        before = README.read_text(encoding="utf-8")
-        after = with_output(before, Path(folder), variables)
-    text = README.read_text(encoding="utf-8")  # again: somebody may have edited it while the examples ran
+    """Write the pages that are named, or everything."""
+    wanted = sys.argv[1:]
+    for path in PAGES:
+        if not wanted or path.stem in wanted:
+            _update(path)
+    if not wanted:
+        for shell, file in FILES.items():
+            file.write_text(script(shell), encoding="utf-8")
+
+
+def _update(path: Path) -> None:
+    before = path.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder, Session(Path(folder)) as session, Shell(Path(folder), session) as shell:
+        after = with_output(before, shell)
+    text = path.read_text(encoding="utf-8")  # again: somebody may have edited it while the examples ran
     for old, new in zip(blocks(before), blocks(after), strict=True):
         assert "internal error" not in new, new
         text = text if comparable(old) == comparable(new) else text.replace(old, new)
-    README.write_text(with_generated(text), encoding="utf-8")
+    path.write_text(with_generated(text), encoding="utf-8")
 
 
 if __name__ == "__main__":

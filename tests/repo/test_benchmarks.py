@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import pytest
+from _pytest.mark import ParameterSet
 
 from tests.benchmarks.__main__ import RATES, SUBJECTS, main
 from tests.support.kafka.fixtures import java_or_skip
 from tests.support.kafka.install import kafka_class_path
 
 SMALLEST = ["--small", "--runs", "1"]
+QUICK = ("heartbeats", "tables", "simulate", "coordinator", "describe-group")
+"""The programs that every run tries; the others, some of which start a JVM, are deep."""
+
+
+def programs(names: Iterable[str]) -> list[ParameterSet]:
+    """Return a parameter for each, marked where it is deep."""
+    return [pytest.param(name, marks=[] if name in QUICK else pytest.mark.deep) for name in names]
 
 
 def test_start_up_prints_its_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -24,18 +34,19 @@ def test_the_list_of_scenarios_prints_its_table(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.interop
-@pytest.mark.parametrize("name", list(RATES))
+@pytest.mark.parametrize("name", programs(RATES))
 def test_rates_are_measured_against_kgctl_serve(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([name, *SMALLEST, "--cluster", "serve"]) == 0, capsys.readouterr().err
     assert capsys.readouterr().out.startswith(RATES[name].title)
 
 
 @pytest.mark.interop
-@pytest.mark.parametrize("subject", [name for name, subject in SUBJECTS.items() if subject.size is not None])
+@pytest.mark.parametrize("subject", programs(name for name, subject in SUBJECTS.items() if subject.size is not None))
 def test_subject_runs_against_kgctl_serve(subject: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([subject, *SMALLEST, "--cluster", "serve"]) == 0, capsys.readouterr().err
 
 
+@pytest.mark.deep
 @pytest.mark.kafka
 def test_subject_runs_against_apache_kafka(capsys: pytest.CaptureFixture[str]) -> None:
     with java_or_skip():

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import socket
 import time
 import urllib.error
 import urllib.request
@@ -20,17 +19,8 @@ from tests.support.kafka.fixtures import unavailable
 from tests.support.kafka.ports import free_ports
 from tests.support.kafka.processes import start_process, stop_process
 from tests.support.patience import PATIENCE_S
+from tests.support.zookeeper.server import ZooKeeperServer, ZooKeeperUnavailable
 
-ZOOKEEPER_JARS = (Path("/usr/share/java/zookeeper.jar"), Path("/usr/share/java/slf4j-nop.jar"))
-ZOOKEEPER_MAIN = "org.apache.zookeeper.server.ZooKeeperServerMain"
-ZOOKEEPER_CONFIG = """\
-clientPort={zookeeper}
-clientPortAddress=127.0.0.1
-dataDir={folder}/zookeeper
-tickTime=500
-admin.enableServer=false
-4lw.commands.whitelist=srvr
-"""
 BURROW_CONFIG = """\
 [general]
 pidfile="{folder}/burrow.pid"
@@ -96,44 +86,23 @@ class Burrow:
 @contextmanager
 def burrow(bootstrap: str, folder: Path) -> Iterator[Burrow]:
     """Burrow and its ZooKeeper, both in ``folder``, for the length of a ``with`` block."""
-    program, java = shutil.which("Burrow"), shutil.which("java")
-    missing = [str(jar) for jar in ZOOKEEPER_JARS if not jar.exists()]
-    if program is None or java is None or missing:
-        unavailable("Debian's packages burrow and zookeeper, and Java, are not all installed")
-    zookeeper_port, http_port = free_ports(2)
-    values = {"folder": folder, "bootstrap": bootstrap, "zookeeper": zookeeper_port, "http": http_port}
-    (folder / "zoo.cfg").write_text(ZOOKEEPER_CONFIG.format(**values))
+    program = shutil.which("Burrow")
+    if program is None:
+        unavailable("Debian's package burrow is not installed")
+    (http_port,) = free_ports(1)
+    zookeeper = ZooKeeperServer(folder / "zookeeper")
+    try:
+        zookeeper.start()
+    except ZooKeeperUnavailable as missing:
+        unavailable(str(missing))
+    values = {"folder": folder, "bootstrap": bootstrap, "zookeeper": zookeeper.port, "http": http_port}
     (folder / "burrow.toml").write_text(BURROW_CONFIG.format(**values))
-    class_path = ":".join(map(str, ZOOKEEPER_JARS))
-    flags = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.jmx.log4j.disable=true")
-    zookeeper = start_process(
-        [java, *flags, "-cp", class_path, ZOOKEEPER_MAIN, str(folder / "zoo.cfg")], folder / "zookeeper.log"
-    )
-    wait_until_serving(zookeeper_port)
     monitor = start_process([program, "--config-dir", str(folder)], folder / "burrow.log")
     try:
         yield Burrow(f"http://127.0.0.1:{http_port}/v3/kafka/local", folder / "burrow.log")
     finally:
         stop_process(monitor)
-        stop_process(zookeeper)
-
-
-def wait_until_serving(port: int) -> None:
-    """Burrow gives up at once where no ZooKeeper answers; one that has just begun to listen does not."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_serving(port):
-        assert time.monotonic() < deadline, f"no ZooKeeper serves on {port}"
-        time.sleep(0.05)
-
-
-def is_serving(port: int) -> bool:
-    """By ZooKeeper's own question."""
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
-            connection.sendall(b"srvr")
-            return b"Mode: " in connection.recv(4096)
-    except OSError:
-        return False
+        zookeeper.stop()
 
 
 def wait_for(what: str, monitor: Burrow, is_there: Callable[[], bool]) -> None:

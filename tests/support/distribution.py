@@ -21,13 +21,15 @@ SERVERS = {
     "kafka_cluster": "kafka",
     "java_assignors": "java-assignors",
     "serve_target": "serve",
+    "old_kafka": "zookeeper",
+    "zookeeper_server": "zookeeper",
 }
 """The fixtures that start something once a session, those of the longest groups first, and the group of their tests.
 
 A test that asks for several belongs to the first. Apache Kafka's nodes share a process, since many tests need more than one.
 """
 
-WAITING = ("slow", "kafka", "interop")
+WAITING = ("slow", "kafka", "interop", "zookeeper")
 """Markers of files that go before others: they wait for clients, and must not be what is left at the end."""
 
 FEW = 20

@@ -85,6 +85,7 @@ CLIENTS = {
         Client("confluent-kafka", python_member("confluent"), ("range", "roundrobin", "cooperative-sticky")),
         Client("kafka-python", python_member("kafka_python"), ("range", "sticky", "cooperative-sticky")),
         Client("aiokafka", python_member("aiokafka_member"), ("range", "sticky")),
+        Client("kgctl", python_member("kgctl_member"), ("range", "cooperative-sticky", "sticky", "roundrobin")),
         Client("kafkajs", kafkajs_member, ("RoundRobinAssigner",), has_static_members=False),
     )
 }

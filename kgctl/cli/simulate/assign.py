@@ -55,7 +55,7 @@ def simulate_assign(
 ) -> Report:
     """Show who would get which partitions, by Kafka's own assignors, and what would move.
 
-    A file describes groups: topics, members, what they own. The README, section Assignors, has the format.
+    A file describes groups: topics, members, what they own. The format: kgctl manual group-files.
     """
     from kgctl.assignors import get_assignor
 

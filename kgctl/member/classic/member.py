@@ -391,6 +391,10 @@ class ClassicMember(BaseMember):
     def begin(self) -> None:
         """Nothing beside what all members do."""
 
+    def request_rebalance(self) -> None:
+        """Kafka: ``ConsumerCoordinator#requestRejoin`` for ``enforceRebalance``."""
+        self.membership.request_rejoin("rebalance enforced by user")
+
     def on_poll(self) -> None:
         """What a heartbeat has thrown comes out of poll()."""
 

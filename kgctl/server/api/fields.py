@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
+from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
+
+log = logging.getLogger(__name__)
 
 # Without an authorizer anyone may do everything: bits of AclOperation codes (Kafka: AclEntry#supportedOperations).
 NOT_ASKED = -(2**31)
@@ -54,3 +58,9 @@ class TopicErrors:
             {"name": name, "topic_id": topic_id, "partitions": partitions}
             for (name, topic_id), partitions in self._topics.items()
         ]
+
+
+def storage_failed(error: StorageError) -> tuple[ErrorCode, str]:
+    """Code and message of a change that could not be written, one line of which is logged. Nothing of it was done."""
+    log.error("%s", error)
+    return ErrorCode.KAFKA_STORAGE_ERROR, "Disk error when trying to access log file on the disk."

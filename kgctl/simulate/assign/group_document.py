@@ -1,4 +1,8 @@
-"""Checks of values in a document. An error names the place, so that a reader of the file can add its line."""
+"""A document that describes a group, checked, and what each assignor sees of it.
+
+The format is in the manual, page group-files. Client assignors see what a leader sees after the subscriptions went over the
+wire: without what the subscription's version cannot carry. (The wire also sorts owned partitions; no assignor depends on that.)
+"""
 
 from __future__ import annotations
 

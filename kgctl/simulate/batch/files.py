@@ -101,8 +101,7 @@ def _write(path: Path, state: ClusterState) -> None:
 
 def _write_topics(folder: DataFolder, state: ClusterState) -> None:
     """Topics whose logs end where the run's do. Nobody made their records up: there is the last one, as after compaction."""
-    for topic in state.topics.values():
-        folder.topics.create_topic(topic.name, topic.partition_count, topic.topic_id)
+    folder.topics.create_topics(list(state.topics.values()))
     last = build_batch([Record(0, state.now_ms, None, None)])
     for partition, end in state.end_offsets.items():
         if end > 0:

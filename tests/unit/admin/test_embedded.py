@@ -16,7 +16,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import NotFoundError, RefusedError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
-from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicMetadata, TopicPartition
 from kgctl.model.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -53,7 +53,7 @@ SHARE_GROUP = AppendRecord(CoordinatorRecord(OpaqueKey(11, b"\x00\x0b\x00\x01s",
 def path(tmp_path: Path) -> Path:
     """A folder with a topic of two partitions, ten records in the first, one each second."""
     with DataFolder.open(tmp_path / "data", create=True) as folder:
-        folder.topics.create_topic("t", 2, UUID(int=7))
+        folder.topics.create_topics([TopicMetadata("t", UUID(int=7), 2)])
         for number in range(10):
             folder.topics.append_batch(T0, build_batch([Record(0, number * 1_000, None, b"v")]), 0)
     return tmp_path / "data"

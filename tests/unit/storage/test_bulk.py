@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.errors import KgctlError, NotFoundError, StorageError, UsageError
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.partitions import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.bulk import BulkReader, LogBound, LogEndColumns
 from kgctl.storage.folder import COORDINATOR_FILE, DataFolder
@@ -25,7 +25,7 @@ def filled(path: Path) -> DataFolder:
         folder.record_log.append([commit(f"g{number % 7}", number % 3, number)], 1_000 + number)
     folder.record_log.append([commit("g1", 0, 99, producer=5), delete("g2", 0)], 2_000)
     folder.record_log.append([marker(5)], 2_001)
-    folder.topics.create_topic("t", 2, TOPIC_ID)
+    folder.topics.create_topics([TopicMetadata("t", TOPIC_ID, 2)])
     for time in (100, 150, 1_100, 1_150, 5_000):
         batch = build_batch([Record(0, time, None, b"x"), Record(1, time, None, b"y")])
         folder.topics.append_batch(TopicPartition("t", 1), batch, time)

@@ -33,7 +33,7 @@ def test_everything_is_there_again_after_reopening(tmp_path: Path) -> None:
     batch = build_batch([Record(0, 5, b"k", b"v")])
     with DataFolder.open(tmp_path / "new" / "data", create=True, offsets_partitions=3) as folder:
         folder.record_log.append([commit("g", 0, 5, member="m"), commit("g", 1, 6, producer=9, member="p")], 1_000)
-        folder.topics.create_topic("t", 2, UUID(int=7))
+        folder.topics.create_topics([TopicMetadata("t", UUID(int=7), 2)])
         folder.topics.append_batch(TopicPartition("t", 1), batch, 0)
         folder.topics.set_log_start(TopicPartition("t", 1), 1)
         folder.settings.set_broker_properties({"offsets.retention.minutes": "5"})
@@ -239,7 +239,7 @@ def test_commits_are_flushed_and_topics_are_not(tmp_path: Path) -> None:
 
 def test_what_is_written_in_bulk_is_there_together(tmp_path: Path) -> None:
     with DataFolder.open(tmp_path, create=True) as folder, folder.bulk():
-        folder.topics.create_topic("t", 1, UUID(int=7))
+        folder.topics.create_topics([TopicMetadata("t", UUID(int=7), 1)])
         folder.record_log.append([commit("g", 0, 5, member="m")], 1_000)
         folder.record_log.append([commit("g", 0, 6, member="m")], 2_000)
     with DataFolder.open(tmp_path, create=False) as folder:
@@ -251,8 +251,8 @@ def test_nothing_of_a_bulk_that_failed_is_there(tmp_path: Path) -> None:
     def fail() -> None:
         with DataFolder.open(tmp_path, create=True) as folder, folder.bulk():
             folder.record_log.append([commit("g", 0, 5)], 1_000)
-            folder.topics.create_topic("t", 1, UUID(int=7))
-            folder.topics.create_topic("t", 1, UUID(int=8))
+            folder.topics.create_topics([TopicMetadata("t", UUID(int=7), 1)])
+            folder.topics.create_topics([TopicMetadata("t", UUID(int=8), 1)])
 
     with pytest.raises(RefusedError):
         fail()

@@ -13,6 +13,7 @@ from confluent_kafka import Producer, TopicPartition
 from kgctl.admin.embedded import EmbeddedGroupAdmin
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.model.groups import GroupState, GroupType
+from kgctl.model.partitions import TopicMetadata
 from kgctl.model.records import CoordinatorRecord, OffsetCommitValue
 from kgctl.serde.coordinator_records import encode_record
 from kgctl.storage.folder import DataFolder, memory_folder
@@ -116,7 +117,7 @@ def test_the_loaded_coordinator_has_kafkas_groups_offsets_and_open_transactions(
     with DataFolder.open(tmp_path, create=True, offsets_partitions=PARTITIONS) as folder:
         import_segments(copied_log, folder.record_log)
         now_ms = max(record.timestamp_ms for record in folder.record_log.read())
-        folder.topics.create_topic("t", 3, topic_id_of(folder))
+        folder.topics.create_topics([TopicMetadata("t", topic_id_of(folder), 3)])
         load_coordinator(folder, CoordinatorConfig(), str, now_ms).check()
         admin = EmbeddedGroupAdmin(folder, lambda: now_ms)
         listed = admin.list_groups().values

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+import tracemalloc
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -10,8 +13,8 @@ from kgctl.errors import NotFoundError, RefusedError, UsageError
 from kgctl.model.partitions import TopicMetadata, TopicPartition
 from kgctl.model.records import TransactionMarker
 from kgctl.serde.record_batch import CorruptBatchError, Record, build_batch, build_marker, iterate_batches, iterate_records
-from kgctl.storage.folder import DataFolder
-from kgctl.storage.protocols import TopicStore
+from kgctl.storage.folder import TOPICS_FILE, DataFolder, open_folder
+from kgctl.storage.protocols import MAX_PARTITIONS, TopicStore
 
 ID = UUID(int=1)
 T0 = TopicPartition("t", 0)
@@ -20,7 +23,7 @@ BASE_OFFSET = 1_000_000
 
 @pytest.fixture
 def topics(folder: DataFolder) -> TopicStore:
-    folder.topics.create_topic("t", 2, ID)
+    folder.topics.create_topics([TopicMetadata("t", ID, 2)])
     return folder.topics
 
 
@@ -34,7 +37,7 @@ def offsets_of(data: bytes) -> list[int]:
 
 
 def test_topics_are_listed_by_name(topics: TopicStore) -> None:
-    topics.create_topic("a", 1, UUID(int=2))
+    topics.create_topics([TopicMetadata("a", UUID(int=2), 1)])
 
     assert list(topics.topics().items()) == [
         ("a", TopicMetadata("a", UUID(int=2), 1)),
@@ -44,28 +47,66 @@ def test_topics_are_listed_by_name(topics: TopicStore) -> None:
 
 def test_a_name_that_is_taken_is_refused(topics: TopicStore) -> None:
     with pytest.raises(RefusedError, match="topic t exists already"):
-        topics.create_topic("t", 1, ID)
+        topics.create_topics([TopicMetadata("t", ID, 1)])
 
 
 def test_a_topic_has_at_least_one_partition(topics: TopicStore) -> None:
     with pytest.raises(UsageError, match="at least one"):
-        topics.create_topic("z", 0, ID)
+        topics.create_topics([TopicMetadata("z", ID, 0)])
 
 
 def test_partitions_are_added_and_never_taken_away(topics: TopicStore) -> None:
     topics.append_batch(T0, batch(1), 0)
-    assert topics.set_partition_count("t", 3) == TopicMetadata("t", ID, 3)
+    topics.set_partition_counts({"t": 3})
     with pytest.raises(UsageError, match="cannot become 2"):
-        topics.set_partition_count("t", 2)
+        topics.set_partition_counts({"t": 2})
+    with pytest.raises(UsageError, match=f"at most {MAX_PARTITIONS}"):
+        topics.set_partition_counts({"t": 2**31 - 1})
+
+    assert dict(topics.topics()) == {"t": TopicMetadata("t", ID, 3)}
 
     assert (topics.log_offsets(T0), topics.log_offsets(TopicPartition("t", 2))) == ((0, 1), (0, 0))
 
 
+def test_topics_are_made_together_or_not_at_all(topics: TopicStore) -> None:
+    for bad in (TopicMetadata("b", UUID(int=9), 2**31 - 1), TopicMetadata("t", UUID(int=9), 1), TopicMetadata("a", ID, 1)):
+        with pytest.raises((UsageError, RefusedError)):
+            topics.create_topics([TopicMetadata("a", UUID(int=8), 1), bad])
+
+    assert list(topics.topics()) == ["t"]
+
+
+def test_a_topic_of_many_partitions_costs_as_much_as_a_small_one(topics: TopicStore) -> None:
+    tracemalloc.start()
+    topics.create_topics([TopicMetadata("large", UUID(int=8), MAX_PARTITIONS)])
+    topics.append_batch(TopicPartition("large", MAX_PARTITIONS - 1), batch(1), 0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert topics.log_offsets(TopicPartition("large", MAX_PARTITIONS - 1)) == (0, 1)
+    assert peak < 1_000_000
+
+
+def test_a_folder_with_an_oversized_topic_opens_and_says_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with open_folder(tmp_path, create=True) as folder:
+        folder.topics.create_topics([TopicMetadata("t", ID, 1), TopicMetadata("m", UUID(int=2), 1)])
+    with sqlite3.connect(tmp_path / TOPICS_FILE) as connection:
+        connection.execute("UPDATE topic SET partition_count = 2147483647 WHERE name = 'm'")
+    connection.close()
+
+    with open_folder(tmp_path, create=False) as folder:
+        assert (list(folder.topics.topics()), dict(folder.topics.oversized_topics())) == (["t"], {"m": 2**31 - 1})
+        assert "topic m has 2147483647 partitions" in caplog.text
+        folder.topics.delete_topics(["m"])
+    with open_folder(tmp_path, create=False) as folder:
+        assert dict(folder.topics.oversized_topics()) == {}
+
+
 def test_a_deleted_topic_is_gone_and_its_name_free_again(topics: TopicStore) -> None:
     topics.append_batch(T0, batch(1), 0)
-    topics.delete_topic("t")
+    topics.delete_topics(["t"])
     assert dict(topics.topics()) == {}
-    topics.create_topic("t", 1, UUID(int=3))
+    topics.create_topics([TopicMetadata("t", UUID(int=3), 1)])
 
     assert (topics.log_offsets(T0), topics.read_batches(T0, 0, 1_000)) == ((0, 0), b"")
 
@@ -88,7 +129,7 @@ def test_a_partition_that_does_not_exist_is_not_found(topics: TopicStore, partit
 @pytest.mark.parametrize("call", ["delete_topic", "set_partition_count"])
 def test_a_topic_that_does_not_exist_is_not_found(topics: TopicStore, call: str) -> None:
     with pytest.raises(NotFoundError, match="topic x does not exist"):
-        topics.delete_topic("x") if call == "delete_topic" else topics.set_partition_count("x", 9)
+        topics.delete_topics(["x"]) if call == "delete_topic" else topics.set_partition_counts({"x": 9})
 
 
 def test_batches_get_their_offsets_and_keep_their_bytes(topics: TopicStore) -> None:

@@ -65,6 +65,48 @@ def creating_topics(probe: Probe, version: int, name: str) -> None:
         create(f"{name}-g", -1, -1)
 
 
+def bounds_of_topics(probe: Probe, version: int, name: str) -> None:
+    def create(*partitions: int, configs: int = 0) -> None:
+        settings = [{"name": "retention.ms", "value": "1"}] * configs
+        topics = [
+            {"name": f"{name}-{n}", "num_partitions": count, "replication_factor": 1, "assignments": [], "configs": settings}
+            for n, count in enumerate(partitions)
+        ]
+        probe.call(CREATE_TOPICS, version, {"topics": topics, "timeout_ms": 10_000, "validate_only": True})
+
+    for counts in (
+        (10_001,),
+        (2**31 - 1,),
+        (2**31 - 1, 2**31 - 1),
+        (6_000, 6_000),
+        (20_000, 1),
+        (-5, 20_000),
+        (10_000,),
+        (9_999,),
+    ):
+        create(*counts)
+    create(5_000, 4_998)
+    create(5_000, 4_999)
+    create(0, 10_000)
+    create(9_999, configs=1)
+    create(9_998, configs=1)
+
+
+def bounds_of_growth(probe: Probe, version: int, name: str) -> None:
+    create_topic(probe, name, 1)
+    create_topic(probe, f"{name}-b", 1)
+
+    def grow(*counts: int) -> None:
+        names = (name, f"{name}-b")
+        topics = [{"name": topic, "count": count, "assignments": None} for topic, count in zip(names, counts, strict=False)]
+        probe.call(CREATE_PARTITIONS, version, {"topics": topics, "timeout_ms": 10_000, "validate_only": True})
+
+    for counts in ((10_001,), (10_002,), (2**31 - 1,), (-5,)):
+        grow(*counts)
+    again = [{"name": name, "count": count, "assignments": None} for count in (2, 3)]
+    probe.call(CREATE_PARTITIONS, version, {"topics": again, "timeout_ms": 10_000, "validate_only": True})
+
+
 def growing_topics(probe: Probe, version: int, name: str) -> None:
     create_topic(probe, name, 2)
 

@@ -23,7 +23,16 @@ from tests.wire.differential.about_records import (
     producing,
     producing_idempotently,
 )
-from tests.wire.differential.about_topics import clusters, creating_topics, deleting_topics, growing_topics, metadata, versions
+from tests.wire.differential.about_topics import (
+    bounds_of_growth,
+    bounds_of_topics,
+    clusters,
+    creating_topics,
+    deleting_topics,
+    growing_topics,
+    metadata,
+    versions,
+)
 from tests.wire.differential.about_transactions import END_TXN, fencing, transactional_ids, transactions, wrong_transactions
 from tests.wire.differential.talk import (
     API_VERSIONS,
@@ -62,7 +71,9 @@ CONVERSATIONS: dict[str, tuple[int, Conversation]] = {
     "finding coordinators": (FIND_COORDINATOR, finding_coordinators),
     "clusters": (DESCRIBE_CLUSTER, clusters),
     "creating topics": (CREATE_TOPICS, creating_topics),
+    "bounds of topics": (CREATE_TOPICS, bounds_of_topics),
     "growing topics": (CREATE_PARTITIONS, growing_topics),
+    "bounds of growth": (CREATE_PARTITIONS, bounds_of_growth),
     "deleting topics": (DELETE_TOPICS, deleting_topics),
     "deleting records": (DELETE_RECORDS, deleting_records),
     "producer ids": (INIT_PRODUCER_ID, producer_ids),

@@ -22,6 +22,7 @@ KNOWN = (
         r"topics\[\d+\]\.configs",
         "Kafka lists the some thirty configs of the new topic; here topic configs have no effect, and none is listed",
     ),
+    Known("bounds of topics", r"topics\[\d+\]\.configs", "as for creating topics"),
 )
 
 

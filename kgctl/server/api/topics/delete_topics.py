@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
+from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
+from kgctl.server.api.fields import storage_failed
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -16,24 +18,40 @@ UNKNOWN_ID = (ErrorCode.UNKNOWN_TOPIC_ID, "This server does not host this topic 
 
 
 def handle(context: RequestContext, body: Any) -> Values:
-    if context.version >= TOPIC_IDS_SINCE:
-        return {"responses": [_delete(context, topic.name, topic.topic_id) for topic in body.topics]}
-    return {"responses": [_delete(context, name, None) for name in body.topic_names]}
+    """One result a topic, in the order of the request; all that can be removed are removed together."""
+    with_ids = context.version >= TOPIC_IDS_SINCE
+    asked = [(topic.name, topic.topic_id) for topic in body.topics] if with_ids else [(name, None) for name in body.topic_names]
+    results = [_checked(context, name, topic_id) for name, topic_id in asked]
+    gone = {result["name"] for result in results if result["error_code"] is ErrorCode.NONE}
+    if gone:
+        try:
+            _delete(context, gone)
+        except StorageError as error:
+            code, message = storage_failed(error)
+            failed = {"error_code": code, "error_message": message}
+            results = [result | failed if result["name"] in gone else result for result in results]
+    return {"responses": results}
 
 
-def _delete(context: RequestContext, name: str | None, topic_id: UUID | None) -> dict[str, Any]:
+def _checked(context: RequestContext, name: str | None, topic_id: UUID | None) -> dict[str, Any]:
     catalog = context.services.catalog
     topic = catalog.by_id(topic_id) if name is None else catalog.get(name)
+    if topic is None and name in catalog.oversized():
+        return {"name": name, "topic_id": None, "error_code": ErrorCode.NONE, "error_message": None}
     if topic is None:
         error, message = UNKNOWN_ID if name is None else UNKNOWN_NAME
         return {"name": name, "topic_id": topic_id, "error_code": error, "error_message": message}
-    result = {"name": topic.name, "topic_id": topic.topic_id, "error_message": None}
+    result = {"name": topic.name, "topic_id": topic.topic_id, "error_code": ErrorCode.NONE, "error_message": None}
     if topic.name == OFFSETS_TOPIC:
         return {**result, "error_code": ErrorCode.INVALID_REQUEST, "error_message": "Cannot delete the coordinator's own log."}
-    catalog.delete(topic.name)
-    context.services.producers.forget(topic.name)
-    context.services.data.forget(topic.name)
-    return {**result, "error_code": ErrorCode.NONE}
+    return result
+
+
+def _delete(context: RequestContext, names: set[str]) -> None:
+    context.services.catalog.delete(names)
+    for name in names:
+        context.services.producers.forget(name)
+        context.services.data.forget(name)
 
 
 SPEC = ApiSpec(20, "DeleteTopics", 1, 6, handle)

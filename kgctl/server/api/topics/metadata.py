@@ -7,7 +7,7 @@ from typing import Any
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicMetadata
 from kgctl.server.api.fields import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from kgctl.server.catalog import is_legal_name
+from kgctl.server.catalog import MAX_RECORDS_OF_A_CHANGE, is_legal_name
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext
@@ -42,12 +42,19 @@ def _asked(context: RequestContext, body: Any, asked: Any) -> dict[str, Any]:
     name = asked.name or ""
     topic = context.services.catalog.get(name)
     if topic is None and _may_create(context, body) and is_legal_name(name):
-        context.services.catalog.create(name, context.services.config.num_partitions)
-        topic = context.services.catalog.get(name)
+        topic = _create(context, name)
     if topic is not None:
         return _topic(context, body, topic)
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
     return {"error_code": error, "name": name, "partitions": []}
+
+
+def _create(context: RequestContext, name: str) -> TopicMetadata | None:
+    """Kafka asks its controller, whose refusal (`num.partitions` beyond what a request may make) leaves the topic unknown."""
+    catalog, count = context.services.catalog, context.services.config.num_partitions
+    if count < MAX_RECORDS_OF_A_CHANGE and catalog.creation_error(name, count) is ErrorCode.NONE:
+        catalog.create({name: count})
+    return catalog.get(name)
 
 
 def _may_create(context: RequestContext, body: Any) -> bool:

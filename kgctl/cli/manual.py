@@ -1,0 +1,109 @@
+"""``kgctl manual``: every page by chapter, in reading order. The help of each command and completion read the same list.
+
+A page is ``kgctl/manual/NAME.md``: a line ``# Title``, then a paragraph of one sentence, its subject. To add one: the file,
+and its name in a chapter.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+from dataclasses import dataclass
+from importlib import resources
+from typing import Annotated
+
+import typer
+
+from kgctl.cli.completers import complete_pages
+from kgctl.cli.environment import Environment
+from kgctl.cli.output.report import Column, Report
+from kgctl.cli.session import session_of
+from kgctl.errors import NotFoundError, did_you_mean
+
+CHAPTERS: dict[str, tuple[str, ...]] = {
+    "live groups": ("clusters", "groups", "resets", "output", "exit-codes", "completion", "commands"),
+    "without a broker": ("serve", "data-folder"),
+    "assignors": ("assignors", "group-files"),
+    "rehearsals": (
+        "simulate", "scenario-files", "autoscaling", "brokers", "expectations", "sweeps", "believing-it",
+    ),
+    "history": ("history", "tables", "spark"),
+    "how it is built": ("architecture", "coordinator", "adding-things", "development", "benchmarks"),
+}  # fmt: skip
+
+LIST_COLUMNS = (Column("page"), Column("subject"), Column("chapter", wide=True))
+MAX_WIDTH = 140
+PAGE_COLUMNS = (Column("page"), Column("title"), Column("text"))
+_COMMENT = re.compile(r"^<!-- .*? -->\n", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the manual: its name, the chapter it stands in, its title, its subject in one sentence, and its Markdown."""
+
+    name: str
+    chapter: str
+    title: str
+    subject: str
+    text: str
+
+
+def page_names() -> tuple[str, ...]:
+    """Return the names of all pages in reading order, without opening one."""
+    return tuple(name for names in CHAPTERS.values() for name in names)
+
+
+def read_page(name: str) -> Page:
+    """Read one page.
+
+    Raises:
+        NotFoundError: no page has this name; the message names near ones.
+    """
+    chapter = next((title for title, names in CHAPTERS.items() if name in names), None)
+    if chapter is None:
+        near = did_you_mean(name, page_names(), at_most=3)
+        raise NotFoundError(f"the manual has no page {name!r}{near} (kgctl manual lists all pages)")
+    text = _COMMENT.sub("", (resources.files("kgctl") / "manual" / f"{name}.md").read_text(encoding="utf-8"))
+    title, subject = text.split("\n\n", 2)[:2]
+    return Page(name, chapter, title.removeprefix("# "), " ".join(subject.split()), text)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl manual resets")(manual)
+
+
+def manual(
+    ctx: typer.Context,
+    page: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="PAGE", help="A page; all are listed without it.", show_default=False, autocompletion=complete_pages
+        ),
+    ] = None,
+) -> Report:
+    """Show a page of the manual, or list the pages with their subjects.
+
+    A terminal shows a page with headings, tables and colours; a pipe or a file gets its Markdown as it stands.
+    """
+    if page is None:
+        pages = [read_page(name) for name in page_names()]
+        rows = [{"page": found.name, "subject": found.subject, "chapter": found.chapter} for found in pages]
+        return Report(LIST_COLUMNS, rows, name_keys=("page",))
+    found = read_page(page)
+    environment = session_of(ctx).environment
+    text = _rendered(found.text, environment) if environment.stdout_is_terminal else found.text
+    return Report(PAGE_COLUMNS, [{"page": found.name, "title": found.title, "text": found.text}], name_keys=("page",), text=text)
+
+
+def _rendered(text: str, environment: Environment) -> str:
+    """The page as this terminal shows it; folded at its width, or at 140 columns."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, _environ=dict(environment.variables))
+    console.width = min(shutil.get_terminal_size().columns, MAX_WIDTH)
+    console.print(Markdown(text, code_theme="ansi_light" if console.color_system else "bw"))
+    return stream.getvalue()

@@ -1,0 +1,319 @@
+"""`kgctl.ConsumerGroup`: a member of a group on a cluster, as a series of generations. It fetches nothing.
+
+The shape is kafka-go's ConsumerGroup; the protocol is Apache Kafka's, by the same sans-IO member that ``kgctl simulate`` runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import time
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Literal, Self
+
+from kgctl.errors import ClosedError, KgctlError, TimedOutError, UsageError
+from kgctl.group.commits import Commits
+from kgctl.group.driver import Driver
+from kgctl.group.generation import Generation, Offsets
+from kgctl.member.api import CallbackKind, MemberIdentity, MemberState
+from kgctl.member.config import Behaviour, MemberConfig, refusal
+from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.wire.settings import WireSettings, not_covered
+
+BEHAVIOUR = Behaviour(polls_itself=True, limits_poll_interval=False)
+"""Answers are handled as they come, and no poll() has to be called: the member's thread is kgctl's own."""
+
+CLOSE_TIMEOUT_S = 35.0
+
+Ready = Generation | BaseException | None
+
+
+class ConsumerGroup:
+    """A live member: joins in the background, heartbeats, follows rebalances, leaves when closed.
+
+    Iterate over it, or call `next`, to get each `Generation`; with ``async for`` or `next_async` in coroutines. The body of a
+    ``for`` counts as a function of the generation: the group joins again only when the body has come back.
+
+    ``topics`` or ``pattern`` (a regular expression for whole names). ``assignors`` in order of preference, for ``protocol``
+    "classic"; "consumer" (KIP-848) takes ``server_assignor``. ``auto_offset_reset`` is where partitions begin that have no
+    commit: "earliest", "latest" or "none" (an error). ``partition_watch_interval_ms``: how often topics are looked at for new
+    partitions. ``properties`` have librdkafka's names (``security.protocol``, ``sasl.username``). Times are milliseconds.
+
+    Raises:
+        UsageError: settings that cannot be.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        group_id: str,
+        topics: Sequence[str] = (),
+        *,
+        pattern: str | None = None,
+        protocol: Literal["classic", "consumer"] = "classic",
+        assignors: Sequence[str] = ("range", "cooperative-sticky"),
+        server_assignor: str | None = None,
+        group_instance_id: str | None = None,
+        client_id: str = "kgctl",
+        rack: str | None = None,
+        session_timeout_ms: int = 45_000,
+        heartbeat_interval_ms: int = 3_000,
+        rebalance_timeout_ms: int = 60_000,
+        auto_offset_reset: Literal["earliest", "latest", "none"] = "latest",
+        partition_watch_interval_ms: int = 300_000,
+        retry_backoff_ms: int = 100,
+        timeout_ms: int = 30_000,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
+        config = MemberConfig(
+            profile="kgctl",
+            behaviour=BEHAVIOUR,
+            group_protocol=protocol,
+            group_remote_assignor=server_assignor,
+            session_timeout_ms=session_timeout_ms,
+            heartbeat_interval_ms=heartbeat_interval_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            partition_assignment_strategy=tuple(assignors),
+            enable_auto_commit=False,
+            auto_offset_reset=auto_offset_reset,
+            metadata_max_age_ms=partition_watch_interval_ms,
+            retry_backoff_ms=retry_backoff_ms,
+            request_timeout_ms=timeout_ms,
+        )
+        identity = MemberIdentity(
+            name=client_id,
+            group_id=group_id,
+            client_id=client_id,
+            topics=tuple(topics),
+            pattern=pattern,
+            group_instance_id=group_instance_id,
+            rack_id=rack,
+        )
+        _check(config, identity)
+        self.group_id = group_id
+        self._is_classic = protocol == "classic"
+        settings = _wire_settings(bootstrap, client_id, properties or {})
+        self._driver = Driver(config, identity, settings, timeout_ms, self)
+        self._member = self._driver.member
+        self._commits = Commits(self._driver, settings, timeout_ms)
+        self._ready: queue.SimpleQueue[Ready] = queue.SimpleQueue()
+        self._positions: dict[TopicPartition, int] = {}
+        self._current: Generation | None = None
+        self._held: Generation | None = None
+        self._callbacks = 0
+        self._is_closed = False
+        self._driver.start()
+
+    # --- for applications
+
+    @property
+    def member_id(self) -> str:
+        """The id that the coordinator knows the member by; "" before there is one. It survives generations."""
+        return self._member.member_id
+
+    @property
+    def last_error(self) -> KgctlError | None:
+        """What keeps the member from joining at present: no broker, no coordinator. It goes on trying."""
+        return self._driver.last_error
+
+    def next(self, timeout_s: float | None = None) -> Generation:
+        """Wait for the next generation; never are there two at once.
+
+        Raises:
+            TimedOutError: none came in time; the message says what keeps the member from joining, where that is known.
+            ClosedError: the group was closed.
+            AuthError, KgctlError: the member failed for good (not authorised, fenced, a pattern or assignor nobody shares).
+            Exception: what a function of the last generation raised.
+        """
+        self._release()
+        until_s = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            ready = self._take(timeout_s, until_s)
+            if not isinstance(ready, Generation):
+                break
+            if not ready.ended.is_set():  # else it was overtaken before anybody asked
+                return ready
+        if self._driver.has_ended.is_set():
+            self._ready.put(ready)  # for whoever asks again
+        raise ready if ready is not None else self._closed()
+
+    def __iter__(self) -> Iterator[Generation]:
+        """Each generation until the group is closed."""
+        while True:
+            try:
+                generation = self.next()
+            except ClosedError:
+                return
+            generation.hold()
+            self._held = generation
+            yield generation
+
+    async def next_async(self, timeout_s: float | None = None) -> Generation:
+        """As `next`, for coroutines."""
+        return await asyncio.to_thread(self.next, timeout_s)
+
+    async def __aiter__(self) -> AsyncIterator[Generation]:
+        """Each generation until the group is closed."""
+        while True:
+            try:
+                generation = await self.next_async()
+            except ClosedError:
+                return
+            generation.hold()
+            self._held = generation
+            yield generation
+
+    def close(self) -> None:
+        """End the generation, wait for its functions, leave the group (a static member stays), give connections back.
+
+        Safe to call twice, and from any thread but those of the generation's functions, which it waits for.
+        """
+        if not self._is_closed:
+            self._is_closed = True
+            self._release()
+            self._driver.close()
+        if not self._driver.join(CLOSE_TIMEOUT_S):
+            running = "a function of the last generation still runs" if self._current is not None else "the broker is silent"
+            raise TimedOutError(f"group '{self.group_id}' did not close within {CLOSE_TIMEOUT_S:g} s: {running}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        await asyncio.to_thread(self.close)
+
+    # --- the driver's listener: always in the driver's thread
+
+    def on_callback(self, kind: CallbackKind, partitions: tuple[TopicPartition, ...], done: Callable[[], None]) -> None:
+        """End the generation that this changes, and go on when its functions have returned."""
+        self._callbacks += 1
+
+        def go_on() -> None:
+            self._callbacks -= 1
+            done()
+
+        changes = bool(partitions) or self._is_classic
+        if changes and self._current is not None:
+            self._end_current(_REASONS[kind], go_on)
+        else:
+            go_on()
+
+    def on_start(self, positions: Mapping[TopicPartition, int]) -> None:
+        """Remember where these begin."""
+        self._positions.update(positions)
+
+    def on_stop(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """Forget them."""
+        for partition in partitions:
+            self._positions.pop(partition, None)
+
+    def on_step(self) -> None:
+        """Hand out a generation when the member has come to rest in a new one."""
+        member, current = self._member, self._current
+        if self._callbacks or member.state is not MemberState.STABLE or self._driver.has_ended.is_set():
+            return
+        if member.owned_partitions != member.consumed_partitions:
+            return
+        if current is None:
+            self._current = Generation(self, member.generation_id, member.member_id, self._positions, self._function_ended)
+            self._ready.put(self._current)
+        elif self._is_classic and current.generation_id != member.generation_id and not current.ended.is_set():
+            self._end_current("the group rebalanced", lambda: None)
+
+    def on_end(self, error: KgctlError | None) -> None:
+        """No more generations."""
+        if self._current is not None:
+            self._current.end("closed" if error is None else error.message)
+        self._commits.close()
+        self._ready.put(error)
+
+    # --- inside
+
+    def _end_current(self, reason: str, then: Callable[[], None]) -> None:
+        """``then`` runs in the driver's thread, once no function of the generation runs any more."""
+        current = self._current
+        assert current is not None
+
+        def over() -> None:
+            def step() -> list[Any]:
+                self._current = None
+                then()
+                return []
+
+            self._driver.post(step)
+
+        current.end(reason)
+        current.when_over(over)
+
+    def _function_ended(self, generation: Generation) -> None:
+        """One function has returned: the generation is over for all, and the member joins again."""
+
+        def step() -> list[Any]:
+            if generation is not self._current or generation.ended.is_set():
+                return []
+            reason = f"a function of the generation failed: {generation.error!r}" if generation.error else "a function returned"
+            if generation.error is not None:
+                self._ready.put(generation.error)
+            self._end_current(reason, lambda: None)
+            return self._member.enforce_rebalance(self._driver.now_us())
+
+        self._driver.post(step)
+
+    def _take(self, timeout_s: float | None, until_s: float | None) -> Ready:
+        try:
+            return self._ready.get(timeout=None if until_s is None else max(0.0, until_s - time.monotonic()))
+        except queue.Empty:
+            why = f": {self.last_error.message}" if self.last_error is not None else ""
+            message = f"group '{self.group_id}': no generation within {timeout_s:g} s{why}"
+            raise TimedOutError(message, group=self.group_id) from None
+
+    def _release(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held.release()
+
+    def _closed(self) -> ClosedError:
+        return ClosedError(f"group '{self.group_id}' is closed: make a new ConsumerGroup to join again", group=self.group_id)
+
+    def commit_for(self, generation: Generation, offsets: Offsets) -> None:
+        """Commit in the name of the generation; see `Generation.commit`."""
+        self._commits.commit(generation, offsets)
+        for (topic, partition), stored in offsets.items():
+            key = TopicPartition(topic, partition)
+            if key in self._positions:
+                self._positions[key] = stored.offset if isinstance(stored, OffsetAndMetadata) else stored
+
+
+_REASONS = {
+    CallbackKind.REVOKED: "partitions are being given up",
+    CallbackKind.ASSIGNED: "partitions were assigned",
+    CallbackKind.LOST: "the member is no longer in the group",
+}
+
+
+def _check(config: MemberConfig, identity: MemberIdentity) -> None:
+    if not identity.group_id:
+        raise UsageError("a consumer group needs a group id")
+    if bool(identity.topics) == (identity.pattern is not None):
+        raise UsageError("name the topics, or a pattern: one of the two")
+    message = refusal(config)
+    if message is not None:
+        raise UsageError(message)
+    for name in ("session_timeout_ms", "heartbeat_interval_ms", "request_timeout_ms", "metadata_max_age_ms"):
+        if getattr(config, name) <= 0:
+            raise UsageError(f"{name} must be more than 0, not {getattr(config, name)}")
+
+
+def _wire_settings(bootstrap: str, client_id: str, properties: Mapping[str, str]) -> WireSettings:
+    given = {**properties, "bootstrap.servers": bootstrap, "client.id": client_id}
+    why = not_covered(given)
+    if why is not None:
+        raise UsageError(f"a ConsumerGroup connects by kgctl's own connection, which does not cover {why}")
+    return WireSettings.from_properties(given)

@@ -1,0 +1,291 @@
+"""The thread that drives one member: the only one that touches it.
+
+Everything that happens (answers, deadlines, calls of other threads) is an event in one queue; each ends in a call of the member
+and in doing what the member wants done. See `kgctl.member.api` for the contract.
+"""
+
+from __future__ import annotations
+
+import queue
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Protocol
+
+from kgctl.errors import AuthError, InvariantViolation, KgctlError
+from kgctl.group.lines import CoordinatorConnection, Errands, Line
+from kgctl.member.api import (
+    Action,
+    Answer,
+    CallbackKind,
+    Closed,
+    CommitDone,
+    Failed,
+    FindCoordinator,
+    FindCoordinatorResult,
+    ListOffsets,
+    ListOffsetsResult,
+    MemberIdentity,
+    MemberState,
+    NetworkError,
+    RefreshMetadata,
+    RunAssignor,
+    RunCallback,
+    Send,
+    StartConsuming,
+    StopConsuming,
+)
+from kgctl.member.config import MemberConfig
+from kgctl.member.factory import make_member
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import Node
+from kgctl.model.partitions import TopicPartition
+from kgctl.model.requests import LeaveGroup, Request
+from kgctl.model.requests import MemberIdentity as LeavingMember
+from kgctl.wire.settings import WireSettings
+
+Event = Callable[[], list[Action]]
+
+
+class Listener(Protocol):
+    """Told of the member's life, always in the driver's thread."""
+
+    def on_callback(self, kind: CallbackKind, partitions: tuple[TopicPartition, ...], done: Callable[[], None]) -> None:
+        """Partitions were assigned, are to be given up, or were lost; call ``done`` (from any thread) when that is dealt with."""
+        ...
+
+    def on_start(self, positions: Mapping[TopicPartition, int]) -> None:
+        """These partitions are read from these offsets on."""
+        ...
+
+    def on_stop(self, partitions: tuple[TopicPartition, ...]) -> None:
+        """These partitions are read no longer."""
+        ...
+
+    def on_step(self) -> None:
+        """Something happened, and what the member wanted done is under way."""
+        ...
+
+    def on_end(self, error: KgctlError | None) -> None:
+        """The member has ended: closed (None), or by an error that it does not get over."""
+        ...
+
+
+class Driver:
+    """One member, its queue of events, and its lines to the cluster. ``timeout_ms`` is the time that a broker has to answer."""
+
+    def __init__(
+        self, config: MemberConfig, identity: MemberIdentity, settings: WireSettings, timeout_ms: int, listener: Listener
+    ) -> None:
+        self.member = make_member(config, identity, random.SystemRandom())
+        self.last_error: KgctlError | None = None
+        self.has_ended = threading.Event()
+        self._settings = settings
+        self._timeout_ms = timeout_ms
+        self._listener = listener
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._errands = Errands(identity.group_id, settings, timeout_ms)
+        self._errand_line = Line("kgctl-group-errands", self._bug)
+        self._coordinator: Node | None = None
+        self._connection: CoordinatorConnection | None = None
+        self._line: Line | None = None
+        self._parked: Request | None = None
+        self._thread = threading.Thread(target=self._run, name=f"kgctl-group-{identity.group_id}", daemon=True)
+
+    @property
+    def coordinator(self) -> Node | None:
+        """The group's coordinator, once it has been found."""
+        return self._coordinator
+
+    def start(self) -> None:
+        """Begin to join the group."""
+        self.post(lambda: self.member.start(self.now_us()))
+        self._thread.start()
+
+    def post(self, event: Event) -> None:
+        """Let the driver's thread do this call of the member, in order. From any thread."""
+        self._events.put(event)
+
+    def close(self) -> None:
+        """Leave the group and end. A JoinGroup that the broker holds back is given up, and the member leaves beside it."""
+        self.post(self._begin_close)
+
+    def join(self, timeout_s: float) -> bool:
+        """Wait for the end; False where it did not come in time."""
+        return self.has_ended.wait(timeout_s)
+
+    @staticmethod
+    def now_us() -> int:
+        """The member's clock."""
+        return time.monotonic_ns() // 1000
+
+    # --- the driver's thread
+
+    def _run(self) -> None:
+        try:
+            while not self.has_ended.is_set():
+                event = self._next_event()
+                self._perform(event() if event is not None else self.member.expire(self.now_us()))
+                self._listener.on_step()
+        except BaseException as error:
+            self._end(_bug_in_kgctl(error))
+            raise
+
+    def _bug(self, error: BaseException) -> None:
+        """A line failed as it should not."""
+        self.post(partial(self._give_up, _bug_in_kgctl(error)))
+
+    def _next_event(self) -> Event | None:
+        due_us = self.member.next_deadline_us()
+        try:
+            if due_us is None:
+                return self._events.get()
+            return self._events.get(timeout=max(0.0, (due_us - self.now_us()) / 1e6))
+        except queue.Empty:
+            return None
+
+    def _perform(self, actions: list[Action]) -> None:
+        for action in actions:
+            self._do(action)
+
+    def _do(self, action: Action) -> None:
+        match action:
+            case Send() | FindCoordinator() | RefreshMetadata() | ListOffsets():
+                self._ask(action)
+            case RunCallback():
+                self._listener.on_callback(action.kind, action.partitions, self._callback_done)
+            case RunAssignor():
+                self._callback_done()
+            case StartConsuming():
+                self._listener.on_start(action.positions)
+            case StopConsuming():
+                self._listener.on_stop(action.partitions)
+            case Failed():
+                self._end(KgctlError(action.message or action.error, code=action.error, group=self.member.identity.group_id))
+            case Closed():
+                self._end(None)
+            case CommitDone():
+                pass  # commits are the generation's
+
+    def _ask(self, action: Send | FindCoordinator | RefreshMetadata | ListOffsets) -> None:
+        match action:
+            case Send():
+                self._send(action.correlation_id, action.request)
+            case FindCoordinator():
+                self._errand(action.correlation_id, lambda: self._found(action.correlation_id, self._errands.find_coordinator()))
+            case RefreshMetadata():
+                self._errand(action.correlation_id, self._refresh)
+            case ListOffsets():
+                self._errand(action.correlation_id, lambda: self._list_offsets(action))
+
+    def _callback_done(self) -> None:
+        self.post(lambda: self.member.callback_done(self.now_us()))
+
+    def _end(self, error: KgctlError | None) -> None:
+        if not self.has_ended.is_set():
+            self.has_ended.set()
+            self._drop_coordinator()
+            self._errand_line.put(self._errands.close)
+            self._errand_line.close()
+            self._listener.on_end(error)
+
+    # --- the lines
+
+    def _errand(self, correlation_id: int, work: Callable[[], None]) -> None:
+        def run() -> None:
+            try:
+                work()
+                self.last_error = None
+            except KgctlError as error:
+                self.last_error = error
+                if isinstance(error, AuthError):
+                    self.post(partial(self._give_up, error))
+                else:
+                    self._answer(correlation_id, NetworkError(correlation_id))
+
+        self._errand_line.put(run)
+
+    def _give_up(self, error: KgctlError) -> list[Action]:
+        self._end(error)
+        return []
+
+    def _found(self, correlation_id: int, found: Node | ErrorCode) -> None:
+        def take() -> list[Action]:
+            if isinstance(found, ErrorCode):
+                return self.member.on_reply(correlation_id, FindCoordinatorResult(found), self.now_us())
+            self._use_coordinator(found)
+            return self.member.on_reply(correlation_id, FindCoordinatorResult(), self.now_us())
+
+        self.post(take)
+
+    def _refresh(self) -> None:
+        """All topics: a leader assigns those of every member, and learns only by the JoinGroup's answer which these are."""
+        image = self._errands.metadata(None)
+        self.post(lambda: self.member.on_metadata(image, self.now_us()))
+
+    def _list_offsets(self, action: ListOffsets) -> None:
+        offsets = self._errands.list_offsets(action.partitions, action.strategy)
+        self._answer(action.correlation_id, ListOffsetsResult(offsets))
+
+    def _use_coordinator(self, node: Node) -> None:
+        self._drop_coordinator()
+        self._coordinator = node
+        self._connection = CoordinatorConnection(node, self._settings)
+        self._line = Line(f"kgctl-group-coordinator-{node.node_id}", self._bug)
+
+    def _drop_coordinator(self) -> None:
+        if self._connection is not None and self._line is not None:
+            self._connection.abort()
+            self._line.put(self._connection.close)
+            self._line.close()
+        self._connection = self._line = self._coordinator = None
+
+    def _send(self, correlation_id: int, request: Request) -> None:
+        connection = self._connection
+        if connection is None or self._line is None:
+            self._answer(correlation_id, NetworkError(correlation_id))
+            return
+
+        def run() -> None:
+            self._parked = request
+            try:
+                answer: Answer = connection.ask(request)
+            except KgctlError as error:
+                self.last_error = error
+                answer = NetworkError(correlation_id)
+            finally:
+                self._parked = None
+            self._answer(correlation_id, answer)
+
+        self._line.put(run)
+
+    def _answer(self, correlation_id: int, answer: Answer) -> None:
+        self.post(lambda: self.member.on_reply(correlation_id, answer, self.now_us()))
+
+    # --- the end
+
+    def _begin_close(self) -> list[Action]:
+        member, node = self.member, self._coordinator
+        if node is not None and self._parked is not None and member.state is MemberState.JOINING:
+            member_id = member.member_id
+            self._drop_coordinator()
+            if member_id and member.identity.group_instance_id is None:
+                self._leave_at_once(node, member_id)
+        return member.close(self.now_us())
+
+    def _leave_at_once(self, node: Node, member_id: str) -> None:
+        leaving = LeavingMember(member_id=member_id, reason="the consumer is being closed")
+        request = LeaveGroup(request_id=0, group_id=self.member.identity.group_id, members=(leaving,))
+        connection = CoordinatorConnection(node, self._settings)
+        try:
+            connection.ask(request, self._timeout_ms)
+        except KgctlError as error:
+            self.last_error = error
+        finally:
+            connection.close()
+
+
+def _bug_in_kgctl(error: BaseException) -> KgctlError:
+    return InvariantViolation(f"a bug in kgctl ended the member: {error!r}")

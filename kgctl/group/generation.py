@@ -1,0 +1,203 @@
+"""One generation of a live member: what it may read, the functions that read it, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from kgctl.errors import GenerationEnded
+from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from kgctl.group.consumer_group import ConsumerGroup
+
+Offsets: TypeAlias = Mapping[tuple[str, int], int | OffsetAndMetadata]
+"""(topic, partition) -> the offset of the next record to read, alone or with metadata and leader epoch."""
+
+Work: TypeAlias = Callable[["Generation"], Any] | Callable[["Generation"], Coroutine[Any, Any, Any]]
+
+
+class Generation:
+    """What `kgctl.ConsumerGroup` hands out each time that the group has come to rest.
+
+    Guarantees: no other member is assigned these partitions as long as a function of this generation runs and the member keeps
+    its session; `ended` is set before the member gives a partition away. Kafka-go: ``Generation``.
+
+    Duty of the caller: functions return soon after `ended` is set. The group waits for them before it joins again, and the
+    coordinator puts out a member that keeps it waiting for longer than the rebalance time-out.
+    """
+
+    def __init__(
+        self,
+        group: ConsumerGroup,
+        generation_id: int,
+        member_id: str,
+        assignments: Mapping[TopicPartition, int],
+        on_function_end: Callable[[Generation], None],
+    ) -> None:
+        self.group_id = group.group_id
+        self.generation_id = generation_id
+        self.member_id = member_id
+        self.assignments: Mapping[TopicPartition, int] = MappingProxyType(dict(assignments))
+        self.ended = threading.Event()
+        self.reason = ""
+        self.error: BaseException | None = None
+        self._group = group
+        self._on_function_end = on_function_end
+        self._lock = threading.Lock()
+        self._running = 0
+        self._tasks: dict[asyncio.Task[Any], asyncio.AbstractEventLoop] = {}
+        self._waiters: list[Callable[[], object]] = []
+        self._is_over = False
+
+    @property
+    def id(self) -> int:
+        """The generation's number; with the consumer protocol the member epoch in which it began."""
+        return self.generation_id
+
+    @property
+    def topics(self) -> Mapping[str, tuple[int, ...]]:
+        """Topic -> its assigned partitions, ascending."""
+        found: dict[str, list[int]] = {}
+        for topic, partition in sorted(self.assignments):
+            found.setdefault(topic, []).append(partition)
+        return {topic: tuple(partitions) for topic, partitions in found.items()}
+
+    def start(self, work: Work) -> None:
+        """Run ``work(generation)`` until the generation ends; when it returns first, the generation ends for all.
+
+        A plain function runs in a thread of its own and watches `ended` (or calls `wait`). A coroutine function, started from a
+        running event loop, runs as a task there and is cancelled at the end. Started after the end, it runs with `ended` set.
+        An exception ends the generation, is kept as `error`, and is raised by the group's next call.
+        """
+        with self._lock:
+            self._running += 1
+        if inspect.iscoroutinefunction(work):
+            self._start_task(work(self))
+        else:
+            threading.Thread(target=self._run, args=(work,), name=f"kgctl-generation-{self.id}", daemon=True).start()
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait for the end of the generation, at most this many seconds; True when it has ended."""
+        return self.ended.wait(timeout_s)
+
+    async def wait_async(self) -> None:
+        """As `wait` without limit, for coroutines."""
+        loop = asyncio.get_running_loop()
+        ended = asyncio.Event()
+        self._when_ended(lambda: loop.call_soon_threadsafe(ended.set))
+        await ended.wait()
+
+    def commit(self, offsets: Offsets) -> None:
+        """Commit, in the name of this generation, the next offsets to read; nothing for an empty mapping.
+
+        Offsets may be set back. Also right after `ended` is set, until all functions have returned: that is when to commit what
+        was read last.
+
+        Raises:
+            GenerationEnded: the partitions were given up before.
+            CommitError: the coordinator refused; ``errors`` says which partitions and why.
+            UnreachableError: it could not be told whether the offsets were stored.
+        """
+        if not offsets:
+            return
+        if self._is_over:
+            raise GenerationEnded(
+                f"generation {self.id} of group '{self.group_id}' is over ({self.reason}): commit before its functions return; "
+                "what was not committed is read again by the next owner",
+                group=self.group_id,
+            )
+        self._group.commit_for(self, offsets)
+
+    # --- for the group
+
+    def end(self, reason: str) -> None:
+        """Tell everybody that it is over. Safe to call twice."""
+        with self._lock:
+            if self.ended.is_set():
+                return
+            self.reason = reason
+            self.ended.set()
+            waiters, self._waiters = self._waiters, []
+            tasks = dict(self._tasks)
+        for waiter in waiters:
+            waiter()
+        for task, loop in tasks.items():
+            loop.call_soon_threadsafe(task.cancel)
+
+    def when_over(self, done: Callable[[], None]) -> None:
+        """Call ``done`` once it has ended and no function runs any more; at once where that is so."""
+        with self._lock:
+            is_over = self.ended.is_set() and not self._running
+            if not is_over:
+                self._done = done
+        if is_over:
+            self._is_over = True
+            done()
+
+    def hold(self) -> None:
+        """Count the caller as a running function until `release`."""
+        with self._lock:
+            self._running += 1
+
+    def release(self) -> None:
+        """The caller no longer reads. It is no end of the generation."""
+        with self._lock:
+            self._running -= 1
+        self._finish_if_over()
+
+    # --- inside
+
+    _done: Callable[[], None] | None = None
+
+    def _run(self, work: Work) -> None:
+        try:
+            work(self)
+        except BaseException as error:  # noqa: BLE001 - raised by the group's next call
+            self.error = self.error or error
+        finally:
+            self._function_ended()
+
+    def _start_task(self, coroutine: Coroutine[Any, Any, Any]) -> None:
+        loop = asyncio.get_running_loop()
+        task = loop.create_task(coroutine)
+        with self._lock:
+            self._tasks[task] = loop
+            has_ended = self.ended.is_set()
+        task.add_done_callback(self._task_ended)
+        if has_ended:
+            task.cancel()
+
+    def _task_ended(self, task: asyncio.Task[Any]) -> None:
+        with self._lock:
+            del self._tasks[task]
+        if not task.cancelled() and task.exception() is not None:
+            self.error = self.error or task.exception()
+        self._function_ended()
+
+    def _function_ended(self) -> None:
+        with self._lock:
+            self._running -= 1
+        self._on_function_end(self)
+        self._finish_if_over()
+
+    def _finish_if_over(self) -> None:
+        with self._lock:
+            if not self.ended.is_set() or self._running:
+                return
+            done, self._done = self._done, None
+        if done is not None:
+            self._is_over = True
+            done()
+
+    def _when_ended(self, waiter: Callable[[], object]) -> None:
+        with self._lock:
+            has_ended = self.ended.is_set()
+            if not has_ended:
+                self._waiters.append(waiter)
+        if has_ended:
+            waiter()

@@ -1,0 +1,172 @@
+"""The member's two lines to the cluster, each with a thread of its own, so that the driver never waits for a socket.
+
+A line takes what is to be done in order, one after the other: a broker reads the next request of a connection only when it has
+answered the one before, and the member counts on it (`kgctl.member.connection`).
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from kgctl.errors import AuthError, UnreachableError
+from kgctl.group.requests import CODECS
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import Node
+from kgctl.model.partitions import ZERO_UUID, MetadataImage, TopicMetadata, TopicPartition
+from kgctl.model.requests import Request
+from kgctl.model.results import Result
+from kgctl.wire.apis import METADATA
+from kgctl.wire.cluster import Cluster
+from kgctl.wire.connection import Connection, open_connection
+from kgctl.wire.deadline import Deadline
+from kgctl.wire.logs import EARLIEST, LATEST, list_offsets
+from kgctl.wire.routing import Failure, ask_leaders, find_coordinators
+from kgctl.wire.settings import Address, WireSettings
+
+NO_LIMIT_MS = 24 * 60 * 60 * 1000
+"""The time limit of a coordinator's connection: the member has time-outs of its own, and closes the line when one is over."""
+
+CONNECT_MS = 10_000
+
+Job = Callable[[], None]
+
+
+class Line:
+    """A thread that does jobs in order until it is closed. A job that raises ends it, and ``on_bug`` is told."""
+
+    def __init__(self, name: str, on_bug: Callable[[BaseException], None]) -> None:
+        self._on_bug = on_bug
+        self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def put(self, job: Job) -> None:
+        """Do this after all that was put before."""
+        self._jobs.put(job)
+
+    def close(self) -> None:
+        """Take no more; what was put before is still done."""
+        self._jobs.put(None)
+
+    def _run(self) -> None:
+        try:
+            while (job := self._jobs.get()) is not None:
+                job()
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits for answers
+            self._on_bug(error)
+
+
+class CoordinatorConnection:
+    """One connection to one coordinator, opened with the first request. For one thread at a time, but `abort`."""
+
+    def __init__(self, node: Node, settings: WireSettings) -> None:
+        self._address = Address(node.host, node.port)
+        self._settings = settings
+        self._connection: Connection | None = None
+        self._is_aborted = False
+
+    def ask(self, request: Request, timeout_ms: int = NO_LIMIT_MS) -> Result:
+        """Send one request and wait for its answer.
+
+        Raises:
+            UnreachableError: the connection broke, could not be opened, or the answer did not come in time.
+            AuthError: the broker refuses the login.
+        """
+        codec = CODECS[type(request)]
+        deadline = Deadline(timeout_ms)
+        connection = self._open()
+        version = connection.version(codec.api)
+        answer = connection.call(codec.api, codec.encode(request, version), deadline, version=version)
+        return codec.decode(request, answer)
+
+    def abort(self) -> None:
+        """Break the connection for good, from any thread: whoever waits for an answer on it waits no longer."""
+        self._is_aborted = True
+        if self._connection is not None:
+            self._connection.shut_down()
+
+    def close(self) -> None:
+        """Give the connection back; in the thread that asks. Safe to call twice."""
+        self._is_aborted = True
+        if self._connection is not None:
+            self._connection.close()
+
+    def _open(self) -> Connection:
+        if self._is_aborted:
+            raise UnreachableError(f"{self._address}: the connection was given up")
+        if self._connection is None or not self._connection.is_usable:
+            if self._connection is not None:
+                self._connection.close()
+            self._connection = open_connection(self._address, self._settings, Deadline(CONNECT_MS))
+            if self._is_aborted:
+                self._connection.shut_down()
+        return self._connection
+
+
+class Errands:
+    """What any broker can be asked; for one thread."""
+
+    def __init__(self, group_id: str, settings: WireSettings, timeout_ms: int) -> None:
+        self._group_id = group_id
+        self._settings = settings
+        self._timeout_ms = timeout_ms
+        self._cluster: Cluster | None = None
+        self._version = 0
+
+    def find_coordinator(self) -> Node | ErrorCode:
+        """Return the group's coordinator, or the error that the broker gave. Raises `KgctlError` where no broker answers."""
+        route = find_coordinators(self._open(), [self._group_id], self._deadline(), forget=True)
+        failure = route.failures.get(self._group_id)
+        if failure is not None and failure.code is ErrorCode.GROUP_AUTHORIZATION_FAILED:
+            raise AuthError(f"group '{self._group_id}' may not be read by this user (READ on the group is needed)")
+        return failure.code if failure is not None else next(iter(route.by_node))
+
+    def metadata(self, topics: Sequence[str] | None) -> MetadataImage:
+        """Return these topics, None for all, with the racks of their replicas. Topics that do not exist are left out."""
+        asked = None if topics is None else [{"name": topic} for topic in topics]
+        values = {"topics": asked, "allow_auto_topic_creation": False}
+        answer = self._open().any_broker(self._deadline()).call(METADATA, values, self._deadline())
+        racks = {broker.node_id: getattr(broker, "rack", None) for broker in answer.brokers}
+        found = (_topic(topic, racks) for topic in answer.topics if not topic.error_code)
+        self._version += 1
+        return MetadataImage({topic.name: topic for topic in found}, self._version)
+
+    def list_offsets(
+        self, partitions: Sequence[TopicPartition], strategy: Literal["earliest", "latest"]
+    ) -> dict[TopicPartition, int]:
+        """Return where these partitions begin or end; those that could not be asked are left out."""
+        deadline = self._deadline()
+        timestamp = EARLIEST if strategy == "earliest" else LATEST
+
+        def ask(connection: Connection, wanted: list[TopicPartition]) -> Any:
+            return list_offsets(connection, wanted, [timestamp], deadline)[0]
+
+        answers = ask_leaders(self._open(), partitions, ask, deadline)
+        return {partition: answer for partition, answer in answers.items() if not isinstance(answer, Failure)}
+
+    def close(self) -> None:
+        """Give the connections back."""
+        if self._cluster is not None:
+            self._cluster.close()
+        self._cluster = None
+
+    def _open(self) -> Cluster:
+        if self._cluster is None:
+            self._cluster = Cluster(self._settings)
+        return self._cluster
+
+    def _deadline(self) -> Deadline:
+        return Deadline(self._timeout_ms)
+
+
+def _topic(topic: Any, racks: dict[int, str | None]) -> TopicMetadata:
+    by_number = sorted(topic.partitions, key=lambda each: each.partition_index)
+    replica_racks = tuple(
+        tuple(rack for node in each.replica_nodes if (rack := racks.get(node)) is not None) for each in by_number
+    )
+    has_racks = any(replica_racks)
+    topic_id = getattr(topic, "topic_id", None) or ZERO_UUID
+    return TopicMetadata(topic.name, topic_id, len(by_number), replica_racks if has_racks else ())

@@ -1,0 +1,248 @@
+"""The member's requests as the wire has them, and the wire's answers as the member takes them: one entry an API.
+
+The mirror image of ``kgctl.server.api``. Versions go up to the last in which topics have names, not ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import ZERO_UUID, TopicPartition
+from kgctl.model.requests import (
+    ConsumerGroupHeartbeat,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    OffsetCommit,
+    OffsetFetch,
+    Request,
+    SyncGroup,
+)
+from kgctl.model.results import (
+    ConsumerGroupHeartbeatResult,
+    FetchedOffset,
+    HeartbeatResult,
+    JoinGroupMember,
+    JoinGroupResult,
+    LeaveGroupResult,
+    OffsetFetchResult,
+    PartitionErrors,
+    Result,
+    SyncGroupResult,
+)
+from kgctl.wire.apis import (
+    CONSUMER_GROUP_HEARTBEAT,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    SYNC_GROUP,
+    Api,
+)
+
+SEVERAL_GROUPS_SINCE = 8
+"""OffsetFetch names groups, each with its topics, from this version on (KIP-709)."""
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How one kind of request goes over the wire: its API, its fields in a version, and what its answer says."""
+
+    api: Api
+    encode: Callable[[Any, int], Values]
+    decode: Callable[[Any, Any], Result]
+
+
+def _join_group(request: JoinGroup, _: int) -> Values:
+    return {
+        "group_id": request.group_id,
+        "session_timeout_ms": request.session_timeout_ms,
+        "rebalance_timeout_ms": request.rebalance_timeout_ms,
+        "member_id": request.member_id,
+        "group_instance_id": request.group_instance_id,
+        "protocol_type": request.protocol_type,
+        "protocols": [{"name": protocol.name, "metadata": protocol.metadata} for protocol in request.protocols],
+        "reason": request.reason,
+    }
+
+
+def _join_group_result(_: JoinGroup, answer: Any) -> JoinGroupResult:
+    return JoinGroupResult(
+        error=ErrorCode(answer.error_code),
+        generation_id=answer.generation_id,
+        protocol_type=getattr(answer, "protocol_type", None),
+        protocol_name=answer.protocol_name,
+        leader=answer.leader,
+        skip_assignment=getattr(answer, "skip_assignment", False),
+        member_id=answer.member_id,
+        members=tuple(
+            JoinGroupMember(
+                member_id=each.member_id,
+                group_instance_id=getattr(each, "group_instance_id", None),
+                metadata=bytes(each.metadata),
+            )
+            for each in answer.members
+        ),
+    )
+
+
+def _sync_group(request: SyncGroup, _: int) -> Values:
+    return {
+        "group_id": request.group_id,
+        "generation_id": request.generation_id,
+        "member_id": request.member_id,
+        "group_instance_id": request.group_instance_id,
+        "protocol_type": request.protocol_type,
+        "protocol_name": request.protocol_name,
+        "assignments": [{"member_id": member, "assignment": assignment} for member, assignment in request.assignments],
+    }
+
+
+def _sync_group_result(_: SyncGroup, answer: Any) -> SyncGroupResult:
+    return SyncGroupResult(
+        error=ErrorCode(answer.error_code),
+        protocol_type=getattr(answer, "protocol_type", None),
+        protocol_name=getattr(answer, "protocol_name", None),
+        assignment=bytes(answer.assignment),
+    )
+
+
+def _heartbeat(request: Heartbeat, _: int) -> Values:
+    return {
+        "group_id": request.group_id,
+        "generation_id": request.generation_id,
+        "member_id": request.member_id,
+        "group_instance_id": request.group_instance_id,
+    }
+
+
+def _heartbeat_result(_: Heartbeat, answer: Any) -> HeartbeatResult:
+    return HeartbeatResult(error=ErrorCode(answer.error_code))
+
+
+def _leave_group(request: LeaveGroup, _: int) -> Values:
+    members = [
+        {"member_id": each.member_id, "group_instance_id": each.group_instance_id, "reason": each.reason}
+        for each in request.members
+    ]
+    return {"group_id": request.group_id, "members": members}
+
+
+def _leave_group_result(_: LeaveGroup, answer: Any) -> LeaveGroupResult:
+    return LeaveGroupResult(error=ErrorCode(answer.error_code))
+
+
+def _offset_commit(request: OffsetCommit, _: int) -> Values:
+    topics: dict[str, list[Values]] = {}
+    for each in request.partitions:
+        partition = {
+            "partition_index": each.partition,
+            "committed_offset": each.offset,
+            "committed_leader_epoch": each.leader_epoch,
+            "committed_metadata": each.metadata,
+        }
+        topics.setdefault(each.topic, []).append(partition)
+    return {
+        "group_id": request.group_id,
+        "generation_id_or_member_epoch": request.generation_id,
+        "member_id": request.member_id,
+        "group_instance_id": request.group_instance_id,
+        "retention_time_ms": -1 if request.retention_ms is None else request.retention_ms,
+        "topics": [{"name": name, "partitions": partitions} for name, partitions in topics.items()],
+    }
+
+
+def _offset_commit_result(_: OffsetCommit, answer: Any) -> PartitionErrors:
+    return PartitionErrors(
+        partitions=tuple(
+            (TopicPartition(topic.name, each.partition_index), ErrorCode(each.error_code))
+            for topic in answer.topics
+            for each in topic.partitions
+        )
+    )
+
+
+def _offset_fetch(request: OffsetFetch, version: int) -> Values:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in request.partitions or ():
+        topics.setdefault(topic, []).append(partition)
+    named = [{"name": name, "partition_indexes": partitions} for name, partitions in topics.items()]
+    if version < SEVERAL_GROUPS_SINCE:
+        return {"group_id": request.group_id, "topics": named, "require_stable": request.require_stable}
+    group = {
+        "group_id": request.group_id,
+        "member_id": request.member_id,
+        "member_epoch": request.member_epoch,
+        "topics": named,
+    }
+    return {"groups": [group], "require_stable": request.require_stable}
+
+
+def _offset_fetch_result(request: OffsetFetch, answer: Any) -> OffsetFetchResult:
+    part = next(iter(answer.groups)) if hasattr(answer, "groups") else answer
+    offsets = tuple(_fetched_offsets(part.topics))
+    return OffsetFetchResult(group_id=request.group_id, error=ErrorCode(part.error_code), offsets=offsets)
+
+
+def _fetched_offsets(topics: Any) -> Iterable[FetchedOffset]:
+    for topic in topics:
+        for each in topic.partitions:
+            yield FetchedOffset(
+                partition=TopicPartition(topic.name, each.partition_index),
+                offset=each.committed_offset,
+                leader_epoch=getattr(each, "committed_leader_epoch", -1),
+                metadata=each.metadata or "",
+                error=ErrorCode(each.error_code),
+            )
+
+
+def _consumer_group_heartbeat(request: ConsumerGroupHeartbeat, _: int) -> Values:
+    owned = request.topic_partitions
+    return {
+        "group_id": request.group_id,
+        "member_id": request.member_id,
+        "member_epoch": request.member_epoch,
+        "instance_id": request.instance_id,
+        "rack_id": request.rack_id,
+        "rebalance_timeout_ms": request.rebalance_timeout_ms,
+        "subscribed_topic_names": request.subscribed_topic_names,
+        "subscribed_topic_regex": request.subscribed_topic_regex,
+        "server_assignor": request.server_assignor,
+        "topic_partitions": None
+        if owned is None
+        else [{"topic_id": topic_id, "partitions": partitions} for topic_id, partitions in owned],
+    }
+
+
+def _consumer_group_heartbeat_result(_: ConsumerGroupHeartbeat, answer: Any) -> ConsumerGroupHeartbeatResult:
+    assignment: tuple[tuple[UUID, tuple[int, ...]], ...] | None = None
+    if answer.assignment is not None:
+        assigned = answer.assignment.topic_partitions
+        assignment = tuple((each.topic_id or ZERO_UUID, tuple(each.partitions)) for each in assigned)
+    return ConsumerGroupHeartbeatResult(
+        error=ErrorCode(answer.error_code),
+        error_message=answer.error_message,
+        member_id=answer.member_id,
+        member_epoch=answer.member_epoch,
+        heartbeat_interval_ms=answer.heartbeat_interval // timedelta(milliseconds=1),
+        assignment=assignment,
+    )
+
+
+CODECS: Mapping[type[Request], Codec] = {
+    JoinGroup: Codec(JOIN_GROUP, _join_group, _join_group_result),
+    SyncGroup: Codec(SYNC_GROUP, _sync_group, _sync_group_result),
+    Heartbeat: Codec(HEARTBEAT, _heartbeat, _heartbeat_result),
+    LeaveGroup: Codec(LEAVE_GROUP, _leave_group, _leave_group_result),
+    OffsetCommit: Codec(OFFSET_COMMIT, _offset_commit, _offset_commit_result),
+    OffsetFetch: Codec(OFFSET_FETCH, _offset_fetch, _offset_fetch_result),
+    ConsumerGroupHeartbeat: Codec(CONSUMER_GROUP_HEARTBEAT, _consumer_group_heartbeat, _consumer_group_heartbeat_result),
+}

@@ -1,0 +1,286 @@
+"""A live member against kgctl's own server: generations, their functions, commits, and what misuse gets."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kgctl.errors import ClosedError, CommitError, GenerationEnded, TimedOutError, UsageError
+from kgctl.group.consumer_group import ConsumerGroup
+from kgctl.group.generation import Generation
+from kgctl.model.partitions import OffsetAndMetadata
+from kgctl.server.background import EmbeddedServer
+from tests.support.patience import PATIENCE_S
+from tests.support.wire.raw_client import RawClient
+
+TOPIC = "orders"
+ALL = {TOPIC: (0, 1, 2, 3)}
+CLASSIC = {"protocol": "classic", "assignors": ["range"]}
+COOPERATIVE = {"protocol": "classic", "assignors": ["cooperative-sticky"]}
+CONSUMER = {"protocol": "consumer"}
+KINDS = pytest.mark.parametrize("kind", [CLASSIC, COOPERATIVE, CONSUMER], ids=["eager", "cooperative", "consumer"])
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedServer]:
+    config = {"group.initial.rebalance.delay.ms": "0", "group.consumer.min.heartbeat.interval.ms": "100",
+              "group.consumer.heartbeat.interval.ms": "100"}  # fmt: skip
+    with EmbeddedServer(topics={TOPIC: 4}, config=config) as running:
+        yield running
+
+
+@pytest.fixture
+def group_id(request: pytest.FixtureRequest) -> str:
+    return str(request.node.name)
+
+
+def member(server: EmbeddedServer, group_id: str, **settings: Any) -> ConsumerGroup:
+    given = {"heartbeat_interval_ms": 50, "auto_offset_reset": "earliest", "retry_backoff_ms": 10, **settings}
+    return ConsumerGroup(server.bootstrap, group_id, [TOPIC], **given)
+
+
+def committed(server: EmbeddedServer, group_id: str) -> dict[int, tuple[int, str]]:
+    with RawClient(server.bootstrap) as raw:
+        group = raw.call(9, 8, {"groups": [{"group_id": group_id, "topics": None}]}).groups[0]
+    return {each.partition_index: (each.committed_offset, each.metadata) for topic in group.topics for each in topic.partitions}
+
+
+@KINDS
+def test_the_first_generation_has_everything_from_the_start(server: EmbeddedServer, group_id: str, kind: dict[str, Any]) -> None:
+    with member(server, group_id, **kind) as group:
+        generation = group.next(PATIENCE_S)
+        assert (generation.topics, set(generation.assignments.values())) == (ALL, {0})
+        assert generation.member_id == group.member_id != ""
+        assert generation.group_id == group_id
+
+
+@KINDS
+def test_a_second_member_gets_half_and_gives_it_back(server: EmbeddedServer, group_id: str, kind: dict[str, Any]) -> None:
+    with member(server, group_id, **kind) as first:
+        alone = first.next(PATIENCE_S)
+        with member(server, group_id, **kind) as second:
+            mine, theirs = settled(first, 2), settled(second, 2)
+            assert sorted(mine.topics[TOPIC] + theirs.topics[TOPIC]) == [0, 1, 2, 3]
+            assert alone.ended.is_set()
+        assert settled(first, 4).topics == ALL
+
+
+def settled(group: ConsumerGroup, partitions: int) -> Generation:
+    """The first generation with so many partitions."""
+    while True:
+        generation = group.next(PATIENCE_S)
+        if len(generation.assignments) == partitions:
+            return generation
+
+
+@KINDS
+def test_a_commit_is_where_the_next_generation_begins(server: EmbeddedServer, group_id: str, kind: dict[str, Any]) -> None:
+    with member(server, group_id, **kind) as group:
+        generation = group.next(PATIENCE_S)
+        generation.commit({})
+        generation.commit({(TOPIC, 0): 7, (TOPIC, 1): OffsetAndMetadata(5, "note")})
+        generation.commit({(TOPIC, 0): 3})  # offsets may go back
+        assert committed(server, group_id) == {0: (3, ""), 1: (5, "note")}
+        generation.start(lambda _: None)
+        assert dict(group.next(PATIENCE_S).assignments) == {(TOPIC, 0): 3, (TOPIC, 1): 5, (TOPIC, 2): 0, (TOPIC, 3): 0}
+    with member(server, group_id, **kind) as later:
+        assert dict(settled(later, 4).assignments) == {(TOPIC, 0): 3, (TOPIC, 1): 5, (TOPIC, 2): 0, (TOPIC, 3): 0}
+
+
+@KINDS
+def test_one_function_that_returns_ends_the_generation_for_all(
+    server: EmbeddedServer, group_id: str, kind: dict[str, Any]
+) -> None:
+    with member(server, group_id, **kind) as group:
+        generation = group.next(PATIENCE_S)
+        waited: list[bool] = []
+        generation.start(lambda g: waited.append(g.wait(PATIENCE_S)))
+        generation.start(lambda _: None)
+        after = group.next(PATIENCE_S)
+        assert waited == [True]
+        assert generation.reason == "a function returned"
+        assert after.topics == ALL
+        assert after.generation_id > generation.generation_id or kind is CONSUMER
+        assert after.member_id == generation.member_id
+
+
+@KINDS
+def test_partitions_are_given_away_only_when_functions_have_returned(
+    server: EmbeddedServer, group_id: str, kind: dict[str, Any]
+) -> None:
+    may_end = threading.Event()
+    with member(server, group_id, **kind) as first:
+        generation = first.next(PATIENCE_S)
+
+        def work(g: Generation) -> None:
+            g.wait(PATIENCE_S)
+            g.commit({(TOPIC, partition): 11 for partition in range(4)})  # what was read last
+            may_end.wait(PATIENCE_S)
+
+        generation.start(work)
+        with member(server, group_id, **kind) as second:
+            assert generation.wait(PATIENCE_S)
+            with pytest.raises(TimedOutError, match="no generation within"):
+                settled_within(second, 0.3)
+            may_end.set()
+            assert set(settled(second, 2).assignments.values()) == {11}
+            with pytest.raises(GenerationEnded, match="commit before its functions return"):
+                generation.commit({(TOPIC, 0): 12})
+
+
+def settled_within(group: ConsumerGroup, timeout_s: float) -> None:
+    while not group.next(timeout_s).assignments:
+        pass
+
+
+def test_an_exception_of_a_function_comes_out_of_next(server: EmbeddedServer, group_id: str) -> None:
+    def fail(_: Generation) -> None:
+        raise ValueError("a broken record")
+
+    with member(server, group_id) as group:
+        group.next(PATIENCE_S).start(fail)
+        with pytest.raises(ValueError, match="a broken record"):
+            group.next(PATIENCE_S)
+        assert group.next(PATIENCE_S).topics == ALL
+
+
+def test_a_function_started_too_late_sees_the_end(server: EmbeddedServer, group_id: str) -> None:
+    with member(server, group_id) as group:
+        generation = group.next(PATIENCE_S)
+        generation.start(lambda _: None)
+        group.next(PATIENCE_S)
+        seen: list[bool] = []
+        done = threading.Event()
+
+        def late(g: Generation) -> None:
+            seen.append(g.ended.is_set())
+            done.set()
+
+        generation.start(late)
+        assert done.wait(PATIENCE_S)
+        assert seen == [True]
+
+
+def test_the_body_of_a_loop_counts_as_a_function(server: EmbeddedServer, group_id: str) -> None:
+    bodies: list[tuple[int, ...]] = []
+    with member(server, group_id) as group, member(server, group_id) as other:
+        for generation in group:
+            bodies.append(generation.topics.get(TOPIC, ()))
+            if len(bodies[-1]) == 2:
+                break
+            generation.wait(PATIENCE_S)
+        assert sorted(bodies[-1] + settled(other, 2).topics[TOPIC]) == [0, 1, 2, 3]
+
+
+def test_coroutines_are_cancelled_at_the_end(server: EmbeddedServer, group_id: str) -> None:
+    async def run() -> tuple[list[str], list[int]]:
+        story: list[str] = []
+
+        async def forever(_: Generation) -> None:
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                story.append("cancelled")
+                raise
+
+        async def short(_: Generation) -> None:
+            story.append("short")
+
+        counts: list[int] = []
+        async with member(server, group_id) as group:
+            async for generation in group:
+                counts.append(len(generation.assignments))
+                if len(counts) == 2:
+                    break
+                generation.start(forever)
+                generation.start(short)
+                await generation.wait_async()
+        return story, counts
+
+    assert asyncio.run(run()) == (["short", "cancelled"], [4, 4])
+
+
+@KINDS
+def test_closing_leaves_at_once_and_says_so_afterwards(server: EmbeddedServer, group_id: str, kind: dict[str, Any]) -> None:
+    group = member(server, group_id, **kind)
+    generation = group.next(PATIENCE_S)
+    group.close()
+    group.close()
+    assert generation.ended.is_set()
+    with pytest.raises(ClosedError, match="make a new ConsumerGroup"):
+        group.next()
+    assert list(group) == []
+    with member(server, group_id, **kind) as other:
+        assert settled(other, 4).topics == ALL  # no session had to run out
+
+
+def test_closing_while_the_coordinator_holds_the_join_back(server: EmbeddedServer, group_id: str) -> None:
+    """The second member's JoinGroup waits for the first, whose function does not return."""
+    may_end = threading.Event()
+    with member(server, group_id) as first:
+        first.next(PATIENCE_S).start(lambda _: may_end.wait(PATIENCE_S))
+        second = member(server, group_id)
+        with pytest.raises(TimedOutError):
+            second.next(0.3)
+        second.close()
+        may_end.set()
+        assert settled(first, 4).topics == ALL
+
+
+def test_a_static_member_comes_back_to_its_partitions(server: EmbeddedServer, group_id: str) -> None:
+    with member(server, group_id, group_instance_id="pod-0") as group:
+        before = group.next(PATIENCE_S)
+    with member(server, group_id, group_instance_id="pod-0") as again:
+        after = again.next(PATIENCE_S)
+    assert (after.generation_id, after.topics) == (before.generation_id, before.topics)
+
+
+def test_new_partitions_are_noticed(group_id: str) -> None:
+    config = {"group.initial.rebalance.delay.ms": "0"}
+    with (
+        EmbeddedServer(topics={TOPIC: 1}, config=config) as server,
+        member(server, group_id, partition_watch_interval_ms=50) as group,
+    ):
+        assert group.next(PATIENCE_S).topics == {TOPIC: (0,)}
+        with RawClient(server.bootstrap) as raw:
+            raw.call(37, 3, {"topics": [{"name": TOPIC, "count": 3, "assignments": None}], "timeout_ms": 1000})
+        assert settled(group, 3).topics == {TOPIC: (0, 1, 2)}
+
+
+def test_a_fenced_member_cannot_commit(server: EmbeddedServer, group_id: str) -> None:
+    with member(server, group_id, group_instance_id="pod-0") as group:
+        generation = group.next(PATIENCE_S)
+        with member(server, group_id, group_instance_id="pod-0") as usurper:
+            usurper.next(PATIENCE_S)
+            with pytest.raises((CommitError, GenerationEnded)) as caught:
+                generation.commit({(TOPIC, 0): 1})
+            assert caught.value.code in ("FENCED_INSTANCE_ID", "GENERATION_ENDED")
+
+
+def test_nobody_there() -> None:
+    with EmbeddedServer() as gone:
+        bootstrap = gone.bootstrap
+    group = ConsumerGroup(bootstrap, "group", [TOPIC], timeout_ms=500)
+    with group, pytest.raises(TimedOutError, match=r"no generation within 0\.2 s: .*refused"):
+        group.next(0.2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"topics": ()}, "name the topics, or a pattern"),
+        ({"topics": ("a",), "pattern": "a.*"}, "name the topics, or a pattern"),
+        ({"group_id": "", "topics": ("a",)}, "needs a group id"),
+        ({"topics": ("a",), "assignors": ("stickyish",)}, "unknown assignor 'stickyish'"),
+        ({"topics": ("a",), "heartbeat_interval_ms": 50_000}, "must be lower than session.timeout.ms"),
+        ({"topics": ("a",), "timeout_ms": 0}, "must be more than 0"),
+        ({"topics": ("a",), "properties": {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}}, "GSSAPI"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        ConsumerGroup(**{"bootstrap": "127.0.0.1:1", "group_id": "group", **settings})
