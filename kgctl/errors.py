@@ -17,6 +17,7 @@
     |   +-- ClosedError
     |   +-- GenerationEnded
     +-- StorageError           exit 1   a data folder cannot be read or written
+    |   +-- DamagedError                what is in it is not what was written
     +-- InvariantViolation     exit 9   a bug in kgctl or in an assignor under test
 
 Failures of one group or one partition among several are data (`kgctl.admin.results`), not exceptions. Each class has a stable
@@ -137,6 +138,12 @@ class StorageError(KgctlError):
     """The data folder of an embedded coordinator cannot be read or written: damaged, read-only, disk full."""
 
     slug = "STORAGE_ERROR"
+
+
+class DamagedError(StorageError):
+    """What a data folder holds is not what was written to it: something is lost, exchanged or altered."""
+
+    slug = "DAMAGED"
 
 
 class InvariantViolation(KgctlError):  # noqa: N818 - says what was broken, not who erred

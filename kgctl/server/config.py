@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from kgctl.coordinator.config import CoordinatorConfig, GroupConfig, setting_names
 from kgctl.errors import UsageError, did_you_mean
+from kgctl.storage.files import OnDamage, read_json, write_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class ServeOptions:
     ``port`` 0 picks a free one. ``data`` None keeps everything in memory. ``topics`` maps names to partition counts; topics
     that are there already are left alone (more partitions than they have are added). ``config`` has Kafka's broker configs by
     name. ``import_log`` has segment files of a ``__consumer_offsets`` to begin with. ``brokers`` is how many brokers the cluster
-    seems to have, each on a port of its own (``port``, ``port + 1``, ...).
+    seems to have, each on a port of its own (``port``, ``port + 1``, ...). ``on_damage`` is for a data folder that is damaged.
     """
 
     host: str = "127.0.0.1"
@@ -29,6 +29,7 @@ class ServeOptions:
     topics: Mapping[str, int] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
     brokers: int = 1
+    on_damage: OnDamage = OnDamage.REFUSE
     verbose: bool = False
 
 
@@ -99,8 +100,8 @@ class GroupConfigs:
         self.broker = broker
         self._path = None if folder is None else folder / FILE_NAME
         self._configs: dict[str, dict[str, str]] = {}
-        if self._path is not None and self._path.exists():
-            self._configs = json.loads(self._path.read_text(encoding="utf-8"))
+        if self._path is not None:
+            self._configs = read_json(self._path) or {}
 
     def all(self) -> Mapping[str, Mapping[str, str]]:
         return self._configs
@@ -119,6 +120,4 @@ class GroupConfigs:
         else:
             self._configs.pop(group_id, None)
         if self._path is not None:
-            temporary = self._path.with_suffix(".tmp")
-            temporary.write_text(json.dumps(self._configs, indent=1, sort_keys=True), encoding="utf-8")
-            temporary.replace(self._path)
+            write_json(self._path, self._configs)

@@ -120,7 +120,7 @@ class Server:
         partitions = self._coordinator_config.offsets_topic_num_partitions
         if self.options.data is None:
             return memory_folder(partitions)
-        folder = DataFolder.open(self.options.data, create=True, offsets_partitions=partitions)
+        folder = DataFolder.open(self.options.data, create=True, offsets_partitions=partitions, on_damage=self.options.on_damage)
         folder.settings.set_broker_properties(self.options.config)
         return folder
 

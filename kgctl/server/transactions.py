@@ -6,7 +6,6 @@ empty, ongoing, or (only in the file, for a server that died in between) ending.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.server.producers import Producers
+from kgctl.storage.files import read_json, write_json
 
 FILE_NAME = "transactions.json"
 MAX_TIMEOUT_MS = 900_000
@@ -62,8 +62,9 @@ class Transactions:
         self._by_id: dict[str, Transaction] = {}
         self.touched: set[TopicPartition] = set()
         """Every partition that ever had transactional records: what to look through at a start."""
-        if self._path is not None and self._path.exists():
-            self._load(json.loads(self._path.read_text(encoding="utf-8")))
+        data = None if self._path is None else read_json(self._path)
+        if data is not None:
+            self._load(data)
 
     def __iter__(self) -> Iterator[Transaction]:
         return iter(list(self._by_id.values()))
@@ -148,9 +149,7 @@ class Transactions:
         if self._path is None:
             return
         rows = [_row(entry) for entry in self]
-        temporary = self._path.with_suffix(".tmp")
-        temporary.write_text(json.dumps({"transactions": rows, "touched": sorted(self.touched)}), encoding="utf-8")
-        temporary.replace(self._path)
+        write_json(self._path, {"transactions": rows, "touched": sorted(self.touched)})
 
     def _load(self, data: dict[str, Any]) -> None:
         for row in data["transactions"]:

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from kgctl.errors import NotFoundError, StorageError, UsageError
-from kgctl.storage.folder import COORDINATOR_FILE, TOPICS_FILE
+from kgctl.errors import DamagedError, NotFoundError, StorageError, UsageError
+from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, TOPICS_FILE, traces
 from kgctl.storage.lock import is_in_use
 from kgctl.storage.protocols import MAX_PARTITIONS
-from kgctl.storage.sqlite import COORDINATOR, TOPICS, Schema, check_readable
+from kgctl.storage.sqlite import COORDINATOR, TOPICS, Schema, check_readable, is_damage
+from kgctl.storage.sqlite_logs import stored_record
 
 
 class RecordColumns(NamedTuple):
@@ -57,14 +58,15 @@ class BulkReader:
     """Of one data folder. ``with`` closes it."""
 
     def __init__(self, path: Path) -> None:
-        """Raises `NotFoundError` (no data folder), `UsageError` (of a newer kgctl), `StorageError` (damaged, not readable)."""
-
+        """Raises `NotFoundError` (no folder), `UsageError` (of a newer kgctl), `DamagedError`, `StorageError` (not readable)."""
         try:
             if not path.exists():
                 raise NotFoundError(f"no data folder at {path}")
             if not path.is_dir():
                 raise UsageError(f"{path} is not a folder")
             if not (path / COORDINATOR_FILE).exists():
+                if found := traces(path, had_lock=(path / LOCK_FILE).exists()):
+                    raise DamagedError(f"{path}: damaged: {COORDINATOR_FILE} is missing, though {', '.join(found)} is there")
                 raise NotFoundError(f"{path} holds no data of kgctl ({COORDINATOR_FILE} is not there)")
         except OSError as error:
             raise StorageError(f"{path}: {error.strerror}") from error
@@ -108,9 +110,10 @@ class BulkReader:
         self.close()
 
 
-_RECORDS = """SELECT "offset", timestamp_ms, "key", value, producer_id,
-                     CASE WHEN producer_id IS NULL THEN NULL ELSE producer_epoch END, "commits"
+_RECORDS = """SELECT "partition", "offset", timestamp_ms, "key", value, producer_id, producer_epoch, "commits",
+                     coordinator_epoch, {crc}
               FROM record WHERE "partition" = ? AND "offset" >= ? ORDER BY "offset" LIMIT ?"""
+_CHECKSUMS_SINCE = 2
 _LOG_ENDS = """SELECT t.name, b."partition", max(b.max_timestamp_ms), max(b.last_offset) + 1
                FROM batch b JOIN topic t ON t.id = b.topic
                GROUP BY t.name, b."partition", b.max_timestamp_ms / ?
@@ -138,9 +141,14 @@ class SqliteBulk:
 
     def records(self, partition: int, from_offset: int, page_rows: int) -> Iterator[RecordColumns]:
         """A page at a time."""
-        while rows := self._coordinator.rows(_RECORDS, (partition, from_offset, page_rows)):
-            yield RecordColumns(*zip(*rows, strict=True))
-            from_offset = rows[-1][0] + 1
+        statement = _RECORDS.format(crc="crc" if self._coordinator.version >= _CHECKSUMS_SINCE else "NULL")
+        while rows := self._coordinator.rows(statement, (partition, from_offset, page_rows)):
+            for row in rows:
+                stored_record(self._coordinator.path, row)  # raises where its checksum is wrong
+            _, offset, time, key, value, producer_id, epoch, commits, _, _ = zip(*rows, strict=True)
+            epochs = [None if producer is None else each for producer, each in zip(producer_id, epoch, strict=True)]
+            yield RecordColumns(offset, time, key, value, producer_id, epochs, commits)
+            from_offset = offset[-1] + 1
 
     def log_ends(self, every_ms: int) -> LogEndColumns:
         rows = self._topics.rows(_LOG_ENDS, (every_ms,)) if self._topics else []
@@ -181,12 +189,12 @@ class _ReadOnly:
     """A connection that cannot write. A folder that this user may not write to is read all the same."""
 
     def __init__(self, path: Path, schema: Schema) -> None:
-        self._path = path
+        self.path = path
         with self._translated():
             self._connection = _connect(path)
         try:
-            application_id, version = self._pragma("application_id"), self._pragma("user_version")
-            check_readable(path, schema, application_id=application_id, version=version)
+            application_id, self.version = self._pragma("application_id"), self._pragma("user_version")
+            check_readable(path, schema, application_id=application_id, version=self.version)
         except BaseException:
             self.close()
             raise
@@ -208,7 +216,8 @@ class _ReadOnly:
         try:
             yield
         except sqlite3.Error as error:
-            raise StorageError(f"{self._path}: cannot be read: {error}") from error
+            kind = DamagedError if is_damage(error) else StorageError
+            raise kind(f"{self.path}: cannot be read: {error}") from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -5,6 +5,7 @@
     DIR/kgctl.lock        who has the folder open; one process at a time
     DIR/coordinator.db    the record log (Kafka's own bytes) and the commit log (the audit); flushed at each commit
     DIR/topics.db         topics and their records
+    DIR/kgctl.state       what the databases held at the last write, so that a lost or exchanged one is noticed
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
+from uuid import uuid4
 
 from kgctl.errors import NotFoundError, StorageError, UsageError
+from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, PRIVATE_FOLDER, OnDamage, traces
 from kgctl.storage.lock import FolderLock
 from kgctl.storage.memory import MemoryRecordLog, MemoryTopicStore
 from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, CommitLog, RecordLog, TopicStore
@@ -75,10 +78,6 @@ class Maintenance(threading.Thread):
             self.join()
 
 
-COORDINATOR_FILE = "coordinator.db"
-TOPICS_FILE = "topics.db"
-
-
 class DataFolder:
     """The three logs, opened together. `open_folder` and `memory_folder` make one; the caller closes it (or uses ``with``).
 
@@ -92,6 +91,7 @@ class DataFolder:
         topics: TopicStore,
         *,
         path: Path | None = None,
+        folder_id: str = "",
         lock: FolderLock | None = None,
         settings: Settings | None = None,
         compaction: Callable[[], Compacting] | None = None,
@@ -101,6 +101,7 @@ class DataFolder:
         self.commit_log = commit_log
         self.topics = topics
         self.path = path
+        self.folder_id = folder_id
         self.last_alive_ms = lock.last_alive_ms if lock else None
         self.settings = settings or Settings()
         self._lock = lock
@@ -110,14 +111,21 @@ class DataFolder:
         self._bulk = bulk
 
     @classmethod
-    def open(cls, path: Path, *, create: bool, offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> DataFolder:
+    def open(
+        cls,
+        path: Path,
+        *,
+        create: bool,
+        offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS,
+        on_damage: OnDamage = OnDamage.REFUSE,
+    ) -> DataFolder:
         """Open the folder, which nobody else may have open; with ``create``, make it where it is not there.
 
         ``offsets_partitions`` counts for a new folder only. Raises `kgctl.errors.NotFoundError` (not there), `RefusedError` (in
         use, with the process's id), `UsageError` (written by a newer kgctl, not a folder) or `StorageError` (damaged, not
         writable).
         """
-        return open_folder(path, create=create, offsets_partitions=offsets_partitions)
+        return open_folder(path, create=create, offsets_partitions=offsets_partitions, on_damage=on_damage)
 
     def start_maintenance(self, clock_ms: Callable[[], int], *, interval_s: float = 2.0) -> None:
         """For a server: compact in a thread, and say in the folder that it is being served, from now on until `close`.
@@ -190,7 +198,13 @@ def memory_folder(offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> DataF
     return DataFolder(record_log, record_log.commit_log, MemoryTopicStore())
 
 
-def open_folder(path: Path, *, create: bool, offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> DataFolder:
+def open_folder(
+    path: Path,
+    *,
+    create: bool,
+    offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS,
+    on_damage: OnDamage = OnDamage.REFUSE,
+) -> DataFolder:
     """See `DataFolder.open`."""
     from kgctl.storage.sqlite_files import open_files
 
@@ -198,12 +212,14 @@ def open_folder(path: Path, *, create: bool, offsets_partitions: int = DEFAULT_O
     lock = FolderLock(path)
     with ExitStack() as opened:
         opened.callback(lock.release)
-        files = open_files(path / COORDINATOR_FILE, path / TOPICS_FILE, offsets_partitions)
+        files = open_files(path, offsets_partitions, new_id=_new_id, on_damage=on_damage, had_lock=lock.was_opened)
+        lock.opened()
         folder = DataFolder(
             files.record_log,
             files.commit_log,
             files.topics,
             path=path,
+            folder_id=files.folder_id,
             lock=lock,
             settings=Settings(files.read_setting, files.write_setting),
             compaction=files.compaction,
@@ -214,13 +230,18 @@ def open_folder(path: Path, *, create: bool, offsets_partitions: int = DEFAULT_O
     return folder
 
 
+def _new_id() -> str:
+    return str(uuid4())
+
+
 def _require_folder(path: Path, *, create: bool) -> None:
+    """Make it, for its owner's eyes only, or see that it is there; what is wrong with its files is found when they are opened."""
     try:
         if create:
-            path.mkdir(parents=True, exist_ok=True)
+            path.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         elif not path.exists():
             raise NotFoundError(f"no data folder at {path}")
-        elif path.is_dir() and not (path / COORDINATOR_FILE).exists():
+        elif path.is_dir() and not traces(path, had_lock=(path / LOCK_FILE).exists()):
             raise NotFoundError(f"{path} holds no data of kgctl ({COORDINATOR_FILE} is not there)")
         if not path.is_dir():
             raise UsageError(f"{path} is not a folder")

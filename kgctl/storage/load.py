@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.errors import StorageError
+from kgctl.errors import DamagedError, StorageError
 from kgctl.model.partitions import MetadataImage
 from kgctl.model.requests import UpdateGroupConfig
 from kgctl.serde.coordinator_records import RecordDecodeError
+from kgctl.storage.files import WAY_OUT
 from kgctl.storage.folder import DataFolder
 from kgctl.storage.protocols import StoredRecord
 
@@ -35,13 +36,25 @@ def load_coordinator(
     coordinator = GroupCoordinator(config, new_member_id, MetadataImage(folder.topics.topics()), now_ms)
     for group_id, settings in (group_configs or {}).items():
         coordinator.handle(UpdateGroupConfig(request_id=0, group_id=group_id, config=settings), now_ms)
+    ends: dict[int, int] = {}
     with _without_garbage_collection():
-        for stored in folder.record_log.read():
+        for stored in _readable(folder):
+            ends[stored.partition] = max(ends.get(stored.partition, 0), stored.offset + 1)
             if partitions is None or stored.partition in partitions:
                 _replay(coordinator, folder, stored)
+    for partition, end in ends.items():
+        if folder.record_log.end_offset(partition) != end:  # the log's end is looked up in an index
+            raise DamagedError(f"{folder.path}: damaged: partition {partition} ends at {end}, its index says otherwise")
     effects = coordinator.loaded(now_ms)
     folder.record_log.append([effect for effect in effects if isinstance(effect, AppendRecord)], now_ms)
     return coordinator
+
+
+def _readable(folder: DataFolder) -> Iterator[StoredRecord]:
+    try:
+        yield from folder.record_log.read()
+    except DamagedError as error:
+        raise DamagedError(f"{error.message}; {WAY_OUT}") from error
 
 
 @contextmanager

@@ -8,8 +8,9 @@ import weakref
 from pathlib import Path
 
 from kgctl.errors import RefusedError, StorageError
+from kgctl.storage.files import LOCK_FILE, PRIVATE_FILE
 
-LOCK_NAME = "kgctl.lock"
+_NEW = b"new\n"
 
 
 class FolderLock:
@@ -21,27 +22,38 @@ class FolderLock:
 
     def __init__(self, folder: Path) -> None:
         """Take the lock. Raises `kgctl.errors.RefusedError` naming folder and owner where another process has it."""
-        self._path = folder / LOCK_NAME
+        self._path = folder / LOCK_FILE
         try:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o644)
+            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, PRIVATE_FILE)
         except OSError as error:
             raise StorageError(f"{folder}: cannot write: {error.strerror}") from error
         try:
             _lock(self._descriptor)
         except OSError:
-            owner = os.read(self._descriptor, 32).decode("ascii", "replace").strip()
+            owner = os.read(self._descriptor, 32).decode("ascii", "replace").partition("\n")[0]
             os.close(self._descriptor)
             raise RefusedError(f"{folder} is in use by process {owner or 'unknown'}; stop it first") from None
         _held.add(self)
         before = os.fstat(self._descriptor)
+        content = os.read(self._descriptor, 64)
+        self.was_opened = bool(content) and not content.endswith(_NEW)
+        """Whether a process has had the folder open before, which is more than having begun to make it."""
         self.last_alive_ms = before.st_mtime_ns // 1_000_000
         try:
             os.ftruncate(self._descriptor, 0)
-            os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+            os.pwrite(self._descriptor, b"%d\n%s" % (os.getpid(), b"" if self.was_opened else _NEW), 0)
             os.utime(self._path, ns=(before.st_atime_ns, before.st_mtime_ns))
         except OSError as error:
             self.release()
             raise StorageError(f"{folder}: cannot write: {error.strerror}") from error
+
+    def opened(self) -> None:
+        """The folder is made, or was whole: from now on it is no new one."""
+        if self._descriptor >= 0 and not self.was_opened:
+            before = os.fstat(self._descriptor)
+            os.ftruncate(self._descriptor, len(f"{os.getpid()}\n"))
+            os.utime(self._path, ns=(before.st_atime_ns, before.st_mtime_ns))
+            self.was_opened = True
 
     def touch(self) -> None:
         """Say that a server is running on the folder."""
@@ -71,7 +83,7 @@ if hasattr(os, "register_at_fork"):
 def is_in_use(folder: Path) -> bool:
     """Whether some process has the folder open just now. Nothing is changed."""
     try:
-        descriptor = os.open(folder / LOCK_NAME, os.O_RDONLY)
+        descriptor = os.open(folder / LOCK_FILE, os.O_RDONLY)
     except OSError:
         return False
     try:

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from kgctl.errors import StorageError, UsageError
+from kgctl.errors import DamagedError, StorageError, UsageError
+from kgctl.storage.files import make_private
 
 APPLICATION_ID = 0x6B676374
 """Marks a file as kgctl's own ("kgct")."""
@@ -26,10 +27,11 @@ Synchronous = Literal["FULL", "NORMAL"]
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """The tables of one file. ``version`` grows with every change of them."""
+    """The tables of one file. ``version`` grows with every change; ``migrations`` lead from the version named to the next."""
 
     version: int
     statements: Sequence[str]
+    migrations: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
 
 def check_readable(path: Path, schema: Schema, *, application_id: int, version: int) -> None:
@@ -62,6 +64,7 @@ class Database:
         self.lock = threading.RLock()
         self.write_lock = write_lock or threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        make_private(path)
         with self._translated():
             self._connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
         try:
@@ -97,6 +100,30 @@ class Database:
         rows = self.rows(statement, arguments)
         return rows[0][0] if rows else None
 
+    @property
+    def is_in_transaction(self) -> bool:
+        """Whether what was written is still to be committed by an outer `transaction`."""
+        return self._connected().in_transaction
+
+    def read_meta(self, name: str) -> Any:
+        """A named value of the file, or None."""
+        return self.value("SELECT value FROM meta WHERE name = ?", (name,))
+
+    def write_meta(self, name: str, value: Any) -> None:
+        with self.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    @contextmanager
+    def flushing(self) -> Iterator[None]:
+        """Transactions inside survive a power cut, whatever the file's own setting."""
+        with self.lock, self._translated():
+            before = self.value("PRAGMA synchronous")
+            self._connected().execute("PRAGMA synchronous = FULL")
+            try:
+                yield
+            finally:
+                self._connected().execute(f"PRAGMA synchronous = {before}")
+
     def close(self) -> None:
         """Move the write-ahead log into the file and close it. Safe to call twice."""
         with self.lock:
@@ -120,6 +147,17 @@ class Database:
             self._create(schema)
         else:
             check_readable(self.path, schema, application_id=self.value("PRAGMA application_id"), version=found)
+            self._migrate(schema, found)
+
+    def _migrate(self, schema: Schema, version: int) -> None:
+        """Bring the tables of an older kgctl up to now, in one transaction."""
+        if version == schema.version:
+            return
+        with self.transaction() as connection:
+            for step in range(version, schema.version):
+                for statement in schema.migrations[step]:
+                    connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {schema.version}")
 
     def _create(self, schema: Schema) -> None:
         with self.transaction() as connection:
@@ -133,14 +171,20 @@ class Database:
         try:
             yield
         except sqlite3.Error as error:
-            raise StorageError(f"{self.path}: {_explain(error)}") from error
+            kind = DamagedError if is_damage(error) else StorageError
+            raise kind(f"{self.path}: {_explain(error)}") from error
+
+
+def is_damage(error: sqlite3.Error) -> bool:
+    """Whether the file is no longer what SQLite wrote."""
+    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
 
 
 def _explain(error: sqlite3.Error) -> str:
     text = str(error)
     name = getattr(error, "sqlite_errorname", "")
-    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB")):
-        return f"damaged ({text}); restore the folder from a copy"
+    if is_damage(error):
+        return f"damaged ({text})"
     if name.startswith("SQLITE_FULL"):
         return "cannot write: the disk is full"
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):
@@ -148,10 +192,13 @@ def _explain(error: sqlite3.Error) -> str:
     return text
 
 
+_META = """CREATE TABLE meta (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID"""
+
 COORDINATOR = Schema(
-    version=1,
+    version=2,
     statements=(
-        """CREATE TABLE meta (name TEXT PRIMARY KEY, value NOT NULL) WITHOUT ROWID""",
+        _META,
+        # "crc" is null in rows that were written in format 1.
         # Key and value are the bytes that Kafka has in __consumer_offsets. "sequence" is the order over all partitions.
         """CREATE TABLE record (
             sequence INTEGER PRIMARY KEY,
@@ -164,7 +211,8 @@ COORDINATOR = Schema(
             producer_epoch INTEGER,
             "commits" INTEGER,
             coordinator_epoch INTEGER,
-            member_id TEXT
+            member_id TEXT,
+            crc INTEGER
         )""",
         """CREATE UNIQUE INDEX record_place ON record ("partition", "offset")""",
         """CREATE INDEX record_of_transaction ON record (sequence) WHERE producer_id IS NOT NULL""",
@@ -179,7 +227,8 @@ COORDINATOR = Schema(
             timestamp_ms INTEGER NOT NULL,
             metadata TEXT NOT NULL,
             leader_epoch INTEGER NOT NULL,
-            member_name INTEGER REFERENCES name
+            member_name INTEGER REFERENCES name,
+            crc INTEGER
         )""",
         """CREATE INDEX commit_entry_of_partition ON commit_entry (group_name, topic_name, "partition", timestamp_ms)""",
         """CREATE VIEW commits AS
@@ -190,11 +239,18 @@ COORDINATOR = Schema(
             JOIN name t ON t.id = c.topic_name
             LEFT JOIN name m ON m.id = c.member_name""",
     ),
+    migrations={
+        1: (
+            "ALTER TABLE record ADD COLUMN crc INTEGER",
+            "ALTER TABLE commit_entry ADD COLUMN crc INTEGER",
+        )
+    },
 )
 
 TOPICS = Schema(
-    version=1,
+    version=2,
     statements=(
+        _META,
         """CREATE TABLE topic (
             id INTEGER PRIMARY KEY,
             name TEXT NOT NULL UNIQUE,
@@ -218,4 +274,5 @@ TOPICS = Schema(
         )""",
         """CREATE UNIQUE INDEX batch_place ON batch (topic, "partition", base_offset)""",
     ),
+    migrations={1: (_META,)},
 )

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from crc32c import crc32c
+
 from kgctl.coordinator.effects import AppendRecord
+from kgctl.errors import DamagedError
 from kgctl.model.partitions import TopicPartition
 from kgctl.storage.compaction import Compactor, LogRow
 from kgctl.storage.ledger import Ledger, Plan
@@ -15,7 +20,9 @@ from kgctl.storage.sqlite import Database
 
 _COMMIT_PAGE_ROWS = 2_000
 _MAX_KNOWN_NAMES = 50_000
-_COMMIT_COLUMNS = """c.sequence, g.text, t.text, c."partition", c."offset", c.timestamp_ms, c.metadata, c.leader_epoch, m.text"""
+_COMMIT_COLUMNS = (
+    """c.sequence, g.text, t.text, c."partition", c."offset", c.timestamp_ms, c.metadata, c.leader_epoch, m.text, c.crc"""
+)
 _TABLES = """commit_entry c JOIN name g ON g.id = c.group_name JOIN name t ON t.id = c.topic_name
              LEFT JOIN name m ON m.id = c.member_name"""
 
@@ -41,13 +48,14 @@ class SqliteCommitLog:
                 entry.metadata,
                 entry.leader_epoch,
                 None if entry.member_id is None else self._name(connection, entry.member_id),
+                _entry_checksum(entry),
             )
             for entry in entries
         ]
         connection.executemany(
             """INSERT INTO commit_entry
-               (group_name, topic_name, "partition", "offset", timestamp_ms, metadata, leader_epoch, member_name)
-               VALUES (?, ?, ?, ?, ?, ?, ?, ?)""",
+               (group_name, topic_name, "partition", "offset", timestamp_ms, metadata, leader_epoch, member_name, crc)
+               VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)""",
             rows,
         )
 
@@ -69,7 +77,7 @@ class SqliteCommitLog:
         for row in self._pages(group, since_ms, until_ms):
             if found == max_entries:
                 return
-            entry = CommitEntry(*row[1:])
+            entry = self._entry(row)
             if wanted is None or (entry.topic, entry.partition) in wanted:
                 found += 1
                 yield entry
@@ -81,9 +89,16 @@ class SqliteCommitLog:
                    WHERE n.text = ? AND e.timestamp_ms <= ? GROUP BY e.topic_name, e."partition")""",  # noqa: S608
             (group, timestamp_ms),
         )
-        entries = (CommitEntry(*row[1:]) for row in rows)
+        entries = (self._entry(row) for row in rows)
         found = {TopicPartition(entry.topic, entry.partition): entry for entry in entries if entry.offset is not None}
         return dict(sorted(found.items()))
+
+    def _entry(self, row: Sequence[Any]) -> CommitEntry:
+        sequence, *fields, checksum = row
+        entry = CommitEntry(*fields)
+        if checksum is not None and checksum != _entry_checksum(entry):
+            raise DamagedError(f"{self._database.path}: entry {sequence} of the commit log is damaged (its checksum is wrong)")
+        return entry
 
     def _pages(self, group: str | None, since_ms: int | None, until_ms: int | None) -> Iterator[Any]:
         conditions = [
@@ -114,14 +129,13 @@ class SqliteCommitLog:
 
 _PAGE_ROWS = 5_000
 _COLUMNS = """"partition", "offset", timestamp_ms, "key", value, producer_id, producer_epoch, "commits", coordinator_epoch"""
-_INSERT = f"""INSERT INTO record (sequence, {_COLUMNS}, member_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""  # noqa: S608
+_CHECKED = f"{_COLUMNS}, crc"
+_INSERT = f"""INSERT INTO record (sequence, {_CHECKED}, member_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""  # noqa: S608
 # What transactions wrote, and what was written to the same keys without one: the later of the two counts.
-_OPEN_RECORDS = f"""SELECT {_COLUMNS}, member_id FROM record
+_OPEN_RECORDS = f"""SELECT {_CHECKED}, member_id FROM record
     WHERE producer_id IS NOT NULL
        OR "key" IN (SELECT "key" FROM record WHERE producer_id IS NOT NULL AND "key" IS NOT NULL)
     ORDER BY sequence"""  # noqa: S608
-
-_ROW_COLUMNS = """sequence, "partition", timestamp_ms, "key", value IS NULL AND "commits" IS NULL, producer_id, "commits\""""
 
 
 class SqliteRecordLog:
@@ -141,6 +155,13 @@ class SqliteRecordLog:
         self._ledger = self._load_ledger(count)
         self._sequence: int = database.value("SELECT max(sequence) FROM record") or 0
         self._compactor = Compactor(SqliteCompactionTarget(database))
+        self.on_append: Callable[[], None] = lambda: None
+        """Called when what was appended is durable; an outer transaction's owner does it itself."""
+
+    @property
+    def appended(self) -> int:
+        """How many records were ever appended."""
+        return self._sequence
 
     @property
     def partition_count(self) -> int:
@@ -163,7 +184,7 @@ class SqliteRecordLog:
             if left == 0:
                 return
             left -= 1
-            yield _stored(row)
+            yield stored_record(self._database.path, row)
 
     def end_offset(self, partition: int) -> int:
         return self._ledger.end_offset(partition)
@@ -194,22 +215,25 @@ class SqliteRecordLog:
             raise
         self._sequence += len(rows)
         self._ledger.adopt(plan)
+        if not self._database.is_in_transaction:
+            self.on_append()
 
     def _load_ledger(self, partition_count: int) -> Ledger:
+        """A record that is damaged keeps nobody from opening the log: who reads it is told."""
         ends = self._database.rows("""SELECT "partition", max("offset") + 1 FROM record GROUP BY "partition" """)
         rows = self._database.rows(_OPEN_RECORDS)
         members = {(row[0], row[1]): row[-1] for row in rows if row[-1] is not None}
-        return Ledger(partition_count, dict(ends), (_stored(row[:-1]) for row in rows), members)
+        return Ledger(partition_count, dict(ends), (_unchecked(row[:-2]) for row in rows), members)
 
     def _whole_pages(self) -> Iterator[Any]:
         last = 0
-        statement = f"SELECT {_COLUMNS}, sequence FROM record WHERE sequence > ? ORDER BY sequence LIMIT {_PAGE_ROWS}"  # noqa: S608
+        statement = f"SELECT {_CHECKED}, sequence FROM record WHERE sequence > ? ORDER BY sequence LIMIT {_PAGE_ROWS}"  # noqa: S608
         while rows := self._database.rows(statement, (last,)):
             yield from (row[:-1] for row in rows)
             last = rows[-1][-1]
 
     def _partition_pages(self, partition: int, start_offset: int) -> Iterator[Any]:
-        statement = f"""SELECT {_COLUMNS} FROM record WHERE "partition" = ? AND "offset" >= ?
+        statement = f"""SELECT {_CHECKED} FROM record WHERE "partition" = ? AND "offset" >= ?
                         ORDER BY "offset" LIMIT {_PAGE_ROWS}"""  # noqa: S608
         while rows := self._database.rows(statement, (partition, start_offset)):
             yield from rows
@@ -235,13 +259,18 @@ class SqliteCompactionTarget:
             connection.execute("INSERT OR REPLACE INTO meta VALUES ('cleaned_until', ?)", (sequence,))
 
     def rows(self, after_sequence: int, max_rows: int) -> Sequence[LogRow]:
-        statement = f"SELECT {_ROW_COLUMNS} FROM record WHERE sequence > ? ORDER BY sequence LIMIT ?"  # noqa: S608
-        return [_log_row(row) for row in self._database.rows(statement, (after_sequence, max_rows))]
+        statement = f"SELECT sequence, {_CHECKED} FROM record WHERE sequence > ? ORDER BY sequence LIMIT ?"  # noqa: S608
+        return [self._log_row(row) for row in self._database.rows(statement, (after_sequence, max_rows))]
 
     def transactional_rows(self) -> Iterator[LogRow]:
         """All markers and all records of transactions."""
-        statement = f"SELECT {_ROW_COLUMNS} FROM record WHERE producer_id IS NOT NULL ORDER BY sequence"  # noqa: S608
-        return (_log_row(row) for row in self._database.rows(statement))
+        statement = f"SELECT sequence, {_CHECKED} FROM record WHERE producer_id IS NOT NULL ORDER BY sequence"  # noqa: S608
+        return (self._log_row(row) for row in self._database.rows(statement))
+
+    def _log_row(self, row: Sequence[Any]) -> LogRow:
+        record = stored_record(self._database.path, row[1:])
+        is_tombstone = record.value is None and record.commits is None
+        return LogRow(row[0], record.partition, record.timestamp_ms, record.key, is_tombstone, record.producer_id, record.commits)
 
     def newest_of_each_partition(self) -> Collection[int]:
         """The sequence of each partition's newest record."""
@@ -253,10 +282,15 @@ class SqliteCompactionTarget:
     def rewrite(self, removed: Sequence[int], settled: Sequence[int]) -> None:
         with self._database.transaction() as connection:
             connection.executemany("DELETE FROM record WHERE sequence = ?", [(number,) for number in removed])
-            connection.executemany(
-                "UPDATE record SET producer_id = NULL, producer_epoch = 0, member_id = NULL WHERE sequence = ?",
-                [(number,) for number in settled],
-            )
+            for number in settled:
+                statement = f"SELECT {_CHECKED} FROM record WHERE sequence = ?"  # noqa: S608
+                for row in connection.execute(statement, (number,)).fetchall():
+                    plain = replace(stored_record(self._database.path, row), producer_id=None, producer_epoch=0)
+                    connection.execute(
+                        """UPDATE record SET producer_id = NULL, producer_epoch = 0, member_id = NULL, crc = ?
+                           WHERE sequence = ?""",
+                        (_record_checksum(plain), number),
+                    )
 
 
 def _columns(record: StoredRecord) -> tuple[Any, ...]:
@@ -270,18 +304,49 @@ def _columns(record: StoredRecord) -> tuple[Any, ...]:
         record.producer_epoch,
         record.commits,
         record.coordinator_epoch,
+        _record_checksum(record),
     )
 
 
-def _stored(row: Sequence[Any]) -> StoredRecord:
+def stored_record(path: Path, row: Sequence[Any]) -> StoredRecord:
+    """The record of a row of `_CHECKED` columns. Raises `DamagedError` naming the record where its checksum is wrong."""
+    record, checksum = _unchecked(row[:-1]), row[-1]
+    if checksum is not None and checksum != _record_checksum(record):
+        place = f"offset {record.offset} of partition {record.partition}"
+        raise DamagedError(f"{path}: the record at {place} is damaged (its checksum is wrong)")
+    return record
+
+
+def _unchecked(row: Sequence[Any]) -> StoredRecord:
     partition, offset, timestamp_ms, key, value, producer_id, producer_epoch, commits, coordinator_epoch = row
     if commits is not None:
         commits = bool(commits)
     return StoredRecord(partition, offset, timestamp_ms, key, value, producer_id, producer_epoch, commits, coordinator_epoch)
 
 
-def _log_row(row: Sequence[Any]) -> LogRow:
-    sequence, partition, timestamp_ms, key, is_tombstone, producer_id, commits = row
-    return LogRow(
-        sequence, partition, timestamp_ms, key, bool(is_tombstone), producer_id, None if commits is None else bool(commits)
-    )
+def damaged_records(database: Database) -> Iterator[tuple[int, str]]:
+    """(sequence, what is wrong) of each record that is not what was written."""
+    last = 0
+    statement = f"SELECT sequence, {_CHECKED} FROM record WHERE sequence > ? ORDER BY sequence LIMIT {_PAGE_ROWS}"  # noqa: S608
+    while rows := database.rows(statement, (last,)):
+        for row in rows:
+            try:
+                stored_record(database.path, row[1:])
+            except DamagedError as error:
+                yield row[0], error.message
+        last = rows[-1][0]
+
+
+def _record_checksum(record: StoredRecord) -> int:
+    """CRC-32C of all that a reader gets to see."""
+    partition, offset, time, key, value = record.partition, record.offset, record.timestamp_ms, record.key, record.value
+    sizes = f"{-1 if key is None else len(key)},{-1 if value is None else len(value)}"
+    producer = f"{record.producer_id},{record.producer_epoch},{record.commits},{record.coordinator_epoch}"
+    checksum = crc32c(f"{partition},{offset},{time},{sizes},{producer}".encode())
+    return crc32c(value or b"", crc32c(key or b"", checksum))
+
+
+def _entry_checksum(entry: CommitEntry) -> int:
+    names = "\0".join((entry.group, entry.topic, entry.metadata, "" if entry.member_id is None else f"m{entry.member_id}"))
+    numbers = f"{entry.partition},{entry.offset},{entry.timestamp_ms},{entry.leader_epoch}"
+    return crc32c(f"{numbers}\0{names}".encode("utf-8", "surrogatepass"))

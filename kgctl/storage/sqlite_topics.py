@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from kgctl.errors import DamagedError
 from kgctl.model.partitions import TopicMetadata, TopicPartition
-from kgctl.serde.record_batch import parse_header, place
+from kgctl.serde.record_batch import CorruptBatchError, check_batch, parse_header, place
 from kgctl.storage.memory import checked_growth, checked_new_topics, unknown_partition, unknown_topic
 from kgctl.storage.partition_log import LEADER_EPOCH, checked_batch, first_at_or_after
 from kgctl.storage.protocols import MAX_PARTITIONS
 from kgctl.storage.sqlite import Database
 
 log = logging.getLogger(__name__)
+
+CHANGES = "topic_changes"
 
 _PLACE = """topic = ? AND "partition" = ?"""
 _READ_AT_A_TIME = 64
@@ -42,6 +47,12 @@ class SqliteTopicStore:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._topics: dict[str, _Topic] = {}
+        self.changes = int(database.read_meta(CHANGES) or 0)
+        """How often topics were made, grown or deleted."""
+        self.newest_batch = self._newest_batch()
+        """The number of the newest batch; it goes down when that is deleted."""
+        self.on_write: Callable[[], None] = lambda: None
+        """Called when a change or a batch is in the file; an outer transaction's owner does it itself."""
         for number, name, topic_id, count in database.rows("SELECT id, name, topic_id, partition_count FROM topic"):
             self._topics[name] = self._load(number, TopicMetadata(name, UUID(bytes=topic_id), count))
         for name, count in self.oversized_topics().items():
@@ -64,7 +75,7 @@ class SqliteTopicStore:
         with self._database.lock:
             checked_new_topics(topics, self._topics)
             made: dict[str, _Topic] = {}
-            with self._database.transaction() as connection:
+            with self._change() as connection:
                 for topic in topics:
                     number = connection.execute(
                         "INSERT INTO topic (name, topic_id, partition_count) VALUES (?, ?, ?)",
@@ -73,24 +84,28 @@ class SqliteTopicStore:
                     assert number is not None
                     made[topic.name] = _Topic(number, topic)
             self._topics.update(made)
+            self._written()
 
     def delete_topics(self, names: Collection[str]) -> None:
         with self._database.lock:
             topics = [self._topic(name) for name in names]
-            with self._database.transaction() as connection:
+            with self._change() as connection:
                 connection.executemany("DELETE FROM topic WHERE id = ?", [(topic.id,) for topic in topics])
             for name in set(names):
                 del self._topics[name]
+            self.newest_batch = self._newest_batch()
+            self._written()
 
     def set_partition_counts(self, counts: Mapping[str, int]) -> None:
         with self._database.lock:
             topics = {name: self._topic(name) for name in counts}
             grown = checked_growth({name: topic.metadata for name, topic in topics.items()}, counts)
-            with self._database.transaction() as connection:
+            with self._change() as connection:
                 rows = [(count, topics[name].id) for name, count in counts.items()]
                 connection.executemany("UPDATE topic SET partition_count = ? WHERE id = ?", rows)
             for name, topic in topics.items():
                 topic.metadata = grown[name]
+            self._written()
 
     def append_batch(
         self,
@@ -107,12 +122,14 @@ class SqliteTopicStore:
             end = base + header.last_offset_delta + 1
             row = (topic.id, partition.partition, base, end - 1, header.max_timestamp_ms, place(batch, base, LEADER_EPOCH))
             with self._database.transaction() as connection:
-                connection.execute(
+                number = connection.execute(
                     """INSERT INTO batch (topic, "partition", base_offset, last_offset, max_timestamp_ms, data)
                        VALUES (?, ?, ?, ?, ?, ?)""",
                     row,
-                )
+                ).lastrowid
             topic.ends[partition.partition] = end
+            self.newest_batch = number or self.newest_batch
+            self._written()
             return base
 
     def read_batches(self, partition: TopicPartition, offset: int, max_bytes: int) -> bytes:
@@ -127,6 +144,7 @@ class SqliteTopicStore:
                 (topic.id, partition.partition, topic.id, partition.partition, offset, offset),
             )
             for data, last_offset in rows:
+                self._check(partition, data)
                 if found and len(found) + len(data) > max_bytes:
                     return bytes(found)
                 found += data
@@ -169,6 +187,7 @@ class SqliteTopicStore:
             if not rows:
                 return None
             data, last = rows[0]
+            self._check(partition, data)
             found = first_at_or_after(data, parse_header(data), timestamp_ms, start)
             if found is not None:
                 return found
@@ -184,6 +203,28 @@ class SqliteTopicStore:
 
     def close(self) -> None:
         """The database is its opener's to close."""
+
+    @contextmanager
+    def _change(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that survives a power cut, and is counted."""
+        outer = nullcontext() if self._database.is_in_transaction else self._database.flushing()
+        with outer, self._database.transaction() as connection:
+            connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (CHANGES, self.changes + 1))
+            yield connection
+        self.changes += 1
+
+    def _check(self, partition: TopicPartition, batch: bytes) -> None:
+        try:
+            check_batch(batch)
+        except CorruptBatchError as error:
+            raise DamagedError(f"{self._database.path}: a batch of {partition} is damaged ({error})") from error
+
+    def _written(self) -> None:
+        if not self._database.is_in_transaction:
+            self.on_write()
+
+    def _newest_batch(self) -> int:
+        return int(self._database.value("SELECT max(id) FROM batch") or 0)
 
     def _load(self, number: int, metadata: TopicMetadata) -> _Topic:
         topic = _Topic(number, metadata)

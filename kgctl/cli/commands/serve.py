@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from kgctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgctl.storage.files import OnDamage
 
 Value = TypeVar("Value")
 
@@ -28,6 +31,13 @@ def serve(
         bool, typer.Option("--allow-remote", help="Allow an address that other machines reach. There is no access control.")
     ] = False,
     data: Annotated[str | None, typer.Option(metavar="DIR", help="Keep everything in this folder; in memory without it.")] = None,
+    begin_anew: Annotated[
+        bool, typer.Option("--begin-anew", help="Where the folder is damaged: put its files aside and begin with an empty one.")
+    ] = False,
+    accept_loss: Annotated[
+        bool,
+        typer.Option("--accept-loss", help="Where the folder is damaged: go on with what can be read."),
+    ] = False,
     import_log: Annotated[
         str | None,
         typer.Option(
@@ -67,6 +77,7 @@ def serve(
         topics=_each_once("--topic", [parse_topic(text) for text in topic or ()]),
         config=_each_once("--config", [parse_config(text) for text in config or ()]),
         brokers=brokers,
+        on_damage=parse_on_damage(data, begin_anew=begin_anew, accept_loss=accept_loss),
         verbose=verbose,
     )
     log_to_stderr(verbose=verbose)
@@ -125,6 +136,19 @@ def parse_path(flag: str, text: str | None) -> Path | None:
     if text == "":
         raise UsageError(f"{flag} is empty (an unset variable?): leave it out, or give it a value")
     return None if text is None else Path(text)
+
+
+def parse_on_damage(data: str | None, *, begin_anew: bool, accept_loss: bool) -> OnDamage:
+    """What to do with a damaged folder. Raises UsageError where both are wanted, or there is no folder."""
+    from kgctl.storage.files import OnDamage
+
+    if not (begin_anew or accept_loss):
+        return OnDamage.REFUSE
+    if data is None:
+        raise UsageError(f"{'--begin-anew' if begin_anew else '--accept-loss'} is about a data folder: --data DIR is missing")
+    if begin_anew and accept_loss:
+        raise UsageError("--begin-anew and --accept-loss: choose one")
+    return OnDamage.BEGIN_ANEW if begin_anew else OnDamage.ACCEPT_LOSS
 
 
 def _each_once(flag: str, pairs: list[tuple[str, Value]]) -> dict[str, Value]:

@@ -33,8 +33,8 @@ from kgctl.model.records import (
     OpaqueKey,
 )
 from kgctl.serde.record_batch import Record, build_batch
+from kgctl.storage.files import LOCK_FILE
 from kgctl.storage.folder import DataFolder
-from kgctl.storage.lock import LOCK_NAME
 from kgctl.storage.protocols import CommitEntry, StoredRecord
 from tests.support.coordinator_traffic import Traffic
 from tests.support.storage import commit, contents, marker
@@ -81,7 +81,7 @@ def joined(path: Path, instance: str | None = None) -> str:
 
 
 def served(path: Path) -> None:
-    os.utime(path / LOCK_NAME, (SERVED_UNTIL_MS / 1_000, SERVED_UNTIL_MS / 1_000))
+    os.utime(path / LOCK_FILE, (SERVED_UNTIL_MS / 1_000, SERVED_UNTIL_MS / 1_000))
 
 
 def records(path: Path) -> list[StoredRecord]:

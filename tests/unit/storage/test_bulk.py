@@ -13,7 +13,8 @@ from kgctl.errors import KgctlError, NotFoundError, StorageError, UsageError
 from kgctl.model.partitions import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.bulk import BulkReader, LogBound, LogEndColumns
-from kgctl.storage.folder import COORDINATOR_FILE, DataFolder
+from kgctl.storage.files import COORDINATOR_FILE
+from kgctl.storage.folder import DataFolder
 from kgctl.storage.protocols import StoredRecord
 from tests.support.storage import TOPIC_ID, commit, delete, marker
 

@@ -14,8 +14,8 @@ import pytest
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.model.partitions import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
-from kgctl.storage.folder import COORDINATOR_FILE, TOPICS_FILE, DataFolder, memory_folder
-from kgctl.storage.lock import LOCK_NAME
+from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, STATE_FILE, TOPICS_FILE
+from kgctl.storage.folder import DataFolder, memory_folder
 from kgctl.storage.sqlite import Database, Schema
 from tests.support.storage import commit, contents, entry, marker
 
@@ -47,10 +47,10 @@ def test_everything_is_there_again_after_reopening(tmp_path: Path) -> None:
         assert list(folder.commit_log.read()) == [entry("g", 0, 5, 1_000, member="m"), entry("g", 1, 6, 2_000, member="p")]
 
 
-def test_the_folder_holds_three_files(tmp_path: Path) -> None:
+def test_the_folder_holds_four_files(tmp_path: Path) -> None:
     DataFolder.open(tmp_path, create=True).close()
 
-    assert sorted(path.name for path in tmp_path.iterdir()) == [COORDINATOR_FILE, LOCK_NAME, TOPICS_FILE]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [COORDINATOR_FILE, LOCK_FILE, STATE_FILE, TOPICS_FILE]
 
 
 def test_settings_in_memory_are_kept_as_long_as_it_lives() -> None:
@@ -102,7 +102,7 @@ def test_closing_twice_is_fine_and_using_it_then_is_an_error(tmp_path: Path) -> 
 
 def test_taking_the_lock_does_not_look_like_serving(tmp_path: Path) -> None:
     DataFolder.open(tmp_path, create=True).close()
-    os.utime(tmp_path / LOCK_NAME, (1_000, 1_000))
+    os.utime(tmp_path / LOCK_FILE, (1_000, 1_000))
     with DataFolder.open(tmp_path, create=False) as folder:
         assert folder.last_alive_ms == 1_000_000
     with DataFolder.open(tmp_path, create=False) as folder:
@@ -154,7 +154,7 @@ def test_a_folder_below_a_file_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_a_lock_that_cannot_be_written_is_said(tmp_path: Path) -> None:
-    (tmp_path / LOCK_NAME).mkdir()
+    (tmp_path / LOCK_FILE).mkdir()
 
     assert "cannot write" in raised(tmp_path, create=True).message
 
@@ -199,7 +199,7 @@ def test_a_folder_of_a_newer_kgctl_is_refused(tmp_path: Path) -> None:
     error = raised(tmp_path)
 
     assert isinstance(error, UsageError)
-    assert "newer kgctl (data format 99, this kgctl reads up to 1)" in error.message
+    assert "newer kgctl (data format 99, this kgctl reads up to 2)" in error.message
 
 
 def test_a_full_disk_is_one_line_and_the_log_goes_on_when_there_is_room(tmp_path: Path) -> None:

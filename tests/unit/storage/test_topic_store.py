@@ -13,7 +13,8 @@ from kgctl.errors import NotFoundError, RefusedError, UsageError
 from kgctl.model.partitions import TopicMetadata, TopicPartition
 from kgctl.model.records import TransactionMarker
 from kgctl.serde.record_batch import CorruptBatchError, Record, build_batch, build_marker, iterate_batches, iterate_records
-from kgctl.storage.folder import TOPICS_FILE, DataFolder, open_folder
+from kgctl.storage.files import TOPICS_FILE
+from kgctl.storage.folder import DataFolder, open_folder
 from kgctl.storage.protocols import MAX_PARTITIONS, TopicStore
 
 ID = UUID(int=1)

@@ -1,0 +1,142 @@
+"""The small files of a data folder: what it last knew, outside its databases, and JSON texts that are replaced whole.
+
+``kgctl.state`` is how a lost or exchanged database is told from a new folder: it is written after each append, so a database
+that ends before it has lost something, and one that ends after it has not (a process died between the two).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from kgctl.errors import DamagedError, StorageError
+
+COORDINATOR_FILE = "coordinator.db"
+TOPICS_FILE = "topics.db"
+OTHER_FILES = ("transactions.json", "group-configs.json", "credentials.json")
+"""What a server keeps beside the databases; any of them shows that the folder was in use."""
+STATE_FILE = "kgctl.state"
+LOCK_FILE = "kgctl.lock"
+WAY_OUT = (
+    "restore the folder from a copy, or start `kgctl serve --data DIR` with --accept-loss, which goes on with what can be read, "
+    "or with --begin-anew, which puts the files aside and begins with an empty folder"
+)
+PRIVATE_FILE = 0o600
+PRIVATE_FOLDER = 0o700
+_STATE_BYTES = 512
+"""One sector of a disk, which is written whole or not at all."""
+
+
+class OnDamage(Enum):
+    """What opening a damaged folder does."""
+
+    REFUSE = "refuse"
+    ACCEPT_LOSS = "accept-loss"
+    BEGIN_ANEW = "begin-anew"
+
+
+@dataclass(slots=True)
+class FolderState:
+    """What a folder held when it was last written to.
+
+    ``records`` is how many were ever appended to the record log, ``batches`` the newest batch's number, ``topic_changes`` how
+    often topics were made, grown or deleted.
+    """
+
+    folder_id: str
+    offsets_partitions: int
+    records: int = 0
+    topic_changes: int = 0
+    batches: int = 0
+
+
+class StateFile:
+    """Keeps the newest `FolderState` on disk, in place, without waiting for the disk."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / STATE_FILE
+        self._descriptor = -1
+
+    def read(self) -> FolderState | None:
+        """None where there is no such file, or a power cut tore it. Raises `StorageError`."""
+        try:
+            line = self.path.read_bytes().rstrip(b" \n\0")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise StorageError(f"{self.path}: {error.strerror}") from error
+        text, _, checksum = line.rpartition(b" ")
+        if not text or checksum != _checksum(text):
+            return None
+        return FolderState(**json.loads(text))
+
+    def write(self, state: FolderState) -> None:
+        """Replace what is there. Raises `StorageError`."""
+        text = json.dumps(asdict(state), separators=(",", ":")).encode()
+        line = b"%s %s" % (text, _checksum(text))
+        try:
+            if self._descriptor < 0:
+                self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE)
+            os.pwrite(self._descriptor, line.ljust(_STATE_BYTES - 1) + b"\n", 0)
+        except OSError as error:
+            raise StorageError(f"{self.path}: cannot write: {error.strerror}") from error
+
+    def close(self) -> None:
+        """Flush it and give the file back. Safe to call twice."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.fsync(descriptor)
+            os.close(descriptor)
+
+
+def _checksum(text: bytes) -> bytes:
+    from crc32c import crc32c  # slow to import
+
+    return b"%08x" % crc32c(text)
+
+
+def traces(folder: Path, *, had_lock: bool) -> list[str]:
+    """Files that show that the folder was in use before. ``had_lock``: another process has finished opening it."""
+    names = [
+        *(STATE_FILE, COORDINATOR_FILE, f"{COORDINATOR_FILE}-wal", TOPICS_FILE, f"{TOPICS_FILE}-wal", *OTHER_FILES),
+    ]
+    return [name for name in names if (folder / name).exists()] + ([LOCK_FILE] if had_lock else [])
+
+
+def read_json(path: Path) -> Any:
+    """What `write_json` wrote, None where there is no file. Raises `DamagedError` and `StorageError`."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
+        raise DamagedError(f"{path}: damaged ({error})") from error
+
+
+def write_json(path: Path, data: Mapping[str, Any]) -> None:
+    """Replace the whole file, for the owner's eyes only; it is on disk when this returns. Raises `StorageError`."""
+    temporary = path.with_suffix(".tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, PRIVATE_FILE)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump(data, file, indent=1, sort_keys=True)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot write: {error.strerror}") from error
+
+
+def make_private(path: Path) -> None:
+    """Make an empty file that only its owner can read, unless there is one. Raises `StorageError`."""
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE))
+    except OSError as error:
+        raise StorageError(f"{path}: cannot write: {error.strerror}") from error

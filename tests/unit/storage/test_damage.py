@@ -1,0 +1,207 @@
+"""Lost, exchanged and altered files of a data folder: told from a new folder, named, and left by a chosen way out."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from kgctl.errors import DamagedError, RefusedError
+from kgctl.model.partitions import TopicMetadata, TopicPartition
+from kgctl.serde.record_batch import Record, build_batch
+from kgctl.storage.bulk import BulkReader
+from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, STATE_FILE, TOPICS_FILE, OnDamage
+from kgctl.storage.folder import DataFolder, open_folder
+from tests.support.storage import commit, contents
+
+RECORDS = 30
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A folder that was used and closed."""
+    with open_folder(tmp_path / "data", create=True, offsets_partitions=1) as folder:
+        fill(folder)
+    return tmp_path / "data"
+
+
+def fill(folder: DataFolder) -> None:
+    folder.topics.create_topics([TopicMetadata("t", UUID(int=7), 2)])
+    folder.topics.append_batch(TopicPartition("t", 0), build_batch([Record(0, 5, b"k", b"value-of-t")]), 0)
+    for number in range(RECORDS):
+        folder.record_log.append([commit(f"group-{number}", 0, number)], number)
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, empty], ids=["missing", "empty"])
+@pytest.mark.parametrize("name", [COORDINATOR_FILE, TOPICS_FILE])
+@pytest.mark.parametrize("create", [True, False])
+def test_a_lost_database_is_no_new_folder(path: Path, name: str, harm: Callable[[Path], None], create: bool) -> None:
+    harm(path / name)
+    with pytest.raises(DamagedError, match=rf"{name} is (missing|empty), though .*kgctl.state.* --begin-anew"):
+        open_folder(path, create=create)
+
+
+@pytest.mark.parametrize("left", [LOCK_FILE, TOPICS_FILE, STATE_FILE, f"{COORDINATOR_FILE}-wal", "transactions.json"])
+def test_any_file_that_is_left_shows_that_the_folder_was_used(path: Path, left: str) -> None:
+    (path / left).touch()
+    for file in path.iterdir():
+        if file.name != left:
+            file.unlink()
+    with pytest.raises(DamagedError, match=f"{COORDINATOR_FILE} is missing, though {left} is there"):
+        open_folder(path, create=True)
+
+
+def test_a_start_that_was_killed_before_the_databases_were_made_can_be_repeated(tmp_path: Path) -> None:
+    (tmp_path / LOCK_FILE).write_text("17\nnew\n")
+    with open_folder(tmp_path, create=True) as folder:
+        assert contents(folder) == []
+    assert "new" not in (tmp_path / LOCK_FILE).read_text()
+
+
+def test_a_lost_write_ahead_log_is_noticed(tmp_path: Path) -> None:
+    """What a killed server leaves, without its newest file."""
+    with open_folder(tmp_path / "data", create=True, offsets_partitions=1) as folder:
+        folder._bulk  # noqa: B018 - the folder is open: its write-ahead log is not in the database yet
+        fill(folder)
+        shutil.copytree(tmp_path / "data", tmp_path / "copy")
+    for name in (COORDINATOR_FILE, TOPICS_FILE):
+        shutil.rmtree(tmp_path / "lost", ignore_errors=True)
+        shutil.copytree(tmp_path / "copy", tmp_path / "lost")
+        (tmp_path / "lost" / f"{name}-wal").unlink()
+        with pytest.raises(DamagedError, match=name):
+            open_folder(tmp_path / "lost", create=True)
+    with open_folder(tmp_path / "copy", create=True) as folder:
+        assert len(contents(folder)) == RECORDS
+
+
+def test_an_older_copy_of_a_database_is_noticed_and_can_be_accepted(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    older = (path / COORDINATOR_FILE).read_bytes()
+    with open_folder(path, create=False) as folder:
+        folder.record_log.append([commit("later", 0, 1)], 99)
+    (path / COORDINATOR_FILE).write_bytes(older)
+
+    with pytest.raises(DamagedError, match=rf"ends at record {RECORDS}, {RECORDS + 1} were written"):
+        open_folder(path, create=False)
+    with open_folder(path, create=False, on_damage=OnDamage.ACCEPT_LOSS) as folder:
+        assert len(contents(folder)) == RECORDS
+    assert f"{RECORDS + 1} were written" in caplog.text
+    open_folder(path, create=False).close()
+
+
+def test_databases_of_two_folders_are_not_mixed(path: Path, tmp_path: Path) -> None:
+    open_folder(tmp_path / "other", create=True).close()
+    shutil.copy(tmp_path / "other" / TOPICS_FILE, path / TOPICS_FILE)
+    with pytest.raises(DamagedError, match=f"{COORDINATOR_FILE} and {TOPICS_FILE} are not of the same folder"):
+        open_folder(path, create=False)
+
+
+@pytest.mark.parametrize("what", [b"group-17", b"value-of-t"], ids=["a record", "a batch"])
+def test_a_flipped_byte_is_named(path: Path, what: bytes) -> None:
+    name = COORDINATOR_FILE if what.startswith(b"group") else TOPICS_FILE
+    flip(path / name, what)
+    with open_folder(path, create=False) as folder:
+        if name == TOPICS_FILE:
+            with pytest.raises(DamagedError, match="a batch of t-0 is damaged"):
+                folder.topics.read_batches(TopicPartition("t", 0), 0, 1_000)
+            return
+        with pytest.raises(DamagedError, match="the record at offset 17 of partition 0 is damaged"):
+            contents(folder)
+        with pytest.raises(DamagedError, match="offset 17 of partition 0"):
+            folder.record_log.compact()
+    with BulkReader(path) as reader, pytest.raises(DamagedError, match="offset 17 of partition 0"):
+        list(reader.records(0))
+
+
+def test_a_flipped_byte_can_be_given_up(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    flip(path / COORDINATOR_FILE, b"group-17")
+    with open_folder(path, create=False, on_damage=OnDamage.ACCEPT_LOSS) as folder:
+        assert len(contents(folder)) == RECORDS - 1
+    assert "offset 17 of partition 0 is damaged" in caplog.text
+
+
+def flip(path: Path, what: bytes) -> None:
+    """Alter one byte of the first place that has these bytes."""
+    data = bytearray(path.read_bytes())
+    data[data.index(what) + 1] ^= 0x01
+    path.write_bytes(data)
+
+
+def test_an_altered_entry_of_the_commit_log_is_named(path: Path) -> None:
+    with sqlite3.connect(path / COORDINATOR_FILE) as connection:
+        connection.execute('UPDATE commit_entry SET "offset" = 9999 WHERE sequence = 3')
+    connection.close()
+    with open_folder(path, create=False) as folder, pytest.raises(DamagedError, match="entry 3 of the commit log"):
+        list(folder.commit_log.read())
+
+
+def test_begin_anew_puts_everything_aside(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (path / "transactions.json").write_text("{")
+    (path / COORDINATOR_FILE).write_bytes(b"no database at all" * 400)
+    with open_folder(path, create=True, on_damage=OnDamage.BEGIN_ANEW) as folder:
+        assert (contents(folder), dict(folder.topics.topics())) == ([], {})
+
+    assert {file.name for file in (path / "damaged-1").iterdir()} == {
+        *(COORDINATOR_FILE, TOPICS_FILE, STATE_FILE, "transactions.json")
+    }
+    assert "damaged-1" in caplog.text
+    open_folder(path, create=False).close()
+
+
+def test_begin_anew_is_refused_where_nothing_is_damaged(path: Path, tmp_path: Path) -> None:
+    with pytest.raises(RefusedError, match="is not damaged"):
+        open_folder(path, create=True, on_damage=OnDamage.BEGIN_ANEW)
+    with open_folder(path, create=False) as folder:
+        assert len(contents(folder)) == RECORDS
+    open_folder(tmp_path / "new", create=True, on_damage=OnDamage.BEGIN_ANEW).close()
+
+
+def test_a_folder_of_format_1_is_brought_up_to_now(path: Path) -> None:
+    (path / STATE_FILE).unlink()
+    for name, changes in (
+        (
+            COORDINATOR_FILE,
+            [
+                "ALTER TABLE record DROP COLUMN crc",
+                "ALTER TABLE commit_entry DROP COLUMN crc",
+                "DELETE FROM meta",
+            ],
+        ),
+        (TOPICS_FILE, ["DROP TABLE meta"]),
+    ):
+        with sqlite3.connect(path / name) as connection:
+            for statement in (*changes, "PRAGMA user_version = 1"):
+                connection.execute(statement)
+        connection.close()
+    with BulkReader(path) as reader:
+        assert sum(len(page.offset) for page in reader.records(0)) == RECORDS
+    with open_folder(path, create=False) as folder:
+        folder.record_log.append([commit("now", 0, 1)], 99)
+        assert len(contents(folder)) == RECORDS + 1
+    with open_folder(path, create=False) as folder:
+        assert len(contents(folder)) == RECORDS + 1
+
+
+def test_a_bulk_that_fails_leaves_the_state_behind_the_database_never_before_it(path: Path) -> None:
+    with open_folder(path, create=False) as folder, suppress(ZeroDivisionError), folder.bulk():
+        folder.record_log.append([commit("never", 0, 1)], 99)
+        raise ZeroDivisionError
+    with open_folder(path, create=False) as folder:
+        assert len(contents(folder)) == RECORDS
+
+
+def test_nobody_else_can_read_the_folder(tmp_path: Path) -> None:
+    with open_folder(tmp_path / "data", create=True) as folder:
+        fill(folder)
+        modes = {file.name: file.stat().st_mode & 0o777 for file in (tmp_path / "data").iterdir()}
+
+    assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
+    assert set(modes.values()) == {0o600}
