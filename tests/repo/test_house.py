@@ -1,0 +1,59 @@
+"""The house is cut by subject: no large circle of imports, no crumbs of files, no more of both than is listed here, and a size.
+
+``python -m tests.repo.imports`` prints the shape. The lists are of what is still to go: they shrink.
+"""
+
+from __future__ import annotations
+
+from tests.repo.imports import circles, importers, imports, is_package, modules, shape
+
+CIRCLE_FILES = 3
+LARGER_CIRCLES = {"kgctl.simulate": 27}
+"""Package -> so many of its modules still import each other in a circle."""
+
+SMALL_LINES = 40
+ROOMS_OF_SMALL_FILES = {
+    "kgctl.server.api": "one file an API",
+    "kgctl.cli.commands": "one file a command",
+    "kgctl.assignors": "one file an assignor",
+    "kgctl.pipeline.tables": "one file a table",
+}
+SMALL_FILES = {
+    "kgctl.cli.history.progress_line": "to go",
+    "kgctl.cli.output.simulate_rows": "to go",
+    "kgctl.member.factory": "to go",
+    "kgctl.pipeline.parquet_file": "to go",
+    "kgctl.pipeline.report.thinning": "to go",
+    "kgctl.wire.light_imports": "what is imported before kio, and nothing else",
+}
+"""A module of fewer lines with a single importer -> why it is a file of its own."""
+
+MOST_FILES, MOST_LINES = 520, 75_000
+
+
+def test_no_circle_of_imports_is_large() -> None:
+    large = {package_of(circle): sorted(circle) for circle in circles(imports()) if len(circle) > CIRCLE_FILES}
+    assert {name: circle for name, circle in large.items() if len(circle) > LARGER_CIRCLES.get(name, CIRCLE_FILES)} == {}
+
+
+def package_of(circle: set[str]) -> str:
+    """Return what the names of all modules of a circle begin with."""
+    parts = [name.split(".") for name in circle]
+    return ".".join(column[0] for column in zip(*parts, strict=False) if len(set(column)) == 1)
+
+
+def test_no_small_file_has_a_single_importer() -> None:
+    crumbs = [
+        name
+        for name, text in modules().items()
+        if len(text.splitlines()) < SMALL_LINES
+        and len(importers().get(name, ())) == 1
+        and not name.startswith(tuple(ROOMS_OF_SMALL_FILES))
+        and not is_package(name)
+    ]
+    assert [name for name in crumbs if name not in SMALL_FILES] == []
+
+
+def test_the_house_does_not_grow() -> None:
+    files, lines = shape()
+    assert (files <= MOST_FILES, lines <= MOST_LINES) == (True, True), (files, lines)
