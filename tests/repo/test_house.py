@@ -5,7 +5,11 @@
 
 from __future__ import annotations
 
+import ast
+
+import kgctl
 from tests.repo.imports import circles, importers, imports, is_package, modules, shape
+from tests.repo.project import parsed, python_files
 
 CIRCLE_FILES = 3
 LARGER_CIRCLES = {"kgctl.simulate": 27}
@@ -27,6 +31,12 @@ SMALL_FILES = {
     "kgctl.wire.light_imports": "what is imported before kio, and nothing else",
 }
 """A module of fewer lines with a single importer -> why it is a file of its own."""
+
+DOCUMENTED = (
+    *("kgctl/model", "kgctl/assignors", "kgctl/coordinator", "kgctl/member", "kgctl/admin", "kgctl/storage", "kgctl/group"),
+    *("kgctl/pipeline/functions", "kgctl/simulate/recording"),
+)
+"""Folders whose public functions and classes say what they guarantee, as all that `kgctl` exports does."""
 
 MOST_FILES, MOST_LINES = 520, 75_000
 
@@ -57,3 +67,15 @@ def test_no_small_file_has_a_single_importer() -> None:
 def test_the_house_does_not_grow() -> None:
     files, lines = shape()
     assert (files <= MOST_FILES, lines <= MOST_LINES) == (True, True), (files, lines)
+
+
+def test_public_names_say_what_they_guarantee() -> None:
+    undocumented = [
+        f"{name}:{node.lineno} {node.name}"
+        for name, text in python_files(*DOCUMENTED)
+        for node in parsed(text).body
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if not node.name.startswith("_") and ast.get_docstring(node) is None
+    ]
+    exported = [name for name in getattr(kgctl, "__all__", ()) if not name.startswith("_") and not getattr(kgctl, name).__doc__]
+    assert (undocumented, exported) == ([], [])
