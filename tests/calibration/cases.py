@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from kgctl.simulate.engine.run import run
+from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.sources import read_source

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from kgctl.simulate.engine.run import complete
+from kgctl.simulate.engine.simulation import Simulation
+from kgctl.simulate.metrics.registry import MetricView
 from kgctl.simulate.scenario.distributions import Constant, Distribution
 from kgctl.simulate.scenario.model import Event, MemberSet, Scenario, Topic, Traffic
 from kgctl.simulate.scenario.selectors import parse_selector
@@ -49,3 +52,10 @@ def scenario(
         traffic=() if rate is None else (Traffic(topic="t", steps=((0, rate * S),)),),
         events=events,
     )
+
+
+def finished(given: Scenario, seed: int) -> Simulation:
+    """A run that is over, for tests that look inside the engine."""
+    simulation = Simulation(given, seed, read=MetricView)
+    complete(simulation)
+    return simulation

@@ -16,8 +16,8 @@ def register(app: typer.Typer) -> None:
 
 def simulate_schema() -> Report:
     """Print the JSON Schema of scenario files, for editors that complete and check."""
+    from kgctl.simulate.scenario.event_kinds import EVENT_KINDS
     from kgctl.simulate.scenario.schema import scenario_schema
-    from kgctl.simulate.scenario.vocabulary import event_kinds
 
-    schema = scenario_schema(event_kinds().values())
+    schema = scenario_schema(EVENT_KINDS.values())
     return Report(data=schema, text=json.dumps(schema, indent=2) + "\n")

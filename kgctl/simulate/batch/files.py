@@ -1,4 +1,4 @@
-"""One run again, this time with all that only files want: its log of events, the coordinator's records, its picture.
+"""What a run writes to files: reports, its log of events, the coordinator's records as a data folder.
 
 A run of one seed is the same each time, so nothing of this needs to be kept while many seeds are run.
 """
@@ -13,15 +13,54 @@ from operator import itemgetter
 from pathlib import Path
 
 from kgctl.charts.library import require_library
+from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import StorageError, UsageError
+from kgctl.model.partitions import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.simulate.batch.outcome import result_of
-from kgctl.simulate.engine.cluster import ClusterState, cluster_state
-from kgctl.simulate.engine.run import run
+from kgctl.simulate.metrics.result import run
+from kgctl.simulate.recording.recording import EPOCH_MS, Recording
 from kgctl.simulate.recording.trace import TraceEvent
+from kgctl.simulate.recording.traffic import UNIT_PR
 from kgctl.simulate.report.outcome import Outcome
 from kgctl.simulate.scenario.load import LoadedFile, Variant
 from kgctl.storage.folder import DataFolder
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterState:
+    """The cluster at ``now_ms`` on the coordinator's clock, the end of a run.
+
+    ``records`` are all that the coordinator wrote, with their times on that clock, in order. ``end_offsets`` has each partition
+    of ``topics``. ``properties``: the broker configs of the scenario.
+    """
+
+    now_ms: int
+    records: tuple[tuple[int, AppendRecord], ...]
+    topics: Mapping[str, TopicMetadata]
+    end_offsets: Mapping[TopicPartition, int]
+    properties: Mapping[str, str]
+
+
+def cluster_state(recording: Recording) -> ClusterState:
+    """Return the cluster as the run left it. The run must have kept its records."""
+    assert recording.records is not None, "the run was not asked to keep its records"
+    now_us = recording.now_us
+    existing = (number for number, deleted_us in enumerate(recording.partitions.deleted_us) if deleted_us is None)
+    return ClusterState(
+        now_ms=_clock_ms(now_us),
+        records=tuple((_clock_ms(at_us), effect) for at_us, effect in recording.log()),
+        topics=dict(recording.image.topics),
+        end_offsets={
+            recording.partitions.names[number]: recording.ledger.arrivals.total_pr(number, now_us) // UNIT_PR
+            for number in existing
+        },
+        properties=dict(recording.scenario.cluster.config),
+    )
+
+
+def _clock_ms(at_us: int) -> int:
+    return EPOCH_MS + at_us // 1000
 
 
 class EventLines:
@@ -57,7 +96,7 @@ def write_events(scenario: str, variant: Variant, seed: int, write: Callable[[st
 
 def final_state(variant: Variant, seed: int, *, with_all_commits: bool) -> ClusterState:
     """Run it, and answer what it leaves in its cluster."""
-    return cluster_state(run(variant.scenario, seed, keeps_records=True, keeps_all_commits=with_all_commits).world)
+    return cluster_state(run(variant.scenario, seed, keeps_records=True, keeps_all_commits=with_all_commits).recording)
 
 
 def write_records(path: Path, state: ClusterState) -> None:

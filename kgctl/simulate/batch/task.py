@@ -11,7 +11,8 @@ from kgctl.errors import InvariantViolation
 from kgctl.simulate.batch.timeline import picture_of
 from kgctl.simulate.batch.values import RunValues, key_of
 from kgctl.simulate.batch.watch import metric_keys, watchers_for
-from kgctl.simulate.engine.run import RunLimits, run
+from kgctl.simulate.engine.run import RunLimits
+from kgctl.simulate.metrics.result import run
 from kgctl.simulate.recording.history import Identity
 from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.expressions import Metric

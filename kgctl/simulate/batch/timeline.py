@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from kgctl.model.partitions import TopicPartition
-from kgctl.simulate.engine.result import LaneSegment, RunResult
+from kgctl.simulate.metrics.result import LaneSegment, RunResult
 from kgctl.simulate.recording.history import Scaling
 from kgctl.simulate.recording.traffic import UNIT_PR
 from kgctl.simulate.report.metric_labels import duration, show
@@ -15,12 +15,12 @@ from kgctl.simulate.report.outcome import LagSeries, Lane, Mark, Picture, Replic
 
 def replicas_of(result: RunResult) -> tuple[Replicas, ...]:
     """The set that is autoscaled, if there is one, from the end of the warm-up on."""
-    spec = result.world.scenario.autoscale
+    spec = result.recording.scenario.autoscale
     if spec is None:
         return ()
     measured = result.metrics.measured
     window = (measured.start_us, measured.end_us)
-    pods = [pod for pod in result.world.history.pods if pod.member_set == spec.members]
+    pods = [pod for pod in result.recording.history.pods if pod.member_set == spec.members]
     wanted = _counts((each for pod in pods for each in measured.clip(pod.wanted.until(window[1]), window)), window)
     running = _counts((each for pod in pods for each in measured.clip(pod.running.until(window[1]), window)), window)
     return (Replicas(spec.members, wanted, running),)
@@ -46,7 +46,7 @@ def scaling_marks(result: RunResult) -> list[Mark]:
     offset = result.metrics.measured.start_us
     return [
         Mark(each.at_us - offset, f"{each.members} {each.before} to {each.replicas} ({each.metric} {_value(each)})")
-        for each in result.world.history.scalings
+        for each in result.recording.history.scalings
     ]
 
 
@@ -81,14 +81,14 @@ def _segment(segment: LaneSegment) -> Segment:
 
 def _doubles(result: RunResult) -> dict[TopicPartition, list[tuple[int, int, str]]]:
     """Partition -> (from, to, older owner) of the times in which it had two consumers."""
-    world, offset = result.world, result.metrics.measured.start_us
+    recording, offset = result.recording, result.recording.start_us
     end_us = result.metrics.measured.end_us
-    still = [(number, since_us, end_us, pod) for number, pod, since_us in world.lanes.older_consumers()]
+    still = [(number, since_us, end_us, pod) for number, pod, since_us in recording.owners.older_consumers()]
     found: dict[TopicPartition, list[tuple[int, int, str]]] = {}
-    for number, from_us, to_us, pod in (*world.lanes.double_owned, *still):
-        entry = (max(from_us - offset, 0), to_us - offset, world.history.pods[pod].name)
+    for number, from_us, to_us, pod in (*recording.owners.double_owned, *still):
+        entry = (max(from_us - offset, 0), to_us - offset, recording.history.pods[pod].name)
         if entry[0] < entry[1]:
-            found.setdefault(world.partitions.names[number], []).append(entry)
+            found.setdefault(recording.partitions.names[number], []).append(entry)
     return found
 
 
@@ -128,7 +128,7 @@ def _marks(result: RunResult) -> list[Mark]:
 def _process_marks(result: RunResult) -> list[Mark]:
     offset, end_us = result.metrics.measured.start_us, result.metrics.measured.end_us
     marks = []
-    for pod in result.world.history.pods:
+    for pod in result.recording.history.pods:
         for first, last in pod.running.until(end_us):
             marks += [Mark(first - offset, f"{pod.name} starts")] * (first > offset)
             marks += [Mark(last - offset, f"{pod.name} goes")] * (last < end_us)
@@ -139,7 +139,7 @@ def _lag(result: RunResult) -> list[LagSeries]:
     """What was written and not yet read, by topic: the lag without the teeth that periodic commits give it."""
     measured = result.metrics.measured
     found = []
-    for topic, series in result.world.ledger.backlog.items():
+    for topic, series in result.recording.ledger.backlog.items():
         points = _thinned(series.points(measured.start_us, measured.end_us))
         if any(amount for _, amount in points):
             found.append(

@@ -18,28 +18,28 @@ from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric
 if TYPE_CHECKING:
     from kgctl.simulate.engine.pods import Pod
     from kgctl.simulate.engine.process import Process
-    from kgctl.simulate.engine.simulation import World
+    from kgctl.simulate.engine.simulation import Simulation
 
 
-def offsets_of(world: World) -> list[Offsets]:
+def offsets_of(simulation: Simulation) -> list[Offsets]:
     """The partitions that the group subscribes to, with what is committed at this moment."""
-    world.account_traffic()
-    world.quiet.settle_commits()
-    now_us, ledger = world.loop.now_us, world.ledger
+    simulation.account_traffic()
+    simulation.fast_forward.settle_commits()
+    now_us, ledger = simulation.loop.now_us, simulation.ledger
     return [
         Offsets(
             number,
             ledger.arrivals.total_pr(number, now_us) // UNIT_PR,
             None if ledger.committed[number] < 0 else ledger.committed[number],
         )
-        for number in world.partitions.existing()
+        for number in simulation.partitions.existing()
     ]
 
 
-def oldest_us(world: World) -> int:
+def oldest_us(simulation: Simulation) -> int:
     """The age of the oldest record that is not committed."""
-    now_us, arrivals = world.loop.now_us, world.ledger.arrivals
-    behind = [each for each in offsets_of(world) if each.end > (each.committed or 0)]
+    now_us, arrivals = simulation.loop.now_us, simulation.ledger.arrivals
+    behind = [each for each in offsets_of(simulation) if each.end > (each.committed or 0)]
     return max((now_us - arrivals.arrived_us(each.partition, (each.committed or 0) * UNIT_PR) for each in behind), default=0)
 
 
@@ -50,33 +50,33 @@ def is_ready(pod: Pod) -> bool:
 
 def utilization_ppm(process: Process) -> int:
     """What it processes at this moment, in millionths of what it could."""
-    flow, ledger = process.flow, process.world.ledger
-    flow.advance(process.world.loop.now_us)
+    flow, ledger = process.flow, process.simulation.ledger
+    flow.advance(process.simulation.loop.now_us)
     if not flow.rate_uhz:
         return 0
     needs = {number: ledger.arrivals.rate_uhz[number] if ledger.is_caught_up[number] else None for number in flow.partitions}
     return sum(max_min_shares(flow.rate_uhz, needs).values()) * 1_000_000 // flow.rate_uhz
 
 
-def replicas_of(world: World, name: str) -> list[Pod]:
+def replicas_of(simulation: Simulation, name: str) -> list[Pod]:
     """The pods of this set that are wanted, running or not."""
-    return [pod for pod in world.sets[name] if pod.is_wanted]
+    return [pod for pod in simulation.sets[name] if pod.is_wanted]
 
 
-def resize(world: World, name: str, replicas: int) -> None:
+def resize(simulation: Simulation, name: str, replicas: int) -> None:
     """So many pods from now on."""
-    present = replicas_of(world, name)
+    present = replicas_of(simulation, name)
     for pod in present[replicas:][::-1]:
         pod.want(is_wanted=False)
         if pod.process is not None:
             pod.process.stop()
     missing = replicas - len(present)
     if missing > 0:
-        idle = [pod for pod in world.sets[name] if not pod.is_wanted][:missing]
-        members = world.members(name)
-        for pod in [*idle, *(world.add_pod(members) for _ in range(missing - len(idle)))]:
+        idle = [pod for pod in simulation.sets[name] if not pod.is_wanted][:missing]
+        members = simulation.members(name)
+        for pod in [*idle, *(simulation.add_pod(members) for _ in range(missing - len(idle)))]:
             _start(pod)
-    world.changed()
+    simulation.changed()
 
 
 def _start(pod: Pod) -> None:
@@ -98,41 +98,41 @@ NOTHING = Lag(0, 0)
 class AutoscaleLoop:
     """One ``autoscale:`` in a run."""
 
-    def __init__(self, world: World, spec: Autoscale) -> None:
-        self._world = world
+    def __init__(self, simulation: Simulation, spec: Autoscale) -> None:
+        self._simulation = simulation
         self._spec = spec
         self._hpa = autoscalers.Autoscaler(spec)
-        self._scaler = KafkaScaler(spec, from_start=_reads_from_start(world, spec))
+        self._scaler = KafkaScaler(spec, from_start=_reads_from_start(simulation, spec))
         self._cached: int | None = None
         self._said: Decision | None = None
 
     def begin(self) -> None:
         """Put the first poll and the first sync into the loop."""
-        rng = self._world.randomness.stream("autoscale", self._spec.members)
+        rng = self._simulation.randomness.stream("autoscale", self._spec.members)
         first_poll_us, first_sync_us = (int(rng.random() * length) for length in (self._spec.poll_us, self._spec.every_us))
         if self._spec.metric is ScaleMetric.LAG:
-            self._world.loop.at(first_poll_us, self._poll)
-        self._world.loop.at(first_sync_us, self._sync)
+            self._simulation.loop.at(first_poll_us, self._poll)
+        self._simulation.loop.at(first_sync_us, self._sync)
 
     def _poll(self, _: object) -> None:
         """KEDA's own loop. It measures only where that decides something."""
-        world, spec = self._world, self._spec
-        world.loop.at(world.loop.now_us + spec.poll_us, self._poll)
+        simulation, spec = self._simulation, self._spec
+        simulation.loop.at(simulation.loop.now_us + spec.poll_us, self._poll)
         lag = NOTHING
         if not spec.minimum or spec.use_cached_metrics or spec.exclude_persistent_lag:
-            lag = self._scaler.lag(offsets_of(world))
+            lag = self._scaler.lag(offsets_of(simulation))
             self._cached = lag.total
-        replicas = len(replicas_of(world, spec.members))
-        wanted = self._scaler.polled(world.loop.now_us, replicas, lag.present)
+        replicas = len(replicas_of(simulation, spec.members))
+        wanted = self._scaler.polled(simulation.loop.now_us, replicas, lag.present)
         if wanted != replicas:
             why = Why.ACTIVATED if wanted > replicas else Why.DEACTIVATED
             self._apply(replicas, Decision(wanted, wanted, why), lag.present)
 
     def _sync(self, _: object) -> None:
-        world, spec = self._world, self._spec
-        now_us = world.loop.now_us
-        world.loop.at(now_us + spec.every_us, self._sync)
-        pods = replicas_of(world, spec.members)
+        simulation, spec = self._simulation, self._spec
+        now_us = simulation.loop.now_us
+        simulation.loop.at(now_us + spec.every_us, self._sync)
+        pods = replicas_of(simulation, spec.members)
         value, desired = self._measured(pods)
         if desired is None:
             self._apply(len(pods), Decision(len(pods), len(pods), Why.NO_METRICS), value)
@@ -153,35 +153,35 @@ class AutoscaleLoop:
             return total, autoscalers.by_average(total, target, replicas, tolerance)
         ready = [pod for pod in pods if is_ready(pod)]
         if spec.metric is ScaleMetric.LAG_AGE:
-            age_us = oldest_us(self._world)
+            age_us = oldest_us(self._simulation)
             return age_us, autoscalers.by_value(age_us, target, replicas, len(ready), tolerance)
-        self._world.quiet.settle_commits()  # nothing here depends on it; who watches the lag does
+        self._simulation.fast_forward.settle_commits()  # nothing here depends on it; who watches the lag does
         used_ppm = [utilization_ppm(pod.process) for pod in ready if pod.process is not None]
         return sum(used_ppm) // max(len(ready), 1), autoscalers.by_utilization(used_ppm, target, replicas, tolerance)
 
     def _lag(self) -> int:
         if self._spec.use_cached_metrics and self._cached is not None:
-            self._world.quiet.settle_commits()
+            self._simulation.fast_forward.settle_commits()
             return self._cached
-        return self._scaler.lag(offsets_of(self._world)).total
+        return self._scaler.lag(offsets_of(self._simulation)).total
 
     def _apply(self, replicas: int, decision: Decision, value: int) -> None:
         """Say it, if it is new, and do it."""
-        world, spec = self._world, self._spec
-        world.has_changed = True  # whoever watches the lag gets to see it
+        simulation, spec = self._simulation, self._spec
+        simulation.has_changed = True  # whoever watches the lag gets to see it
         if decision.replicas == replicas and decision == self._said:
             return
         self._said = decision
-        world.log(Scaled(world.log_time, spec.members, replicas, *decision, spec.metric, value))
+        simulation.log(Scaled(simulation.log_time, spec.members, replicas, *decision, spec.metric, value))
         if decision.replicas != replicas:
-            world.history.scalings.append(
-                Scaling(world.loop.now_us, spec.members, replicas, decision.replicas, str(spec.metric), value)
+            simulation.history.scalings.append(
+                Scaling(simulation.loop.now_us, spec.members, replicas, decision.replicas, str(spec.metric), value)
             )
-            world.disturbed()
-            resize(world, spec.members, decision.replicas)
+            simulation.disturbed()
+            resize(simulation, spec.members, decision.replicas)
 
 
-def _reads_from_start(world: World, spec: Autoscale) -> bool:
+def _reads_from_start(simulation: Simulation, spec: Autoscale) -> bool:
     """KEDA's ``offsetResetPolicy``, which is to be that of the consumers."""
-    members = world.members(spec.members)
+    members = simulation.members(spec.members)
     return MemberConfig.from_properties(members.config, members.client).auto_offset_reset == "earliest"

@@ -24,19 +24,18 @@ from kgctl.model.requests import (
     TopicsChanged,
 )
 from kgctl.serde.record_schema import uuid_text
-from kgctl.simulate.engine.group_observer import GroupView
+from kgctl.simulate.engine.group_observer import GroupObserver
 from kgctl.simulate.engine.loop import draw_uuid
 from kgctl.simulate.recording.history import Counted
+from kgctl.simulate.recording.recording import EPOCH_MS
 from kgctl.simulate.recording.trace import Replied, Requested
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.coordination import Coordination
     from kgctl.simulate.engine.pods import Pod
     from kgctl.simulate.engine.process import Process
-    from kgctl.simulate.engine.simulation import World
+    from kgctl.simulate.engine.simulation import Simulation
 
-EPOCH_MS = 1_767_225_600_000
-"""The coordinator's clock at the beginning of a run: 2026-01-01 00:00 UTC. Records have to have some time."""
 REGEX_US = 1_000
 _UP, _DOWN = 0, 1
 _QUIET_APIS = frozenset({"Heartbeat", "ConsumerGroupHeartbeat"})
@@ -45,18 +44,18 @@ _QUIET_APIS = frozenset({"Heartbeat", "ConsumerGroupHeartbeat"})
 class Broker:
     """The coordinator and its surroundings."""
 
-    def __init__(self, world: World, config: CoordinatorConfig) -> None:
-        self._world = world
-        self._loop = world.loop
-        self._ids = world.randomness.stream("member ids")
-        self.core = GroupCoordinator(config, self._new_member_id, world.image, EPOCH_MS)
+    def __init__(self, simulation: Simulation, config: CoordinatorConfig) -> None:
+        self._simulation = simulation
+        self._loop = simulation.loop
+        self._ids = simulation.randomness.stream("member ids")
+        self.core = GroupCoordinator(config, self._new_member_id, simulation.image, EPOCH_MS)
         self._timers = self.core.shard.timers
-        self.view = GroupView(world)
+        self.observer = GroupObserver(simulation)
         self._routes: dict[int, tuple[Process, str]] = {}
         self.coordination: Coordination | None = None
         """From the first event on that is about brokers."""
         self._armed_us = -1
-        cluster = world.scenario.cluster
+        cluster = simulation.scenario.cluster
         self._replication_us = 2 * cluster.network.broker.mean_us if cluster.brokers > 1 else 0
 
     def clock_ms(self, at_us: int) -> int:
@@ -65,7 +64,7 @@ class Broker:
 
     def session_timeout_ms(self, member_id: str, configured_ms: int) -> int:
         """The session timeout that counts for this member."""
-        return self.view.session_timeout_ms(member_id, configured_ms)
+        return self.observer.session_timeout_ms(member_id, configured_ms)
 
     # --- requests
 
@@ -84,62 +83,62 @@ class Broker:
         api = kind.__name__
         self._routes[request.request_id] = (process, api)
         self.note(process, api)
-        self.view.on_request(process, request)
+        self.observer.on_request(process, request)
         effects = self.core.handle(request, EPOCH_MS + self._loop.now_us // 1000)
         self._after(effects, api, process.pod, _why_removed(request) if kind in _REMOVES else "")
 
     def note(self, process: Process, api: str) -> None:
         """A broker has got a request."""
-        world, pod, now_us = self._world, process.pod, self._loop.now_us
-        world.history.requests.append(Counted(now_us, 1, pod.number, api))
+        simulation, pod, now_us = self._simulation, process.pod, self._loop.now_us
+        simulation.history.requests.append(Counted(now_us, 1, pod.number, api))
         if api not in _QUIET_APIS:
-            world.log(Requested(now_us - world.warmup_us, pod.name, api))
+            simulation.log(Requested(now_us - simulation.warmup_us, pod.name, api))
 
     def tell(self, request: Request) -> None:
         """An event of the surroundings: a new image, resolved expressions."""
-        if not self.view.has_coordinator:
+        if not self.observer.has_coordinator:
             return
         self._after(self.core.handle(request, self.clock_ms(self._loop.now_us)), type(request).__name__, None, "")
 
     def change_topics(self, image: MetadataImage) -> None:
         """The cluster's topics have changed."""
-        self.tell(TopicsChanged(request_id=next(self._world.request_ids), image=image))
+        self.tell(TopicsChanged(request_id=next(self._simulation.request_ids), image=image))
 
     def commit_unseen(self, process: Process, offsets: dict[int, int]) -> None:
         """A commit that was answered in a quiet time, entered now."""
-        member, names = process.member, self._world.partitions.names
-        if member is None or not self.view.has_coordinator:
+        member, names = process.member, self._simulation.partitions.names
+        if member is None or not self.observer.has_coordinator:
             return
         partitions = tuple(
             OffsetCommitPartition(topic=names[number].topic, partition=names[number].partition, offset=offset)
             for number, offset in offsets.items()
         )
         request = OffsetCommit(
-            request_id=next(self._world.request_ids),
-            group_id=self._world.scenario.group_id,
+            request_id=next(self._simulation.request_ids),
+            group_id=self._simulation.scenario.group_id,
             generation_id=member.generation_id,
             member_id=member.member_id,
             group_instance_id=process.pod.instance_id,
             partitions=partitions,
         )
         timers = self.core.shard.timers
-        session = TimerKey(TimerKind.SESSION, self._world.scenario.group_id, member.member_id)
+        session = TimerKey(TimerKind.SESSION, self._simulation.scenario.group_id, member.member_id)
         deadline_ms = timers.deadline_ms(session)
         effects = self.core.handle(request, self.clock_ms(self._loop.now_us))
         if deadline_ms is not None and session in timers:
             timers.arm(session, deadline_ms)  # it was no sign of life of now
-        records = self._world.records
-        if self._world.keeps_all_commits:
-            self._world.records = None  # it has the record already, with its own time
+        records = self._simulation.recording.records
+        if self._simulation.keeps_all_commits:
+            self._simulation.recording.records = None  # it has the record already, with its own time
         self._after(effects, "OffsetCommit", None, "")
-        self._world.records = records
+        self._simulation.recording.records = records
 
     # --- another coordinator
 
     def successor(self) -> GroupCoordinator:
         """One that knows of nothing yet."""
         shard = self.core.shard
-        return GroupCoordinator(shard.config, self._new_member_id, self._world.image, self.clock_ms(self._loop.now_us))
+        return GroupCoordinator(shard.config, self._new_member_id, self._simulation.image, self.clock_ms(self._loop.now_us))
 
     def take_over(self, core: GroupCoordinator) -> None:
         """This is the coordinator from now on; it reads its log."""
@@ -150,11 +149,11 @@ class Broker:
     def begin(self) -> None:
         """The log is read: sessions start anew, requests are answered."""
         effects = self.core.loaded(self.clock_ms(self._loop.now_us))
-        self.view.on_coordinator_found()
+        self.observer.on_coordinator_found()
         self._after(effects, "CoordinatorLoaded", None, "forgotten")
-        self.view.look("CoordinatorLoaded", None, "forgotten", has_records=True)
-        if self.core.shard.image.version != self._world.image.version:
-            self.change_topics(self._world.image)
+        self.observer.look("CoordinatorLoaded", None, "forgotten", has_records=True)
+        if self.core.shard.image.version != self._simulation.image.version:
+            self.change_topics(self._simulation.image)
 
     def take_waiting(self) -> dict[int, tuple[Process, str]]:
         """The requests that are not answered yet: (process, API) by their ids. Nobody waits for them here any more."""
@@ -202,10 +201,10 @@ class Broker:
                 self._reply(effect, wait_us)
             elif isinstance(effect, AppendRecord):
                 wait_us = self._replication_us
-                records = self.view.on_record(effect) or records
+                records = self.observer.on_record(effect) or records
             else:
                 self._resolve(effect)
-        self.view.look(trigger, pod, why_removed, has_records=records)
+        self.observer.look(trigger, pod, why_removed, has_records=records)
         self.arm_deadline()
 
     def _reply(self, reply: Reply, wait_us: int) -> None:
@@ -215,22 +214,22 @@ class Broker:
 
     def _deliver(self, message: tuple[Process, str, int, Answer]) -> None:
         process, api, request_id, result = message
-        error = self.view.error_of(result)
+        error = self.observer.error_of(result)
         if error or api not in _QUIET_APIS:
-            world = self._world
-            world.log(Replied(self._loop.now_us - world.warmup_us, process.pod.name, api, error.name))
+            simulation = self._simulation
+            simulation.log(Replied(self._loop.now_us - simulation.warmup_us, process.pod.name, api, error.name))
             if error:
-                world.note_error(process, error)
+                simulation.note_error(process, error)
         process.on_reply((request_id, result))
 
     def _resolve(self, effect: ResolveRegexes) -> None:
-        request = resolve_regexes(effect, self._world.image.topics, next(self._world.request_ids))
+        request = resolve_regexes(effect, self._simulation.image.topics, next(self._simulation.request_ids))
         self._loop.at(self._loop.now_us + REGEX_US, self.tell, request)
 
     def _new_member_id(self, prefix: str) -> str:
         """In the forms that Kafka gives them."""
         value = draw_uuid(self._ids)
-        return self.view.on_new_id(f"{prefix}-{value}" if prefix else uuid_text(value.bytes))
+        return self.observer.on_new_id(f"{prefix}-{value}" if prefix else uuid_text(value.bytes))
 
 
 _REMOVES = frozenset({LeaveGroup, ConsumerGroupHeartbeat, JoinGroup})

@@ -24,12 +24,12 @@ from kgctl.member.api import Answer, FindCoordinatorResult, NetworkError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey
 from kgctl.model.requests import ConsumerGroupHeartbeat, JoinGroup, Request
-from kgctl.simulate.recording.owners import FAILOVER, Cause
 from kgctl.simulate.scenario.distributions import Distribution
+from kgctl.simulate.scenario.vocabulary import FAILOVER, Cause
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.process import Process
-    from kgctl.simulate.engine.simulation import World
+    from kgctl.simulate.engine.simulation import Simulation
 
 SESSION_US = 9_000_000
 BEAT_US = 2_000_000
@@ -49,12 +49,14 @@ class Coordination:
     answers, because there is none or because it reads its log.
     """
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._driver = world.broker
-        self._rng = world.randomness.stream("controller")
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._driver = simulation.broker
+        self._rng = simulation.randomness.stream("controller")
         self._balance_phase_us = int(self._rng.random() * BALANCE_US)
-        self.replicas = replicas_of(world.scenario.group_id, world.broker.core.shard.config, world.scenario.cluster.brokers)
+        self.replicas = replicas_of(
+            simulation.scenario.group_id, simulation.broker.core.shard.config, simulation.scenario.cluster.brokers
+        )
         self.leader: int | None = self.replicas[0]
         self.is_absent = False
         self._first = self._serving = self.replicas[0]
@@ -83,7 +85,7 @@ class Coordination:
     @property
     def is_dark(self) -> bool:
         """Whether no broker lives."""
-        return len(self._down) == self._world.scenario.cluster.brokers
+        return len(self._down) == self._simulation.scenario.cluster.brokers
 
     def takes(self, process: Process, request: Request) -> bool:
         """Whether the coordinator gets this request; if not, it is answered by whoever got it, or by nobody."""
@@ -98,7 +100,7 @@ class Coordination:
         if broker != self._serving:
             self._send_back(process, request, refuse(request, ErrorCode.NOT_COORDINATOR))
             return False
-        for effect in self._driver.core.handle(request, self._driver.clock_ms(self._world.loop.now_us)):
+        for effect in self._driver.core.handle(request, self._driver.clock_ms(self._simulation.loop.now_us)):
             if isinstance(effect, Reply):
                 self._send_back(process, request, effect.result)
         return False
@@ -120,8 +122,8 @@ class Coordination:
             self._lose(is_broken=True)
         if detect_us is None:
             detect_us = SESSION_US - int(self._rng.random() * BEAT_US) + int(self._rng.random() * LOOK_US)
-        self._world.loop.at(self._world.loop.now_us + detect_us, self._on_detected, (broker, self._deaths))
-        self._world.disturbed()
+        self._simulation.loop.at(self._simulation.loop.now_us + detect_us, self._on_detected, (broker, self._deaths))
+        self._simulation.disturbed()
 
     def restore(self, broker: int) -> None:
         """The broker is there again. If nobody had noticed that it was away, they do now, as it registers anew."""
@@ -133,10 +135,10 @@ class Coordination:
         self._elect()
         del self._fenced[broker]
         self._elect()
-        self._world.disturbed()
-        now_us = self._world.loop.now_us
+        self._simulation.disturbed()
+        now_us = self._simulation.loop.now_us
         wait_us = BALANCE_US - (now_us - self._balance_phase_us) % BALANCE_US
-        self._world.loop.at(now_us + wait_us, self._balance)
+        self._simulation.loop.at(now_us + wait_us, self._balance)
 
     def move(self, broker: int, load: Distribution) -> bool:
         """The broker gets the partition, as the first of its replicas. False: it has it, or is dead, and nothing changes."""
@@ -180,18 +182,18 @@ class Coordination:
         if not self.is_absent or self._is_loading:
             self._lose(is_broken=False)
         self._begin_load(broker)
-        self._world.disturbed()
+        self._simulation.disturbed()
 
     # --- the coordinator goes and comes
 
     def _lose(self, *, is_broken: bool) -> None:
         """Whoever waits is told, by the old coordinator or by the connection's end."""
-        world, driver = self._world, self._driver
-        world.quiet.thaw_all()
-        for pod in world.pods:
+        simulation, driver = self._simulation, self._driver
+        simulation.fast_forward.resume_all()
+        for pod in simulation.pods:
             if pod.process is not None and not self.is_absent:
-                world.ownership.materialise(pod.process)
-        effects = driver.core.unload(driver.clock_ms(world.loop.now_us))
+                simulation.ownership.settle_unseen(pod.process)
+        effects = driver.core.unload(driver.clock_ms(simulation.loop.now_us))
         waiting = driver.take_waiting()
         told = {} if is_broken else {effect.request_id: effect.result for effect in effects if isinstance(effect, Reply)}
         for request_id, (process, api) in waiting.items():
@@ -204,14 +206,14 @@ class Coordination:
         if self.is_absent:
             return
         self.is_absent = True
-        processes = map(driver.view.process_of, driver.view.members())
+        processes = map(driver.observer.process_of, driver.observer.members())
         self._were_in = dict.fromkeys(process for process in processes if process is not None)
-        for number in world.partitions.existing():
-            cause = world.lanes.gap_cause(number)
+        for number in simulation.partitions.existing():
+            cause = simulation.owners.gap_cause(number)
             if cause in _WAITS:
                 self._gaps[number] = cause
-        world.lanes.recause(self._gaps, Cause.COORDINATOR, world.loop.now_us)
-        driver.view.on_coordinator_lost()
+        simulation.owners.set_cause(self._gaps, Cause.COORDINATOR, simulation.loop.now_us)
+        driver.observer.on_coordinator_lost()
 
     def cause_of_gap(self, numbers: list[int], cause: Cause) -> Cause:
         """Why nobody consumes these, given why it would be with a coordinator."""
@@ -222,35 +224,35 @@ class Coordination:
 
     def _begin_load(self, broker: int) -> None:
         """The leader reads the group's records, all that were ever written: so young a log is not compacted."""
-        world, driver = self._world, self._driver
-        now_us = world.loop.now_us
-        assert world.records is not None
+        simulation, driver = self._simulation, self._driver
+        now_us = simulation.loop.now_us
+        assert simulation.recording.records is not None
         assert self._load is not None
         core = driver.successor()
-        written = [effect for _, effect in sorted(world.records, key=itemgetter(0))]
-        nothing = CoordinatorRecord(GroupMetadataKey(world.scenario.group_id), None)
+        written = [effect for _, effect in sorted(simulation.recording.records, key=itemgetter(0))]
+        nothing = CoordinatorRecord(GroupMetadataKey(simulation.scenario.group_id), None)
         core.replay(nothing)
         for effect in written:
             core.replay(effect.record, producer_id=effect.producer_id)
         self._loads += 1
         self._serving, self._is_loading = broker, True
-        world.loop.at(now_us + self._load.sample(self._rng), self._on_loaded, (self._loads, core))
+        simulation.loop.at(now_us + self._load.sample(self._rng), self._on_loaded, (self._loads, core))
         driver.take_over(core)
 
     def _on_loaded(self, load: tuple[int, GroupCoordinator]) -> None:
         if load[0] != self._loads:
             return
-        world, now_us = self._world, self._world.loop.now_us
+        simulation, now_us = self._simulation, self._simulation.loop.now_us
         self._is_loading = self.is_absent = False
         self._blamed_until_us = now_us + 1000 * self._longest_session_ms() + _MARGIN_US
         for number, cause in self._gaps.items():
-            if world.lanes.gap_cause(number) is Cause.COORDINATOR:
-                world.lanes.recause([number], cause, now_us)
+            if simulation.owners.gap_cause(number) is Cause.COORDINATOR:
+                simulation.owners.set_cause([number], cause, now_us)
         self._gaps.clear()
         self._driver.begin()
 
     def _longest_session_ms(self) -> int:
-        view = self._driver.view
+        view = self._driver.observer
         living = ((process.member, process.config) for process in self._were_in)
         return max(
             (view.session_timeout_ms(member.member_id, config.session_timeout_ms) for member, config in living if member),
@@ -261,7 +263,7 @@ class Coordination:
 
     def blamed(self, trigger: str, removed: Process | None) -> str:
         """What set a rebalance off: the failover, where a member of before has to join anew, or could not be heard in time."""
-        if not self._were_in or self._world.loop.now_us > self._blamed_until_us:
+        if not self._were_in or self._simulation.loop.now_us > self._blamed_until_us:
             return trigger
         is_late = trigger == "timer" and removed is not None and removed.gone_us < 0 and removed in self._were_in
         return f"{FAILOVER} {trigger}" if is_late or (trigger != "timer" and self._asks_again) else trigger

@@ -28,14 +28,15 @@ from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroup, R
 from kgctl.model.results import PartitionErrors
 from kgctl.serde.consumer_protocol import decode_assignment
 from kgctl.simulate.recording.history import Counted, GroupPoint
-from kgctl.simulate.recording.owners import NOBODY, Cause
+from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.trace import GroupChanged, Removed
+from kgctl.simulate.scenario.vocabulary import Cause
 
 if TYPE_CHECKING:
     from kgctl.coordinator.group import Group
     from kgctl.simulate.engine.pods import Pod
     from kgctl.simulate.engine.process import Process
-    from kgctl.simulate.engine.simulation import World
+    from kgctl.simulate.engine.simulation import Simulation
 
 
 _CACHED = 100_000
@@ -47,8 +48,8 @@ class Assignments:
     ``doubled``: those that the leader of this generation gave to two members.
     """
 
-    def __init__(self, world: World, view: GroupView) -> None:
-        self._world = world
+    def __init__(self, simulation: Simulation, view: GroupObserver) -> None:
+        self._simulation = simulation
         self._view = view
         self.withheld: dict[int, None] = {}
         self.doubled: dict[int, None] = {}
@@ -56,7 +57,6 @@ class Assignments:
         self._is_going_back = False
         self.is_changed = False
         self.is_cooperative = False
-        self.largest: GroupMetadataValue | None = None
         self._largest_bytes = 0
         self._of_member: dict[str, tuple[int, ...]] = {}
         self._bytes: dict[str, bytes] = {}
@@ -116,7 +116,7 @@ class Assignments:
             if len(self._decoded) > _CACHED:
                 self._decoded.clear()
             partitions = decode_assignment(assignment).partitions if assignment else ()
-            numbers = tuple(self._world.partitions.numbers_of(partitions))
+            numbers = tuple(self._simulation.partitions.numbers_of(partitions))
             self._decoded[assignment] = numbers
         return numbers
 
@@ -133,13 +133,13 @@ class Assignments:
     def _measure(self, value: GroupMetadataValue) -> None:
         size = sum([len(member.subscription) + len(member.assignment) for member in value.members])
         if size > self._largest_bytes:
-            self._largest_bytes, self.largest = size, value
+            self._largest_bytes, self._simulation.recording.largest = size, value
 
     # --- both protocols
 
     def _numbers_of(self, topics: Mapping[UUID, Sequence[int]]) -> tuple[int, ...]:
-        names = self._world.topic_names
-        present = self._world.partitions.present
+        names = self._simulation.topic_names
+        present = self._simulation.partitions.present
         found: list[int] = []
         for topic_id, partitions in topics.items():
             numbers = present.get(names.get(topic_id, ""), ())
@@ -150,10 +150,10 @@ class Assignments:
         self.is_changed = True
         if changed or gone:
             self._hand_over(changed, gone)
-        self._world.changed()
+        self._simulation.changed()
 
     def _hand_over(self, changed: Mapping[str, tuple[int, ...]], gone: Collection[str]) -> None:
-        lanes = self._world.lanes
+        lanes = self._simulation.owners
         pods = {member_id: self._pod(member_id) for member_id in changed}
         freed: dict[int, None] = {}
         for member_id in gone:
@@ -166,7 +166,7 @@ class Assignments:
         if freed and self._view.state != "Empty":
             self.withheld.update(freed)
         for member_id, numbers in changed.items():
-            check = self._world.check
+            check = self._simulation.check
             if twice := check.single_owner(member_id, numbers, self._of_member, changed, assignor=self.protocol):
                 self.doubled.update(dict.fromkeys(twice))
             self._of_member[member_id] = numbers
@@ -186,15 +186,15 @@ _SETTLED = frozenset({GroupState.STABLE.value})
 _WITHOUT_MEMBERS = frozenset({GroupState.EMPTY.value, NO_GROUP})
 
 
-class GroupView:
+class GroupObserver:
     """Kept up to date after each call of the coordinator."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
         self.state = NO_GROUP
         self.generation = 0
         self.leader: Pod | None = None
-        self.assignments = Assignments(world, self)
+        self.assignments = Assignments(simulation, self)
         self._processes: dict[str, Process] = {}
         self._joined_in: dict[Process, int] = {}
         self._overlooked: dict[Process, bool] = {}
@@ -259,8 +259,8 @@ class GroupView:
 
     def session_timeout_ms(self, member_id: str, configured_ms: int) -> int:
         """What the coordinator takes as this member's session timeout."""
-        shard = self._world.broker.core.shard
-        group = shard.groups.get(self._world.scenario.group_id)
+        shard = self._simulation.broker.core.shard
+        group = shard.groups.get(self._simulation.scenario.group_id)
         if isinstance(group, ConsumerGroup):
             member = group.members.get(member_id)
             if member is None or member.classic is None:
@@ -281,23 +281,23 @@ class GroupView:
 
     def on_record(self, effect: AppendRecord) -> bool:
         """A record was written. True: it is one of the group's, not an offset."""
-        world = self._world
+        simulation = self._simulation
         record = effect.record
         if not isinstance(record, CoordinatorRecord):
             return False
-        world.keep_record(effect)
+        simulation.keep_record(effect)
         key = record.key
         if isinstance(key, OffsetCommitKey):
             if isinstance(record.value, OffsetCommitValue):
-                world.ownership.committed(TopicPartition(key.topic, key.partition), record.value.offset)
+                simulation.ownership.committed(TopicPartition(key.topic, key.partition), record.value.offset)
             return False
         self.assignments.on_record(record)
         return True
 
     def look(self, trigger: str, pod: Pod | None, why_removed: str, *, has_records: bool) -> None:
         """See what the call has changed."""
-        world = self._world
-        group = world.broker.core.shard.groups.get(world.scenario.group_id)
+        simulation = self._simulation
+        group = simulation.broker.core.shard.groups.get(simulation.scenario.group_id)
         if isinstance(group, ClassicGroup):
             state, generation, size = group.state.value, group.generation_id, len(group.members)
             if not why_removed and size == self._size and generation == self.generation and state == self.state:
@@ -319,7 +319,7 @@ class GroupView:
             self.leader = self._pod_of(leader or "")
             if group is not self._group:
                 self._meet(group, generation)
-            self._changed(GroupPoint(world.loop.now_us, state, generation, size, -1), f"{trigger} {pod or ''}".rstrip())
+            self._changed(GroupPoint(simulation.loop.now_us, state, generation, size, -1), f"{trigger} {pod or ''}".rstrip())
 
     def _meet(self, group: Group | None, generation: int) -> None:
         """The group is another one. In the place of one without members Kafka makes a new one, which counts from its start."""
@@ -330,34 +330,34 @@ class GroupView:
     def on_coordinator_lost(self) -> None:
         """Nobody knows the group at present; what members think of it is another thing."""
         self.has_coordinator = False
-        self._changed(GroupPoint(self._world.loop.now_us, NO_GROUP, self.generation, self._size, -1), "CoordinatorLost")
+        self._changed(GroupPoint(self._simulation.loop.now_us, NO_GROUP, self.generation, self._size, -1), "CoordinatorLost")
 
     def on_coordinator_found(self) -> None:
         """There is one again, which goes by the records: a generation that no leader has assigned is gone with who knew of it."""
         self.has_coordinator = True
-        group = self._world.broker.core.shard.groups.get(self._world.scenario.group_id)
+        group = self._simulation.broker.core.shard.groups.get(self._simulation.scenario.group_id)
         if isinstance(group, ClassicGroup):
             self.generation = min(self.generation, group.generation_id)
         self._group = group
 
     def _changed(self, point: GroupPoint, trigger: str) -> None:
-        world = self._world
-        world.check.generation(self.generation, point.generation)
+        simulation = self._simulation
+        simulation.check.generation(self.generation, point.generation)
         is_settled = point.state in _SETTLED
         if point.generation > self.generation or (self.state in _SETTLED and not is_settled):
-            coordination = world.broker.coordination
+            coordination = simulation.broker.coordination
             blamed = trigger if coordination is None else coordination.blamed(trigger, self._taken_out)
-            world.history.triggers.append((point.at_us, blamed))
+            simulation.history.triggers.append((point.at_us, blamed))
         self.state, self.generation, self._size = point.state, point.generation, point.members
         name, number = ("", -1) if self.leader is None else (self.leader.name, self.leader.number)
-        world.history.group.append(point._replace(leader=number))
-        world.log(GroupChanged(world.log_time, point.state, point.generation, point.members, name))
-        if not is_settled and not world.uses_consumer_protocol:
-            world.quiet.thaw_all()
+        simulation.history.group.append(point._replace(leader=number))
+        simulation.log(GroupChanged(simulation.log_time, point.state, point.generation, point.members, name))
+        if not is_settled and not simulation.uses_consumer_protocol:
+            simulation.fast_forward.resume_all()
         elif is_settled and self.assignments.is_changed:
             self.assignments.is_changed = False
-            world.check.stable(self)
-        world.changed()
+            simulation.check.stable(self)
+        simulation.changed()
 
     def is_settled_for(self, member_id: str) -> bool:
         """Whether heartbeats of this member would change nothing and bring it nothing new, as long as the group stays as it is.
@@ -367,7 +367,7 @@ class GroupView:
         """
         if not self.has_coordinator:
             return False
-        group = self._world.broker.core.shard.groups.get(self._world.scenario.group_id)
+        group = self._simulation.broker.core.shard.groups.get(self._simulation.scenario.group_id)
         if isinstance(group, ConsumerGroup):
             if self._awaits_heartbeat(group):
                 return False
@@ -380,19 +380,19 @@ class GroupView:
         """Whether the next heartbeat finds topics that are new to the group, or to its patterns."""
         if not group.metadata_deadline_ms:
             return True
-        newest = self._world.broker.core.shard.last_version_with_new_topics
+        newest = self._simulation.broker.core.shard.last_version_with_new_topics
         return any(resolved.version < newest for resolved in group.resolved_regexes.values())
 
     def _wake_at_new_target(self, group: ConsumerGroup) -> None:
         epochs = (group.group_epoch, group.assignment_epoch)
         if epochs != self._epochs:
             self._epochs = epochs
-            self._world.quiet.thaw_all()
+            self._simulation.fast_forward.resume_all()
 
     def _compare_members(self, members: Mapping[str, object], why: str) -> None:
         """Who is gone; who has come. Joins only add, at the end."""
         before = self._members
-        now_us = self._world.loop.now_us
+        now_us = self._simulation.loop.now_us
         gone = [member_id for member_id in before if member_id not in members]
         for member_id in gone:
             del before[member_id]
@@ -401,7 +401,7 @@ class GroupView:
                 before[member_id] = None
                 pod = self._pod_of(member_id)
                 if pod is not None:
-                    self._world.history.pods[pod.number].came(member_id, now_us)
+                    self._simulation.history.pods[pod.number].came(member_id, now_us)
         if gone:
             there = {pod.number for member_id in before if (pod := self._pod_of(member_id)) is not None}
             for member_id in gone:
@@ -413,27 +413,29 @@ class GroupView:
         self._members[member_id] = None
         pod = self._pod_of(member_id)
         if pod is not None:
-            self._world.history.pods[pod.number].came(member_id, self._world.loop.now_us)
+            self._simulation.history.pods[pod.number].came(member_id, self._simulation.loop.now_us)
 
     def _pod_of(self, member_id: str) -> Pod | None:
         process = self._processes.get(member_id)
         return None if process is None else process.pod
 
     def _removed(self, member_id: str, why: str) -> None:
-        world = self._world
-        now_us = world.loop.now_us
+        simulation = self._simulation
+        now_us = simulation.loop.now_us
         process = self._taken_out = self._processes.pop(member_id, None)
         if process is None:
             return
-        world.log(Removed(world.log_time, process.pod.name, member_id, why))
+        simulation.log(Removed(simulation.log_time, process.pod.name, member_id, why))
         if why == "replaced":
-            process.thaw()  # it learns of it by its next request
+            process.catch_up()  # it learns of it by its next request
             return
-        world.history.pods[process.pod.number].in_group.set(now_us, is_so=False)
+        simulation.history.pods[process.pod.number].in_group.set(now_us, is_so=False)
         if process.gone_us >= 0:
             if why == "expired":
-                world.history.detections.append(Counted(now_us, now_us - process.gone_us, process.pod.number))
-            lost = [number for number in process.lost if world.lanes.gap_cause(number) in (Cause.DETECTION, Cause.STATIC_WAIT)]
-            world.lanes.recause(lost, Cause.HANDOVER, now_us)
+                simulation.history.detections.append(Counted(now_us, now_us - process.gone_us, process.pod.number))
+            lost = [
+                number for number in process.lost if simulation.owners.gap_cause(number) in (Cause.DETECTION, Cause.STATIC_WAIT)
+            ]
+            simulation.owners.set_cause(lost, Cause.HANDOVER, now_us)
         elif why == "expired":
-            world.history.kicked.append(Counted(now_us, 1, process.pod.number))
+            simulation.history.kicked.append(Counted(now_us, 1, process.pod.number))

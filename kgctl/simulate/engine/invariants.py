@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, NoReturn
 from kgctl.errors import InvariantViolation
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.traffic import UNIT_PR
-from kgctl.simulate.scenario.filters import Filters
 
 if TYPE_CHECKING:
-    from kgctl.simulate.engine.group_observer import GroupView
-    from kgctl.simulate.engine.simulation import World
+    from kgctl.simulate.engine.group_observer import GroupObserver
+    from kgctl.simulate.engine.simulation import Simulation
 
 
 ASSIGN_TWICE = frozenset({"sticky", "cooperative-sticky"})
@@ -33,12 +32,12 @@ once more. What comes of it is told by ``owners(partition)`` and ``double_owned`
 class Invariants:
     """Raises `InvariantViolation`, with the group's recent story."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
         self._topic_sizes: dict[str, dict[int, None]] = {}
         self._holder: dict[int, str] = {}
         self._shared: dict[int, None] = {}
-        self._start_us = world.scenario.warmup_us
+        self._start_us = simulation.scenario.warmup_us
         self._seen_us = 0
         self._unowned = 0
         self._unavailable_us = 0
@@ -55,7 +54,7 @@ class Invariants:
     def committed(self, number: int, before: int, after: int) -> None:
         """I3."""
         if after < before and number not in self._shared:
-            name = self._world.partitions.names[number]
+            name = self._simulation.partitions.names[number]
             self._broken("I3", f"the committed offset of {name} went from {before} back to {after}")
 
     def single_owner(
@@ -75,8 +74,8 @@ class Invariants:
         for number in numbers:
             holder = self._holder.get(number)
             if holder is not None and holder != member_id and number in changed.get(holder, assigned.get(holder, ())):
-                if assignor not in ASSIGN_TWICE or self._world.uses_consumer_protocol:
-                    name = self._world.partitions.names[number]
+                if assignor not in ASSIGN_TWICE or self._simulation.uses_consumer_protocol:
+                    name = self._simulation.partitions.names[number]
                     self._broken("I1", f"{name} is assigned to {holder} and to {member_id}")
                 twice.append(number)
             self._holder[number] = member_id
@@ -85,21 +84,23 @@ class Invariants:
 
     def assigned(self, pod: int, numbers: tuple[int, ...], *, is_cooperative: bool) -> None:
         """I4, I6 and I7."""
-        world = self._world
+        simulation = self._simulation
         if pod == NOBODY or not numbers:
             return
-        topics = world.topics_of(pod)
-        hands_over = is_cooperative or world.uses_consumer_protocol
-        owner, assigned, names = world.lanes.owner, world.lanes.assigned, world.partitions.names
+        topics = simulation.topics_of(pod)
+        hands_over = is_cooperative or simulation.uses_consumer_protocol
+        owner, assigned, names = simulation.owners.owner, simulation.owners.assigned, simulation.partitions.names
         for number in numbers:
             if names[number].topic not in topics:
-                self._broken("I4", f"{names[number]} is assigned to {world.pods[pod]}, which does not subscribe to it")
+                self._broken("I4", f"{names[number]} is assigned to {simulation.pods[pod]}, which does not subscribe to it")
             holder = owner[number]
             if not hands_over or holder in (NOBODY, pod) or assigned[number] == pod or number in self._shared:
                 continue
             if self._keeps(holder, pod):
-                rule = "I7" if world.uses_consumer_protocol else "I6"
-                self._broken(rule, f"{names[number]} is given to {world.pods[pod]} while {world.pods[holder]} consumes it")
+                rule = "I7" if simulation.uses_consumer_protocol else "I6"
+                self._broken(
+                    rule, f"{names[number]} is given to {simulation.pods[pod]} while {simulation.pods[holder]} consumes it"
+                )
 
     def _keeps(self, holder: int, successor: int) -> bool:
         """Whether a pod is a member that nobody has put another in the place of: a second one with its instance id does that.
@@ -108,20 +109,20 @@ class Invariants:
         by what they owned when they joined last. Kafka does the same: such a member reads on until it hears of it. So does one of
         a group that goes over to the consumer protocol in the middle of a round: the coordinator has forgotten what it owns.
         """
-        world = self._world
-        process, instance_id = world.pods[holder].process, world.pods[holder].instance_id
-        is_replaced = instance_id is not None and instance_id == world.pods[successor].instance_id
-        if is_replaced or process is None or not world.is_member(holder):
+        simulation = self._simulation
+        process, instance_id = simulation.pods[holder].process, simulation.pods[holder].instance_id
+        is_replaced = instance_id is not None and instance_id == simulation.pods[successor].instance_id
+        if is_replaced or process is None or not simulation.is_member(holder):
             return False
-        view = world.broker.view
-        return not view.is_overlooked(process) if world.uses_consumer_protocol else view.has_joined_again(process)
+        view = simulation.broker.observer
+        return not view.is_overlooked(process) if simulation.uses_consumer_protocol else view.has_joined_again(process)
 
-    def stable(self, view: GroupView) -> None:
+    def stable(self, view: GroupObserver) -> None:
         """I5, and the coordinator's own invariants."""
-        world = self._world
-        if not world.uses_consumer_protocol:
+        simulation = self._simulation
+        if not simulation.uses_consumer_protocol:
             self._check_complete(view)
-        world.broker.core.check()
+        simulation.broker.core.check()
 
     def passed(self, now_us: int) -> None:
         """Something may have changed now: until now nobody consumed as many partitions as before."""
@@ -129,32 +130,37 @@ class Invariants:
             if now_us > self._start_us:
                 self._unavailable_us += self._unowned * (now_us - max(self._seen_us, self._start_us))
             self._seen_us = now_us
-        self._unowned = self._world.lanes.unowned
+        self._unowned = self._simulation.owners.unowned
 
     def settled(self) -> None:
         """I8 and I9, when the run is over and its accounts are settled."""
-        world = self._world
-        now_us = world.loop.now_us
+        simulation = self._simulation
+        now_us = simulation.loop.now_us
         self.passed(now_us)
-        gaps = world.metrics.measured.gaps(Filters())
+        gaps = [
+            gap
+            for number, counts in enumerate(simulation.partitions.counted)
+            if counts
+            for gap in simulation.owners.gaps(number, self._start_us, max(now_us, self._start_us))
+        ]
         by_cause = sum(length_us for gap in gaps for _, length_us in gap.causes)
         lengths = sum(gap.length_us for gap in gaps)
         if not by_cause == lengths == self._unavailable_us:
             self._broken("I8", f"unavailable for {self._unavailable_us} us, in gaps of {lengths} us, by causes {by_cause} us")
-        ledger = world.ledger
+        ledger = simulation.ledger
         waiting: dict[str, int] = {}
-        for number in world.partitions.existing():
+        for number in simulation.partitions.existing():
             backlog_pr = ledger.backlog_pr(number, now_us)
             if backlog_pr < 0:
-                self._broken("I9", f"{world.partitions.names[number]} is read beyond its end")
+                self._broken("I9", f"{simulation.partitions.names[number]} is read beyond its end")
             waiting[ledger.topic[number]] = waiting.get(ledger.topic[number], 0) + backlog_pr
         for topic, backlog_pr in waiting.items():
-            if world.has_traffic and ledger.backlog[topic].value(now_us) != backlog_pr:
+            if simulation.has_traffic and ledger.backlog[topic].value(now_us) != backlog_pr:
                 told = ledger.backlog[topic].value(now_us) / UNIT_PR
                 self._broken("I9", f"{backlog_pr / UNIT_PR} records of {topic} wait, {told} by what was written and processed")
 
-    def _check_complete(self, view: GroupView) -> None:
-        world = self._world
+    def _check_complete(self, view: GroupObserver) -> None:
+        simulation = self._simulation
         counts: dict[str, int] = {}
         twice = dict(view.assignments.doubled)
         for member_id in view.members():
@@ -162,18 +168,18 @@ class Invariants:
                 if number in twice:
                     del twice[number]
                     continue
-                topic = world.partitions.names[number].topic
+                topic = simulation.partitions.names[number].topic
                 counts[topic] = counts.get(topic, 0) + 1
         for number in view.assignments.withheld:
-            topic = world.partitions.names[number].topic
+            topic = simulation.partitions.names[number].topic
             counts[topic] = counts.get(topic, 0) + 1
         for topic, count in counts.items():
             if count not in self._topic_sizes[topic]:
                 self._broken("I5", f"a stable group has {count} partitions of {topic} assigned")
 
     def _broken(self, rule: str, what: str) -> NoReturn:
-        world = self._world
-        group_id = world.scenario.group_id
-        story = tuple(world.broker.core.shard.story.of(group_id))
-        at_us = world.loop.now_us - world.scenario.warmup_us
+        simulation = self._simulation
+        group_id = simulation.scenario.group_id
+        story = tuple(simulation.broker.core.shard.story.of(group_id))
+        at_us = simulation.loop.now_us - simulation.scenario.warmup_us
         raise InvariantViolation(f"{rule} broke at {at_us / 1_000_000:.6f} s: {what}", group=group_id, story=story)

@@ -9,14 +9,15 @@ from kgctl.member.api import CommitDone, StopReason
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.simulate.recording.history import Counted, Overtaken
-from kgctl.simulate.recording.owners import NOBODY, Cause
+from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.trace import Committed, Disowned, Owned
 from kgctl.simulate.scenario.model import CommitMode
+from kgctl.simulate.scenario.vocabulary import Cause
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.flow import Flow
     from kgctl.simulate.engine.process import Process
-    from kgctl.simulate.engine.simulation import World
+    from kgctl.simulate.engine.simulation import Simulation
 
 FENCED_COMMITS = frozenset(
     {
@@ -32,25 +33,25 @@ FENCED_COMMITS = frozenset(
 class Ownership:
     """Starts and stops of consuming, and the commits between them."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._partitions = world.partitions
-        self._lanes = world.lanes
-        self._ledger = world.ledger
-        self._numbers = world.partitions.numbers
-        self._stored = world.ledger.stored
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._partitions = simulation.partitions
+        self._owners = simulation.owners
+        self._ledger = simulation.ledger
+        self._numbers = simulation.partitions.numbers
+        self._stored = simulation.ledger.stored
         self._readers: dict[int, Process] = {}
 
     # --- what members do
 
     def start(self, process: Process, positions: Mapping[TopicPartition, int]) -> None:
         """The process reads these partitions from these offsets on."""
-        now_us = self._world.loop.now_us
+        now_us = self._simulation.loop.now_us
         table = self._numbers
         numbers = [table[partition] for partition in positions if partition in table]
         taken = self._taken(process, numbers)
         process.flow.advance(now_us)
-        if self._world.has_traffic:
+        if self._simulation.has_traffic:
             for partition, offset in positions.items():
                 number = table.get(partition)
                 if number is not None and number not in taken:
@@ -58,12 +59,12 @@ class Ownership:
         process.consuming.update(dict.fromkeys(numbers))
         self._note_discoveries(numbers, now_us)
         if taken:
-            self._lanes.own_again(process.pod.number, taken, now_us)
+            self._owners.own_again(process.pod.number, taken, now_us)
             numbers = [number for number in numbers if number not in taken]
-        self._lanes.own(process.pod.number, numbers, now_us)
-        self._world.history.applied_us.append(now_us)
-        self._world.log(Owned(self._world.log_time, process.pod.name, self._names([*numbers, *taken])))
-        self._world.changed()
+        self._owners.own(process.pod.number, numbers, now_us)
+        self._simulation.history.applied_us.append(now_us)
+        self._simulation.log(Owned(self._simulation.log_time, process.pod.name, self._names([*numbers, *taken])))
+        self._simulation.changed()
 
     def stop(self, process: Process, partitions: Iterable[TopicPartition], reason: StopReason) -> None:
         """The member says that the process reads these no longer."""
@@ -74,37 +75,37 @@ class Ownership:
         """The process reads these no longer."""
         if not numbers:
             return
-        world = self._world
-        now_us = world.loop.now_us
+        simulation = self._simulation
+        now_us = simulation.loop.now_us
         process.flow.advance(now_us)
-        if world.has_traffic:
+        if simulation.has_traffic:
             for number in numbers:
                 self._finish(process, number, now_us)
         for number in numbers:
             process.consuming.pop(number, None)
-        if world.running == 0:
+        if simulation.running == 0:
             cause = Cause.BOOT
         if cause is not Cause.REBALANCE:
             process.lost = tuple(numbers)
-        if (coordination := world.broker.coordination) is not None:
+        if (coordination := simulation.broker.coordination) is not None:
             cause = coordination.cause_of_gap(numbers, cause)
-        self._lanes.disown(process.pod.number, numbers, cause, now_us)
-        if world.has_traffic and self._lanes.had_doubles:
+        self._owners.release(process.pod.number, numbers, cause, now_us)
+        if simulation.has_traffic and self._owners.had_doubles:
             self._hand_back(numbers)
-        world.log(Disowned(world.log_time, process.pod.name, self._names(numbers), cause.label))
-        world.changed()
+        simulation.log(Disowned(simulation.log_time, process.pod.name, self._names(numbers), cause.label))
+        simulation.changed()
 
     def taken_over(self, process: Process, partitions: Iterable[TopicPartition]) -> None:
         """The member has got these: what is left is its callback and the offsets."""
-        now_us = self._world.loop.now_us
+        now_us = self._simulation.loop.now_us
         numbers = self._partitions.numbers_of(partitions)
         if process.consuming:
             numbers = [number for number in numbers if number not in process.consuming]
-        coordination = self._world.broker.coordination
+        coordination = self._simulation.broker.coordination
         cause = Cause.FETCH if coordination is None else coordination.cause_of_gap(numbers, Cause.FETCH)
-        self._lanes.recause(numbers, cause, now_us)
-        self._world.history.applied_us.append(now_us)
-        self._world.changed()
+        self._owners.set_cause(numbers, cause, now_us)
+        self._simulation.history.applied_us.append(now_us)
+        self._simulation.changed()
 
     # --- what happens to processes
 
@@ -112,30 +113,30 @@ class Ownership:
         """The process is gone with everything that it read."""
         if process.commit.mode is CommitMode.BEFORE_BATCH and process.member is not None:
             self._lose_batch(process)
-        self.materialise(process)
+        self.settle_unseen(process)
         self.end(process, list(process.consuming), cause)
 
     def _lose_batch(self, process: Process) -> None:
         """The batch under way is committed: what is left of it is never processed."""
-        now_us = self._world.loop.now_us
+        now_us = self._simulation.loop.now_us
         process.unseen_commit_us = now_us
         process.flow.advance(now_us)
         left_us = process.polls.upcoming_us(now_us) - now_us
-        for number in process.consuming if self._world.has_traffic else ():
+        for number in process.consuming if self._simulation.has_traffic else ():
             lost = self._ledger.position(number, now_us) - self._position_at(number, now_us - left_us)
-            self._world.history.lost.append(Counted(now_us, lost, process.pod.number, self._ledger.topic[number]))
+            self._simulation.history.lost.append(Counted(now_us, lost, process.pod.number, self._ledger.topic[number]))
 
     def suspend(self, process: Process, cause: Cause) -> None:
         """The process cannot read at present: nobody consumes what it owns."""
-        now_us = self._world.loop.now_us
-        self._lanes.disown(process.pod.number, list(process.consuming), cause, now_us)
-        self._world.changed()
+        now_us = self._simulation.loop.now_us
+        self._owners.release(process.pod.number, list(process.consuming), cause, now_us)
+        self._simulation.changed()
 
     def resume(self, process: Process) -> None:
         """It goes on, and knows of nothing."""
-        now_us = self._world.loop.now_us
-        self._lanes.own_again(process.pod.number, list(process.consuming), now_us)
-        self._world.changed()
+        now_us = self._simulation.loop.now_us
+        self._owners.own_again(process.pod.number, list(process.consuming), now_us)
+        self._simulation.changed()
 
     # --- records
 
@@ -144,7 +145,7 @@ class Ownership:
         number = self._numbers.get(partition)
         if number is None:
             return None
-        if not self._world.has_traffic:
+        if not self._simulation.has_traffic:
             return None if self._stored[number] >= 0 else 0
         flow.advance(now_us)
         return self._ledger.position(number, now_us)
@@ -153,50 +154,50 @@ class Ownership:
         """The coordinator has stored an offset."""
         number = self._partitions.numbers.get(partition)
         if number is not None:
-            self._world.check.committed(number, self._ledger.stored[number], offset)
-            self._ledger.store(number, offset, self._world.loop.now_us)
+            self._simulation.check.committed(number, self._ledger.stored[number], offset)
+            self._ledger.store(number, offset, self._simulation.loop.now_us)
 
     def commit_answered(self, process: Process, action: CommitDone) -> None:
         """A commit has ended."""
-        world = self._world
+        simulation = self._simulation
         if action.error in FENCED_COMMITS:
-            world.history.fenced_commits.append(Counted(world.loop.now_us, 1, process.pod.number, action.error.name))
+            simulation.history.fenced_commits.append(Counted(simulation.loop.now_us, 1, process.pod.number, action.error.name))
         error = action.error.name
-        world.log(Committed(world.log_time, process.pod.name, len(action.offsets), sum(action.offsets.values()), error))
+        simulation.log(Committed(simulation.log_time, process.pod.name, len(action.offsets), sum(action.offsets.values()), error))
 
-    def materialise(self, process: Process) -> None:
+    def settle_unseen(self, process: Process) -> None:
         """Commits that were taken as done become the coordinator's: the process cannot do better any more."""
-        if self._world.has_traffic and process.unseen_commit_us >= 0 and process.consuming and process.member is not None:
-            process.flow.advance(self._world.loop.now_us)
+        if self._simulation.has_traffic and process.unseen_commit_us >= 0 and process.consuming and process.member is not None:
+            process.flow.advance(self._simulation.loop.now_us)
             offsets = {number: self._position_at(number, process.unseen_commit_us) for number in process.consuming}
             newer = {number: offset for number, offset in offsets.items() if offset > self._ledger.stored[number]}
             if newer:
-                self._world.broker.commit_unseen(process, newer)
+                self._simulation.broker.commit_unseen(process, newer)
 
     def committed_quietly(self, process: Process, from_us: int, at_us: int) -> None:
         """The process's last commit of a quiet time left at this moment."""
         process.last_commit_us = process.unseen_commit_us = at_us
-        if self._world.has_traffic and process.consuming:
-            process.flow.advance(self._world.loop.now_us)
+        if self._simulation.has_traffic and process.consuming:
+            process.flow.advance(self._simulation.loop.now_us)
             offsets = {number: self._position_at(number, at_us) for number in process.consuming}
             self._ledger.commit_quietly(offsets, from_us, at_us)
 
     def _position_at(self, number: int, at_us: int) -> int:
         """A position of the recent past. Of one with a backlog: as if it had been read at the arrivals' rate since."""
-        now_us = self._world.loop.now_us
+        now_us = self._simulation.loop.now_us
         arrivals = self._ledger.arrivals
         written_pr = arrivals.total_pr(number, now_us) - arrivals.total_pr(number, at_us)
         return max(self._ledger.position_pr(number, now_us) - written_pr, 0) // 1_000_000_000_000
 
     def _begin(self, process: Process, number: int, offset: int, now_us: int) -> None:
-        world, ledger = self._world, self._ledger
+        simulation, ledger = self._simulation, self._ledger
         is_first = not ledger.has_position[number]
         if number in self._readers:
             self._readers[number].flow.advance(now_us)
             ledger.stop(number, now_us)
             if self._readers[number] is not process:
                 position_pr = ledger.position_pr(number, now_us)
-                world.history.overtaken.append(Overtaken(now_us, number, self._readers[number].pod.number, position_pr))
+                simulation.history.overtaken.append(Overtaken(now_us, number, self._readers[number].pod.number, position_pr))
         repeated, skipped = ledger.start(number, offset, now_us)
         before = self._readers.get(number)
         if before is not None and before is not process:
@@ -205,9 +206,9 @@ class Ownership:
         process.flow.partitions[number] = None
         topic, pod = ledger.topic[number], process.pod.number
         if repeated:
-            world.history.duplicates.append(Counted(now_us, repeated, pod, topic))
+            simulation.history.duplicates.append(Counted(now_us, repeated, pod, topic))
         if skipped and not (is_first and not self._partitions.created_us[number]):
-            world.history.lost.append(Counted(now_us, skipped, pod, topic))
+            simulation.history.lost.append(Counted(now_us, skipped, pod, topic))
 
     def _finish(self, process: Process, number: int, now_us: int) -> None:
         process.flow.partitions.pop(number, None)
@@ -218,10 +219,10 @@ class Ownership:
     def _hand_back(self, numbers: Iterable[int]) -> None:
         """An older consumer is the only one again: it reads on."""
         for number in numbers:
-            owner = self._lanes.owner[number]
-            process = self._world.pods[owner].process if owner >= 0 else None
+            owner = self._owners.owner[number]
+            process = self._simulation.pods[owner].process if owner >= 0 else None
             if process is not None and number not in self._readers and number in process.consuming:
-                process.flow.advance(self._world.loop.now_us)
+                process.flow.advance(self._simulation.loop.now_us)
                 self._readers[number] = process
                 process.flow.partitions[number] = None
 
@@ -229,7 +230,7 @@ class Ownership:
 
     def _taken(self, process: Process, numbers: Iterable[int]) -> list[int]:
         """Those whose reader is the one that the coordinator wants: who begins now comes with an assignment of the past."""
-        owner, assigned = self._lanes.owner, self._lanes.assigned
+        owner, assigned = self._owners.owner, self._owners.assigned
         held = [number for number in numbers if owner[number] != NOBODY]
         return [number for number in held if owner[number] != process.pod.number and owner[number] == assigned[number]]
 
@@ -243,11 +244,11 @@ class Ownership:
         return Cause.REBALANCE
 
     def _note_discoveries(self, numbers: Iterable[int], now_us: int) -> None:
-        created_us, last_owner = self._partitions.created_us, self._lanes.last_owner
+        created_us, last_owner = self._partitions.created_us, self._owners.last_owner
         for number in numbers:
             if created_us[number] and last_owner[number] < 0:
                 topic = self._partitions.names[number].topic
-                self._world.history.discoveries.append(Counted(now_us, now_us - created_us[number], -1, topic))
+                self._simulation.history.discoveries.append(Counted(now_us, now_us - created_us[number], -1, topic))
 
     def _names(self, numbers: Iterable[int]) -> tuple[str, ...]:
         return tuple(map(self._partitions.labels.__getitem__, numbers))

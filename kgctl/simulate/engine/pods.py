@@ -11,12 +11,13 @@ from kgctl.errors import UsageError
 from kgctl.member.api import MemberIdentity, Rng
 from kgctl.member.config import HeartbeatDrift, MemberConfig
 from kgctl.simulate.engine.network import Link
-from kgctl.simulate.scenario.model import RANDOM_DRIFT, SECOND_US, Commit, CommitMode, MemberSet
+from kgctl.simulate.scenario.model import RANDOM_DRIFT, SECOND_US, MemberSet
 from kgctl.simulate.scenario.selectors import Choice, Selector
+from kgctl.simulate.scenario.settings import member_config
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.process import Process
-    from kgctl.simulate.engine.simulation import World
+    from kgctl.simulate.engine.simulation import Simulation
 
 
 FIRST_BACK_OFF_US = 10 * SECOND_US
@@ -27,18 +28,18 @@ FORGIVEN_AFTER_US = 600 * SECOND_US
 class Pod:
     """One of the scenario's members. ``settings`` are those that its next process starts with."""
 
-    def __init__(self, world: World, members: MemberSet, index: int, number: int) -> None:
-        self.world = world
+    def __init__(self, simulation: Simulation, members: MemberSet, index: int, number: int) -> None:
+        self.simulation = simulation
         self.members = members
         self.index = index
         self.number = number
         self.name = f"{members.name}-{index}"
         self.instance_id = None if members.instance_id is None else members.instance_id.replace("$name", self.name)
-        self.rack = _rack(members.rack, index, world.scenario.cluster.racks)
+        self.rack = _rack(members.rack, index, simulation.scenario.cluster.racks)
         self.settings: dict[str, str] = dict(members.config)
-        self.link = Link(world.scenario.cluster.network, partial(world.randomness.stream, "link", self.name))
-        self.poll_rng = world.randomness.stream("poll", self.name)
-        self.member_rng = world.randomness.stream("member", self.name)
+        self.link = Link(simulation.scenario.cluster.network, partial(simulation.randomness.stream, "link", self.name))
+        self.poll_rng = simulation.randomness.stream("poll", self.name)
+        self.member_rng = simulation.randomness.stream("member", self.name)
         self.process: Process | None = None
         self._booted_us = 0
         self._failures = 0
@@ -53,12 +54,12 @@ class Pod:
     @cached_property
     def boot_rng(self) -> Rng:
         """For the boot times; made when it is needed, as few scenarios draw any."""
-        return self.world.randomness.stream("boot", self.name)
+        return self.simulation.randomness.stream("boot", self.name)
 
     @cached_property
     def callback_rng(self) -> Rng:
         """For the times that callbacks take."""
-        return self.world.randomness.stream("callback", self.name)
+        return self.simulation.randomness.stream("callback", self.name)
 
     def boot(self, then: Callable[[], None] | None = None) -> None:
         """Start a process, unless one is there; ``then`` is called when it has subscribed."""
@@ -70,7 +71,7 @@ class Pod:
             return
         self.want(is_wanted=True)
         self.link.reconnect()
-        self._booted_us = self.world.loop.now_us
+        self._booted_us = self.simulation.loop.now_us
         self.process = Process(self, then)
         self.process.boot()
 
@@ -79,7 +80,7 @@ class Pod:
 
         A process that has run for 10 minutes makes it forget the failures before.
         """
-        loop = self.world.loop
+        loop = self.simulation.loop
         if loop.now_us - self._booted_us >= FORGIVEN_AFTER_US:
             self._failures = 0
         wait_us = min(FIRST_BACK_OFF_US << self._failures - 1, LONGEST_BACK_OFF_US) if self._failures else 0
@@ -89,7 +90,7 @@ class Pod:
     def want(self, *, is_wanted: bool) -> None:
         """It belongs to the set from now on, or not."""
         self.is_wanted = is_wanted
-        self.world.history.pods[self.number].wanted.set(self.world.loop.now_us, is_so=is_wanted)
+        self.simulation.history.pods[self.number].wanted.set(self.simulation.loop.now_us, is_so=is_wanted)
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """Settings of the processes to come."""
@@ -97,11 +98,8 @@ class Pod:
 
     def member_config(self) -> MemberConfig:
         """The settings of a process that starts now. Raises `UsageError`."""
-        given = dict(self.settings)
-        if self.members.commit.mode is not CommitMode.AUTO:
-            given["enable.auto.commit"] = "false"
-        config = MemberConfig.from_properties(given, self.members.client)
-        if self.world.has_traffic:  # close() waits for no fetch where records come all the time
+        config = member_config(self.members, self.settings)
+        if self.simulation.has_traffic:  # close() waits for no fetch where records come all the time
             config = replace(config, behaviour=replace(config.behaviour, close_lag_us=0))
         drift_us = self.members.heartbeat_drift_us
         if drift_us is None:
@@ -109,19 +107,12 @@ class Pod:
         drift = drift_of(drift_us)
         return replace(config, behaviour=replace(config.behaviour, classic_drift=drift, consumer_drift=drift))
 
-    def commit_of(self, config: MemberConfig) -> Commit:
-        """When the application commits: after each batch where it says nothing and its client does not do it."""
-        commit = self.members.commit
-        if commit.mode is CommitMode.AUTO and not config.enable_auto_commit:
-            return Commit(mode=CommitMode.AFTER_BATCH)
-        return commit
-
     def identity(self) -> MemberIdentity:
         """Who a process of this pod is to the coordinator."""
-        topics, pattern = self.world.subscription_of(self.members)
+        topics, pattern = self.simulation.subscription_of(self.members)
         return MemberIdentity(
             name=self.name,
-            group_id=self.world.scenario.group_id,
+            group_id=self.simulation.scenario.group_id,
             client_id=self.name,
             topics=topics,
             pattern=pattern,
@@ -220,31 +211,31 @@ class PollCadence:
         return gap_us * self._pod.factor_ppm // 1_000_000
 
 
-def select(world: World, selector: Selector) -> list[Pod]:
+def select(simulation: Simulation, selector: Selector) -> list[Pod]:
     """The pods that are meant now, in their order. A share is drawn by the seed, each time anew."""
-    pods = world.pods if selector.member_set is None else world.sets.get(selector.member_set, [])
-    chosen = _choose(world, selector, list(pods))
+    pods = simulation.pods if selector.member_set is None else simulation.sets.get(selector.member_set, [])
+    chosen = _choose(simulation, selector, list(pods))
     if not selector.negated:
         return chosen
-    return [pod for pod in world.pods if pod not in chosen]
+    return [pod for pod in simulation.pods if pod not in chosen]
 
 
-def _choose(world: World, selector: Selector, pods: list[Pod]) -> list[Pod]:
+def _choose(simulation: Simulation, selector: Selector, pods: list[Pod]) -> list[Pod]:
     if selector.choice is Choice.RANGE:
         return [pod for pod in pods if selector.first <= pod.index <= selector.last]
     if selector.choice is Choice.SHARE:
-        return _share(world, selector, pods)
+        return _share(simulation, selector, pods)
     if selector.choice is Choice.OLDEST:
-        started = [(world.history.pods[pod.number].running.since_us, pod.number, pod) for pod in pods]
+        started = [(simulation.history.pods[pod.number].running.since_us, pod.number, pod) for pod in pods]
         running = [(since, number, pod) for since, number, pod in started if since is not None]
         return [min(running, key=lambda entry: entry[:2])[2]] if running else []
     if selector.choice is Choice.LEADER:
-        return [pod for pod in pods if pod is world.broker.view.leader]
+        return [pod for pod in pods if pod is simulation.broker.observer.leader]
     return pods
 
 
-def _share(world: World, selector: Selector, pods: list[Pod]) -> list[Pod]:
+def _share(simulation: Simulation, selector: Selector, pods: list[Pod]) -> list[Pod]:
     wanted = -(-len(pods) * selector.share_ppm // 1_000_000)
-    rng = world.randomness.stream("share", selector.text, str(world.loop.now_us))
+    rng = simulation.randomness.stream("share", selector.text, str(simulation.loop.now_us))
     order = sorted(pods, key=lambda pod: (rng.random(), pod.number))
     return sorted(order[:wanted], key=lambda pod: pod.number)

@@ -32,51 +32,52 @@ from kgctl.model.partitions import MetadataImage
 from kgctl.model.values import quick_enum
 from kgctl.simulate.engine.flow import Flow
 from kgctl.simulate.engine.pods import Pod, PollCadence
-from kgctl.simulate.recording.owners import Cause
 from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.scenario.distributions import Distribution
 from kgctl.simulate.scenario.model import CommitMode
+from kgctl.simulate.scenario.settings import commit_of
+from kgctl.simulate.scenario.vocabulary import Cause
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.pods import Pod
 
 
 def _send(process: Process, action: Send) -> None:
-    process.world.broker.send(process, action)
+    process.simulation.broker.send(process, action)
 
 
 def _find_coordinator(process: Process, action: FindCoordinator) -> None:
-    process.world.cluster.find_coordinator(process, action.correlation_id)
+    process.simulation.cluster.find_coordinator(process, action.correlation_id)
 
 
 def _refresh_metadata(process: Process, action: RefreshMetadata) -> None:
-    process.world.cluster.metadata(process, action.correlation_id)
+    process.simulation.cluster.metadata(process, action.correlation_id)
 
 
 def _list_offsets(process: Process, action: ListOffsets) -> None:
-    process.world.cluster.list_offsets(process, action)
+    process.simulation.cluster.list_offsets(process, action)
 
 
 def _run_callback(process: Process, action: RunCallback) -> None:
     if action.kind is CallbackKind.ASSIGNED:
-        process.world.ownership.taken_over(process, action.partitions)
+        process.simulation.ownership.taken_over(process, action.partitions)
     process.run_callback(process.callback_us(action))
 
 
 def _run_assignor(process: Process, action: RunAssignor) -> None:
-    process.run_callback(process.world.scenario.assign_time.duration_us(action.partitions, action.members))
+    process.run_callback(process.simulation.scenario.assign_time.duration_us(action.partitions, action.members))
 
 
 def _start_consuming(process: Process, action: StartConsuming) -> None:
-    process.world.ownership.start(process, action.positions)
+    process.simulation.ownership.start(process, action.positions)
 
 
 def _stop_consuming(process: Process, action: StopConsuming) -> None:
-    process.world.ownership.stop(process, action.partitions, action.reason)
+    process.simulation.ownership.stop(process, action.partitions, action.reason)
 
 
 def _commit_done(process: Process, action: CommitDone) -> None:
-    process.world.ownership.commit_answered(process, action)
+    process.simulation.ownership.commit_answered(process, action)
 
 
 def _failed(process: Process, action: Failed) -> None:
@@ -124,16 +125,19 @@ class DrivenMember(ABC):
     def __init__(self, pod: Pod) -> None:
         self._me = cast("Process", self)
         self.pod = pod
-        self.world = pod.world
-        self.loop = pod.world.loop
+        self.simulation = pod.simulation
+        self.loop = pod.simulation.loop
         self.phase = Phase.BOOTING
         self.member: Member | None = None
         self.config = pod.member_config()
-        self.commit = pod.commit_of(self.config)
+        pod.simulation.history.pods[pod.number].heartbeat_ms = (
+            self.config.heartbeat_interval_ms if self.config.group_protocol == "classic" else 0
+        )
+        self.commit = commit_of(pod.members, self.config)
         self.polls = PollCadence(pod)
-        self.flow = Flow(pod.world.ledger, pod.members.rate_uhz, pod.world.loop.now_us)
+        self.flow = Flow(pod.simulation.ledger, pod.members.rate_uhz, pod.simulation.loop.now_us)
         self.consuming: dict[int, None] = {}
-        self.is_frozen = False
+        self.is_skipping = False
         self.is_suspended = False
         self.is_cut_off = False
         self.image_version = -1
@@ -156,7 +160,7 @@ class DrivenMember(ABC):
         self._polls_each = False
 
     @abstractmethod
-    def thaw(self) -> object:
+    def catch_up(self) -> object:
         """Something is about to happen to it: what it did unwatched is taken as done."""
 
     # --- calls of the member
@@ -187,8 +191,8 @@ class DrivenMember(ABC):
         member = self.member
         if member is None or self.phase in _OUT or (self.is_suspended and self._hold(self.on_reply, answer)):
             return
-        if self.is_frozen:
-            self.thaw()
+        if self.is_skipping:
+            self.catch_up()
         self.act(member.on_reply(answer[0], answer[1], self.loop.now_us))
 
     def on_metadata(self, image: MetadataImage) -> None:
@@ -229,12 +233,12 @@ class DrivenMember(ABC):
             if has_to or self._polls_each:
                 now_us = self.loop.now_us
                 self._arm_poll(now_us if has_to and self._waits_in_poll else self.polls.upcoming_us(now_us))
-            elif not self.is_frozen and member.is_quiet:
-                self.world.quiet.freeze(self._me)
+            elif not self.is_skipping and member.is_quiet:
+                self.simulation.fast_forward.skip(self._me)
         self._arm_deadline(member)
 
     def _arm_deadline(self, member: Member) -> None:
-        deadline_us = member.next_loud_deadline_us() if self.is_frozen else member.next_deadline_us()
+        deadline_us = member.next_loud_deadline_us() if self.is_skipping else member.next_deadline_us()
         if deadline_us is None:
             return
         now_us, armed_us = self.loop.now_us, self._armed_us
@@ -247,12 +251,12 @@ class DrivenMember(ABC):
         if armed_us != self._armed_us or self.member is None or self._is_out() or self._hold(self._on_deadline, armed_us):
             return
         self._armed_us = -1
-        due_us = self.member.next_loud_deadline_us() if self.is_frozen else self.member.next_deadline_us()
+        due_us = self.member.next_loud_deadline_us() if self.is_skipping else self.member.next_deadline_us()
         if due_us is None or due_us > self.loop.now_us:
             self._arm_deadline(self.member)
             return
-        if self.is_frozen:
-            self.thaw()
+        if self.is_skipping:
+            self.catch_up()
         self.act(self.member.expire(self.loop.now_us))
 
     # --- polls
@@ -274,7 +278,7 @@ class DrivenMember(ABC):
         if task != self._poll_task or self._is_out() or member is None or (self.is_suspended and self._hold(self._poll, task)):
             return
         self._is_poll_armed = False
-        if self.world.has_traffic:
+        if self.simulation.has_traffic:
             self._commit_batch(member)
         if self.stop_wanted and self.phase is _RUNNING:
             self.phase = Phase.CLOSING
@@ -297,7 +301,7 @@ class DrivenMember(ABC):
         if commit.mode is CommitMode.AUTO or not self.consuming:
             return
         if commit.mode is CommitMode.EVERY and now_us - self.last_commit_us < commit.interval_us:
-            self.world.ownership.materialise(self._me)
+            self.simulation.ownership.settle_unseen(self._me)
             return
         self.last_commit_us = now_us
         self._is_poll_armed = True
@@ -349,26 +353,26 @@ class Process(DrivenMember):
     def boot(self) -> None:
         """The process starts; after the boot time it subscribes."""
         pod = self.pod
-        self.world.log(PodChanged(self.world.log_time, pod.name, "boot"))
+        self.simulation.log(PodChanged(self.simulation.log_time, pod.name, "boot"))
         self.loop.at(self.loop.now_us + pod.members.boot.sample(pod.boot_rng), self._subscribe)
 
     def _subscribe(self, _: object) -> None:
         if self.phase is not Phase.BOOTING or self._hold(self._subscribe, None):
             return
-        pod, world = self.pod, self.world
+        pod, simulation = self.pod, self.simulation
         self.phase = Phase.RUNNING
-        self.flow = Flow(world.ledger, pod.members.rate_uhz, self.loop.now_us)
+        self.flow = Flow(simulation.ledger, pod.members.rate_uhz, self.loop.now_us)
         self.polls.next_us = self.polls.last_us = self.loop.now_us
         self.member = make_member(
             self.config,
             pod.identity(),
             pod.member_rng,
-            position_of=partial(world.ownership.position_of, self.flow),
-            request_ids=world.request_ids,
+            position_of=partial(simulation.ownership.position_of, self.flow),
+            request_ids=simulation.request_ids,
         )
         self._polls_each = self.polls.may_exceed(self.config.max_poll_interval_ms * 1000)
-        world.log(PodChanged(world.log_time, pod.name, "start"))
-        world.on_running(self)
+        simulation.log(PodChanged(simulation.log_time, pod.name, "start"))
+        simulation.on_running(self)
         self.act(self.member.start(self.loop.now_us))
         if self._on_ready is not None:
             self._on_ready()
@@ -381,9 +385,9 @@ class Process(DrivenMember):
             self.die("stopped")
         elif self.phase is Phase.RUNNING and not self.stop_wanted:
             self.stop_wanted = True
-            self.world.log(PodChanged(self.world.log_time, self.pod.name, "stop"))
+            self.simulation.log(PodChanged(self.simulation.log_time, self.pod.name, "stop"))
             self.loop.at(self.loop.now_us + GRACE_US, self._kill)
-            self.thaw()
+            self.catch_up()
             self._cancel_poll()
             if self.member is not None and not self.member.in_callback:
                 self._arm_poll(self.polls.upcoming_us(self.loop.now_us))
@@ -396,13 +400,14 @@ class Process(DrivenMember):
         """The process is gone, whatever it was doing."""
         if self.phase is Phase.GONE:
             return
-        self.thaw()
+        self.catch_up()
         self.phase = Phase.GONE
         self.gone_us = self.loop.now_us
         self.lost = tuple(self.consuming) or self.lost
         self.pod.process = None
-        self.world.log(PodChanged(self.world.log_time, self.pod.name, what))
-        self.world.on_gone(self)
+        self.simulation.history.pods[self.pod.number].heartbeat_ms = 0
+        self.simulation.log(PodChanged(self.simulation.log_time, self.pod.name, what))
+        self.simulation.on_gone(self)
         self._held.clear()
         for then in self.on_closed:
             then()
@@ -411,7 +416,7 @@ class Process(DrivenMember):
         """The consumer has thrown; the process is still there and does nothing more, or it ends and is started again."""
         self.phase = Phase.FAILED
         self._cancel_poll()
-        self.world.on_failed(self, error)
+        self.simulation.on_failed(self, error)
         if self.stop_wanted:
             self.die("stopped")
         elif self.pod.members.restarts_on_failure:
@@ -427,8 +432,8 @@ class Process(DrivenMember):
         now_us = self.loop.now_us
         is_stalled = now_us < self.stalled_until_us
         since_us = self.polls.previous_us(now_us)
-        self.thaw()
-        self.world.ownership.materialise(self)
+        self.catch_up()
+        self.simulation.ownership.settle_unseen(self)
         self.stalled_until_us = max(until_us, self.stalled_until_us)
         self.set_reading_rate()
         was_armed = self._is_poll_armed
@@ -441,7 +446,7 @@ class Process(DrivenMember):
     def _unstall(self, _: object) -> None:
         if self._is_out() or self.loop.now_us < self.stalled_until_us or self._hold(self._unstall, None):
             return
-        self.world.log(PodChanged(self.world.log_time, self.pod.name, "unstall"))
+        self.simulation.log(PodChanged(self.simulation.log_time, self.pod.name, "unstall"))
         self.set_reading_rate()
         self._cancel_poll()
         self._arm_poll(self.loop.now_us)
@@ -450,13 +455,13 @@ class Process(DrivenMember):
         """SIGSTOP, or a long garbage collection: nothing goes on."""
         if self.is_suspended or self.phase is Phase.GONE:
             return
-        self.thaw()
-        self.world.ownership.materialise(self)
+        self.catch_up()
+        self.simulation.ownership.settle_unseen(self)
         self.is_suspended = True
         self.set_reading_rate()
-        self.world.log(PodChanged(self.world.log_time, self.pod.name, "pause"))
+        self.simulation.log(PodChanged(self.simulation.log_time, self.pod.name, "pause"))
         if not self.is_cut_off:
-            self.world.ownership.suspend(self, Cause.STALL)
+            self.simulation.ownership.suspend(self, Cause.STALL)
 
     def resume(self, _: object = None) -> None:
         """It goes on: everything that came meanwhile happens now."""
@@ -464,9 +469,9 @@ class Process(DrivenMember):
             return
         self.is_suspended = False
         self.set_reading_rate()
-        self.world.log(PodChanged(self.world.log_time, self.pod.name, "resume"))
+        self.simulation.log(PodChanged(self.simulation.log_time, self.pod.name, "resume"))
         if not self.is_cut_off:
-            self.world.ownership.resume(self)
+            self.simulation.ownership.resume(self)
         held, self._held = self._held, []
         for task, argument in held:
             task(argument)
@@ -478,7 +483,7 @@ class Process(DrivenMember):
         self.is_cut_off = True
         self.set_reading_rate()
         if not self.is_suspended:
-            self.world.ownership.suspend(self, Cause.DETECTION)
+            self.simulation.ownership.suspend(self, Cause.DETECTION)
 
     def connect_again(self) -> None:
         """The network is there again."""
@@ -487,12 +492,12 @@ class Process(DrivenMember):
         self.is_cut_off = False
         self.set_reading_rate()
         if not self.is_suspended:
-            self.world.ownership.resume(self)
+            self.simulation.ownership.resume(self)
 
     def slow(self) -> None:
         """How long processing takes has changed."""
         if self.phase is Phase.RUNNING:
-            self.thaw()
+            self.catch_up()
             self._polls_each = self.polls.may_exceed(self.config.max_poll_interval_ms * 1000)
             self.set_reading_rate()
             self.act([])
@@ -511,11 +516,11 @@ class Process(DrivenMember):
 
     # --- quiet times
 
-    def thaw(self) -> Skipped | None:
+    def catch_up(self) -> Skipped | None:
         """Something is about to happen to it: what it did unwatched is taken as done."""
-        if not self.is_frozen:
+        if not self.is_skipping:
             return None
-        skipped = self.world.quiet.thaw(self)
+        skipped = self.simulation.fast_forward.resume(self)
         if self.member is not None:
             self._arm_deadline(self.member)
         return skipped

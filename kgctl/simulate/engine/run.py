@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from kgctl.simulate.engine.autoscale import AutoscaleLoop
-from kgctl.simulate.engine.result import RunResult
 from kgctl.simulate.engine.schedule import Schedule, unleash
-from kgctl.simulate.engine.simulation import World
+from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.recording.history import Identity
+from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.recording.trace import Observer
-from kgctl.simulate.scenario.model import MINUTE_US, Scenario
+from kgctl.simulate.scenario.model import MINUTE_US, MetricSource, Scenario
 from kgctl.simulate.scenario.quantities import Wave, format_duration
 
 AFTER_STABLE_US = MINUTE_US
@@ -46,28 +46,42 @@ def run(
     keeps_records: bool = False,
     keeps_all_commits: bool = False,
     identity: Identity = Identity.POD,
-) -> RunResult:
+    read: Callable[[Recording], MetricSource] | None = None,
+) -> Recording:
     """Run one variant, merged already, with one seed.
 
-    ``observers`` see the log as it grows and each moment in which something changed. ``keeps_records``: the result has the
+    ``observers`` see the log as it grows and each moment in which something changed. ``keeps_records``: the recording has the
     coordinator's records; ``keeps_all_commits``: with every commit of quiet times, not only the last. ``identity`` is what the
-    metrics of movement go by. A run that reaches a limit is stopped, and says so in `RunResult.stopped`.
+    metrics of movement go by; ``read`` makes what conditions and observers look at. A run that reaches a limit is stopped, and
+    says so in the recording's ending.
 
     Raises:
         UsageError: the scenario contradicts itself (settings, names). InvariantViolation: a bug, with the group's story.
     """
-    world = World(scenario, seed, observers, keeps_records=keeps_records, keeps_all_commits=keeps_all_commits, identity=identity)
-    schedule = Schedule(world)
-    _start(world)
+    simulation = Simulation(
+        scenario,
+        seed,
+        observers,
+        keeps_records=keeps_records,
+        keeps_all_commits=keeps_all_commits,
+        identity=identity,
+        read=read,
+    )
+    return complete(simulation, limits)
+
+
+def complete(simulation: Simulation, limits: RunLimits = NO_LIMITS) -> Recording:
+    """Let a run that has just been made go to its end."""
+    scenario = simulation.scenario
+    schedule = Schedule(simulation)
+    _start(simulation)
     schedule.begin()
     if scenario.nemesis is not None:
-        unleash(world, scenario.nemesis)
+        unleash(simulation, scenario.nemesis)
     if scenario.autoscale is not None:
-        AutoscaleLoop(world, scenario.autoscale).begin()
+        AutoscaleLoop(simulation, scenario.autoscale).begin()
     with _rare_collections():
-        stopped = _Clockwork(world, schedule, limits, tuple(observers)).run()
-        world.settle_accounts()
-    return RunResult(world, seed, stopped)
+        return simulation.close(_Clockwork(simulation, schedule, limits, simulation.observers).run())
 
 
 @contextmanager
@@ -81,49 +95,49 @@ def _rare_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def _start(world: World) -> None:
-    for topic in world.scenario.traffic:
-        for at_us, rate_uhz in _steps(world, topic.steps):
-            world.loop.at(at_us, lambda step: world.topics.set_rate(*step), (topic.topic, rate_uhz))
+def _start(simulation: Simulation) -> None:
+    for topic in simulation.scenario.traffic:
+        for at_us, rate_uhz in _steps(simulation, topic.steps):
+            simulation.loop.at(at_us, lambda step: simulation.topics.set_rate(*step), (topic.topic, rate_uhz))
         if topic.wave is not None:
-            _swing(world, topic.topic, topic.wave)
-    for pod in world.pods:
+            _swing(simulation, topic.topic, topic.wave)
+    for pod in simulation.pods:
         start = pod.members.start
         if start is not None:
             pod.want(is_wanted=True)
-            rng = world.randomness.stream("start", pod.name)
-            world.loop.at(start.sample(rng), lambda pod: pod.boot(), pod)
+            rng = simulation.randomness.stream("start", pod.name)
+            simulation.loop.at(start.sample(rng), lambda pod: pod.boot(), pod)
 
 
-def _swing(world: World, topic: str, wave: Wave) -> None:
+def _swing(simulation: Simulation, topic: str, wave: Wave) -> None:
     """One piece of the wave after the other, from the run's begin on."""
 
     def begin(number: int) -> None:
-        world.topics.set_rate(topic, wave.rate_uhz(number))
-        world.loop.at(world.warmup_us + wave.begin_us(number + 1), begin, number + 1)
+        simulation.topics.set_rate(topic, wave.rate_uhz(number))
+        simulation.loop.at(simulation.warmup_us + wave.begin_us(number + 1), begin, number + 1)
 
-    world.loop.at(0, begin, 0)
+    simulation.loop.at(0, begin, 0)
 
 
-def _steps(world: World, steps: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _steps(simulation: Simulation, steps: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Times from the run's begin on; the first rate holds from there."""
-    warmup_us = world.scenario.warmup_us
+    warmup_us = simulation.scenario.warmup_us
     return [(0 if not position else warmup_us + at_us, rate_uhz) for position, (at_us, rate_uhz) in enumerate(steps)]
 
 
 class _Clockwork:
     """Lets the loop run until the scenario is over."""
 
-    def __init__(self, world: World, schedule: Schedule, limits: RunLimits, observers: tuple[Observer, ...]) -> None:
-        self._world = world
+    def __init__(self, simulation: Simulation, schedule: Schedule, limits: RunLimits, observers: tuple[Observer, ...]) -> None:
+        self._simulation = simulation
         self._schedule = schedule
         self._limits = limits
         self._observers = observers
 
     def run(self) -> str:
         """Until the end. "" or the limit that stopped it."""
-        world, loop, limits = self._world, self._world.loop, self._limits
-        scenario = world.scenario
+        simulation, loop, limits = self._simulation, self._simulation.loop, self._limits
+        scenario = simulation.scenario
         end_us = None if scenario.duration_us is None else scenario.warmup_us + scenario.duration_us
         limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
         moments, most, is_over, ask_at = loop.moments, limits.tasks, limits.is_over, loop.executed
@@ -139,33 +153,33 @@ class _Clockwork:
                 if is_over():
                     return "the time limit"
             loop.run_moment(most)
-            if world.has_changed:
+            if simulation.has_changed:
                 self._show()
                 limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
 
     def _end_us(self) -> int:
         """Without a duration: 60 s of calm after the last event, at most the tail."""
-        schedule, world = self._schedule, self._world
+        schedule, simulation = self._schedule, self._simulation
         if schedule.open:
             return self._limits.virtual_us
-        over_us = max(schedule.last_over_us, world.faults_until_us)
-        calm_us = world.history.calm.since_us
+        over_us = max(schedule.last_over_us, simulation.faults_until_us)
+        calm_us = simulation.history.calm.since_us
         if calm_us is None:
             return over_us + self._limits.tail_us
         return max(over_us, calm_us) + AFTER_STABLE_US
 
     def _stop(self, limit_us: int, end_us: int | None) -> str:
-        self._world.loop.now_us = max(limit_us, self._world.loop.now_us)
-        self._world.changed()
+        self._simulation.loop.now_us = max(limit_us, self._simulation.loop.now_us)
+        self._simulation.changed()
         self._show()
         if end_us is not None and limit_us == end_us:
             return ""
         if limit_us == self._limits.virtual_us:
             return f"{format_duration(limit_us)} of virtual time"
-        return "" if self._world.history.calm.since_us is not None else "not stable after its last event"
+        return "" if self._simulation.history.calm.since_us is not None else "not stable after its last event"
 
     def _show(self) -> None:
-        world = self._world
-        world.has_changed = False
+        simulation = self._simulation
+        simulation.has_changed = False
         for observer in self._observers:
-            observer.on_step(world.log_time, world.metrics)
+            observer.on_step(simulation.log_time, simulation.metrics)

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import UsageError
-from kgctl.simulate.engine.events.event_run import EventKind, EventRun
-from kgctl.simulate.engine.events.registry import EVENT_KINDS
+from kgctl.simulate.engine.events.event_run import EventRun
+from kgctl.simulate.engine.events.registry import BEGIN
 from kgctl.simulate.scenario.distributions import Distribution, Exponential, Uniform
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, EventKind
 from kgctl.simulate.scenario.model import SECOND_US, Event, Nemesis
 from kgctl.simulate.scenario.selectors import Choice, Selector
 
 if TYPE_CHECKING:
-    from kgctl.simulate.engine.simulation import World
+    from kgctl.simulate.engine.simulation import Simulation
 
 
 LAST = "last"
@@ -23,14 +24,14 @@ PREVIOUS = "previous"
 class Schedule:
     """All events of a scenario. ``open`` counts beginnings that have not come to their end."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._events = world.scenario.events
+    def __init__(self, simulation: Simulation) -> None:
+        self._simulation = simulation
+        self._events = simulation.scenario.events
         self._left = [max(event.times, 1) for event in self._events]
         self._followers: list[list[int]] = [[] for _ in self._events]
         self._waits_for: list[int] = [0] * len(self._events)
         self.open = sum(self._left)
-        self.last_over_us = world.scenario.warmup_us
+        self.last_over_us = simulation.scenario.warmup_us
 
     def begin(self) -> None:
         """Put every event with a time of its own into the loop."""
@@ -40,7 +41,7 @@ class Schedule:
             for index in before:
                 self._followers[index].append(position)
             if not before:
-                self._arm(position, self._world.scenario.warmup_us + event.at_us)
+                self._arm(position, self._simulation.scenario.warmup_us + event.at_us)
 
     def _before(self, position: int, event: Event) -> list[int]:
         if event.after is None:
@@ -57,27 +58,27 @@ class Schedule:
     def _arm(self, position: int, at_us: int) -> None:
         event = self._events[position]
         for number in range(max(event.times, 1)):
-            self._world.loop.at(max(at_us + number * event.every_us, self._world.loop.now_us), self._start, position)
+            self._simulation.loop.at(max(at_us + number * event.every_us, self._simulation.loop.now_us), self._start, position)
 
     def _start(self, position: int) -> None:
         event = self._events[position]
         kind = EVENT_KINDS[event.kind]
-        if event.when is not None and not event.when.holds(self._world.metrics):
-            self._world.log_event(event, "is left out")
+        if event.when is not None and not event.when.holds(self._simulation.metrics):
+            self._simulation.log_event(event, "is left out")
             self._over(position)
             return
-        self._world.log_event(event, "begins")
-        kind.begin(self._run(position, event, kind))
+        self._simulation.log_event(event, "begins")
+        BEGIN[event.kind](self._run(position, event, kind))
 
     def _run(self, position: int, event: Event, kind: EventKind) -> EventRun:
-        return EventRun(self._world, event, kind, lambda: self._over(position))
+        return EventRun(self._simulation, event, kind, lambda: self._over(position))
 
     def _over(self, position: int) -> None:
-        now_us = self._world.loop.now_us
+        now_us = self._simulation.loop.now_us
         self.open -= 1
         self._left[position] -= 1
         self.last_over_us = now_us
-        self._world.has_changed = True
+        self._simulation.has_changed = True
         if self._left[position]:
             return
         for follower in self._followers[position]:
@@ -95,22 +96,20 @@ _LENGTHS: Mapping[str, Distribution] = {
     "pause_process": Uniform(SECOND_US, 90 * SECOND_US),
     "network": Uniform(SECOND_US, 90 * SECOND_US),
 }
-FAULTS = tuple(_LENGTHS)
-"""The kinds that a nemesis can draw."""
 _MORE: Mapping[str, Mapping[str, Any]] = {"slow": {"factor": 10_000_000}, "network": {"partition": True}}
 
 
-def unleash(world: World, nemesis: Nemesis) -> None:
+def unleash(simulation: Simulation, nemesis: Nemesis) -> None:
     """Put the faults into the loop, one after the other. They end before ``until_us`` or are cut short there."""
-    rng = world.randomness.stream("nemesis")
+    rng = simulation.randomness.stream("nemesis")
     gap = Exponential(nemesis.mean_interval_us)
-    until_us = world.scenario.warmup_us + nemesis.until_us
-    world.faults_until_us = until_us
+    until_us = simulation.scenario.warmup_us + nemesis.until_us
+    simulation.faults_until_us = until_us
 
     def strike(_: object) -> None:
-        now_us = world.loop.now_us
+        now_us = simulation.loop.now_us
         kind = nemesis.of[int(rng.random() * len(nemesis.of))]
-        candidates = [pod for pod in world.pods if pod.process is not None]
+        candidates = [pod for pod in simulation.pods if pod.process is not None]
         if candidates:
             pod = candidates[int(rng.random() * len(candidates))]
             length_us = min(_LENGTHS[kind].sample(rng), until_us - now_us)
@@ -128,12 +127,12 @@ def unleash(world: World, nemesis: Nemesis) -> None:
                 name=f"nemesis {kind}",
                 parameters={"for": length_us, **_MORE.get(kind, {})},
             )
-            world.log_event(event, "begins")
-            EVENT_KINDS[kind].begin(EventRun(world, event, EVENT_KINDS[kind], lambda: None))
+            simulation.log_event(event, "begins")
+            BEGIN[kind](EventRun(simulation, event, EVENT_KINDS[kind], lambda: None))
         next_us = now_us + gap.sample(rng)
         if next_us < until_us:
-            world.loop.at(next_us, strike)
+            simulation.loop.at(next_us, strike)
 
-    first_us = world.scenario.warmup_us + gap.sample(rng)
+    first_us = simulation.scenario.warmup_us + gap.sample(rng)
     if first_us < until_us:
-        world.loop.at(first_us, strike)
+        simulation.loop.at(first_us, strike)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from uuid import UUID
 
@@ -12,22 +12,20 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import MetadataImage
 from kgctl.simulate.engine.broker import Broker
 from kgctl.simulate.engine.cluster import Cluster
-from kgctl.simulate.engine.events.event_run import Target
-from kgctl.simulate.engine.events.registry import EVENT_KINDS
-from kgctl.simulate.engine.fast_forward import Quiet
+from kgctl.simulate.engine.fast_forward import FastForward
 from kgctl.simulate.engine.invariants import Invariants
 from kgctl.simulate.engine.loop import Loop, Randomness
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.engine.topics import Topics
-from kgctl.simulate.metrics.registry import MetricView
-from kgctl.simulate.recording.history import Counted, EventMark, History, Identity, PodHistory
-from kgctl.simulate.recording.owners import Cause, Lanes, PartitionTable
+from kgctl.simulate.recording.history import Counted, EventMark, Identity, PodHistory
+from kgctl.simulate.recording.recording import Ending, Recording
 from kgctl.simulate.recording.trace import EventLog, Happened, Observer, PodChanged
-from kgctl.simulate.recording.traffic import Ledger
-from kgctl.simulate.scenario.model import Event, MemberSet, Scenario
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Target
+from kgctl.simulate.scenario.model import Event, MemberSet, MetricSource, Scenario
 from kgctl.simulate.scenario.settings import read_broker_settings
+from kgctl.simulate.scenario.vocabulary import Cause
 
 FENCED = frozenset({ErrorCode.FENCED_INSTANCE_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNRELEASED_INSTANCE_ID})
 _REBALANCING = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.STALE_MEMBER_EPOCH})
@@ -35,7 +33,7 @@ _REBALANCING = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_R
 _SETTLED_STATES = ("Stable", "Dead")
 
 
-class World:
+class Simulation:
     """One run. Its parts know it; it knows no order of their doings but the loop's.
 
     ``running`` is the number of processes that run a consumer. ``records`` are the coordinator's, with their times, when they are
@@ -52,41 +50,43 @@ class World:
         keeps_records: bool = False,
         keeps_all_commits: bool = False,
         identity: Identity = Identity.POD,
+        read: Callable[[Recording], MetricSource] | None = None,
     ) -> None:
         self.scenario = scenario
         self.warmup_us = scenario.warmup_us
         self.loop = Loop()
         self.randomness = Randomness(seed)
         self.request_ids = count(1)
+        self.observers = tuple(observers)
         self.event_log = EventLog(observers)
         self.log = self.event_log.add
-        self.partitions = PartitionTable()
-        self.lanes = Lanes(self.partitions)
-        self.ledger = Ledger()
-        self.history = History()
+        self.recording = Recording(scenario, seed, identity)
+        self.partitions = self.recording.partitions
+        self.owners = self.recording.owners
+        self.ledger = self.recording.ledger
+        self.history = self.recording.history
         self.check = Invariants(self)
-        self.image = MetadataImage()
         self.topic_names: dict[UUID, str] = {}
         self.pods: list[Pod] = []
         self.sets: dict[str, list[Pod]] = {}
         self.running = 0
-        self.has_traffic = bool(scenario.traffic) or any(event["rate"] for event in scenario.events)
+        self.has_traffic = self.recording.has_traffic
         # A coordinator that comes after one whose broker failed reads its records.
         needs_records = any(EVENT_KINDS[event.kind].target is Target.BROKER for event in scenario.events)
         is_kept = keeps_records or keeps_all_commits or needs_records
-        self.records: list[tuple[int, AppendRecord]] | None = [] if is_kept else None
+        self.recording.records = [] if is_kept else None
         self.keeps_all_commits = keeps_all_commits
         self.has_changed = False
         self.faults_until_us = 0
         self._accounted_us = -1
-        self.identity = identity
-        self.metrics = MetricView(self)
+        self.recording.on_traffic_read = self.account_traffic
+        self._reader = None if read is None else read(self.recording)
         self.topics = Topics(self)
         self.topics.create_all()
         self.check.passed(0)
         self.ownership = Ownership(self)
         self.cluster = Cluster(self)
-        self.quiet = Quiet(self)
+        self.fast_forward = FastForward(self)
         self.broker = Broker(self, read_broker_settings(scenario.cluster.config))
         for members in scenario.members:
             self.sets[members.name] = []
@@ -101,7 +101,9 @@ class World:
         pod = Pod(self, members, len(pods), len(self.pods))
         pods.append(pod)
         self.pods.append(pod)
-        self.history.pods.append(PodHistory(pod.name, members.name, pod.index, pod.rack, members.rate_uhz))
+        self.history.pods.append(
+            PodHistory(pod.name, members.name, pod.index, pod.rack, members.rate_uhz, members, pod.settings, pod.link.mean_us)
+        )
         return pod
 
     def members(self, name: str) -> MemberSet:
@@ -110,7 +112,7 @@ class World:
 
     def topics_of(self, pod: int) -> tuple[str, ...]:
         """What this pod subscribes to, of the topics that there are."""
-        return self.topics.names_for(self.pods[pod].members)
+        return self.recording.topics_of(self.pods[pod].members)
 
     def subscription_of(self, members: MemberSet) -> tuple[tuple[str, ...], str | None]:
         """(topics, pattern) of these members' consumers."""
@@ -121,12 +123,39 @@ class World:
         process = self.pods[pod].process
         if process is None or process.member is None or process.is_suspended:
             return False
-        return process.member.member_id in self.broker.view.members()
+        return process.member.member_id in self.broker.observer.members()
 
     @property
     def uses_consumer_protocol(self) -> bool:
         """Whether the group is one of the consumer protocol."""
         return isinstance(self.broker.core.shard.groups.get(self.scenario.group_id), ConsumerGroup)
+
+    @property
+    def image(self) -> MetadataImage:
+        """The topics that there are."""
+        return self.recording.image
+
+    @property
+    def metrics(self) -> MetricSource:
+        """What has been measured so far, for conditions and watchers."""
+        assert self._reader is not None, "this run was given no reader of its recording"
+        self._bring_up_to_date()
+        return self._reader
+
+    def _bring_up_to_date(self) -> None:
+        recording = self.recording
+        recording.now_us, recording.step = self.loop.now_us, self.loop.executed
+        recording.uses_consumer_protocol = self.uses_consumer_protocol
+        shard = self.broker.core.shard
+        recording.server_heartbeat_ms = shard.group_config(self.scenario.group_id).consumer_heartbeat_interval_ms
+
+    def close(self, stopped: str) -> Recording:
+        """The run is over: its accounts are settled, and the recording stands on its own."""
+        self.settle_accounts()
+        recording = self.recording
+        recording.on_traffic_read = None
+        recording.ending = Ending(self.event_log.digest(), self.event_log.count, self.loop.executed, stopped)
+        return recording
 
     # --- what the parts tell
 
@@ -143,8 +172,8 @@ class World:
 
     def keep_record(self, effect: AppendRecord) -> None:
         """The coordinator wrote a record."""
-        if self.records is not None:
-            self.records.append((self.loop.now_us, effect))
+        if self.recording.records is not None:
+            self.recording.records.append((self.loop.now_us, effect))
 
     def on_running(self, process: Process) -> None:
         """A consumer was started."""
@@ -168,7 +197,7 @@ class World:
             cause = Cause.STATIC_WAIT if process.pod.instance_id is not None else Cause.DETECTION
             self.ownership.crashed(process, cause)
         if self.running == 0:
-            self.lanes.recause(self.partitions.existing(), Cause.BOOT, now_us)
+            self.owners.set_cause(self.partitions.existing(), Cause.BOOT, now_us)
         self.changed()
 
     def on_failed(self, process: Process, error: str) -> None:
@@ -195,12 +224,12 @@ class World:
         self.has_changed = True
         now_us = self.loop.now_us
         self.check.passed(now_us)
-        view = self.broker.view
+        view = self.broker.observer
         history = self.history
         is_unsettled = view.state not in _SETTLED_STATES or bool(view.assignments.withheld)
         if is_unsettled is (history.unsettled.since_us is None):
             history.unsettled.set(now_us, is_so=is_unsettled)
-        is_calm = not is_unsettled and not self.lanes.misplaced and self.running > 0 and view.has_coordinator
+        is_calm = not is_unsettled and not self.owners.misplaced and self.running > 0 and view.has_coordinator
         if is_calm is (history.calm.since_us is None):
             history.calm.set(now_us, is_so=is_calm)
 
@@ -211,23 +240,14 @@ class World:
     def _recause_boot_gaps(self) -> None:
         """Somebody is there again: each gap waits for its dead owner to be noticed, or for the group."""
         waiting: dict[int, Cause] = {}
-        for member_id in self.broker.view.members():
-            process = self.broker.view.process_of(member_id)
+        for member_id in self.broker.observer.members():
+            process = self.broker.observer.process_of(member_id)
             if process is not None and process.gone_us >= 0:
                 cause = Cause.STATIC_WAIT if process.pod.instance_id is not None else Cause.DETECTION
                 waiting.update(dict.fromkeys(process.lost, cause))
         for number in self.partitions.existing():
-            if self.lanes.gap_cause(number) is Cause.BOOT:
-                self.lanes.recause([number], waiting.get(number, Cause.REBALANCE), self.loop.now_us)
-
-    @property
-    def quiet_us(self) -> int:
-        """Two heartbeats: how long a group has to be calm to count as stable."""
-        configs = [pod.process.config for pod in self.pods if pod.process is not None]
-        interval_ms = max((config.heartbeat_interval_ms for config in configs if config.group_protocol == "classic"), default=0)
-        if not interval_ms or self.uses_consumer_protocol:
-            interval_ms = self.broker.core.shard.group_config(self.scenario.group_id).consumer_heartbeat_interval_ms
-        return 2000 * interval_ms
+            if self.owners.gap_cause(number) is Cause.BOOT:
+                self.owners.set_cause([number], waiting.get(number, Cause.REBALANCE), self.loop.now_us)
 
     def account_traffic(self) -> None:
         """Bring the sums of records to the present."""
@@ -239,15 +259,16 @@ class World:
             if pod.process is not None:
                 pod.process.flow.advance(now_us)
         for number in self.partitions.existing():
-            if self.lanes.owner[number] < 0:
+            if self.owners.owner[number] < 0:
                 self.ledger.account_waiting(number, now_us)
 
     def settle_accounts(self) -> None:
         """The run is over: quiet times end, and with them the commits that they held back are entered."""
-        self.quiet.thaw_all()
+        self.fast_forward.resume_all()
         for pod in self.pods:
             if pod.process is not None:
-                self.ownership.materialise(pod.process)
+                self.ownership.settle_unseen(pod.process)
         self._accounted_us = -1
         self.account_traffic()
+        self._bring_up_to_date()
         self.check.settled()

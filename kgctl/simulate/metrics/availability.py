@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from kgctl.simulate.metrics.measured import Gap, Measured, percentile, seconds
-from kgctl.simulate.recording.owners import Cause
+from kgctl.simulate.metrics.measured import Compute, Measured, percentile, seconds
+from kgctl.simulate.recording.owners import Gap
 from kgctl.simulate.scenario.filters import Filters
+from kgctl.simulate.scenario.vocabulary import Cause
 
 
 def unavailable(run: Measured, filters: Filters) -> float:
@@ -31,7 +32,7 @@ def max_gap(run: Measured, filters: Filters) -> float:
     return seconds(max((gap.length_us for gap in run.gaps(filters)), default=0))
 
 
-def gap_percentile(percent: float) -> object:
+def gap_percentile(percent: float) -> Compute:
     """The metric that is this percentile of all gaps' lengths."""
 
     def gap(run: Measured, filters: Filters) -> float:

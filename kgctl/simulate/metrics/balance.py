@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
-from kgctl.simulate.metrics.measured import Measured
+from kgctl.simulate.metrics.measured import Compute, Measured
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.scenario.filters import Filters
 
@@ -40,7 +40,7 @@ def idle_of(counts: Sequence[int]) -> float | None:
     return sum(count == 0 for count in counts)
 
 
-def balance(formula: Formula, worst: Callable[[Iterable[float]], float], *, by_load: bool = False) -> object:
+def balance(formula: Formula, worst: Callable[[Iterable[float]], float], *, by_load: bool = False) -> Compute:
     """The metric that is this formula of the members' partitions, or of the rates of these."""
 
     def metric(run: Measured, filters: Filters) -> float | None:
@@ -79,11 +79,11 @@ def cross_rack(run: Measured, filters: Filters) -> float | None:
     total = crossing = 0
     for number in run.partitions(filters):
         owner = run.owner_at(number, at_us)
-        topic, partition = run.world.partitions.names[number]
-        metadata = run.world.image.topics.get(topic)
+        topic, partition = run.recording.partitions.names[number]
+        metadata = run.recording.image.topics.get(topic)
         if owner == NOBODY or metadata is None or partition >= len(metadata.partition_racks):
             continue
-        weight = run.ledger.arrivals.rate_uhz[number] if run.world.has_traffic else 1
+        weight = run.ledger.arrivals.rate_uhz[number] if run.recording.has_traffic else 1
         total += weight
         crossing += weight * (run.history.pods[owner].rack not in metadata.partition_racks[partition])
     return crossing / total if total else None
@@ -96,8 +96,8 @@ def copartitioned(run: Measured, filters: Filters) -> float | None:
         return None
     owners = []
     for topic in filters.topics:
-        numbers = [number for number in run.world.partitions.by_topic.get(topic, ()) if run.exists_at(number, at_us)]
-        owners.append({run.world.partitions.names[number].partition: run.owner_at(number, at_us) for number in numbers})
+        numbers = [number for number in run.recording.partitions.by_topic.get(topic, ()) if run.exists_at(number, at_us)]
+        owners.append({run.recording.partitions.names[number].partition: run.owner_at(number, at_us) for number in numbers})
     size = max(len(owners[0]), len(owners[1]))
     same = sum(owner != NOBODY and owners[1].get(partition, NOBODY) == owner for partition, owner in owners[0].items())
     return same / size if size else None

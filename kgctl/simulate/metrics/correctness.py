@@ -5,6 +5,7 @@ from __future__ import annotations
 from kgctl.simulate.metrics.measured import Measured, seconds
 from kgctl.simulate.recording.traffic import UNIT_PR
 from kgctl.simulate.scenario.filters import Filters
+from kgctl.simulate.scenario.settings import commit_of, member_config
 
 
 def duplicates(run: Measured, filters: Filters) -> float:
@@ -19,7 +20,7 @@ def _zombie_work(run: Measured, filters: Filters) -> int:
     """
     window = run.window(filters)
     unread_pr: dict[tuple[int, int, int], int] = {}
-    for number, first, last, pod in run.lanes.double_owned:
+    for number, first, last, pod in run.owners.double_owned:
         if run.is_meant(pod, filters) and window[0] <= last <= window[1]:
             found_pr = run.ledger.arrivals.total_pr(number, last) - _position_pr(run, number, pod, first)
             unread_pr[pod, first, last] = unread_pr.get((pod, first, last), 0) + max(found_pr, 0)
@@ -35,8 +36,8 @@ def _position_pr(run: Measured, number: int, pod: int, at_us: int) -> int:
 
 def _readable_pr(run: Measured, pod: int, length_us: int) -> int:
     """What it can read in this time: a batch with each poll() once a fetch is answered, and no more than it processes."""
-    found = run.world.pods[pod]
-    polls = -(-max(length_us - 2 * found.link.mean_us, 0) // max(found.members.poll.mean_us, 1_000))
+    found = run.history.pods[pod]
+    polls = -(-max(length_us - 2 * found.latency_us, 0) // max(found.members.poll.mean_us, 1_000))
     batches_pr = polls * int(found.settings.get("max.poll.records", "500")) * UNIT_PR
     rate_uhz = run.history.pods[pod].rate_uhz
     return batches_pr if rate_uhz is None else min(batches_pr, rate_uhz * length_us)
@@ -46,9 +47,9 @@ def duplicates_bound(run: Measured, filters: Filters) -> float:
     """The most that crashes can cost: for each, the rate of its partitions times the commit interval and a batch."""
     bound = 0
     for at_us, pod in run.history.crashes:
-        members = run.world.pods[pod].members
-        config = run.world.pods[pod].member_config()
-        commit = run.world.pods[pod].commit_of(config)
+        members = run.history.pods[pod].members
+        config = member_config(members, run.history.pods[pod].settings)
+        commit = commit_of(members, config)
         interval_us = config.auto_commit_interval_ms * 1000 if commit.mode == "auto" else commit.interval_us
         batch_us = members.poll.upper_us if members.poll.upper_us is not None else 3 * members.poll.mean_us
         interval_us = 0 if commit.mode in ("after-batch", "before-batch") else interval_us
@@ -61,8 +62,8 @@ def duplicates_bound(run: Measured, filters: Filters) -> float:
 def double_owned(run: Measured, filters: Filters) -> float:
     """Partition-seconds in which two processes consumed one."""
     window = run.window(filters)
-    ended = [(first, last) for _, first, last, pod in run.lanes.double_owned if run.is_meant(pod, filters)]
-    still = [(since, run.end_us) for _, pod, since in run.lanes.older_consumers() if run.is_meant(pod, filters)]
+    ended = [(first, last) for _, first, last, pod in run.owners.double_owned if run.is_meant(pod, filters)]
+    still = [(since, run.end_us) for _, pod, since in run.owners.older_consumers() if run.is_meant(pod, filters)]
     return seconds(sum(last - first for first, last in run.clip([*ended, *still], window)))
 
 
@@ -83,7 +84,7 @@ def errors(run: Measured, filters: Filters) -> float:
 
 def owners(run: Measured, _: Filters) -> float:
     """The most processes that consume one partition now."""
-    lanes = run.lanes
+    lanes = run.owners
     if lanes.has_doubles:
         return max(lanes.consumers(number) for number in range(len(lanes.owner)))
     return 1 if lanes.unowned < len(lanes.owner) else 0
@@ -91,6 +92,6 @@ def owners(run: Measured, _: Filters) -> float:
 
 def processed(run: Measured, filters: Filters) -> float:
     """Records that were read for the first time."""
-    run.world.account_traffic()
+    run.recording.settle_traffic()
     at_us = run.end_us
     return sum(run.ledger.position_pr(number, at_us) for number in run.partitions(filters)) // UNIT_PR

@@ -14,7 +14,7 @@ def _records(amount_pr: int) -> float:
 
 
 def _series(run: Measured, found: dict[str, LinearSeries], filters: Filters) -> list[LinearSeries]:
-    run.world.account_traffic()
+    run.recording.settle_traffic()
     return [series for topic, series in found.items() if not filters.topics or topic in filters.topics]
 
 
@@ -73,7 +73,7 @@ def latency_mean(run: Measured, filters: Filters) -> float | None:
 
 def latency_p99(run: Measured, filters: Filters) -> float | None:
     """The time that 99 % of the records wait at most between being written and being read."""
-    run.world.account_traffic()
+    run.recording.settle_traffic()
     first, last = run.window(filters)
     written = sum(
         run.ledger.arrivals.total_pr(number, last) - run.ledger.arrivals.total_pr(number, first)
@@ -102,7 +102,7 @@ def _slowest(waits: list[tuple[int, int, int]], amount: int) -> int:
 
 def lag_age(run: Measured, filters: Filters) -> float:
     """How old the oldest record is that is not committed."""
-    run.world.account_traffic()
+    run.recording.settle_traffic()
     at_us = run.end_us
     ages = [0]
     for number in run.partitions(filters):

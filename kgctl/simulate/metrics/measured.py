@@ -3,53 +3,32 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from kgctl.simulate.recording.history import Counted, Identity, Intervals, MemberKey
-from kgctl.simulate.recording.owners import NOBODY, Cause, Segment, cause_of
+from kgctl.simulate.recording.owners import NOBODY, Gap, Segment
+from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.scenario.filters import Filters
 
-if TYPE_CHECKING:
-    from kgctl.simulate.engine.simulation import World
-
 SECOND = 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """A time in which nobody consumed a partition: who did before and after it (`NOBODY`: nobody yet), and why."""
-
-    partition: int
-    from_us: int
-    to_us: int
-    before: int
-    after: int
-    causes: tuple[tuple[Cause, int], ...]
-    """(cause, microseconds), in order."""
-
-    @property
-    def length_us(self) -> int:
-        """How long."""
-        return self.to_us - self.from_us
 
 
 class Measured:
     """The window is from the end of the warm-up to now (of a run that is over: its end). Times count from the run's begin."""
 
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.lanes = world.lanes
-        self.history = world.history
-        self.ledger = world.ledger
-        self.start_us = world.scenario.warmup_us
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.owners = recording.owners
+        self.history = recording.history
+        self.ledger = recording.ledger
+        self.start_us = recording.start_us
         self._gaps: tuple[int, dict[tuple[int, int], list[Gap]]] = (-1, {})
 
     @property
     def end_us(self) -> int:
         """The end of the window."""
-        return max(self.world.loop.now_us, self.start_us)
+        return self.recording.end_us
 
     def window(self, filters: Filters) -> tuple[int, int]:
         """The window within ``after`` and ``before``."""
@@ -65,43 +44,43 @@ class Measured:
 
     def partitions(self, filters: Filters) -> list[int]:
         """Those that count, of the topics that are named."""
-        table = self.world.partitions
+        table = self.recording.partitions
         if filters.topics:
             return [number for topic in filters.topics for number in table.by_topic.get(topic, ()) if table.counted[number]]
         return [number for number in range(len(table)) if table.counted[number]]
 
     def existence(self, number: int, window: tuple[int, int]) -> tuple[int, int]:
         """From when to when it existed, within a window."""
-        table = self.world.partitions
+        table = self.recording.partitions
         deleted_us = table.deleted_us[number]
         last = window[1] if deleted_us is None else min(deleted_us, window[1])
         return max(table.created_us[number], window[0]), last
 
     def segments(self, number: int, window: tuple[int, int]) -> list[Segment]:
         """Its lane within a window."""
-        return self.lanes.segments(number, *window)
+        return self.owners.segments(number, *window)
 
     def owner_at(self, number: int, at_us: int) -> int:
         """Who consumed it then; `NOBODY`."""
-        lane = self.lanes.changes[number]
+        lane = self.owners.changes[number]
         times = lane[::2]
         position = bisect_right(times, at_us) - 1
         return max(lane[2 * position + 1], NOBODY) if position >= 0 else NOBODY
 
     def exists_at(self, number: int, at_us: int) -> bool:
         """Whether it existed then."""
-        table = self.world.partitions
+        table = self.recording.partitions
         deleted_us = table.deleted_us[number]
         return table.created_us[number] <= at_us and (deleted_us is None or at_us < deleted_us)
 
     def gaps(self, filters: Filters) -> list[Gap]:
         """All gaps of the partitions and pods that are meant (the pod that had it before, else that gets it after)."""
         window = self.window(filters)
-        if self._gaps[0] != self.world.loop.executed:
-            self._gaps = (self.world.loop.executed, {})
+        if self._gaps[0] != self.recording.step:
+            self._gaps = (self.recording.step, {})
         if window not in self._gaps[1]:
-            everything = (number for number in range(len(self.world.partitions)) if self.world.partitions.counted[number])
-            self._gaps[1][window] = [gap for number in everything for gap in self._gaps_of(number, window)]
+            everything = (number for number in range(len(self.recording.partitions)) if self.recording.partitions.counted[number])
+            self._gaps[1][window] = [gap for number in everything for gap in self.owners.gaps(number, *window)]
         found = self._gaps[1][window]
         if filters.topics:
             meant = frozenset(self.partitions(filters))
@@ -109,21 +88,6 @@ class Measured:
         if filters.selector is not None:
             found = [gap for gap in found if self.is_meant(gap.before if gap.before != NOBODY else gap.after, filters)]
         return found
-
-    def _gaps_of(self, number: int, window: tuple[int, int]) -> Iterable[Gap]:
-        causes: list[tuple[Cause, int]] = []
-        before, start = self.lanes.owner_before(number, window[0]), 0
-        for from_us, to_us, value in self.segments(number, window):
-            if value < 0:
-                start = start if causes else from_us
-                causes.append((cause_of(value), to_us - from_us))
-                continue
-            if causes:
-                yield Gap(number, start, from_us, before, value, tuple(causes))
-                causes = []
-            before = value
-        if causes:
-            yield Gap(number, start, start + sum(length for _, length in causes), before, NOBODY, tuple(causes))
 
     # --- pods
 
@@ -147,7 +111,7 @@ class Measured:
 
     def member_at(self, pod: int, at_us: int) -> MemberKey:
         """Who this pod was then, by the run's `Identity`."""
-        if self.world.identity is Identity.POD:
+        if self.recording.identity is Identity.POD:
             return pod, 0
         return pod, bisect_right(self.history.pods[pod].lives_us, at_us)
 
@@ -196,11 +160,15 @@ class Measured:
         found: dict[str, dict[str, list[int]]] = {
             self.history.pods[pod].name: {} for pod in self.members_at(self.end_us, Filters())
         }
-        for number, owner in enumerate(self.lanes.owner):
+        for number, owner in enumerate(self.owners.owner):
             if owner != NOBODY:
-                topic, partition = self.world.partitions.names[number]
+                topic, partition = self.recording.partitions.names[number]
                 found.setdefault(self.history.pods[owner].name, {}).setdefault(topic, []).append(partition)
         return {pod: {topic: sorted(found[pod][topic]) for topic in sorted(found[pod])} for pod in sorted(found)}
+
+
+Compute: TypeAlias = Callable[[Measured, Filters], "float | str | None"]
+"""What a metric is worked out by."""
 
 
 def percentile(values: Sequence[int], percent: float) -> int:

@@ -99,7 +99,7 @@ class Snapshot:
 
 def _owners(run: Measured, number: int, window: tuple[int, int]) -> list[tuple[int, int, MemberKey]]:
     """(from, to, owner) of a partition, gaps skipped, neighbours of one owner joined; first who had it before the window."""
-    before = run.lanes.owner_before(number, window[0])
+    before = run.owners.owner_before(number, window[0])
     found = [] if before == NOBODY else [(window[0], window[0], run.member_at(before, window[0]))]
     for first, last, value in run.segments(number, window):
         if value < 0:
@@ -141,7 +141,7 @@ def r_score(run: Measured, filters: Filters) -> float | None:
     for number in run.partitions(filters):
         for at_us, _, (pod, _) in _owners(run, number, window)[1:]:
             capacity_uhz = run.history.pods[pod].rate_uhz
-            if not capacity_uhz or not run.world.has_traffic:
+            if not capacity_uhz or not run.recording.has_traffic:
                 return None
             score += (arrivals.total_pr(number, at_us + 1) - arrivals.total_pr(number, at_us)) / capacity_uhz
     return score
@@ -149,13 +149,13 @@ def r_score(run: Measured, filters: Filters) -> float | None:
 
 def state_moved(run: Measured, filters: Filters) -> float | None:
     """What applications have to restore: for each move the ``state_bytes`` of the partition. None where no topic has any."""
-    sizes = {topic.name: topic.state_bytes for topic in run.world.scenario.topics if topic.state_bytes}
+    sizes = {topic.name: topic.state_bytes for topic in run.recording.scenario.topics if topic.state_bytes}
     if not sizes:
         return None
     window = run.window(filters)
     moved = 0
     for number in run.partitions(filters):
-        topic, partition = run.world.partitions.names[number]
+        topic, partition = run.recording.partitions.names[number]
         if topic in sizes:
             size = sizes[topic][partition % len(sizes[topic])]
             moved += size * max(len(_owners(run, number, window)) - 1, 0)
@@ -201,7 +201,7 @@ def _fewest(run: Measured, before: Snapshot, after: Snapshot) -> int:
     orphans = sum(owner not in there for owner in still.values())
     if not there:
         return orphans
-    topics = {member: run.world.topics_of(member[0]) for member in after.members}
+    topics = {member: run.recording.topics_of(run.history.pods[member[0]].members) for member in after.members}
     if len(set(topics.values())) > 1:
         moved = sum(after.owners[number] != owner for number, owner in still.items())
         return min(_with_unequal_subscriptions(run, still, topics), moved) if is_small(len(there), len(still)) else orphans
@@ -220,7 +220,7 @@ def _with_unequal_subscriptions(run: Measured, owners: dict[int, MemberKey], top
     for member, names in topics.items():
         for name in names:
             readers.setdefault(name, []).append(places[member])
-    names_of = run.world.partitions.names
+    names_of = run.recording.partitions.names
     held = [(places.get(owner, -1), names_of[number].topic) for number, owner in owners.items()]
     return fewest_moves(held, readers, len(places))
 

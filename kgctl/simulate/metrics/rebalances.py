@@ -5,28 +5,15 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 
 from kgctl.simulate.metrics.measured import Measured, percentile, seconds
-from kgctl.simulate.recording.owners import FAILOVER
 from kgctl.simulate.scenario.filters import Filters
+from kgctl.simulate.scenario.vocabulary import REBALANCE_CAUSES
 
 STUCK_US = 60_000_000
-CAUSES = {
-    FAILOVER: "coordinator_failover",
-    "JoinGroup": "join",
-    "LeaveGroup": "leave",
-    "timer": "timeout",
-    "SyncGroup": "sync",
-    "TopicsChanged": "topics",
-}
-
-
-def rebalance_causes() -> tuple[str, ...]:
-    """What sets rebalances off, as ``rebalances(cause ...)`` names it; other requests by their own names."""
-    return (*CAUSES.values(), "ConsumerGroupHeartbeat", "Heartbeat", "RegexResolved")
 
 
 def _logical(run: Measured) -> list[tuple[int, int]]:
     """Times in which the group is not settled, joined where less than two round trips lie between."""
-    near_us = 4 * run.world.scenario.cluster.network.client.mean_us
+    near_us = 4 * run.recording.scenario.cluster.network.client.mean_us
     found: list[tuple[int, int]] = []
     for first, last in run.history.unsettled.until(run.end_us):
         if found and first - found[-1][1] < near_us:
@@ -48,7 +35,7 @@ def _cause(run: Measured, at_us: int) -> str:
     for when, trigger in run.history.triggers:
         if when == at_us:
             api = trigger.partition(" ")[0]
-            return CAUSES.get(api, api)
+            return REBALANCE_CAUSES.get(api, api)
     return ""
 
 
@@ -107,13 +94,21 @@ def time_to_stable(run: Measured, filters: Filters) -> float | None:
     since_us = run.event_us(filters)
     if since_us is None:
         return None
-    quiet_us = run.world.quiet_us
+    quiet_us = _calm_us(run)
     for first, last in run.history.calm.until(run.end_us):
         start = max(first, since_us)
         is_open = last == run.end_us and run.history.calm.since_us is not None
         if last - start >= quiet_us or (is_open and last >= start):
             return seconds(start - since_us)
     return float("inf")
+
+
+def _calm_us(run: Measured) -> int:
+    """Two heartbeats: how long a group has to be calm to count as stable."""
+    interval_ms = max((pod.heartbeat_ms for pod in run.history.pods), default=0)
+    if not interval_ms or run.recording.uses_consumer_protocol:
+        interval_ms = run.recording.server_heartbeat_ms
+    return 2000 * interval_ms
 
 
 def kicked(run: Measured, filters: Filters) -> float:
@@ -151,9 +146,9 @@ def detection_time(run: Measured, filters: Filters) -> float | None:
 
 def discovery_delay(run: Measured, filters: Filters) -> float | None:
     """From the creation of a partition to its first consumer: the longest. Infinite: one has had none yet."""
-    table = run.world.partitions
+    table = run.recording.partitions
     created = [number for number in run.partitions(filters) if table.created_us[number] > 0 and table.deleted_us[number] is None]
-    if any(run.lanes.last_owner[number] < 0 for number in created):
+    if any(run.owners.last_owner[number] < 0 for number in created):
         return float("inf")
     found = run.select(run.history.discoveries, filters)
     return seconds(max(entry.amount for entry in found)) if found else None

@@ -1,116 +1,87 @@
-"""Every metric, one line each: its name, its unit, what computes it. Names and formulas do not change between versions."""
+"""What computes each metric, one line each. Names and formulas do not change between versions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
 
 from kgctl.errors import UsageError
 from kgctl.simulate.metrics import availability, balance, correctness, lag, movement, rebalances, stability
-from kgctl.simulate.metrics.measured import Measured
+from kgctl.simulate.metrics.measured import Compute, Measured
+from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.scenario.filters import Filters, parse_filters
-
-if TYPE_CHECKING:
-    from kgctl.simulate.engine.simulation import World
-
-Compute = Callable[[Measured, Filters], "float | str | None"]
-S, PS, SHARE, COUNT, RECORDS = "seconds", "partition-seconds", "share", "count", "records"
-TIME = ("after", "before")
-WHERE = ("topic", "selector", *TIME)
-BALANCE = ("topic", "selector", "at", "mean", "worst")
-
-
-@dataclass(frozen=True, slots=True)
-class Metric:
-    """``filters``: which kinds make sense. ``is_summary``: it stands in a result's list of metrics, without filters."""
-
-    name: str
-    unit: str
-    compute: Any
-    filters: tuple[str, ...] = TIME
-    is_summary: bool = True
-
-    @property
-    def help(self) -> str:
-        """What it is, in a sentence or two."""
-        return str(self.compute.__doc__ or self.name).strip()
-
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
 
 _EVEN, _UNEVEN = min, max
-METRICS: Mapping[str, Metric] = {
-    metric.name: metric
-    for metric in (
-        Metric("unavailable", PS, availability.unavailable, ("cause", *WHERE)),
-        Metric("availability", SHARE, availability.availability, WHERE),
-        Metric("max_gap", S, availability.max_gap, WHERE),
-        Metric("gap_p50", S, availability.gap_percentile(50), WHERE),
-        Metric("gap_p95", S, availability.gap_percentile(95), WHERE),
-        Metric("gap_p99", S, availability.gap_percentile(99), WHERE),
-        Metric("gaps", COUNT, availability.gaps, WHERE),
-        Metric("stop_the_world", S, availability.stop_the_world, ("share", "topic", *TIME)),
-        Metric("collateral", PS, availability.collateral, WHERE),
-        Metric("generations", COUNT, rebalances.generations),
-        Metric("rebalances", COUNT, rebalances.rebalances, ("cause", *TIME)),
-        Metric("rebalance_time", S, rebalances.rebalance_time, ("percentile", "mean", "max", *TIME)),
-        Metric("rounds", COUNT, rebalances.rounds),
-        Metric("aborted", COUNT, rebalances.aborted),
-        Metric("time_to_stable", S, rebalances.time_to_stable, ("event", "at")),
-        Metric("kicked", COUNT, rebalances.kicked, ("selector", *TIME)),
-        Metric("fenced", COUNT, rebalances.fenced, ("selector", *TIME)),
-        Metric("stuck_members", COUNT, rebalances.stuck_members, ("selector", *TIME)),
-        Metric("detection_time", S, rebalances.detection_time, ("selector", *TIME)),
-        Metric("discovery_delay", S, rebalances.discovery_delay, ("topic", *TIME)),
-        Metric("moves", COUNT, movement.moves, ("topic", *TIME)),
-        Metric("moves_min", COUNT, movement.moves_min, ("topic", *TIME)),
-        Metric("excess_moves", COUNT, movement.excess_moves, ("topic", *TIME)),
-        Metric("stickiness", SHARE, movement.stickiness, ("topic", *TIME)),
-        Metric("ping_pong", COUNT, movement.ping_pong, ("topic", *TIME)),
-        Metric("r_score", "consumers", movement.r_score, ("topic", *TIME)),
-        Metric("state_moved", "bytes", movement.state_moved, ("topic", *TIME)),
-        Metric("spread", "partitions", balance.balance(balance.spread_of, _UNEVEN), BALANCE),
-        Metric("max_mean", SHARE, balance.balance(balance.max_mean_of, _UNEVEN), BALANCE),
-        Metric("jain", SHARE, balance.balance(balance.jain_of, _EVEN), BALANCE),
-        Metric("load_jain", SHARE, balance.balance(balance.jain_of, _EVEN, by_load=True), BALANCE),
-        Metric("kip54", "partitions", balance.balance(balance.kip54_of, _UNEVEN), BALANCE),
-        Metric("idle_members", COUNT, balance.balance(balance.idle_of, _UNEVEN), BALANCE),
-        Metric("members", COUNT, balance.members, ("selector", "at")),
-        Metric("cross_rack", SHARE, balance.cross_rack, ("topic", "at")),
-        Metric("copartitioned", SHARE, balance.copartitioned, ("topic", "topic", "at"), is_summary=False),
-        Metric("lag", RECORDS, lag.lag, ("topic", "at", "mean", "peak", *TIME)),
-        Metric("lag_peak", RECORDS, lag.lag_peak, ("topic", *TIME)),
-        Metric("backlog", RECORDS, lag.backlog, ("topic", "at", "mean", "peak", *TIME)),
-        Metric("backlog_peak", RECORDS, lag.backlog_peak, ("topic", *TIME)),
-        Metric("lag_area", "record-seconds", lag.lag_area, ("topic", *TIME)),
-        Metric("lag_age", S, lag.lag_age, ("topic",)),
-        Metric("latency_mean", S, lag.latency_mean, ("topic", *TIME)),
-        Metric("latency_p99", S, lag.latency_p99, ("topic", *TIME)),
-        Metric("drain_time", S, lag.drain_time, ("event", "at", "topic")),
-        Metric("processed", RECORDS, correctness.processed, ("topic",)),
-        Metric("duplicates", RECORDS, correctness.duplicates, WHERE),
-        Metric("duplicates_bound", RECORDS, correctness.duplicates_bound, ("selector", *TIME)),
-        Metric("double_owned", PS, correctness.double_owned, ("selector", *TIME)),
-        Metric("fenced_commits", COUNT, correctness.fenced_commits, ("error", "selector", *TIME)),
-        Metric("lost", RECORDS, correctness.lost, WHERE),
-        Metric("errors", COUNT, correctness.errors, ("error", "selector", *TIME)),
-        Metric("thrash", "per cent", stability.thrash, ("series", *TIME)),
-        Metric("flaps", COUNT, stability.flaps, ("selector", *TIME)),
-        Metric("replicas", COUNT, stability.replicas, ("selector", "at", "max", "min", *TIME)),
-        Metric("member_seconds", S, stability.member_seconds, ("selector", *TIME)),
-        Metric("requests", COUNT, stability.requests, ("api", "peak", "selector", *TIME)),
-        Metric("record_bytes", "bytes", stability.record_bytes, ()),
-        Metric("owners", COUNT, correctness.owners, ("partition",), is_summary=False),
-        Metric("state", "state", stability.state, ("at",), is_summary=False),
-    )
+COMPUTE: Mapping[str, Compute] = {
+    "unavailable": availability.unavailable,
+    "availability": availability.availability,
+    "max_gap": availability.max_gap,
+    "gap_p50": availability.gap_percentile(50),
+    "gap_p95": availability.gap_percentile(95),
+    "gap_p99": availability.gap_percentile(99),
+    "gaps": availability.gaps,
+    "stop_the_world": availability.stop_the_world,
+    "collateral": availability.collateral,
+    "generations": rebalances.generations,
+    "rebalances": rebalances.rebalances,
+    "rebalance_time": rebalances.rebalance_time,
+    "rounds": rebalances.rounds,
+    "aborted": rebalances.aborted,
+    "time_to_stable": rebalances.time_to_stable,
+    "kicked": rebalances.kicked,
+    "fenced": rebalances.fenced,
+    "stuck_members": rebalances.stuck_members,
+    "detection_time": rebalances.detection_time,
+    "discovery_delay": rebalances.discovery_delay,
+    "moves": movement.moves,
+    "moves_min": movement.moves_min,
+    "excess_moves": movement.excess_moves,
+    "stickiness": movement.stickiness,
+    "ping_pong": movement.ping_pong,
+    "r_score": movement.r_score,
+    "state_moved": movement.state_moved,
+    "spread": balance.balance(balance.spread_of, _UNEVEN),
+    "max_mean": balance.balance(balance.max_mean_of, _UNEVEN),
+    "jain": balance.balance(balance.jain_of, _EVEN),
+    "load_jain": balance.balance(balance.jain_of, _EVEN, by_load=True),
+    "kip54": balance.balance(balance.kip54_of, _UNEVEN),
+    "idle_members": balance.balance(balance.idle_of, _UNEVEN),
+    "members": balance.members,
+    "cross_rack": balance.cross_rack,
+    "copartitioned": balance.copartitioned,
+    "lag": lag.lag,
+    "lag_peak": lag.lag_peak,
+    "backlog": lag.backlog,
+    "backlog_peak": lag.backlog_peak,
+    "lag_area": lag.lag_area,
+    "lag_age": lag.lag_age,
+    "latency_mean": lag.latency_mean,
+    "latency_p99": lag.latency_p99,
+    "drain_time": lag.drain_time,
+    "processed": correctness.processed,
+    "duplicates": correctness.duplicates,
+    "duplicates_bound": correctness.duplicates_bound,
+    "double_owned": correctness.double_owned,
+    "fenced_commits": correctness.fenced_commits,
+    "lost": correctness.lost,
+    "errors": correctness.errors,
+    "thrash": stability.thrash,
+    "flaps": stability.flaps,
+    "replicas": stability.replicas,
+    "member_seconds": stability.member_seconds,
+    "requests": stability.requests,
+    "record_bytes": stability.record_bytes,
+    "owners": correctness.owners,
+    "state": stability.state,
 }
-"""Name -> metric, in the order in which results list them."""
+"""Metric of `kgctl.simulate.scenario.vocabulary` -> what computes it."""
 
 
 class MetricView:
     """The metrics of one run, so far or whole. Asking changes nothing."""
 
-    def __init__(self, world: World) -> None:
-        self.measured = Measured(world)
+    def __init__(self, recording: Recording) -> None:
+        self.measured = Measured(recording)
         self._parsed: dict[tuple[str, ...], Filters] = {}
 
     def metric(self, name: str, filters: Collection[str] = ()) -> float | str | None:
@@ -119,19 +90,19 @@ class MetricView:
         Raises:
             UsageError: there is no such metric, or a filter is none.
         """
-        found = METRICS.get(name)
-        if found is None:
+        compute = COMPUTE.get(name)
+        if compute is None:
             raise UsageError(f"unknown metric {name!r}")
-        value: float | str | None = found.compute(self.measured, self.filters(tuple(filters)))
+        value: float | str | None = compute(self.measured, self.filters(tuple(filters)))
         return value
 
     def filters(self, parts: tuple[str, ...]) -> Filters:
         """The filters of these texts. Raises `UsageError`."""
         parsed = self._parsed.get(parts)
         if parsed is None:
-            world = self.measured.world
+            recording = self.measured.recording
             try:
-                parsed = parse_filters(parts, topics=tuple(world.partitions.by_topic), member_sets=tuple(world.sets))
+                parsed = parse_filters(parts, topics=tuple(recording.partitions.by_topic), member_sets=recording.member_sets)
             except ValueError as error:
                 raise UsageError(str(error)) from None
             self._parsed[parts] = parsed
@@ -139,4 +110,4 @@ class MetricView:
 
     def summary(self) -> dict[str, float | str | None]:
         """Every metric of a result, without filters."""
-        return {name: self.metric(name) for name, metric in METRICS.items() if metric.is_summary}
+        return {name: self.metric(name) for name, spec in METRIC_SPECS.items() if spec.is_summary}

@@ -45,7 +45,7 @@ def thrash(run: Measured, filters: Filters) -> float:
     """Of ``replicas``, ``members`` or ``lag``."""
     what = filters.word or "replicas"
     if what == "lag":
-        run.world.account_traffic()
+        run.recording.settle_traffic()
         merged = LinearSeries.merged(run.ledger.lag.values())
         return thrash_of([float(value) for _, value in merged.points(*run.window(filters))])
     which = "in_group" if what == "members" else "wanted"
@@ -96,10 +96,10 @@ def record_bytes(run: Measured, filters: Filters) -> float:  # noqa: ARG001  # t
     from kgctl.model.records import CoordinatorRecord, GroupMetadataKey
     from kgctl.serde.coordinator_records import encode_record
 
-    largest = run.world.broker.view.assignments.largest
+    largest = run.recording.largest
     if largest is None:
         return 0
-    key, value = encode_record(CoordinatorRecord(GroupMetadataKey(run.world.scenario.group_id), largest))
+    key, value = encode_record(CoordinatorRecord(GroupMetadataKey(run.recording.scenario.group_id), largest))
     return len(key) + len(value or b"")
 
 

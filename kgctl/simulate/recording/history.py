@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from kgctl.simulate.scenario.model import MemberSet
+
 MemberKey = tuple[int, int]
 """A pod's number, and which of its lives is meant: always 0 where the pod is all that counts."""
 
@@ -70,6 +72,13 @@ class PodHistory:
     index: int
     rack: str | None
     rate_uhz: int | None
+    members: MemberSet
+    settings: dict[str, str]
+    """Those that its next process starts with."""
+    latency_us: int = 0
+    """The mean time of a message, one way."""
+    heartbeat_ms: int = 0
+    """Between two heartbeats of its process, of the classic protocol."""
     running: Intervals = field(default_factory=Intervals)
     in_group: Intervals = field(default_factory=Intervals)
     wanted: Intervals = field(default_factory=Intervals)

@@ -1,50 +1,14 @@
-"""Why nobody consumes a partition."""
+"""Who consumes each partition over time, beside whom the coordinator has assigned it to, and the gaps between."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from enum import IntEnum
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from kgctl.model.partitions import TopicPartition
-from kgctl.model.values import quick_enum
-
-
-@quick_enum
-class Cause(IntEnum):
-    """The causes of a gap. A gap is split where its cause changes."""
-
-    REBALANCE = 0
-    HANDOVER = 1
-    DETECTION = 2
-    STATIC_WAIT = 3
-    BOOT = 4
-    STALL = 5
-    DISCOVERY = 6
-    COORDINATOR = 7
-    FETCH = 8
-
-    @property
-    def label(self) -> str:
-        """As metrics and logs have it."""
-        return self.name.lower()
-
-
-MEANINGS = {
-    Cause.REBALANCE: "the owner lives and had to give the partition up for a rebalance",
-    Cause.HANDOVER: "given up to move, the next owner does not have it yet",
-    Cause.DETECTION: "the owner is gone and the coordinator does not know",
-    Cause.STATIC_WAIT: "the owner is down, the partition is kept for its instance id",
-    Cause.BOOT: "no member is there that could take it",
-    Cause.STALL: "the owner's process does not go on, or is past max.poll.interval.ms",
-    Cause.DISCOVERY: "the partition exists and the group has not seen it",
-    Cause.COORDINATOR: "there is no coordinator",
-    Cause.FETCH: "the owner runs its callback or fetches its offset",
-}
+from kgctl.simulate.scenario.vocabulary import Cause
 
 NOBODY = -1
-
-FAILOVER = "CoordinatorFailover"
-"""Begins the trigger of a rebalance that there is because the coordinator failed."""
 
 
 _CAUSES = tuple(Cause)
@@ -118,7 +82,25 @@ Segment = tuple[int, int, int]
 """(from, to, owner or code of a cause)"""
 
 
-class Lanes:
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A time in which nobody consumed a partition: who did before and after it (`NOBODY`: nobody yet), and why."""
+
+    partition: int
+    from_us: int
+    to_us: int
+    before: int
+    after: int
+    causes: tuple[tuple[Cause, int], ...]
+    """(cause, microseconds), in order."""
+
+    @property
+    def length_us(self) -> int:
+        """How long."""
+        return self.to_us - self.from_us
+
+
+class PartitionOwners:
     """One lane a partition: changes as flat pairs (time, owner or cause), and the counts that say whether all is in its place.
 
     Owners are the numbers of pods. ``misplaced``: partitions that exist, count, and are not consumed by exactly the pod that
@@ -204,7 +186,7 @@ class Lanes:
             self._older.setdefault(number, []).append((pod, now_us))
         self.own(pod, [number for number in numbers if self.owner[number] == NOBODY], now_us)
 
-    def disown(self, pod: int, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
+    def release(self, pod: int, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
         """The pod does not consume these any more."""
         changes, owner, assigned = self.changes, self.owner, self.assigned
         code = code_of(cause)
@@ -224,7 +206,7 @@ class Lanes:
             self.unowned += 1
             lane.append(code)
 
-    def recause(self, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
+    def set_cause(self, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
         """The gaps of these, where there are any, have another cause from now on."""
         code, owner, changes = code_of(cause), self.owner, self.changes
         for number in numbers:
@@ -266,6 +248,22 @@ class Lanes:
         if before is not None:
             found.append((first, last, before))
         return found
+
+    def gaps(self, number: int, from_us: int, to_us: int) -> Iterator[Gap]:
+        """Give the partition's gaps within this time, in order."""
+        causes: list[tuple[Cause, int]] = []
+        before, start = self.owner_before(number, from_us), 0
+        for first_us, last_us, value in self.segments(number, from_us, to_us):
+            if value < 0:
+                start = start if causes else first_us
+                causes.append((cause_of(value), last_us - first_us))
+                continue
+            if causes:
+                yield Gap(number, start, first_us, before, value, tuple(causes))
+                causes = []
+            before = value
+        if causes:
+            yield Gap(number, start, start + sum(length for _, length in causes), before, NOBODY, tuple(causes))
 
     def owner_before(self, number: int, at_us: int) -> int:
         """Who consumed it last before this time; `NOBODY`: nobody ever did."""

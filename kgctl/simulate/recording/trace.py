@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 
 @lru_cache(maxsize=100_000)
@@ -241,8 +241,8 @@ class Observer(Protocol):
         """Something happened. Called in the order of the log."""
         ...
 
-    def on_step(self, at_us: int, metrics: object) -> None:
-        """Everything of one moment is done; ``metrics`` is a `kgctl.simulate.metrics.registry.MetricView` of the run so far."""
+    def on_step(self, at_us: int, metrics: Any) -> None:
+        """Everything of one moment is done; ``metrics`` is what the run was given to read its recording with."""
         ...
 
 

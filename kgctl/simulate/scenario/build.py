@@ -7,6 +7,7 @@ from dataclasses import fields
 from typing import Any
 
 from kgctl.simulate.scenario.autoscale import Autoscale
+from kgctl.simulate.scenario.event_kinds import FAULTS
 from kgctl.simulate.scenario.events import EventReader, Surroundings
 from kgctl.simulate.scenario.model import (
     AssignTime,
@@ -150,8 +151,6 @@ class Builder:
         )
 
     def _nemesis(self) -> Nemesis | None:
-        from kgctl.simulate.engine.schedule import FAULTS
-
         given = self._file.nemesis
         if given is None:
             return None

@@ -21,6 +21,7 @@ from kgctl.simulate.scenario.expressions import (
     parse_expression,
     variants_of,
 )
+from kgctl.simulate.scenario.model import MetricSource
 from kgctl.simulate.scenario.quantities import parse_duration, parse_share
 from kgctl.simulate.scenario.wording import did_you_mean, shown
 from kgctl.yaml_files import Path, Problem, Tree
@@ -196,9 +197,9 @@ class CheckReader:
 
 @dataclass(frozen=True, slots=True)
 class RunSource:
-    """The values of one run, going on or finished: ``metrics`` is a `kgctl.simulate.metrics.registry.MetricView`."""
+    """The values of one run, going on or finished."""
 
-    metrics: Any
+    metrics: MetricSource
     settings: Mapping[str, float | str] = field(default_factory=dict)
 
     def metric(self, metric: Metric) -> Value:
@@ -219,7 +220,7 @@ class Compiled:
     node: Node
     settings: Mapping[str, float | str] = field(default_factory=dict)
 
-    def holds(self, metrics: Any) -> bool:
+    def holds(self, metrics: MetricSource) -> bool:
         """Whether it is true now."""
         return bool(evaluate(self.node, RunSource(metrics, self.settings)))
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kgctl.member.config import profile_names
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.distributions import parse_distribution
+from kgctl.simulate.scenario.event_kinds import EventKind, Field, Share
 from kgctl.simulate.scenario.fields import parse_rates
 from kgctl.simulate.scenario.model import Condition, Event
 from kgctl.simulate.scenario.quantities import parse_duration, parse_share
@@ -17,9 +18,6 @@ from kgctl.simulate.scenario.selectors import Selector, parse_selector
 from kgctl.simulate.scenario.settings import check_settings, plain_settings, read_client_settings
 from kgctl.simulate.scenario.wording import did_you_mean, shown
 from kgctl.yaml_files import Path, Problem, Tree
-
-if TYPE_CHECKING:
-    from kgctl.simulate.engine.events.event_run import EventKind, Field
 
 COMMON = ("at", "after", "every", "times", "when", "name")
 
@@ -230,8 +228,6 @@ def _change(raw: Any) -> int:
 
 
 def _count_or_share(raw: Any) -> Any:
-    from kgctl.simulate.engine.events.event_run import Share
-
     return Share(parse_share(raw)) if isinstance(raw, str) else _count(raw)
 
 

@@ -11,6 +11,7 @@ from kgctl.simulate.scenario.expressions import Metric, metrics_of
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.quantities import parse_duration
 from kgctl.simulate.scenario.selectors import Selector, parse_selector
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, Cause, rebalance_causes
 from kgctl.simulate.scenario.wording import did_you_mean
 
 STATISTICS = ("mean", "max", "min", "worst", "total", "peak")
@@ -105,16 +106,13 @@ def wrong_filters(check: Check, around: Surroundings) -> Iterator[str]:
 
 def wrong_filters_of(metric: Metric, around: Surroundings) -> Iterator[str]:
     """What is wrong with the filters of one metric, in words."""
-    from kgctl.simulate.metrics.rebalances import rebalance_causes
-    from kgctl.simulate.metrics.registry import METRICS
-    from kgctl.simulate.recording.owners import Cause
 
     try:
         filters = parse_filters(metric.filters, topics=around.topics, member_sets=around.member_sets)
     except ValueError as error:
         yield f"{metric.name}: {error}"
         return
-    kinds = METRICS[metric.name].filters
+    kinds = METRIC_SPECS[metric.name].filters
     causes = [cause.label for cause in Cause]
     if metric.name == "unavailable" and filters.cause is not None and filters.cause not in causes:
         yield f"{metric.name}: there is no cause {filters.cause!r}{did_you_mean(filters.cause, causes, list_up_to=12)}"

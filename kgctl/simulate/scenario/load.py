@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from kgctl.errors import UsageError
 from kgctl.simulate.scenario.build import split_off
 from kgctl.simulate.scenario.checks import Check, CheckReader, compiled
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS
 from kgctl.simulate.scenario.expressions import Names
 from kgctl.simulate.scenario.filters import Surroundings, wrong_filters
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.patches import merge_patch, patched, split_path, with_setting, written_out
 from kgctl.simulate.scenario.report import EMPTY_REPORT, Report, read_report
-from kgctl.simulate.scenario.vocabulary import event_kinds, metric_names
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
 from kgctl.simulate.scenario.wording import did_you_mean, shown
 from kgctl.yaml_files import FileError, Path, Problem, Tree
 
@@ -209,8 +210,8 @@ def _built(
         sections = validate(ScenarioSections, tree, [])
     if sections is None or (wrong and not (sections.members and sections.topics)):
         return None, None
-    names = Names(metric_names(), setting_names(), variants)
-    scenario = Builder(tree, sections, problems).scenario(event_kinds(), lambda text: compiled(text, names))
+    names = Names(METRIC_SPECS, setting_names(), variants)
+    scenario = Builder(tree, sections, problems).scenario(EVENT_KINDS, lambda text: compiled(text, names))
     added = [(key, own) for key in ("members", "topics") for own in _names_below(tree.data, key)]
     known = [(key, own) for key in ("members", "topics") for own in _names_below(base.data, key)]
     settings = setting_values(scenario) if not problems else {}
@@ -230,7 +231,7 @@ def _checks(
 ) -> tuple[Check, ...]:
     from kgctl.simulate.scenario.settings import setting_names
 
-    names = Names(metric_names(), setting_names(), variants)
+    names = Names(METRIC_SPECS, setting_names(), variants)
     tree = base if given is None else Tree("--check", {"expect": [_check_argument(text) for text in given]})
     found: list[Check] = []
     reader = CheckReader(tree, names, problems, _event_names(merged))

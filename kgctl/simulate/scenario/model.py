@@ -7,7 +7,7 @@ seed give the same bytes everywhere. Named things keep the order of the file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
@@ -27,6 +27,14 @@ _FIVE_SECONDS = Constant(5 * SECOND_US)
 _UP_TO_A_TENTH = Uniform(0, 100_000)
 
 
+class MetricSource(Protocol):
+    """The metrics of one run, so far or whole."""
+
+    def metric(self, name: str, filters: Collection[str] = ()) -> float | str | None:
+        """Return the value; None where there is none."""
+        ...
+
+
 class Condition(Protocol):
     """An expression over a run so far (``when:``, ``abort_if:``)."""
 
@@ -35,8 +43,8 @@ class Condition(Protocol):
         """As the file has it."""
         ...
 
-    def holds(self, metrics: Any) -> bool:
-        """Whether it is true now; ``metrics`` is a `kgctl.simulate.metrics.registry.MetricView`."""
+    def holds(self, metrics: MetricSource) -> bool:
+        """Whether it is true now."""
         ...
 
 
@@ -173,7 +181,7 @@ class Traffic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something that is made to happen. ``kind`` is a key of `kgctl.simulate.engine.events.registry.EVENT_KINDS`.
+    """Something that is made to happen. ``kind`` is a key of `kgctl.simulate.scenario.event_kinds.EVENT_KINDS`.
 
     ``target``: a selector's, a set of members', or a topic's name, as the kind wants it (``selector`` is set for the first).
     It begins at ``at_us``, or when the event named ``after`` is over ("previous": the one before it in the list; "last": all

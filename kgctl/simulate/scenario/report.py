@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kgctl.simulate.scenario.expressions import ExpressionError, Metric, Names, parse_expression
 from kgctl.simulate.scenario.filters import Surroundings, wrong_filters_of
-from kgctl.simulate.scenario.vocabulary import metric_names
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
 from kgctl.simulate.scenario.wording import did_you_mean
 from kgctl.yaml_files import Path, Problem, Tree
 
@@ -75,12 +75,12 @@ def metric_of(text: str, around: Surroundings) -> Metric:
         ValueError: it is something else, or no number.
     """
     text = " ".join(text.split())
-    known = [name for name in metric_names() if name not in _NO_NUMBERS]
+    known = [name for name in METRIC_SPECS if name not in _NO_NUMBERS]
     try:
-        node = parse_expression(text, Names(metric_names(), ()))
+        node = parse_expression(text, Names(METRIC_SPECS, ()))
     except ExpressionError as error:
         name = text.partition("(")[0].strip()
-        if name.isidentifier() and name not in metric_names():
+        if name.isidentifier() and name not in METRIC_SPECS:
             raise ValueError(f"there is no metric {name!r}{did_you_mean(name, known)}") from None
         raise ValueError(f"{error}, at letter {error.at + 1} of `{text}`") from None
     if not isinstance(node, Metric):

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.checks import OVER_SEEDS, SEVERITIES
+from kgctl.simulate.scenario.event_kinds import EventKind, Field
 from kgctl.simulate.scenario.sections import ScenarioSections
-
-if TYPE_CHECKING:
-    from kgctl.simulate.engine.events.event_run import EventKind, Field
 
 _OF_TYPE: Mapping[str, Mapping[str, Any]] = {
     "duration": fields.DURATION_SCHEMA,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.errors import UsageError
 from kgctl.member.config import MemberConfig
-from kgctl.simulate.scenario.model import Scenario
+from kgctl.simulate.scenario.model import Commit, CommitMode, MemberSet, Scenario
 from kgctl.simulate.scenario.quantities import UNITS_US, parse_duration
 from kgctl.simulate.scenario.wording import did_you_mean
 from kgctl.yaml_files import Path, Problem, Tree
@@ -118,3 +118,18 @@ def _value_of(name: str, value: object) -> float | str:
     if isinstance(value, int):
         return value / 1_000 if name.endswith(".ms") else value * 60 if name.endswith(".minutes") else value
     return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
+def member_config(members: MemberSet, settings: Mapping[str, str]) -> MemberConfig:
+    """Return the settings of one of these members' processes as its client reads them. Raises `UsageError`."""
+    given = dict(settings)
+    if members.commit.mode is not CommitMode.AUTO:
+        given["enable.auto.commit"] = "false"
+    return MemberConfig.from_properties(given, members.client)
+
+
+def commit_of(members: MemberSet, config: MemberConfig) -> Commit:
+    """Return when the application commits: after each batch where it says nothing and its client does not do it."""
+    if members.commit.mode is CommitMode.AUTO and not config.enable_auto_commit:
+        return Commit(mode=CommitMode.AFTER_BATCH)
+    return members.commit

@@ -1,23 +1,146 @@
-"""What the language takes from elsewhere: the kinds of events, and the metrics."""
+"""What the language has words for: why nobody consumes a partition, what sets a rebalance off, and the metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from enum import IntEnum
 
-if TYPE_CHECKING:
-    from kgctl.simulate.engine.events.event_run import EventKind
-
-
-def event_kinds() -> Mapping[str, EventKind]:
-    """Kinds of events, by name."""
-    from kgctl.simulate.engine.events.registry import EVENT_KINDS
-
-    return EVENT_KINDS
+from kgctl.model.values import quick_enum
 
 
-def metric_names() -> tuple[str, ...]:
-    """Every metric that an expression may name."""
-    from kgctl.simulate.metrics.registry import METRICS
+@quick_enum
+class Cause(IntEnum):
+    """The causes of a gap. A gap is split where its cause changes."""
 
-    return tuple(METRICS)
+    REBALANCE = 0
+    HANDOVER = 1
+    DETECTION = 2
+    STATIC_WAIT = 3
+    BOOT = 4
+    STALL = 5
+    DISCOVERY = 6
+    COORDINATOR = 7
+    FETCH = 8
+
+    @property
+    def label(self) -> str:
+        """As metrics and logs have it."""
+        return self.name.lower()
+
+
+MEANINGS = {
+    Cause.REBALANCE: "the owner lives and had to give the partition up for a rebalance",
+    Cause.HANDOVER: "given up to move, the next owner does not have it yet",
+    Cause.DETECTION: "the owner is gone and the coordinator does not know",
+    Cause.STATIC_WAIT: "the owner is down, the partition is kept for its instance id",
+    Cause.BOOT: "no member is there that could take it",
+    Cause.STALL: "the owner's process does not go on, or is past max.poll.interval.ms",
+    Cause.DISCOVERY: "the partition exists and the group has not seen it",
+    Cause.COORDINATOR: "there is no coordinator",
+    Cause.FETCH: "the owner runs its callback or fetches its offset",
+}
+
+
+FAILOVER = "CoordinatorFailover"
+"""Begins the trigger of a rebalance that there is because the coordinator failed."""
+
+
+REBALANCE_CAUSES: Mapping[str, str] = {
+    FAILOVER: "coordinator_failover",
+    "JoinGroup": "join",
+    "LeaveGroup": "leave",
+    "timer": "timeout",
+    "SyncGroup": "sync",
+    "TopicsChanged": "topics",
+}
+"""What sets a rebalance off -> its name in ``rebalances(cause ...)``; other requests have their own."""
+
+
+def rebalance_causes() -> tuple[str, ...]:
+    """Return the names that ``rebalances(cause ...)`` takes."""
+    return (*REBALANCE_CAUSES.values(), "ConsumerGroupHeartbeat", "Heartbeat", "RegexResolved")
+
+
+S, PS, SHARE, COUNT, RECORDS = "seconds", "partition-seconds", "share", "count", "records"
+TIME = ("after", "before")
+WHERE = ("topic", "selector", *TIME)
+BALANCE = ("topic", "selector", "at", "mean", "worst")
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSpec:
+    """``filters``: which kinds make sense. ``is_summary``: it stands in a result's list of metrics, without filters."""
+
+    name: str
+    unit: str
+    filters: tuple[str, ...] = TIME
+    is_summary: bool = True
+
+
+METRIC_SPECS: Mapping[str, MetricSpec] = {
+    spec.name: spec
+    for spec in (
+        MetricSpec("unavailable", PS, ("cause", *WHERE)),
+        MetricSpec("availability", SHARE, WHERE),
+        MetricSpec("max_gap", S, WHERE),
+        MetricSpec("gap_p50", S, WHERE),
+        MetricSpec("gap_p95", S, WHERE),
+        MetricSpec("gap_p99", S, WHERE),
+        MetricSpec("gaps", COUNT, WHERE),
+        MetricSpec("stop_the_world", S, ("share", "topic", *TIME)),
+        MetricSpec("collateral", PS, WHERE),
+        MetricSpec("generations", COUNT),
+        MetricSpec("rebalances", COUNT, ("cause", *TIME)),
+        MetricSpec("rebalance_time", S, ("percentile", "mean", "max", *TIME)),
+        MetricSpec("rounds", COUNT),
+        MetricSpec("aborted", COUNT),
+        MetricSpec("time_to_stable", S, ("event", "at")),
+        MetricSpec("kicked", COUNT, ("selector", *TIME)),
+        MetricSpec("fenced", COUNT, ("selector", *TIME)),
+        MetricSpec("stuck_members", COUNT, ("selector", *TIME)),
+        MetricSpec("detection_time", S, ("selector", *TIME)),
+        MetricSpec("discovery_delay", S, ("topic", *TIME)),
+        MetricSpec("moves", COUNT, ("topic", *TIME)),
+        MetricSpec("moves_min", COUNT, ("topic", *TIME)),
+        MetricSpec("excess_moves", COUNT, ("topic", *TIME)),
+        MetricSpec("stickiness", SHARE, ("topic", *TIME)),
+        MetricSpec("ping_pong", COUNT, ("topic", *TIME)),
+        MetricSpec("r_score", "consumers", ("topic", *TIME)),
+        MetricSpec("state_moved", "bytes", ("topic", *TIME)),
+        MetricSpec("spread", "partitions", BALANCE),
+        MetricSpec("max_mean", SHARE, BALANCE),
+        MetricSpec("jain", SHARE, BALANCE),
+        MetricSpec("load_jain", SHARE, BALANCE),
+        MetricSpec("kip54", "partitions", BALANCE),
+        MetricSpec("idle_members", COUNT, BALANCE),
+        MetricSpec("members", COUNT, ("selector", "at")),
+        MetricSpec("cross_rack", SHARE, ("topic", "at")),
+        MetricSpec("copartitioned", SHARE, ("topic", "topic", "at"), is_summary=False),
+        MetricSpec("lag", RECORDS, ("topic", "at", "mean", "peak", *TIME)),
+        MetricSpec("lag_peak", RECORDS, ("topic", *TIME)),
+        MetricSpec("backlog", RECORDS, ("topic", "at", "mean", "peak", *TIME)),
+        MetricSpec("backlog_peak", RECORDS, ("topic", *TIME)),
+        MetricSpec("lag_area", "record-seconds", ("topic", *TIME)),
+        MetricSpec("lag_age", S, ("topic",)),
+        MetricSpec("latency_mean", S, ("topic", *TIME)),
+        MetricSpec("latency_p99", S, ("topic", *TIME)),
+        MetricSpec("drain_time", S, ("event", "at", "topic")),
+        MetricSpec("processed", RECORDS, ("topic",)),
+        MetricSpec("duplicates", RECORDS, WHERE),
+        MetricSpec("duplicates_bound", RECORDS, ("selector", *TIME)),
+        MetricSpec("double_owned", PS, ("selector", *TIME)),
+        MetricSpec("fenced_commits", COUNT, ("error", "selector", *TIME)),
+        MetricSpec("lost", RECORDS, WHERE),
+        MetricSpec("errors", COUNT, ("error", "selector", *TIME)),
+        MetricSpec("thrash", "per cent", ("series", *TIME)),
+        MetricSpec("flaps", COUNT, ("selector", *TIME)),
+        MetricSpec("replicas", COUNT, ("selector", "at", "max", "min", *TIME)),
+        MetricSpec("member_seconds", S, ("selector", *TIME)),
+        MetricSpec("requests", COUNT, ("api", "peak", "selector", *TIME)),
+        MetricSpec("record_bytes", "bytes", ()),
+        MetricSpec("owners", COUNT, ("partition",), is_summary=False),
+        MetricSpec("state", "state", ("at",), is_summary=False),
+    )
+}
+"""Name -> metric, in the order in which results list them. `kgctl.simulate.metrics.registry` has what computes each."""

@@ -10,11 +10,11 @@ from itertools import groupby
 from kgctl.errors import UsageError
 from kgctl.simulate.batch.outcome import number, spread_of
 from kgctl.simulate.batch.values import key_of
-from kgctl.simulate.metrics.registry import METRICS
 from kgctl.simulate.scenario.expressions import Metric
 from kgctl.simulate.scenario.filters import Surroundings
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.report import metric_of
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
 from kgctl.simulate.sweep.plan import Sweep, typed
 
 Value = str | int | float | None
@@ -22,7 +22,7 @@ Value = str | int | float | None
 BEFORE = ("variant", "seed", "digest")
 AFTER = ("events", "expectations_passed", "expectations_failed", "failed_checks", "stopped", "error_code", "error", "replay")
 WHOLE = ("seed", "events", "expectations_passed", "expectations_failed")
-METRIC_NAMES = tuple(metric.name for metric in METRICS.values() if metric.is_summary)
+METRIC_NAMES = tuple(metric.name for metric in METRIC_SPECS.values() if metric.is_summary)
 """The metrics that every row has, in the order of results; those that are asked for with filters follow."""
 
 

@@ -9,8 +9,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from kgctl.simulate.engine.result import RunResult
-from kgctl.simulate.engine.run import run
+from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.recording.trace import TraceEvent
 from kgctl.simulate.scenario.load import Variant, load
 from kgctl.yaml_files import read_yaml

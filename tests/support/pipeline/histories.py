@@ -21,8 +21,10 @@ from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs, modul
 from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS, RAW
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic
 from kgctl.serde.coordinator_records import encode_record
-from kgctl.simulate.engine.cluster import ClusterState, cluster_state
-from kgctl.simulate.engine.run import run
+from kgctl.simulate.batch.files import ClusterState, cluster_state
+from kgctl.simulate.engine.run import complete
+from kgctl.simulate.engine.simulation import Simulation
+from kgctl.simulate.metrics.registry import MetricView
 from kgctl.simulate.scenario.model import Scenario
 from tests.support.coordinator_harness import CoordinatorHarness
 
@@ -54,8 +56,8 @@ class Told:
 def told_by_simulation(scenario: Scenario, seed: int) -> Told:
     """Run it, and keep everything."""
     watcher = _Watcher()
-    result = run(scenario, seed, observers=(watcher,), keeps_records=True)
-    state = cluster_state(result.world)
+    watcher.simulation = Simulation(scenario, seed, (watcher,), keeps_records=True, read=MetricView)
+    state = cluster_state(complete(watcher.simulation))
     return Told(raw_of(state.records), watcher.moments(), state)
 
 
@@ -94,13 +96,15 @@ class _Watcher:
 
     def __init__(self) -> None:
         self._by_ms: dict[int, Moment] = {}
+        self.simulation: Simulation | None = None
 
     def on_trace(self, event: object) -> None:
         """Not needed."""
 
-    def on_step(self, at_us: int, metrics: Any) -> None:
+    def on_step(self, at_us: int, metrics: object) -> None:
         """The last step of a millisecond counts."""
-        world = metrics.measured.world
+        world = self.simulation
+        assert world is not None
         now_ms = world.broker.clock_ms(world.loop.now_us)
         names = {topic.topic_id: topic.name for topic in world.image.topics.values()}
         self._by_ms[now_ms] = _moment(now_ms, world.broker.core.shard.groups.get(world.scenario.group_id), names)

@@ -16,8 +16,7 @@ from kgctl.model.groups import GroupState
 from kgctl.model.partitions import LogOffsets, MetadataImage, TopicMetadata, TopicPartition
 from kgctl.model.requests import ConsumerGroupHeartbeat, OffsetCommit, OffsetCommitPartition
 from kgctl.model.results import ConsumerGroupHeartbeatResult as Beat
-from kgctl.simulate.batch.files import write_records, write_state
-from kgctl.simulate.engine.cluster import ClusterState
+from kgctl.simulate.batch.files import ClusterState, write_records, write_state
 from kgctl.storage.folder import DataFolder
 
 ORDERS = TopicMetadata("orders", UUID(int=7), 2)

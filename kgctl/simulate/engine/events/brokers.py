@@ -3,23 +3,16 @@
 from __future__ import annotations
 
 from kgctl.simulate.engine.coordination import Coordination
-from kgctl.simulate.engine.events.event_run import EventKind, EventRun, Field, FieldType, Target, duration_of, end_after
-from kgctl.simulate.scenario.distributions import Constant
+from kgctl.simulate.engine.events.event_run import EventRun, duration_of, end_after
 
 COORDINATOR = "coordinator"
-LOAD = Field(
-    name="load",
-    type=FieldType.DISTRIBUTION,
-    help="how long the new coordinator reads its log, 100 ms if not given",
-    default=Constant(100_000),
-)
 
 
 def coordination_of(run: EventRun) -> Coordination:
     """The run's brokers, which nobody has looked at before the first such event."""
-    driver = run.world.broker
+    driver = run.simulation.broker
     if driver.coordination is None:
-        driver.coordination = Coordination(run.world)
+        driver.coordination = Coordination(run.simulation)
     return driver.coordination
 
 
@@ -38,23 +31,6 @@ def broker_down(run: EventRun) -> None:
     end_after(run, duration_of(run), lambda: coordination.restore(broker))
 
 
-BROKER_DOWN = EventKind(
-    name="broker_down",
-    target=Target.BROKER,
-    help="A broker's process dies. If it was the group's coordinator, another one reads the group's records and goes on.",
-    begin=broker_down,
-    fields=(
-        Field(name="for", type=FieldType.DISTRIBUTION, help="until it is there again; without it, it stays away"),
-        Field(
-            name="detect",
-            type=FieldType.DISTRIBUTION,
-            help="until the controller has noticed; if not given as with Kafka's broker.session.timeout.ms, some 7 to 10 s",
-        ),
-        LOAD,
-    ),
-)
-
-
 def coordinator_move(run: EventRun) -> None:
     coordination = coordination_of(run)
     before = coordination.leader
@@ -68,12 +44,3 @@ def coordinator_move(run: EventRun) -> None:
             coordination.move(before, run["load"])
 
     end_after(run, duration_of(run), back)
-
-
-COORDINATOR_MOVE = EventKind(
-    name="coordinator_move",
-    target=Target.BROKER,
-    help="The group's coordinator moves to this broker, or (coordinator) to another one, which reads the group's records.",
-    begin=coordinator_move,
-    fields=(Field(name="for", type=FieldType.DISTRIBUTION, help="until it moves back; without it, it stays there"), LOAD),
-)

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from kgctl.simulate.engine.events.event_run import (
     Countdown,
-    EventKind,
     EventRun,
-    Field,
-    FieldType,
-    Target,
     bring_back,
     duration_of,
     end_after,
@@ -21,8 +17,6 @@ from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.trace import PodChanged
 
-WITH = Field(name="with", type=FieldType.CONFIG, help="consumer settings from this start on", default={})
-
 
 def start(run: EventRun) -> None:
     pods = [pod for pod in pods_of(run) if pod.process is None]
@@ -30,18 +24,6 @@ def start(run: EventRun) -> None:
     for pod in pods:
         pod.configure(run["with"])
         pod.boot(countdown.one)
-
-
-START = EventKind(
-    name="start",
-    target=Target.PODS,
-    help="Start pods that do not run; it is over when they have subscribed.",
-    begin=start,
-    fields=(WITH,),
-)
-
-
-FOR = Field(name="for", type=FieldType.DISTRIBUTION, help="how long they stay down; without it, for good")
 
 
 def stop(run: EventRun) -> None:
@@ -57,15 +39,6 @@ def stop(run: EventRun) -> None:
         process.stop(lambda pod=process.pod: back(pod))  # type: ignore[misc]
 
 
-STOP = EventKind(
-    name="stop",
-    target=Target.PODS,
-    help="Stop pods as SIGTERM does; what on_stop says is done. With for: start them again.",
-    begin=stop,
-    fields=(FOR, WITH),
-)
-
-
 def crash(run: EventRun) -> None:
     processes = processes_of(run)
     countdown = Countdown(len(processes), run.over)
@@ -74,15 +47,6 @@ def crash(run: EventRun) -> None:
         process.die("crash")
         process.pod.configure(run["with"])
         bring_back(run, process.pod, down_us, countdown.one)
-
-
-CRASH = EventKind(
-    name="crash",
-    target=Target.PODS,
-    help="Kill pods: no callbacks, no commit, no LeaveGroup. With for: start them again after that time.",
-    begin=crash,
-    fields=(FOR, WITH),
-)
 
 
 def restart(run: EventRun) -> None:
@@ -101,20 +65,8 @@ def restart(run: EventRun) -> None:
             pod.process.stop(lambda pod=pod: back(pod))  # type: ignore[misc]
 
 
-RESTART = EventKind(
-    name="restart",
-    target=Target.PODS,
-    help="Stop these pods, all at the same time, and start each again when it has stopped.",
-    begin=restart,
-    fields=(
-        Field(name="for", type=FieldType.DISTRIBUTION, help="how long they are down between", default=0),
-        WITH,
-    ),
-)
-
-
 def scale(run: EventRun) -> None:
-    pods = run.world.sets[run.event.target]
+    pods = run.simulation.sets[run.event.target]
     present = [pod for pod in pods if pod.is_wanted]
     wanted = run["to"] if run["to"] is not None else max(len(present) + run["by"], 0)
     changes = _to_start(run, present, wanted) if wanted > len(present) else present[wanted:][::-1]
@@ -126,10 +78,10 @@ def scale(run: EventRun) -> None:
 
 def _to_start(run: EventRun, present: list[Pod], wanted: int) -> list[Pod]:
     """Those with the lowest numbers that are not there, then new ones."""
-    pods = run.world.sets[run.event.target]
+    pods = run.simulation.sets[run.event.target]
     idle = [pod for pod in pods if not pod.is_wanted][: wanted - len(present)]
-    members = run.world.members(run.event.target)
-    return idle + [run.world.add_pod(members) for _ in range(wanted - len(present) - len(idle))]
+    members = run.simulation.members(run.event.target)
+    return idle + [run.simulation.add_pod(members) for _ in range(wanted - len(present) - len(idle))]
 
 
 def _change(run: EventRun, pod: Pod, delay_us: int, countdown: Countdown) -> None:
@@ -144,35 +96,12 @@ def _change(run: EventRun, pod: Pod, delay_us: int, countdown: Countdown) -> Non
     in_a_while(run, delay_us, change)
 
 
-SCALE = EventKind(
-    name="scale",
-    target=Target.MEMBER_SET,
-    help="Change the number of pods: the highest numbers go first, new ones come last.",
-    begin=scale,
-    fields=(
-        Field(name="to", type=FieldType.SIZE, help="so many pods"),
-        Field(name="by", type=FieldType.CHANGE, help="so many more, or fewer"),
-        Field(name="over", type=FieldType.DURATION, help="spread evenly over this time", default=0),
-    ),
-    one_of=("to", "by"),
-)
-
-
 def stall(run: EventRun) -> None:
     duration_us = duration_of(run) or 0
     for process in processes_of(run):
-        run.world.log(PodChanged(run.world.log_time, process.pod.name, "stall"))
-        process.stall(run.world.loop.now_us + duration_us)
+        run.simulation.log(PodChanged(run.simulation.log_time, process.pod.name, "stall"))
+        process.stall(run.simulation.loop.now_us + duration_us)
     in_a_while(run, duration_us, run.over)
-
-
-STALL = EventKind(
-    name="stall",
-    target=Target.PODS,
-    help="The applications are stuck in a batch: no poll(), nothing processed; the heartbeat thread goes on.",
-    begin=stall,
-    fields=(Field(name="for", type=FieldType.DISTRIBUTION, help="how long", is_required=True),),
-)
 
 
 USUAL_PPM = 1_000_000
@@ -182,32 +111,20 @@ def slow(run: EventRun) -> None:
     pods = pods_of(run)
     for pod in pods:
         _set(pod, pod.factor_ppm * run["factor"] // USUAL_PPM)
-        run.world.log(PodChanged(run.world.log_time, pod.name, "slow"))
+        run.simulation.log(PodChanged(run.simulation.log_time, pod.name, "slow"))
     end_after(run, duration_of(run), lambda: _end_slow(run, pods))
 
 
 def _end_slow(run: EventRun, pods: list[Pod]) -> None:
     for pod in pods:
         _set(pod, max(pod.factor_ppm * USUAL_PPM // run["factor"], 1))
-        run.world.log(PodChanged(run.world.log_time, pod.name, "unslow"))
+        run.simulation.log(PodChanged(run.simulation.log_time, pod.name, "unslow"))
 
 
 def _set(pod: Pod, factor_ppm: int) -> None:
     pod.factor_ppm = factor_ppm
     if pod.process is not None:
         pod.process.slow()
-
-
-SLOW = EventKind(
-    name="slow",
-    target=Target.PODS,
-    help="Batches take so many times as long, and so fewer records are processed.",
-    begin=slow,
-    fields=(
-        Field(name="for", type=FieldType.DISTRIBUTION, help="how long; without it, for good"),
-        Field(name="factor", type=FieldType.FACTOR, help="how many times as long", is_required=True),
-    ),
-)
 
 
 def pause_process(run: EventRun) -> None:
@@ -223,25 +140,17 @@ def _end_pause(run: EventRun, processes: list[Process]) -> None:
     run.over()
 
 
-PAUSE_PROCESS = EventKind(
-    name="pause_process",
-    target=Target.PODS,
-    help="The processes are frozen: no heartbeats, no polls; then they go on as if nothing had been.",
-    begin=pause_process,
-    fields=(Field(name="for", type=FieldType.DISTRIBUTION, help="how long", is_required=True),),
-)
-
-
 def network(run: EventRun) -> None:
     pods = pods_of(run)
     duration_us = duration_of(run)
-    until_us = FOREVER_US if duration_us is None else run.world.loop.now_us + duration_us
+    until_us = FOREVER_US if duration_us is None else run.simulation.loop.now_us + duration_us
     fault = LinkFault(latency=run["latency"], loss_ppm=run["loss"], is_partition=bool(run["partition"]), until_us=until_us)
     for pod in pods:
         if pod.process is not None:
-            pod.process.thaw()
-            run.world.ownership.materialise(pod.process)
+            pod.process.catch_up()
+            run.simulation.ownership.settle_unseen(pod.process)
         pod.link.add(fault)
+        run.simulation.history.pods[pod.number].latency_us = pod.link.mean_us
         if fault.is_partition and pod.process is not None:
             pod.process.cut_off()
     end_after(run, duration_us, lambda: _end_fault(pods, fault))
@@ -250,20 +159,6 @@ def network(run: EventRun) -> None:
 def _end_fault(pods: list[Pod], fault: LinkFault) -> None:
     for pod in pods:
         pod.link.remove(fault)
+        pod.simulation.history.pods[pod.number].latency_us = pod.link.mean_us
         if pod.process is not None and not pod.link.is_partitioned:
             pod.process.connect_again()
-
-
-NETWORK = EventKind(
-    name="network",
-    target=Target.PODS,
-    help="Between these pods and the brokers messages are slower, get lost, or do not come through at all.",
-    begin=network,
-    fields=(
-        Field(name="latency", type=FieldType.DISTRIBUTION, help="of one direction"),
-        Field(name="loss", type=FieldType.SHARE, help="of the packets; they are sent again as TCP does"),
-        Field(name="partition", type=FieldType.FLAG, help="nothing comes through", default=False),
-        Field(name="for", type=FieldType.DISTRIBUTION, help="how long; without it, for good"),
-    ),
-    one_of=("latency", "loss", "partition"),
-)

@@ -1,32 +1,29 @@
-"""Which kinds of events there are: a new one is a kind in one of the modules beside this one and a line here."""
+"""What each kind of event does: a new one is a function in one of the modules beside this one and a line here."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kgctl.simulate.engine.events import brokers, pods, rolling, topics
-from kgctl.simulate.engine.events.event_run import EventKind
+from kgctl.simulate.engine.events.event_run import EventRun
 
-EVENT_KINDS: Mapping[str, EventKind] = {
-    kind.name: kind
-    for kind in (
-        pods.START,
-        pods.STOP,
-        pods.CRASH,
-        pods.RESTART,
-        rolling.ROLLING_RESTART,
-        rolling.UPGRADE,
-        pods.SCALE,
-        pods.STALL,
-        pods.SLOW,
-        pods.PAUSE_PROCESS,
-        pods.NETWORK,
-        topics.ADD_PARTITIONS,
-        topics.CREATE_TOPIC,
-        topics.DELETE_TOPIC,
-        topics.SET_TRAFFIC,
-        brokers.BROKER_DOWN,
-        brokers.COORDINATOR_MOVE,
-    )
+BEGIN: Mapping[str, Callable[[EventRun], None]] = {
+    "start": pods.start,
+    "stop": pods.stop,
+    "crash": pods.crash,
+    "restart": pods.restart,
+    "rolling_restart": rolling.roll,
+    "upgrade": rolling.roll,
+    "scale": pods.scale,
+    "stall": pods.stall,
+    "slow": pods.slow,
+    "pause_process": pods.pause_process,
+    "network": pods.network,
+    "add_partitions": topics.add_partitions,
+    "create_topic": topics.create_topic,
+    "delete_topic": topics.delete_topic,
+    "set_traffic": topics.set_traffic,
+    "broker_down": brokers.broker_down,
+    "coordinator_move": brokers.coordinator_move,
 }
-"""Name, which is the kind's key in a scenario file -> kind."""
+"""Kind -> what begins it, and sees to it that `EventRun.over` is called once."""

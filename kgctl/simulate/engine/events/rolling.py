@@ -6,35 +6,16 @@ from collections.abc import Mapping
 
 from kgctl.simulate.engine.events.event_run import (
     Countdown,
-    EventKind,
     EventRun,
-    Field,
-    FieldType,
-    Share,
-    Target,
     bring_back,
     in_a_while,
     pods_of,
 )
 from kgctl.simulate.engine.pods import Pod
+from kgctl.simulate.scenario.event_kinds import Share
 
 LOOK_AGAIN_US = 100_000
 WAIT_FOR_STABLE_AT_MOST_US = 600_000_000
-
-FIELDS = (
-    Field(name="batch", type=FieldType.COUNT_OR_SHARE, help="how many pods at the same time, or which share of them", default=1),
-    Field(
-        name="wait",
-        type=FieldType.CHOICE,
-        help="what the next batch waits for: ready (the pods have subscribed), stable (the group is, with every partition "
-        "consumed; 10 minutes at most), none",
-        default="ready",
-        choices=("ready", "stable", "none"),
-    ),
-    Field(name="settle", type=FieldType.DURATION, help="how long after that the next batch begins", default=0),
-    Field(name="down", type=FieldType.DURATION, help="how long a pod is down before its process starts again", default=0),
-    Field(name="abort_if", type=FieldType.CONDITION, help="looked at before each batch: if it holds, the rest is left as it is"),
-)
 
 
 class Rolling:
@@ -50,8 +31,8 @@ class Rolling:
     def next_batch(self, _: object = None) -> None:
         """Stop the next pods and start them again; or the end."""
         condition = self._run["abort_if"]
-        if self._pods and condition is not None and condition.holds(self._run.world.metrics):
-            self._run.world.log_event(self._run.event, "is aborted")
+        if self._pods and condition is not None and condition.holds(self._run.simulation.metrics):
+            self._run.simulation.log_event(self._run.event, "is aborted")
             self._pods = []
         batch, self._pods = self._pods[: self._size], self._pods[self._size :]
         if not batch:
@@ -75,11 +56,11 @@ class Rolling:
             pod.process.stop(down)
 
     def _wait_for_stable(self) -> None:
-        self._look(self._run.world.loop.now_us + WAIT_FOR_STABLE_AT_MOST_US)
+        self._look(self._run.simulation.loop.now_us + WAIT_FOR_STABLE_AT_MOST_US)
 
     def _look(self, give_up_us: int) -> None:
-        world = self._run.world
-        if world.history.calm.since_us is not None or world.loop.now_us >= give_up_us:
+        simulation = self._run.simulation
+        if simulation.history.calm.since_us is not None or simulation.loop.now_us >= give_up_us:
             self._settle()
         else:
             in_a_while(self._run, LOOK_AGAIN_US, lambda _: self._look(give_up_us))
@@ -92,33 +73,5 @@ def _nothing() -> None:
     """Nobody waits."""
 
 
-SET = Field(name="set", type=FieldType.CONFIG, help="consumer settings that the new processes have", default={})
-
-
 def roll(run: EventRun) -> None:
     Rolling(run, run["set"]).next_batch()
-
-
-ROLLING_RESTART = EventKind(
-    name="rolling_restart",
-    target=Target.PODS,
-    help="Restart pods batch by batch, as a deployment does.",
-    begin=roll,
-    fields=(*FIELDS, SET),
-)
-
-
-REQUIRED_SET = Field(name="set", type=FieldType.CONFIG, help="consumer settings that the new processes have", is_required=True)
-
-
-def _roll_again(run: EventRun) -> None:
-    Rolling(run, run["set"]).next_batch()
-
-
-UPGRADE = EventKind(
-    name="upgrade",
-    target=Target.PODS,
-    help="Restart pods batch by batch with other settings.",
-    begin=_roll_again,
-    fields=(*FIELDS, REQUIRED_SET),
-)

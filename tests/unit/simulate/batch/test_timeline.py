@@ -8,7 +8,7 @@ from hashlib import sha256
 from kgctl.model.partitions import TopicPartition
 from kgctl.simulate.batch.files import final_state, write_events
 from kgctl.simulate.batch.timeline import picture_of
-from kgctl.simulate.engine.run import run
+from kgctl.simulate.metrics.result import run
 from kgctl.simulate.report.outcome import Mark
 from kgctl.simulate.scenario.load import Variant, load
 from kgctl.yaml_files import read_yaml
@@ -121,6 +121,6 @@ def test_an_autoscaler_is_drawn_with_what_it_saw_and_did() -> None:
     assert [number for _, number in pods.running] == sorted(number for _, number in pods.running)
     assert pods.running[-1][1] == 4
     assert all(later[0] > earlier[0] for earlier, later in zip(pods.wanted, pods.running, strict=False) if later[1] > 1)
-    first = result.world.history.scalings[0]
+    first = result.recording.history.scalings[0]
     assert f"app 1 to {first.replicas} (lag {first.value:,})" in [mark.text for mark in picture.marks]
     assert picture_of(run(variant(CRASH).scenario, 1)).replicas == ()

@@ -7,30 +7,28 @@ from collections.abc import Callable
 import pytest
 
 from kgctl.errors import InvariantViolation
-from kgctl.simulate.engine.run import run
-from kgctl.simulate.engine.simulation import World
+from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.scenario.model import SECOND_US
-from tests.support.simulated import event, scenario
+from tests.support.simulated import event, finished, scenario
 
 
-def _lose_a_gap(world: World) -> None:
-    lane = next(lane for lane in world.lanes.changes if any(at_us > world.scenario.warmup_us for at_us in lane[::2]))
+def _lose_a_gap(simulation: Simulation) -> None:
+    lane = next(lane for lane in simulation.owners.changes if any(at_us > simulation.scenario.warmup_us for at_us in lane[::2]))
     lane[:] = lane[:4]
 
 
-def _lose_records(world: World) -> None:
-    world.ledger.backlog["t"].step(world.scenario.warmup_us, 10**12)
+def _lose_records(simulation: Simulation) -> None:
+    simulation.ledger.backlog["t"].step(simulation.scenario.warmup_us, 10**12)
 
 
 @pytest.mark.parametrize(("spoil", "rule"), [(_lose_a_gap, "I8"), (_lose_records, "I9")])
-def test_accounts_that_do_not_come_out_end_the_run(spoil: Callable[[World], None], rule: str) -> None:
-    result = run(scenario(event("crash", "app/1", 5, for_us=10 * SECOND_US), rate=100), 1)
-    assert result.metric("unavailable") > 0  # type: ignore[operator]
-    result.world.check.settled()
+def test_accounts_that_do_not_come_out_end_the_run(spoil: Callable[[Simulation], None], rule: str) -> None:
+    simulation = finished(scenario(event("crash", "app/1", 5, for_us=10 * SECOND_US), rate=100), 1)
+    assert simulation.metrics.metric("unavailable") > 0  # type: ignore[operator]
+    simulation.check.settled()
 
-    spoil(result.world)
-    result.world.metrics.measured._gaps = (-1, {})
+    spoil(simulation)
     with pytest.raises(InvariantViolation, match=f"^{rule} broke at ") as caught:
-        result.world.check.settled()
+        simulation.check.settled()
     assert caught.value.group == "group"
     assert caught.value.story

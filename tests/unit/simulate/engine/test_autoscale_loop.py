@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from kgctl.simulate.engine.autoscale import resize
-from kgctl.simulate.engine.result import RunResult
-from kgctl.simulate.engine.run import run
+from kgctl.simulate.engine.run import complete
+from kgctl.simulate.engine.simulation import Simulation
+from kgctl.simulate.metrics.registry import MetricView
+from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.recording.trace import Scaled, TraceEvent
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, ScalingRules
 from kgctl.simulate.scenario.distributions import Constant
@@ -26,6 +28,7 @@ class Watch:
     def __init__(self, at_s: int = 0, act: Callable[[Any], None] | None = None) -> None:
         self.scaled: list[Scaled] = []
         self._at_us, self._act = at_s * S, act
+        self.simulation: Simulation | None = None
 
     def on_trace(self, event: TraceEvent) -> None:
         if isinstance(event, Scaled):
@@ -34,7 +37,7 @@ class Watch:
     def on_step(self, at_us: int, metrics: Any) -> None:
         if self._act is not None and at_us >= self._at_us:
             act, self._act = self._act, None
-            act(metrics.measured.world)
+            act(self.simulation)
 
 
 def scaled(
@@ -61,13 +64,13 @@ def test_a_step_of_the_traffic_brings_pods_that_boot_and_are_given_partitions(co
     assert len([pods for pods in result.final_assignment().values() if pods]) == result.metric("members")
     first = next(each for each in decisions if each.replicas != each.before)
     assert (first.before, first.replicas > 2, first.metric) == (2, True, "lag")
-    assert result.world.history.scalings[0].replicas == first.replicas
+    assert result.recording.history.scalings[0].replicas == first.replicas
 
 
 def test_the_newest_pods_go_first_and_come_back_under_their_names() -> None:
     result, _ = watched(scaled(((0, 100), (60, 700), (180, 50), (400, 700))))
-    pods, now_us = result.world.history.pods, result.world.loop.now_us
-    changes = result.world.history.scalings
+    pods, now_us = result.recording.history.pods, result.recording.now_us
+    changes = result.recording.history.scalings
     assert {change.replicas > change.before for change in changes} == {True, False}
     assert [pod.name for pod in pods] == [f"app-{index}" for index in range(8)]
     for change in changes:
@@ -152,13 +155,15 @@ def test_by_age_pods_come_when_records_wait_too_long() -> None:
 
 
 def test_a_pod_that_is_wanted_again_while_it_stops_starts_when_it_is_gone() -> None:
-    def down_and_up(world: Any) -> None:
-        resize(world, "app", 2)
-        resize(world, "app", 4)
+    def down_and_up(simulation: Any) -> None:
+        resize(simulation, "app", 2)
+        resize(simulation, "app", 4)
 
     watch = Watch(100, down_and_up)
     nothing = event("start", "app", at_s=100)
-    result = run(scenario(nothing, count=4, config=RANGE, duration_s=300, poll=Constant(10 * S)), 1, observers=[watch])
-    lives = [len(pod.running.until(result.world.loop.now_us)) for pod in result.world.history.pods]
+    given = scenario(nothing, count=4, config=RANGE, duration_s=300, poll=Constant(10 * S))
+    watch.simulation = Simulation(given, 1, [watch], read=MetricView)
+    result = RunResult(complete(watch.simulation))
+    lives = [len(pod.running.until(result.recording.now_us)) for pod in result.recording.history.pods]
     assert lives == [1, 1, 2, 2]
     assert result.metric("members") == 4

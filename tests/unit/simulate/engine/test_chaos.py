@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from kgctl.simulate.engine.run import run
-from kgctl.simulate.engine.schedule import FAULTS
+from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.distributions import Uniform
+from kgctl.simulate.scenario.event_kinds import FAULTS
 from kgctl.simulate.scenario.model import Commit, CommitMode, Nemesis
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, scenario
 
@@ -39,6 +39,6 @@ def test_a_group_survives_a_quarter_of_an_hour_of_faults(config: dict[str, str],
     total = sum(result.metric("unavailable", (f"cause {cause}",)) or 0 for cause in causes)  # type: ignore[misc]
     assert total == pytest.approx(result.metric("unavailable"))  # I8
     assert result.metric("owners") == 1
-    written = sum(result.world.ledger.arrivals.total_pr(number, result.world.loop.now_us) for number in range(12))
-    waiting = sum(result.world.ledger.backlog_pr(number, result.world.loop.now_us) for number in range(12))
+    written = sum(result.recording.ledger.arrivals.total_pr(number, result.recording.now_us) for number in range(12))
+    waiting = sum(result.recording.ledger.backlog_pr(number, result.recording.now_us) for number in range(12))
     assert result.metric("processed") == (written - waiting) // 10**12  # I9

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 
 from kgctl.model.records import CoordinatorRecord, OffsetCommitValue
-from kgctl.simulate.engine.run import run
+from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.distributions import Constant, Uniform
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, Commit, CommitMode, Traffic
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
@@ -52,7 +52,7 @@ def test_the_log_of_commits_is_whole_on_demand(mode: CommitMode) -> None:
         gaps = [later - earlier for (earlier, _), (later, _) in pairwise(commits)]
         assert sorted(gaps)[len(gaps) // 2] == pytest.approx(S if mode is CommitMode.AFTER_BATCH else 5 * S, rel=0.25)
     stored = {key.partition: commits[-1][1] for key, commits in log.items()}  # type: ignore[attr-defined]
-    assert stored == dict(enumerate(whole.world.ledger.stored))
+    assert stored == dict(enumerate(whole.recording.ledger.stored))
 
 
 @pytest.mark.parametrize(("config", "mean_s"), [(RANGE, 5.61), (CONSUMER, 6.19)], ids=["classic", "consumer"])

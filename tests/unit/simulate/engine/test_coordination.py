@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from kgctl.simulate.engine.result import RunResult
-from kgctl.simulate.engine.run import run
+from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.scenario.distributions import Constant
 from kgctl.simulate.scenario.model import AssignTime, Cluster
-from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
+from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, finished, scenario
 
 PROTOCOLS = {"eager": RANGE, "cooperative": COOPERATIVE, "consumer": CONSUMER}
 LEADER, REPLICAS = 3, (3, 1, 2)
@@ -21,9 +20,9 @@ QUICK = {"detect": Constant(5 * S), "load": Constant(2 * S)}
 
 def states(result: RunResult) -> list[tuple[float, str]]:
     """(seconds after the warm-up, state), where it is another one."""
-    start_us = result.world.scenario.warmup_us
+    start_us = result.recording.scenario.warmup_us
     found: list[tuple[float, str]] = []
-    for point in result.world.history.group:
+    for point in result.recording.history.group:
         if point.at_us >= start_us and (not found or found[-1][1] != point.state):
             found.append(((point.at_us - start_us) / S, point.state))
     return found
@@ -31,7 +30,7 @@ def states(result: RunResult) -> list[tuple[float, str]]:
 
 def leader_of(result: RunResult) -> int | None:
     """Who coordinates at the end."""
-    coordination = result.world.broker.coordination
+    coordination = finished(result.recording.scenario, result.seed).broker.coordination
     assert coordination is not None
     return coordination.leader
 
@@ -76,8 +75,8 @@ def test_a_clean_move_is_told_by_the_old_coordinator(config: Mapping[str, str]) 
 
 def test_a_move_to_a_broker_that_is_no_replica_makes_it_one() -> None:
     cluster = Cluster(brokers=5)  # the replicas are 3, 4 and 5
-    result = run(replace(scenario(event("coordinator_move", "1", at_s=10), duration_s=60), cluster=cluster), 1)
-    coordination = result.world.broker.coordination
+    done = finished(replace(scenario(event("coordinator_move", "1", at_s=10), duration_s=60), cluster=cluster), 1)
+    coordination = done.broker.coordination
     assert coordination is not None
     assert (coordination.leader, coordination.replicas) == (1, (1, 3, 4))
 
@@ -104,7 +103,7 @@ def test_a_join_under_way_is_lost_and_made_again_and_the_gap_is_the_coordinators
     """app-1 leaves at 10 s, the others join at their next heartbeats, and the coordinator dies while some wait for the rest."""
     stop = event("stop", "app/1", at_s=10)
     calm = scenario(stop, config={**RANGE, "session.timeout.ms": "10000"}, duration_s=80, heartbeat_drift_us=-1)
-    joining_us = next(point.at_us for point in run(calm, 1).world.history.group if point.at_us > 30 * S)
+    joining_us = next(point.at_us for point in run(calm, 1).recording.history.group if point.at_us > 30 * S)
     died_s = joining_us / S - 20 + 1.5
     result = run(replace(calm, events=(stop, event("broker_down", "coordinator", at_s=died_s, **QUICK))), 1)
     assert number(result, "unavailable", "cause coordinator") > 2 * 7
@@ -120,11 +119,11 @@ def test_a_generation_that_no_leader_has_assigned_is_lost() -> None:
     """The assignor computes for 5 s, and the coordinator dies meanwhile: its record is that of the generation before."""
     slow = replace(scenario(event("stop", "app/1", at_s=10), duration_s=100), assign_time=AssignTime(base_ns=5_000_000_000))
     completing = next(
-        point for point in run(slow, 1).world.history.group if point.state == "CompletingRebalance" and point.at_us > 30 * S
+        point for point in run(slow, 1).recording.history.group if point.state == "CompletingRebalance" and point.at_us > 30 * S
     )
     died_s = completing.at_us / S - 20 + 1
     result = run(replace(slow, events=(*slow.events, event("broker_down", "coordinator", at_s=died_s, **QUICK))), 1)
-    generations = [point.generation for point in result.world.history.group if point.at_us > 30 * S]
+    generations = [point.generation for point in result.recording.history.group if point.at_us > 30 * S]
     assert completing.generation in generations
     assert completing.generation - 1 in generations[generations.index(completing.generation) :]
     assert states(result)[-1][1] == "Stable"

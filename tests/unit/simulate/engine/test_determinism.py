@@ -8,7 +8,7 @@ import sys
 
 PROGRAM = """
 import json
-from kgctl.simulate.engine.run import run
+from kgctl.simulate.metrics.result import run
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 from kgctl.simulate.scenario.distributions import LogNormal, Uniform
 from kgctl.simulate.scenario.model import Callbacks, Nemesis

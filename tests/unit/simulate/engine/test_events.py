@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.simulate.engine.events.event_run import Share
-from kgctl.simulate.engine.events.registry import EVENT_KINDS
-from kgctl.simulate.engine.result import RunResult
-from kgctl.simulate.engine.run import RunLimits, run
+from kgctl.simulate.engine.run import RunLimits
+from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.scenario.distributions import Constant, Uniform
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Share
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.model import Event
 from kgctl.simulate.scenario.selectors import parse_selector
 from kgctl.yaml_files import read_yaml
-from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
+from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, finished, scenario
 
 Step = tuple[float, str]
 """(seconds, what)"""
@@ -21,8 +20,8 @@ Step = tuple[float, str]
 
 def life(result: RunResult, pod: str) -> list[tuple[float, float]]:
     """When the pod's consumer ran, in seconds after the warm-up."""
-    history = next(found for found in result.world.history.pods if found.name == pod)
-    start_us = result.world.scenario.warmup_us
+    history = next(found for found in result.recording.history.pods if found.name == pod)
+    start_us = result.recording.scenario.warmup_us
     intervals = history.running.until(result.end_us + start_us)
     return [((first - start_us) / S, (last - start_us) / S) for first, last in intervals]
 
@@ -98,9 +97,9 @@ def test_two_bounces_change_the_assignor_without_an_error() -> None:
     then = Event(
         kind="upgrade", target="app", selector=selector, after="previous", parameters={"settle": 15 * S, "set": COOPERATIVE}
     )
-    result = run(scenario(first, then), 1)
-    assert (result.metric("errors"), result.metric("stuck_members"), result.metric("state")) == (0, 0, "Stable")
-    assert result.world.broker.view.assignments.is_cooperative
+    done = finished(scenario(first, then), 1)
+    assert [done.metrics.metric(name) for name in ("errors", "stuck_members", "state")] == [0, 0, "Stable"]
+    assert done.broker.observer.assignments.is_cooperative
 
 
 @pytest.mark.parametrize(
@@ -216,7 +215,7 @@ def test_new_partitions_are_found_with_the_next_metadata() -> None:
 )
 def test_event_about_a_topic_that_cannot_be_done_says_so(events: list[Event], idle: list[tuple[str, int]]) -> None:
     result = run(scenario(*events, duration_s=60), 1)
-    found = [(mark.name, mark.at_us // S - 20) for mark in result.world.history.events if mark.what == "has no effect"]
+    found = [(mark.name, mark.at_us // S - 20) for mark in result.recording.history.events if mark.what == "has no effect"]
     assert found == idle
 
 

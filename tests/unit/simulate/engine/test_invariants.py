@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from kgctl.simulate.engine.run import run
+from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.distributions import Constant, Uniform
 from kgctl.simulate.scenario.model import Cluster, Network, Scenario, Topic
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
@@ -82,7 +82,7 @@ def test_a_group_in_the_place_of_one_that_was_left_counts_from_its_start() -> No
     restarts = [event("restart", "app/0", at_s=at_s, for_us=S) for at_s in (5, 25)]
     over = (event("stop", "app", at_s=45), event("start", "app", at_s=60, with_=CONSUMER))
     result = run(scenario(*restarts, *over, count=2, duration_s=100), 1)
-    points = [(point.state, point.generation) for point in result.world.history.group]
+    points = [(point.state, point.generation) for point in result.recording.history.group]
     assert points[points.index(("Empty", 6)) :] == [
         ("Empty", 6),
         ("Stable", 2),

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.simulate.engine.result import LaneSegment, RunResult
-from kgctl.simulate.engine.run import RunLimits, run
+from kgctl.simulate.engine.run import RunLimits
+from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
 from kgctl.simulate.recording.trace import TraceEvent
 from kgctl.simulate.scenario.model import Cluster, Network, Scenario
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
@@ -129,7 +129,7 @@ def test_observers_see_the_log_that_the_digest_is_of() -> None:
 def test_a_run_without_duration_ends_a_minute_after_it_is_stable() -> None:
     result = run(scenario(event("restart", "app/0")), 1)
     stable = result.metric("time_to_stable")
-    last = max(at_us for at_us in result.world.history.disturbances) - 20 * S
+    last = max(at_us for at_us in result.recording.history.disturbances) - 20 * S
     assert isinstance(stable, float)
     assert result.end_us == last + round(stable * S) + 60 * S
     assert result.stopped == ""

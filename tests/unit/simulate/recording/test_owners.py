@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from kgctl.simulate.recording.owners import NOBODY, Cause, Lanes, PartitionTable, code_of
+from kgctl.simulate.recording.owners import NOBODY, PartitionOwners, PartitionTable, code_of
+from kgctl.simulate.scenario.vocabulary import Cause
 
 BOOT, HANDOVER = code_of(Cause.BOOT), code_of(Cause.HANDOVER)
 
 
-def lanes(count: int = 2) -> Lanes:
+def owners(count: int = 2) -> PartitionOwners:
     table = PartitionTable()
     numbers = table.add("t", count, 0, counted=True)
-    made = Lanes(table)
+    made = PartitionOwners(table)
     made.add(numbers, Cause.BOOT, 0)
     return made
 
 
 def test_a_lane_has_owners_and_causes() -> None:
-    made = lanes()
+    made = owners()
     made.own(7, [0], 10)
-    made.disown(7, [0], Cause.HANDOVER, 20)
-    made.recause([0], Cause.FETCH, 25)
+    made.release(7, [0], Cause.HANDOVER, 20)
+    made.set_cause([0], Cause.FETCH, 25)
     made.own(8, [0], 30)
     assert made.segments(0, 0, 40) == [
         (0, 10, BOOT),
@@ -33,7 +34,7 @@ def test_a_lane_has_owners_and_causes() -> None:
 
 
 def test_misplaced_counts_what_is_not_where_it_is_assigned() -> None:
-    made = lanes()
+    made = owners()
     assert (made.misplaced, made.unowned) == (2, 2)
     made.assign(7, [0, 1])
     made.own(7, [0], 10)
@@ -43,33 +44,33 @@ def test_misplaced_counts_what_is_not_where_it_is_assigned() -> None:
     assert made.misplaced == 0
     made.assign(NOBODY, [0])
     assert made.misplaced == 1
-    made.disown(7, [0], Cause.HANDOVER, 20)
+    made.release(7, [0], Cause.HANDOVER, 20)
     assert (made.misplaced, made.unowned) == (1, 1)
 
 
 def test_a_zombie_and_its_successor_are_counted_as_two() -> None:
-    made = lanes()
+    made = owners()
     made.assign(8, [0])
     made.own(7, [0], 10)
     made.own(8, [0], 20)
     assert (made.consumers(0), made.owner[0], made.misplaced) == (2, 8, 1)
-    made.disown(7, [0], Cause.REBALANCE, 50)
+    made.release(7, [0], Cause.REBALANCE, 50)
     assert (made.consumers(0), made.owner[0], made.double_owned) == (1, 8, [(0, 20, 50, 7)])
     assert made.segments(0, 0, 60) == [(0, 10, BOOT), (10, 20, 7), (20, 60, 8)]
 
 
 def test_a_zombie_that_outlives_its_successor_is_the_owner_again() -> None:
-    made = lanes()
+    made = owners()
     made.own(8, [0], 10)
     made.own_again(7, [0, 1], 20)
     assert (made.owner, made.consumers(0)) == ([8, 7], 2)
-    made.disown(8, [0], Cause.HANDOVER, 30)
+    made.release(8, [0], Cause.HANDOVER, 30)
     assert (made.owner, made.consumers(0), made.double_owned) == ([7, 7], 1, [(0, 20, 30, 7)])
 
 
 def test_a_deleted_partition_is_no_gap() -> None:
     table = PartitionTable()
-    made = Lanes(table)
+    made = PartitionOwners(table)
     made.add(table.add("t", 1, 0, counted=True), Cause.BOOT, 0)
     made.delete(table.delete("t", 50), 50)
     assert (made.segments(0, 0, 100), made.misplaced, made.unowned) == ([(0, 50, BOOT)], 0, 0)

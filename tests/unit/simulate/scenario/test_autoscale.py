@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.simulate.engine.events.registry import EVENT_KINDS
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, ScalingPolicy, ScalingRules, Select
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS
 from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.simulate.scenario.schema import scenario_schema
 from kgctl.yaml_files import FileError, read_yaml

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.simulate.engine.run import run
+from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.simulate.scenario.sources import read_source
 from kgctl.yaml_files import FileError, read_yaml

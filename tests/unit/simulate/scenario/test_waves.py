@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from kgctl.simulate.engine.run import run
+from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.quantities import Wave, parse_wave
 from kgctl.yaml_files import read_yaml

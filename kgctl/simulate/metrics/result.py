@@ -1,0 +1,107 @@
+"""A run with its metrics: what the batch, the reports and tests look at."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from kgctl.coordinator.effects import AppendRecord
+from kgctl.simulate.engine import run as engine
+from kgctl.simulate.engine.run import NO_LIMITS, RunLimits
+from kgctl.simulate.metrics.registry import MetricView
+from kgctl.simulate.recording.history import Identity
+from kgctl.simulate.recording.owners import cause_of
+from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.recording.trace import Observer
+from kgctl.simulate.scenario.model import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSegment:
+    """Part of a partition's lane: who consumed it, or (``owner`` None) why nobody did. Times are from the end of the warm-up."""
+
+    from_us: int
+    to_us: int
+    owner: str | None
+    cause: str | None
+
+
+class RunResult:
+    """A run that is over, measured. ``stopped`` is "" or the limit that ended it; ``digest`` is that of its event log."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.recording = recording
+        self.seed = recording.seed
+        self.metrics = MetricView(recording)
+        self.digest, self.events, self.tasks, self.stopped = recording.ending
+
+    @property
+    def end_us(self) -> int:
+        """Return when it ended, after the end of the warm-up."""
+        return self.recording.end_us - self.recording.start_us
+
+    def metric(self, name: str, filters: Collection[str] = ()) -> float | str | None:
+        """Return a metric's value, as `MetricView.metric` does."""
+        return self.metrics.metric(name, filters)
+
+    def summary(self) -> dict[str, float | str | None]:
+        """Return every metric of a result."""
+        return self.metrics.summary()
+
+    def final_assignment(self) -> Mapping[str, Mapping[str, list[int]]]:
+        """Return pod -> topic -> partitions that it consumes at the end."""
+        return self.metrics.measured.assignment()
+
+    def lanes(self, *, with_warmup: bool = False) -> Mapping[str, list[LaneSegment]]:
+        """Return partition ("topic-0") -> its lane, in order of topics and numbers."""
+        measured = self.metrics.measured
+        offset = measured.start_us
+        window = (0 if with_warmup else offset, measured.end_us)
+        table, pods = self.recording.partitions, self.recording.history.pods
+        return {
+            str(table.names[number]): [
+                LaneSegment(first - offset, last - offset, pods[value].name, None)
+                if value >= 0
+                else LaneSegment(first - offset, last - offset, None, cause_of(value).label)
+                for first, last, value in measured.segments(number, window)
+            ]
+            for number in sorted(range(len(table)), key=lambda number: table.names[number])
+            if table.counted[number]
+        }
+
+    def events_marks(self) -> list[tuple[int, str, str, str]]:
+        """Return (time, event, what, target) of the scenario's events, for the reports."""
+        offset = self.recording.start_us
+        return [(mark.at_us - offset, mark.name, mark.what, mark.target) for mark in self.recording.history.events]
+
+    def records(self) -> list[tuple[int, AppendRecord]]:
+        """Return (time from the run's begin, record) of the coordinator's log, in order; empty unless it was kept."""
+        return self.recording.log()
+
+
+def run(
+    scenario: Scenario,
+    seed: int,
+    *,
+    observers: Sequence[Observer] = (),
+    limits: RunLimits = NO_LIMITS,
+    keeps_records: bool = False,
+    keeps_all_commits: bool = False,
+    identity: Identity = Identity.POD,
+) -> RunResult:
+    """Run one variant with one seed, as `kgctl.simulate.engine.run.run` does, and measure it.
+
+    Raises:
+        UsageError: the scenario contradicts itself (settings, names). InvariantViolation: a bug, with the group's story.
+    """
+    recording = engine.run(
+        scenario,
+        seed,
+        observers=observers,
+        limits=limits,
+        keeps_records=keeps_records,
+        keeps_all_commits=keeps_all_commits,
+        identity=identity,
+        read=MetricView,
+    )
+    return RunResult(recording)

@@ -1,0 +1,254 @@
+"""The kinds of events: their fields, declared once for files, the schema, the manual and the engine, which has what each does.
+
+A new kind is an `EventKind` in the table here and a function in `kgctl.simulate.engine.events`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from kgctl.simulate.scenario.distributions import Constant
+
+
+class Target(StrEnum):
+    """What the value under the kind's own key names."""
+
+    PODS = "selector"
+    MEMBER_SET = "set of members"
+    TOPIC = "topic"
+    NEW_TOPIC = "new topic"
+    BROKER = "broker"
+
+
+class FieldType(StrEnum):
+    """How a field is written, and what it becomes in `Event.parameters`."""
+
+    DURATION = "duration"  # microseconds
+    DISTRIBUTION = "distribution"  # a Distribution
+    COUNT = "count"  # a whole number of 1 or more
+    SIZE = "size"  # a whole number of 0 or more
+    CHANGE = "change"  # a whole number with its sign: +10, -3
+    COUNT_OR_SHARE = "count or share"  # a whole number, or a Share
+    SHARE = "share"  # millionths
+    FACTOR = "factor"  # millionths
+    RATE = "rate"  # steps of (microseconds from the event on, millionths of a record a second)
+    CONFIG = "config"  # Kafka's names -> text
+    CHOICE = "choice"  # one of Field.choices
+    FLAG = "flag"  # true or false
+    CONDITION = "condition"  # a Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """``25%`` where a number could stand, in millionths."""
+
+    ppm: int
+
+    def of(self, number: int) -> int:
+        """That share of a number, rounded up; at least 1 of 1 or more."""
+        return -(-number * self.ppm // 1_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """One field. ``default`` is what is used when it is not given; a field that ``is_required`` has none."""
+
+    name: str
+    type: FieldType
+    help: str
+    default: Any = None
+    is_required: bool = False
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventKind:
+    """What a file says of an event of this kind. ``one_of``: fields of which exactly one has to be there."""
+
+    name: str
+    target: Target
+    help: str
+    fields: tuple[Field, ...] = ()
+    one_of: tuple[str, ...] = ()
+
+
+LOAD = Field(
+    name="load",
+    type=FieldType.DISTRIBUTION,
+    help="how long the new coordinator reads its log, 100 ms if not given",
+    default=Constant(100_000),
+)
+
+WITH = Field(name="with", type=FieldType.CONFIG, help="consumer settings from this start on", default={})
+
+FOR = Field(name="for", type=FieldType.DISTRIBUTION, help="how long they stay down; without it, for good")
+
+FIELDS = (
+    Field(name="batch", type=FieldType.COUNT_OR_SHARE, help="how many pods at the same time, or which share of them", default=1),
+    Field(
+        name="wait",
+        type=FieldType.CHOICE,
+        help="what the next batch waits for: ready (the pods have subscribed), stable (the group is, with every partition "
+        "consumed; 10 minutes at most), none",
+        default="ready",
+        choices=("ready", "stable", "none"),
+    ),
+    Field(name="settle", type=FieldType.DURATION, help="how long after that the next batch begins", default=0),
+    Field(name="down", type=FieldType.DURATION, help="how long a pod is down before its process starts again", default=0),
+    Field(name="abort_if", type=FieldType.CONDITION, help="looked at before each batch: if it holds, the rest is left as it is"),
+)
+
+SET = Field(name="set", type=FieldType.CONFIG, help="consumer settings that the new processes have", default={})
+
+REQUIRED_SET = Field(name="set", type=FieldType.CONFIG, help="consumer settings that the new processes have", is_required=True)
+
+
+EVENT_KINDS: Mapping[str, EventKind] = {
+    kind.name: kind
+    for kind in (
+        EventKind(
+            name="start",
+            target=Target.PODS,
+            help="Start pods that do not run; it is over when they have subscribed.",
+            fields=(WITH,),
+        ),
+        EventKind(
+            name="stop",
+            target=Target.PODS,
+            help="Stop pods as SIGTERM does; what on_stop says is done. With for: start them again.",
+            fields=(FOR, WITH),
+        ),
+        EventKind(
+            name="crash",
+            target=Target.PODS,
+            help="Kill pods: no callbacks, no commit, no LeaveGroup. With for: start them again after that time.",
+            fields=(FOR, WITH),
+        ),
+        EventKind(
+            name="restart",
+            target=Target.PODS,
+            help="Stop these pods, all at the same time, and start each again when it has stopped.",
+            fields=(
+                Field(name="for", type=FieldType.DISTRIBUTION, help="how long they are down between", default=0),
+                WITH,
+            ),
+        ),
+        EventKind(
+            name="rolling_restart",
+            target=Target.PODS,
+            help="Restart pods batch by batch, as a deployment does.",
+            fields=(*FIELDS, SET),
+        ),
+        EventKind(
+            name="upgrade",
+            target=Target.PODS,
+            help="Restart pods batch by batch with other settings.",
+            fields=(*FIELDS, REQUIRED_SET),
+        ),
+        EventKind(
+            name="scale",
+            target=Target.MEMBER_SET,
+            help="Change the number of pods: the highest numbers go first, new ones come last.",
+            fields=(
+                Field(name="to", type=FieldType.SIZE, help="so many pods"),
+                Field(name="by", type=FieldType.CHANGE, help="so many more, or fewer"),
+                Field(name="over", type=FieldType.DURATION, help="spread evenly over this time", default=0),
+            ),
+            one_of=("to", "by"),
+        ),
+        EventKind(
+            name="stall",
+            target=Target.PODS,
+            help="The applications are stuck in a batch: no poll(), nothing processed; the heartbeat thread goes on.",
+            fields=(Field(name="for", type=FieldType.DISTRIBUTION, help="how long", is_required=True),),
+        ),
+        EventKind(
+            name="slow",
+            target=Target.PODS,
+            help="Batches take so many times as long, and so fewer records are processed.",
+            fields=(
+                Field(name="for", type=FieldType.DISTRIBUTION, help="how long; without it, for good"),
+                Field(name="factor", type=FieldType.FACTOR, help="how many times as long", is_required=True),
+            ),
+        ),
+        EventKind(
+            name="pause_process",
+            target=Target.PODS,
+            help="The processes are frozen: no heartbeats, no polls; then they go on as if nothing had been.",
+            fields=(Field(name="for", type=FieldType.DISTRIBUTION, help="how long", is_required=True),),
+        ),
+        EventKind(
+            name="network",
+            target=Target.PODS,
+            help="Between these pods and the brokers messages are slower, get lost, or do not come through at all.",
+            fields=(
+                Field(name="latency", type=FieldType.DISTRIBUTION, help="of one direction"),
+                Field(name="loss", type=FieldType.SHARE, help="of the packets; they are sent again as TCP does"),
+                Field(name="partition", type=FieldType.FLAG, help="nothing comes through", default=False),
+                Field(name="for", type=FieldType.DISTRIBUTION, help="how long; without it, for good"),
+            ),
+            one_of=("latency", "loss", "partition"),
+        ),
+        EventKind(
+            name="add_partitions",
+            target=Target.TOPIC,
+            help="The topic has more partitions from now on; its traffic is shared out anew. No effect where it has "
+            "as many already.",
+            fields=(
+                Field(name="to", type=FieldType.COUNT, help="so many partitions"),
+                Field(name="by", type=FieldType.COUNT, help="so many more"),
+            ),
+            one_of=("to", "by"),
+        ),
+        EventKind(
+            name="create_topic",
+            target=Target.NEW_TOPIC,
+            help="A topic that was not there.",
+            fields=(
+                Field(name="partitions", type=FieldType.COUNT, help="how many partitions", default=12),
+                Field(name="replicas", type=FieldType.COUNT, help="how many replicas", default=3),
+                Field(name="rate", type=FieldType.RATE, help="records written to it"),
+            ),
+        ),
+        EventKind(
+            name="delete_topic",
+            target=Target.TOPIC,
+            help="The topic is gone, and its offsets with it.",
+        ),
+        EventKind(
+            name="set_traffic",
+            target=Target.TOPIC,
+            help="So many records are written to the topic from now on.",
+            fields=(Field(name="rate", type=FieldType.RATE, help="records of the whole topic", is_required=True),),
+        ),
+        EventKind(
+            name="broker_down",
+            target=Target.BROKER,
+            help="A broker's process dies. If it was the group's coordinator, another one reads the group's records and goes on.",
+            fields=(
+                Field(name="for", type=FieldType.DISTRIBUTION, help="until it is there again; without it, it stays away"),
+                Field(
+                    name="detect",
+                    type=FieldType.DISTRIBUTION,
+                    help="until the controller has noticed; if not given as with Kafka's broker.session.timeout.ms, some 7 to "
+                    "10 s",
+                ),
+                LOAD,
+            ),
+        ),
+        EventKind(
+            name="coordinator_move",
+            target=Target.BROKER,
+            help="The group's coordinator moves to this broker, or (coordinator) to another one, which reads the "
+            "group's records.",
+            fields=(Field(name="for", type=FieldType.DISTRIBUTION, help="until it moves back; without it, it stays there"), LOAD),
+        ),
+    )
+}
+"""Name, which is the kind's key in a scenario file -> kind."""
+
+FAULTS = ("crash", "stop", "restart", "stall", "slow", "pause_process", "network")
+"""The kinds that a nemesis can draw."""
