@@ -1,13 +1,13 @@
-"""When the scenario's events begin: at a time, after another one, again and again; and when all are over."""
+"""What begins each kind of event, and when: at a time, after another one, again and again, or by a nemesis; when all are over."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import UsageError
+from kgctl.simulate.engine.events import brokers, pods, rolling, topics
 from kgctl.simulate.engine.events.event_run import EventRun
-from kgctl.simulate.engine.events.registry import BEGIN
 from kgctl.simulate.scenario.distributions import Distribution, Exponential, Uniform
 from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, EventKind
 from kgctl.simulate.scenario.model import SECOND_US, Event, Nemesis
@@ -16,6 +16,27 @@ from kgctl.simulate.scenario.selectors import Choice, Selector
 if TYPE_CHECKING:
     from kgctl.simulate.engine.simulation import Simulation
 
+
+BEGIN: Mapping[str, Callable[[EventRun], None]] = {
+    "start": pods.start,
+    "stop": pods.stop,
+    "crash": pods.crash,
+    "restart": pods.restart,
+    "rolling_restart": rolling.roll,
+    "upgrade": rolling.roll,
+    "scale": pods.scale,
+    "stall": pods.stall,
+    "slow": pods.slow,
+    "pause_process": pods.pause_process,
+    "network": pods.network,
+    "add_partitions": topics.add_partitions,
+    "create_topic": topics.create_topic,
+    "delete_topic": topics.delete_topic,
+    "set_traffic": topics.set_traffic,
+    "broker_down": brokers.broker_down,
+    "coordinator_move": brokers.coordinator_move,
+}
+"""Kind -> what begins it, and sees to it that `EventRun.over` is called once."""
 
 LAST = "last"
 PREVIOUS = "previous"
