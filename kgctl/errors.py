@@ -77,9 +77,10 @@ class ExpectationError(KgctlError):
 
 
 class UnreachableError(KgctlError):
-    """The cluster cannot be reached."""
+    """The cluster cannot be reached. ``nothing_sent`` is True where a request for a change surely never left."""
 
     slug = "UNREACHABLE"
+    nothing_sent = False
 
 
 class TimedOutError(UnreachableError):

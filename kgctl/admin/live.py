@@ -20,6 +20,7 @@ from kgctl.admin.protocol.groups import describe_groups, list_groups
 from kgctl.admin.protocol.members import remove_members
 from kgctl.admin.protocol.offsets import delete_offsets, list_committed_offsets, list_log_offsets, list_offsets_at, list_topics
 from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
+from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
 from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
@@ -148,6 +149,10 @@ class LiveGroupAdmin:
         clients together have the time of one call.
         """
         deadline = self._deadline()
-        answers = ask_coordinators(self._cluster, group_ids, lambda _, groups: dict.fromkeys(groups), deadline)
+        try:
+            answers = ask_coordinators(self._cluster, group_ids, lambda _, groups: dict.fromkeys(groups), deadline)
+        except UnreachableError as error:
+            error.nothing_sent = True
+            raise
         self._confluent.share(deadline)
         return {group: explained(answer, group=group) for group, answer in answers.items() if isinstance(answer, Failure)}

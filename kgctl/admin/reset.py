@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kgctl.admin.client import GroupAdmin
+from kgctl.admin.execution import Account, Outcome, Step, Stop, carry_out
 from kgctl.admin.plan.offset_reset import (
     OUT_OF_RANGE,
     FromFile,
@@ -198,23 +199,95 @@ class _Facts:
         )
 
 
-def execute_reset(admin: GroupAdmin, plan: ResetPlan) -> ResetPlan:
-    """Do what the plan says, and hand it back with what became of each row.
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A plan with what became of each row, and what ended it early: ``ended_by``, ``signal``, neither where nothing did."""
+
+    plan: ResetPlan
+    ended_by: KgctlError | None = None
+    signal: int | None = None
+
+    @property
+    def may_have_changed(self) -> bool:
+        """Whether the cluster is, or may be, no longer as it was."""
+        changed = (ResetResult.RESET, ResetResult.DELETED, ResetResult.UNKNOWN)
+        return any(row.result in changed for row in self.plan.rows)
+
+
+_RowKey = tuple[str, TopicPartition]
+
+
+def execute_reset(admin: GroupAdmin, plan: ResetPlan, stop: Stop | None = None) -> Executed:
+    """Do what the plan says, group by group, and tell what became of each row, whatever ends it.
 
     Groups that are active, or not as the plan says, are left alone as a whole. The caller saves the old offsets first.
     """
     if plan.is_out_of_range:
-        return plan
-    groups = []
-    errors = list(plan.errors)
+        return Executed(plan)
+    groups, errors = [], list(plan.errors)
     for group in plan.groups:
         if not group.state.is_inactive:
             errors.append(active_group(group))
         elif group.is_refused:
             groups.append(replace(group, rows=tuple(_left_alone(row) for row in group.rows)))
         else:
-            groups.append(replace(group, rows=_execute(admin, group)))
-    return ResetPlan(tuple(groups), tuple(errors))
+            groups.append(group)
+    wanted = {(row.group_id, row.partition): row for group in groups for row in group.rows if row.result is ResetResult.PLANNED}
+    steps = [step for group in groups if not group.is_refused for step in _steps(admin, group)]
+    account = carry_out(steps, lambda items: _are_done(admin, [wanted[item] for item in items]), stop)
+    done = tuple(replace(group, rows=tuple(_told(row, account) for row in group.rows)) for group in groups)
+    return Executed(ResetPlan(done, tuple(errors)), account.ended_by, account.signal)
+
+
+def _steps(admin: GroupAdmin, group: GroupPlan) -> Iterator[Step[_RowKey]]:
+    """At most two requests a group: one commits, one takes commits away."""
+    planned = [row for row in group.rows if row.result is ResetResult.PLANNED]
+    commits = {row.partition: row.new for row in planned if row.new is not None}
+    taken_away = [row.partition for row in planned if row.new is None]
+    if commits:
+        yield _step(group.group_id, list(commits), lambda: admin.alter_offsets(group.group_id, commits).errors)
+    if taken_away:
+        yield _step(group.group_id, taken_away, lambda: admin.delete_offsets(group.group_id, taken_away).errors)
+
+
+def _step(
+    group_id: str, partitions: Sequence[TopicPartition], act: Callable[[], Mapping[TopicPartition, ItemError]]
+) -> Step[_RowKey]:
+    return Step(
+        [(group_id, partition) for partition in partitions],
+        lambda: {(group_id, partition): error for partition, error in act().items()},
+    )
+
+
+def _are_done(admin: GroupAdmin, rows: Sequence[ResetRow]) -> Mapping[_RowKey, bool]:
+    """Whether the rows have what they should by now, for the groups that the cluster answers for."""
+    committed = admin.list_committed_offsets(list(dict.fromkeys(row.group_id for row in rows))).values
+    return {(row.group_id, row.partition): _is_done(row, committed[row.group_id]) for row in rows if row.group_id in committed}
+
+
+def _is_done(row: ResetRow, committed: Committed) -> bool:
+    found = committed.get(row.partition)
+    present = None if found is None or found.offset == NO_OFFSET else found.offset
+    return present == (None if row.new is None else row.new.offset)
+
+
+def _told(row: ResetRow, account: Account[_RowKey]) -> ResetRow:
+    if row.result is not ResetResult.PLANNED:
+        return row
+    key = (row.group_id, row.partition)
+    outcome, error = account.outcomes[key], account.errors.get(key)
+    if outcome is Outcome.DONE:
+        return replace(row, result=ResetResult.RESET if row.new else ResetResult.DELETED)
+    if outcome is Outcome.NOT_TRIED:
+        return replace(row, result=ResetResult.NOT_TRIED, note="nothing was sent for it")
+    assert error is not None
+    if outcome is Outcome.UNKNOWN:
+        return replace(row, result=ResetResult.UNKNOWN, note=f"sent, and not answered: {error.message}", error=error)
+    if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP):
+        # A group with members answers an administrator's commit with UNKNOWN_MEMBER_ID: it became active after the plan was made.
+        error = ItemError(ErrorCode.NON_EMPTY_GROUP, "the group has become active; stop its consumers first")
+        return replace(row, result=ResetResult.REFUSED, note=error.message, error=error)
+    return replace(row, result=ResetResult.FAILED, note=error.message, error=error)
 
 
 def active_group(group: GroupPlan) -> RefusedError:
@@ -232,25 +305,3 @@ def _left_alone(row: ResetRow) -> ResetRow:
     if row.result is not ResetResult.PLANNED:
         return row
     return replace(row, result=ResetResult.REFUSED, note="left alone: other partitions changed since the plan was made")
-
-
-def _execute(admin: GroupAdmin, group: GroupPlan) -> tuple[ResetRow, ...]:
-    planned = [row for row in group.rows if row.result is ResetResult.PLANNED]
-    commits = {row.partition: row.new for row in planned if row.new is not None}
-    taken_away = [row.partition for row in planned if row.new is None]
-    altered = admin.alter_offsets(group.group_id, commits).errors if commits else {}
-    deleted = admin.delete_offsets(group.group_id, taken_away).errors if taken_away else {}
-    failed = {**altered, **deleted}
-    return tuple(_done(row, failed.get(row.partition)) for row in group.rows)
-
-
-def _done(row: ResetRow, error: ItemError | None) -> ResetRow:
-    if row.result is not ResetResult.PLANNED:
-        return row
-    if error is None:
-        return replace(row, result=ResetResult.RESET if row.new else ResetResult.DELETED)
-    if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP):
-        # A group with members answers an administrator's commit with UNKNOWN_MEMBER_ID: it became active after the plan was made.
-        error = ItemError(ErrorCode.NON_EMPTY_GROUP, "the group has become active; stop its consumers first")
-        return replace(row, result=ResetResult.REFUSED, note=error.message, error=error)
-    return replace(row, result=ResetResult.FAILED, note=error.message, error=error)

@@ -85,7 +85,7 @@ def run(argv: Sequence[str], environment: Environment) -> int:
         BrokenPipeError: nobody reads stdout.
         OSError: stdout cannot be written.
     """
-    session = Session(environment)
+    session = Session(environment, argv)
     try:
         _check_text(argv)
         with redirect_stdout(environment.stdout), redirect_stderr(environment.stderr):
@@ -120,15 +120,36 @@ def _check_text(argv: Sequence[str]) -> None:
 def _finish(report: Report, session: Session, argv: Sequence[str]) -> int:
     output = session.flags.output or requested_format(argv)
     if not report.errors or report.rows or report.text or output.speaks_of_errors:
-        session.environment.stdout.write(renderer(output)(report, session.command, session.environment))
-        session.environment.stdout.flush()
+        text = renderer(output)(report, session.command, session.environment)
+        try:
+            session.environment.stdout.write(text)
+            session.environment.stdout.flush()
+        except OSError as error:
+            if not report.is_change:
+                raise
+            return _told_on_stderr(report, text, session, error)
+    _notice_all(report, session)
+    return report.exit_code
+
+
+def _notice_all(report: Report, session: Session) -> None:
     for error in report.errors:
         session.notice(f"kgctl: {printable(error_line(error))}")
         for line in error.story if isinstance(error, InvariantViolation) else ():
             session.notice(printable(f"  {line}"))
     for notice in report.notices:
         session.notice(printable(notice))
-    return report.exit_code
+
+
+def _told_on_stderr(report: Report, text: str, session: Session, error: OSError) -> int:
+    """What was done to a cluster is told even where stdout is closed or its disk full; the exit code is the change's."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), session.environment.stdout.fileno())
+    session.notice(f"kgctl: cannot write to stdout ({error.strerror or error}); this was done:")
+    session.environment.stderr.write(text)
+    _notice_all(report, session)
+    is_closed = isinstance(error, BrokenPipeError)
+    return report.exit_code or (ExitCode.OK if is_closed else ExitCode.FAILED)
 
 
 def _unexpected(error: Exception) -> Report:

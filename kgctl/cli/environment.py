@@ -70,8 +70,8 @@ class Environment:
         return platformdirs.user_config_path("kgctl") / "config.yaml"
 
     @property
-    def backup_folder(self) -> Path:
-        """Where a reset saves the offsets it replaces: KGCTL_BACKUP_DIR, else the user's state folder for kgctl."""
+    def undo_folder(self) -> Path:
+        """Where changes save what they take away: KGCTL_BACKUP_DIR, else ``backups`` in the user's state folder for kgctl."""
         if path := self.variables.get("KGCTL_BACKUP_DIR"):
             return Path(path).expanduser()
         import platformdirs

@@ -32,6 +32,7 @@ class ExitCode(IntEnum):
     AUTH = 8
     BUG = 9
     INTERRUPTED = 130
+    TERMINATED = 143
 
     @property
     def meaning(self) -> str:
@@ -43,14 +44,15 @@ _MEANINGS = {
     ExitCode.OK: "done; all expectations hold",
     ExitCode.FAILED: "failed, or the question was answered with no",
     ExitCode.USAGE: "usage: bad flag, bad file, bad value; nothing was contacted or changed",
-    ExitCode.PARTIAL: "partial: some groups or partitions done, some failed (each named)",
+    ExitCode.PARTIAL: "partial: some groups or partitions done, some failed or unknown (each named)",
     ExitCode.NOT_FOUND: "not found",
-    ExitCode.REFUSED: "refused: the group is active, or the cluster is no longer as the plan says",
+    ExitCode.REFUSED: "refused: the group is active, the file is another cluster's, or the cluster is no longer as the plan says",
     ExitCode.EXPECTATION: "a threshold or an `expect:` did not hold",
-    ExitCode.UNREACHABLE: "cluster unreachable, or timed out",
+    ExitCode.UNREACHABLE: "cluster unreachable, or timed out, with nothing changed",
     ExitCode.AUTH: "not authenticated or not authorised",
     ExitCode.BUG: "an invariant broke: a bug in kgctl or in an assignor under test",
-    ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
+    ExitCode.INTERRUPTED: "interrupted (Ctrl-C); the rows of a change say what was done",
+    ExitCode.TERMINATED: "terminated (SIGTERM); the rows of a change say what was done",
 }
 
 EXIT_CODES: tuple[tuple[type[KgctlError], ExitCode], ...] = (

@@ -48,6 +48,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         aliases=("groups",),
     ),
     CommandSpec("reset-offsets", "groups.reset_offsets", "resets", "Move committed offsets; a dry run unless --execute."),
+    CommandSpec("undo", "groups.undo", "resets", "Bring back what a reset or a deletion took away."),
     CommandSpec("delete-groups", "groups.delete_groups", "groups", "Delete groups with all their offsets."),
     CommandSpec("delete-offsets", "groups.delete_offsets", "groups", "Delete committed offsets of topics or partitions."),
     CommandSpec("remove-members", "groups.remove_members", "groups", "Make members leave a group."),

@@ -11,12 +11,15 @@ import typer
 
 from kgctl.admin.client import GroupAdmin
 from kgctl.cli.session import Session
-from kgctl.errors import KgctlError, NotFoundError, UsageError
+from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
 
 MatchOption = Annotated[
     str | None, typer.Option("--match", metavar="REGEX", help="Only groups whose id matches, anywhere unless anchored.")
 ]
 ExcludeOption = Annotated[str | None, typer.Option("--exclude", metavar="REGEX", help="Not the groups whose id matches.")]
+MaxGroupsOption = Annotated[
+    int | None, typer.Option("--max-groups", metavar="N", min=0, help="Refuse to change more than N groups.")
+]
 AllGroupsOption = Annotated[bool, typer.Option("--all-groups", help="Every consumer group of the cluster.")]
 
 
@@ -114,7 +117,7 @@ def _plain(name: str) -> str:
 
 
 def confirm(session: Session, question: str, *, yes: bool) -> None:
-    """Go on if the answer is yes: read from stdin, or given by ``--yes`` without asking. The end of stdin is a no.
+    """Go on if the answer is yes: given at a terminal, or by ``--yes`` without asking. Where there is no terminal it is a no.
 
     Raises:
         KgctlError: the answer is no, or none; nothing may be changed (exit code 1).
@@ -122,11 +125,28 @@ def confirm(session: Session, question: str, *, yes: bool) -> None:
     if yes:
         return
     environment = session.environment
+    if not environment.stdin.isatty():
+        raise KgctlError(
+            f"not confirmed; nothing was changed: {question} (no terminal to ask at; --yes answers yes)", code="DECLINED"
+        )
     environment.stderr.write(f"{question} [y/N] ")
     environment.stderr.flush()
-    answer = environment.stdin.readline()
-    if not environment.stdin.isatty():
-        environment.stderr.write("\n")
-    if answer.strip().lower() not in ("y", "yes"):
-        hint = "" if answer else " (no answer on stdin; --yes answers yes)"
-        raise KgctlError(f"not confirmed; nothing was changed{hint}", code="DECLINED")
+    if environment.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise KgctlError("not confirmed; nothing was changed", code="DECLINED")
+
+
+def check_count(count: int, at_most: int | None) -> None:
+    """Refuse to change more groups than ``--max-groups`` allows.
+
+    Raises:
+        RefusedError: there are more.
+    """
+    if at_most is not None and count > at_most:
+        raise RefusedError(
+            f"{count} groups are meant, and --max-groups allows {at_most}; nothing was changed", code="TOO_MANY_GROUPS"
+        )
+
+
+def plural(count: int, noun: str) -> str:
+    """``1 group``, ``2 groups``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

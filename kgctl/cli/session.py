@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
 
 from kgctl.cli.environment import Environment
-from kgctl.cli.settings import Flags, connection_settings
+from kgctl.cli.settings import Flags, cluster_reference, connection_settings, without_properties
 
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
 
 
-class Session:
-    """Lives as long as one command. Commands get theirs with `session_of`."""
+@dataclass(frozen=True, slots=True)
+class NamedCluster:
+    """The cluster of a command: how the user knows it, its own id where it has one, and the flags that name it again."""
 
-    def __init__(self, environment: Environment) -> None:
+    label: str
+    cluster_id: str | None
+    arguments: tuple[str, ...]
+
+    @property
+    def identity(self) -> str:
+        """What tells it from other clusters: its id, or its address where it has none."""
+        return self.cluster_id or self.label
+
+    def __str__(self) -> str:
+        return f"{self.label} (cluster id {self.cluster_id})" if self.cluster_id else self.label
+
+
+class Session:
+    """Lives as long as one command. Commands get theirs with `session_of`; ``command_line`` is what the user typed."""
+
+    def __init__(self, environment: Environment, argv: Sequence[str] = ()) -> None:
         self.environment = environment
         self.flags = Flags()
         self.command = ""
+        self._argv = argv
+
+    @property
+    def command_line(self) -> str:
+        """What was typed, for a person to recognise; properties may be secrets, and are left out."""
+        return shlex.join(["kgctl", *without_properties(self._argv)])
 
     def notice(self, line: str) -> None:
         """Tell the user something beside the result, at once: one line on stderr."""
@@ -37,6 +62,15 @@ class Session:
         settings = connection_settings(self.flags, self.environment)
         with self.environment.connect(settings) as admin:
             yield admin
+
+    def cluster(self, admin: GroupAdmin) -> NamedCluster:
+        """The cluster that `connect` leads to, asked for its id.
+
+        Raises:
+            KgctlError: it cannot be reached.
+        """
+        label, arguments = cluster_reference(self.flags, self.environment)
+        return NamedCluster(label, admin.cluster_id(), arguments)
 
 
 def session_of(ctx: typer.Context) -> Session:

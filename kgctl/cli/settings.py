@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -73,6 +73,40 @@ def connection_settings(flags: Flags, environment: Environment) -> ConnectionSet
     by_file, by_x = _properties_by_flag(flags)
     context = _context(flags, environment, by_file, by_x)
     return _build(context, {**by_file, **by_x}, flags.timeout)
+
+
+def cluster_reference(flags: Flags, environment: Environment) -> tuple[str, tuple[str, ...]]:
+    """How the user knows the cluster (an address, or ``context NAME``), and the flags that name it wherever they are typed.
+
+    An address that came from a variable or from the current context is among these flags: where the line is repeated, both may be
+    others.
+    """
+    by_file, by_x = _properties_by_flag(flags)
+    context = _context(flags, environment, by_file, by_x)
+    arguments = tuple(flags.cluster_arguments())
+    given = {**by_file, **by_x}
+    addresses = [given[name] for name in ADDRESSES if given.get(name)]
+    own = context.bootstrap_server or (
+        f"the data folder {Path(context.embedded).expanduser().absolute()}" if context.embedded else ""
+    )
+    if context.name and own and not (flags.bootstrap_server or flags.embedded or addresses):
+        by_variable = environment.variables.get("KGCTL_BOOTSTRAP_SERVER")
+        if not by_variable or flags.context:
+            return f"context {context.name}", (*arguments, *(() if flags.context else ("--context", context.name)))
+    label = own or "".join(addresses[:1]) or f"context {context.name}"
+    if not (flags.bootstrap_server or flags.embedded or flags.context or addresses):
+        arguments = (*arguments, "--bootstrap-server", label)
+    return label, arguments
+
+
+def without_properties(argv: Sequence[str]) -> list[str]:
+    """The words of a command line without ``-X`` and what follows it."""
+    kept, skip = [], False
+    for word in argv:
+        if not skip and not word.startswith("-X"):
+            kept.append(word)
+        skip = word == "-X"
+    return kept
 
 
 def context_settings(context: ClusterContext) -> ConnectionSettings:

@@ -93,7 +93,7 @@ class Cluster:
 
         def run(node: Node, item: T) -> None:
             try:
-                results[node] = task(self.broker(node, deadline), item)
+                results[node] = task(self._for_work(node, deadline), item)
             except KgctlError as error:
                 results[node] = error
             except BaseException as error:  # noqa: BLE001 - a thread's exception would be lost; it is raised below
@@ -109,6 +109,14 @@ class Cluster:
         if bugs:
             raise bugs[0]
         return {node: results[node] for node in work}
+
+    def _for_work(self, node: Node, deadline: Deadline) -> Connection:
+        """`broker`, whose failure says that no request has been sent."""
+        try:
+            return self.broker(node, deadline)
+        except UnreachableError as error:
+            error.nothing_sent = True
+            raise
 
     def layout(self, topics: list[str] | None, deadline: Deadline) -> ClusterLayout:
         """The brokers, and the partitions of these topics; None asks for all, an empty list for none."""

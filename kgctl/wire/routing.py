@@ -115,8 +115,9 @@ def _ask(
     while pending:
         try:
             route = find(pending, again=bool(answers))
-        except UnreachableError:
+        except UnreachableError as error:
             if not answers:
+                error.nothing_sent = True
                 raise
             break
         _ask_each(cluster, route, ask, deadline, answers)

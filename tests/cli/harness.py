@@ -70,6 +70,8 @@ class Cli:
         self.settings: list[ConnectionSettings] = []
         self.connect_failure: KgctlError | None = None
         self.terminal = False
+        self.answers = True
+        """Whether what is on stdin is typed at a terminal."""
 
     def __call__(self, line: str, stdin: str = "", variables: Mapping[str, str] | None = None) -> Ran:
         """Run a command line, split at spaces."""
@@ -79,7 +81,7 @@ class Cli:
         """Run an argument list."""
         out, err = Terminal() if self.terminal else io.StringIO(), io.StringIO()
         environment = Environment(
-            stdin=io.StringIO(stdin),
+            stdin=Terminal(stdin) if stdin and self.answers else io.StringIO(stdin),
             stdout=out,
             stderr=err,
             variables={**self.variables, **(variables or {})},

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
+from kgctl.admin.plan.sealed_file import FileHeader, seal
 from kgctl.cli.app import error_line
 from kgctl.cli.exit_codes import EXIT_CODES, ExitCode, exit_code_of, exit_code_of_all
+from kgctl.cli.output.files import write_new
 from kgctl.cli.output.formats import RENDERERS, OutputFormat
 from kgctl.cli.registry import COMMANDS
 from kgctl.errors import (
@@ -42,7 +44,13 @@ from tests.support.pipeline.example import example_history
 from tests.support.pipeline.segments import example_segments
 
 ENVELOPE = ["kgctl_result_version", "command", "status", "exit_code", "data", "errors"]
-SUMMARIES = {"history collect": "cluster records known damaged samples"}
+SUMMARIES = {
+    "history collect": "cluster records known damaged samples",
+    "reset-offsets": "planned unchanged",
+    "delete-groups": "deleted",
+    "delete-offsets": "deleted",
+    "remove-members": "removed",
+}
 """Commands whose rows do not tell all, and what their JSON has besides."""
 ERROR = ["code", "message", "group", "topic", "partition"]
 
@@ -58,8 +66,9 @@ LINES = {
         "g1 --topic t1 --to-latest",
         "group topic partition old_offset new_offset delta lag_after log_start_offset log_end_offset result note",
     ),
-    "delete-groups": ("g1 --yes", "group result error"),
-    "delete-offsets": ("g1 --topic t1 --yes", "group topic partition result error"),
+    "undo": ("", "id time groups partitions command cluster cluster_id file"),
+    "delete-groups": ("g1 --yes", "group type state offsets result error"),
+    "delete-offsets": ("g1 --topic t1 --yes", "group topic partition offset result error"),
     "remove-members": ("g2 --all --yes", "group consumer_id group_instance_id result error"),
     "simulate check": ("doubtful.yaml", "severity file line column path rule message"),
     "simulate compare": ("small.yaml --all", "a b metric a_mean b_mean difference low high a_better b_better seeds"),
@@ -133,6 +142,8 @@ def config(cli: Cli, warehouse: Path, collected: Path, logs: Path, monkeypatch: 
     monkeypatch.chdir(cli.folder)
     (cli.folder / "small.yaml").write_text(SMALL)
     (cli.folder / "doubtful.yaml").write_text(SMALL.replace("count: 2", "count: 9"))
+    header = FileHeader("undo", "fake:9092", "fake:9092", "kgctl delete-groups old", 0, ("old",), 1)
+    write_new(cli.folder / "backups" / "x.csv", seal(header, "group,topic,partition,offset\nold,t,0,1\n"), make_folder=True)
 
 
 def test_every_command_is_held_to_the_contract() -> None:
@@ -365,7 +376,7 @@ def test_exit_code_of_several_errors(errors: list[KgctlError], something_done: b
 
 def test_every_exit_code_is_reached_by_some_error_or_rule() -> None:
     by_error = {exit_code_of(failure) for failure, _ in FAILURES}
-    by_rule = {ExitCode.OK, ExitCode.PARTIAL, ExitCode.INTERRUPTED}
+    by_rule = {ExitCode.OK, ExitCode.PARTIAL, ExitCode.INTERRUPTED, ExitCode.TERMINATED}
     assert by_error | by_rule == set(ExitCode)
 
 

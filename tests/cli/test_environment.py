@@ -13,11 +13,11 @@ from kgctl.cli.environment import Environment
 
 def test_folders_come_from_variables_or_from_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = Environment(variables={"KGCTL_CONFIG": "~/c.yaml", "KGCTL_BACKUP_DIR": "b", "KGCTL_WAREHOUSE": "~/w"})
-    assert (chosen.config_file, chosen.backup_folder) == (Path("~/c.yaml").expanduser(), Path("b"))
+    assert (chosen.config_file, chosen.undo_folder) == (Path("~/c.yaml").expanduser(), Path("b"))
     assert chosen.warehouse_folder == Path("~/w").expanduser()
     own = Environment(variables={})
     assert (own.config_file.name, own.config_file.parent.name) == ("config.yaml", "kgctl")
-    assert (own.backup_folder.name, own.backup_folder.parent.name) == ("backups", "kgctl")
+    assert (own.undo_folder.name, own.undo_folder.parent.name) == ("backups", "kgctl")
     assert (own.warehouse_folder.name, own.warehouse_folder.parent.name) == ("warehouse", "kgctl")
 
 

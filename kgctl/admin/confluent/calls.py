@@ -153,11 +153,15 @@ class AdminCalls:
         """Until all are done. Raises `AuthError` and `UnreachableError` as soon as that is known, else `TimedOutError`."""
         pending = [future for future in futures if not future.done()]
         started = time.monotonic()
-        while pending:
-            self.client.poll(_POLL_S)
-            pending = [future for future in pending if not future.done()]
-            if pending:
-                self._check(time.monotonic() - started)
+        try:
+            while pending:
+                self.client.poll(_POLL_S)
+                pending = [future for future in pending if not future.done()]
+                if pending:
+                    self._check(time.monotonic() - started)
+        except BaseException:
+            self._abandon()  # a signal: requests are under way, and destroying the client would end them
+            raise
 
     def result(self, future: Future[T]) -> T:
         """The one result. Raises as `wait`, and `KafkaException` for the call's own failure."""

@@ -1,15 +1,17 @@
-"""Files of offsets: Kafka's CSV, kgctl's own CSV and JSON (plans and backups), read into one shape, and backups written.
+"""Files of offsets: Kafka's CSV, kgctl's own CSV, JSON and YAML (plans and undo files), read into one shape, and undo files
+written.
 
-Four shapes are read, told apart by their content:
+Five shapes are read, told apart by their content:
 
 - three columns ``topic,partition,offset``, as Kafka's tool exports one group: for exactly one group, named beside the file;
 - four columns ``group,topic,partition,offset``, as it exports several;
-- CSV with a header: the output of ``kgctl ... -o csv``, a dry run's plan, or a backup;
-- JSON: the output of ``kgctl ... -o json``, or a list of such rows.
+- CSV with a header: the output of ``kgctl ... -o csv``, a plan, or an undo file (`kgctl.admin.plan.sealed_file`);
+- JSON: the output of ``kgctl ... -o json``, or a list of such rows;
+- YAML: the output of ``kgctl ... -o yaml``, or a list of such rows.
 
 Where rows have ``old_offset`` and ``new_offset`` (a plan), the old one is what the cluster must still have when the plan is
-executed. An empty ``offset`` in a backup stands for "nothing was committed": restoring it takes the commit away. In Kafka's own
-format an offset is never left out: there a short row is an error, not offset 0.
+executed. An empty ``offset`` in an undo file stands for "nothing was committed": restoring it takes the commit away. In
+Kafka's own format an offset is never left out: there a short row is an error, not offset 0.
 """
 
 from __future__ import annotations
@@ -17,10 +19,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset
+from kgctl.admin.plan.sealed_file import unseal
 from kgctl.errors import UsageError
 from kgctl.model.partitions import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartition
 
@@ -37,11 +42,13 @@ def csv_text(rows: Iterable[Sequence[object]]) -> str:
     return stream.getvalue()
 
 
-BACKUP_COLUMNS = ("group", "topic", "partition", "offset", "leader_epoch", "metadata")
+UNDO_COLUMNS = ("group", "topic", "partition", "offset", "leader_epoch", "metadata")
+PLAN_COLUMNS = ("group", "topic", "partition", "old_offset", "new_offset", "leader_epoch", "metadata")
 _OFFSET_COLUMNS = ("new_offset", "offset", "current_offset")
 _MAX_OFFSET = 2**63 - 1
 _MAX_PARTITION = 2**31 - 1
 _DECODER = json.JSONDecoder()
+_YAML = re.compile(r"(---|kgctl_result_version:|-\s+\w+:(\s|$))")
 
 _Row = tuple[int, Mapping[str, Any]]
 """The line it is in (of a JSON row: where it begins), and the fields by name."""
@@ -50,29 +57,51 @@ _Row = tuple[int, Mapping[str, Any]]
 def parse_offset_file(text: str, name: str, group_ids: Sequence[str]) -> FromFile:
     """Read a file's text. ``name`` stands in errors; ``group_ids`` are the groups named beside it, none for all in the file.
 
-    The last of several rows for one partition wins, as in Kafka's tool.
+    Two rows for one partition are an error: which of them is meant is anybody's guess, though Kafka's tool takes the last.
 
     Raises:
-        UsageError: malformed, with its line; or nothing in it for a group that was named.
+        UsageError: malformed, with its line; cut short; or nothing in it for a group that was named.
     """
-    reader = _Reader(name, group_ids)
-    groups = reader.read(text.removeprefix("\N{BYTE ORDER MARK}"))
+    header, text = unseal(text.removeprefix("\N{BYTE ORDER MARK}"), name)
+    groups = _Reader(name, group_ids).read(text)
     for group_id in group_ids:
         if group_id not in groups:
             raise UsageError(f"{name} has no offsets for group {group_id!r}")
     if not groups:
         raise UsageError(f"{name} has no offsets in it")
     wanted = group_ids or sorted(groups)
-    return FromFile({group_id: dict(sorted(groups[group_id].items())) for group_id in wanted})
+    return FromFile({group_id: dict(sorted(groups[group_id].items())) for group_id in wanted}, header)
 
 
-def write_backup(rows: Sequence[tuple[str, TopicPartition, OffsetAndMetadata | None]]) -> str:
-    """The text of a backup: CSV with a header, which `parse_offset_file` reads back."""
+def undo_rows(rows: Sequence[tuple[str, TopicPartition, OffsetAndMetadata | None]]) -> str:
+    """The rows of an undo file: CSV with a header, which `parse_offset_file` reads back."""
     lines = [
         (group_id, *partition, *(("", "", "") if commit is None else (commit.offset, commit.leader_epoch, commit.metadata)))
         for group_id, partition, commit in rows
     ]
-    return csv_text([BACKUP_COLUMNS, *lines])
+    return csv_text([UNDO_COLUMNS, *lines])
+
+
+def plan_rows(rows: Sequence[tuple[str, TopicPartition, int | None, OffsetAndMetadata | None]]) -> str:
+    """The rows of a plan: what each partition has and what it shall have, None for no commit."""
+    lines = [
+        (
+            group_id,
+            *partition,
+            "" if old is None else old,
+            *(("", "", "") if new is None else (new.offset, new.leader_epoch, new.metadata)),
+        )
+        for group_id, partition, old, new in rows
+    ]
+    return csv_text([PLAN_COLUMNS, *lines])
+
+
+def kafka_rows(rows: Sequence[tuple[str, TopicPartition, int]]) -> str:
+    """What ``kafka-consumer-groups.sh --export`` writes: no header; without the group where there is only one."""
+    has_one_group = len({group_id for group_id, _, _ in rows}) == 1
+    return csv_text(
+        [(*partition, offset) if has_one_group else (group_id, *partition, offset) for group_id, partition, offset in rows]
+    )
 
 
 class _Reader:
@@ -84,11 +113,37 @@ class _Reader:
 
     def read(self, text: str) -> dict[str, dict[TopicPartition, PlannedOffset]]:
         groups: dict[str, dict[TopicPartition, PlannedOffset]] = {}
-        for line, fields in self._json_rows(text) if text.lstrip()[:1] in ("{", "[") else self._csv_rows(text):
+        lines: dict[tuple[str, TopicPartition], int] = {}
+        for line, fields in self._rows(text):
             group_id, partition, planned = self._planned(line, fields)
-            if not self._group_ids or group_id in self._group_ids:
-                groups.setdefault(group_id, {})[partition] = planned
-        return groups
+            earlier = lines.setdefault((group_id, partition), line)
+            if partition in groups.setdefault(group_id, {}):
+                raise self._wrong(line, f"{partition} of group {group_id!r} is there already, in line {earlier}")
+            groups[group_id][partition] = planned
+        wanted = self._group_ids or list(groups)
+        return {group_id: found for group_id, found in groups.items() if group_id in wanted}
+
+    def _rows(self, text: str) -> Iterator[_Row]:
+        if text.lstrip()[:1] in ("{", "["):
+            return self._json_rows(text)
+        return self._yaml_rows(text) if _YAML.match(text) else self._csv_rows(text)
+
+    def _yaml_rows(self, text: str) -> Iterator[_Row]:
+        from kgctl.yaml_files import LARGE, FileError, read_yaml
+
+        try:
+            tree = read_yaml(text, self._name, limits=replace(LARGE, locates_entries=True))
+        except FileError as error:
+            problem = error.problems[0]
+            raise self._wrong(problem.location.line, problem.message) from None
+        path = ("data",) if isinstance(tree.data, dict) else ()
+        rows = tree.data.get("data") if isinstance(tree.data, dict) else tree.data
+        if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+            raise self._wrong(1, "expected a list of rows, or kgctl's own output with the rows under data")
+        for number, row in enumerate(rows):
+            line = tree.location((*path, number)).line
+            self._check_columns(line, list(row))
+            yield line, {key: "" if value is None else value for key, value in row.items()}
 
     def _csv_rows(self, text: str) -> Iterator[_Row]:
         reader = csv.reader(io.StringIO(text), strict=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import assert_never
 
+from kgctl.admin.plan.sealed_file import FileHeader
 from kgctl.admin.plan.times import format_instant
 from kgctl.admin.results import ItemError
 from kgctl.errors import KgctlError, RefusedError
@@ -70,9 +71,10 @@ class PlannedOffset:
 
 @dataclass(frozen=True, slots=True)
 class FromFile:
-    """To what a file says, by group."""
+    """To what a file says, by group; ``header`` where the file tells whose it is."""
 
     groups: Mapping[str, Mapping[TopicPartition, PlannedOffset]] = field(default_factory=dict)
+    header: FileHeader | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,8 @@ class ResetResult(StrEnum):
     DELETED = "deleted"
     FAILED = "failed"
     REFUSED = "refused"
+    UNKNOWN = "unknown"
+    NOT_TRIED = "not-tried"
 
 
 @dataclass(frozen=True, slots=True)

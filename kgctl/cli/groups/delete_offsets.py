@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated
 
 import typer
 
 from kgctl.admin.client import GroupAdmin
+from kgctl.admin.execution import Account, Outcome, Step, carry_out
 from kgctl.admin.plan.scope import TopicScope, parse_topic_scopes
+from kgctl.admin.results import ItemError, item_error
+from kgctl.cli.groups.change_options import Backup, NoBackup, check_backup
+from kgctl.cli.groups.undo_files import UndoRow, save_undo, settle_undo
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
 from kgctl.cli.output.report import Column, Report, Row
-from kgctl.cli.output.result_rows import result_report
-from kgctl.cli.selection import confirm
+from kgctl.cli.output.result_rows import account_report, counted, result_report
+from kgctl.cli.selection import (
+    AllGroupsOption,
+    ExcludeOption,
+    MatchOption,
+    MaxGroupsOption,
+    check_count,
+    check_selection,
+    confirm,
+    name_filter,
+    plural,
+    select_groups,
+)
 from kgctl.cli.session import session_of
+from kgctl.cli.signals import StopSignals
 from kgctl.errors import KgctlError, NotFoundError, UsageError
-from kgctl.model.partitions import NO_OFFSET, TopicPartition
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import GroupDescription
+from kgctl.model.partitions import NO_OFFSET, OffsetAndMetadata, TopicPartition
 
-COLUMNS = (Column("group"), Column("topic"), Column("partition"))
-EPILOG = "Example: kgctl delete-offsets payments --topic orders:0,2-5 --yes"
+COLUMNS = (Column("group"), Column("topic"), Column("partition"), Column("offset"))
+EPILOG = """Examples:
+
+\b
+kgctl delete-offsets payments --topic orders:0,2-5 --dry-run
+kgctl delete-offsets --match '^payments' --topic orders-old --yes
+"""
+
+Item = tuple[str, TopicPartition]
 
 
 def register(app: typer.Typer) -> None:
@@ -30,71 +57,155 @@ def delete_offsets(
     groups: GroupArguments = None,
     *,
     group: GroupOptions = None,
+    all_groups: AllGroupsOption = False,
+    match: MatchOption = None,
+    exclude: ExcludeOption = None,
+    max_groups: MaxGroupsOption = None,
     topic: TopicOptions = None,
+    backup: Backup = None,
+    no_backup: NoBackup = False,
     yes: Yes = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which offsets can be deleted now.")] = False,
 ) -> Report:
-    """Delete a group's committed offsets on topics or partitions. Asks first, unless --yes.
+    """Delete groups' committed offsets on topics or partitions. Asks first, unless --yes.
 
-    Works on an active group too, for topics that none of its members reads; partitions of the others fail, each named. A
-    partition that is named and has no commit fails as not found.
+    Works on active groups too, for topics that none of their members reads; partitions of the others fail, each named. A
+    partition that is named and has no commit fails as not found. The offsets are saved first, and kgctl undo brings them back.
     """
     group_ids = merged_groups(groups, group)
-    if len(group_ids) != 1 or not group_ids[0]:
-        raise UsageError("give exactly one group")
+    names = name_filter(match, exclude)
+    check_selection(group_ids, all_groups=all_groups, names=names)
+    check_backup(backup, no_backup=no_backup)
     scopes = parse_topic_scopes(topic or ())
     if not scopes:
         raise UsageError("no scope given: use --topic TOPIC or --topic TOPIC:0,2-5")
-    group_id, session = group_ids[0], session_of(ctx)
+    session = session_of(ctx)
     with session.connect() as admin:
-        committed, uncommitted = _wanted(admin, group_id, scopes)
-        if committed:
-            confirm(session, f"Delete {len(committed)} committed offsets of {group_id!r} ({_named(committed)})?", yes=yes)
-        errors = admin.delete_offsets(group_id, committed).errors if committed else {}
-    failures: dict[TopicPartition, KgctlError] = {
-        **{partition: _not_committed(group_id, partition) for partition in uncommitted},
-        **{partition: error.to_exception(group=group_id, partition=partition) for partition, error in errors.items()},
-    }
-    rows: list[tuple[Row, KgctlError | None]] = [
-        ({"group": group_id, "topic": partition.topic, "partition": partition.partition}, failures.get(partition))
-        for partition in sorted([*committed, *uncommitted])
-    ]
-    return result_report(COLUMNS, rows, "deleted", ("topic", "partition"))
+        cluster = session.cluster(admin)
+        chosen = select_groups(admin, group_ids, names)
+        check_count(len(chosen.group_ids), max_groups)
+        plan = _plan(admin, chosen.group_ids, scopes, is_named=bool(group_ids))
+        errors = (*chosen.errors, *plan.errors)
+        if not plan.commits and not plan.refused and errors:
+            return Report(COLUMNS, (), errors)
+        if dry_run:
+            rows = [(plan.row(item), plan.refused.get(item)) for item in plan.items()]
+            report = result_report(COLUMNS, rows, "deletable", ("group", "topic", "partition"))
+            told = (*report.notices, f"Dry run on {cluster}: nothing was changed.")
+            return replace(report, errors=(*errors, *report.errors), notices=told)
+        saved: list[UndoRow] = [(*item, commit) for item, commit in plan.commits.items()]
+        if saved:
+            of = plural(len({group_id for group_id, _, _ in saved}), "group")
+            confirm(session, f"Delete {plural(len(saved), 'committed offset')} of {of} ({_named(plan)}) on {cluster}?", yes=yes)
+        file = None if no_backup else save_undo(session, cluster, saved, backup)
+        with StopSignals() as stop:
+            account = carry_out(list(_steps(admin, plan)), lambda items: _are_gone(admin, items), stop)
+    settle_undo(session, file, saved, {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)})
+    return _report(plan, account, errors, str(cluster))
 
 
-def _wanted(admin: GroupAdmin, group_id: str, scopes: Sequence[TopicScope]) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """The partitions meant that have a commit, and those named that have none.
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The commits that can be deleted, by group and partition; the partitions where that is refused; and groups that failed."""
 
-    Raises:
-        KgctlError: the group, a topic or a partition does not exist, or the group has nothing on a topic.
-    """
-    for asked in (admin.describe_groups([group_id]), offsets := admin.list_committed_offsets([group_id])):
-        if error := asked.errors.get(group_id):
-            raise error.to_exception(group=group_id)
-    commits = offsets.values[group_id]
-    committed = {partition for partition, commit in commits.items() if commit.offset != NO_OFFSET}
+    commits: Mapping[Item, OffsetAndMetadata]
+    refused: Mapping[Item, KgctlError]
+    errors: tuple[KgctlError, ...]
+
+    def items(self) -> list[Item]:
+        return sorted({*self.commits, *self.refused})
+
+    def row(self, item: Item) -> Row:
+        commit = self.commits.get(item)
+        partition = item[1]
+        offset = commit.offset if commit else None
+        return {"group": item[0], "topic": partition.topic, "partition": partition.partition, "offset": offset}
+
+
+def _explain(item: Item, error: ItemError) -> KgctlError:
+    return error.to_exception(group=item[0], partition=item[1])
+
+
+def _plan(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[TopicScope], *, is_named: bool) -> _Plan:
+    """What is committed there, and which of it is still read. A selected group without any is left out, a named one fails."""
+    described = admin.describe_groups(group_ids)
+    committed = admin.list_committed_offsets(list(described.values))
     counts = admin.list_topics([scope.topic for scope in scopes])
-    wanted: set[TopicPartition] = set()
-    for scope in scopes:
-        found = {partition for partition in committed if partition in scope}
-        if scope.topic in counts and scope.ranges is not None:
-            found.update(scope.resolve(counts[scope.topic]))
-        if not found:
-            raise NotFoundError(
-                f"group {group_id!r} has no committed offsets on {scope.topic!r}", group=group_id, topic=scope.topic
-            )
-        wanted |= found
-    return sorted(wanted & committed), sorted(wanted - committed)
+    commits: dict[Item, OffsetAndMetadata] = {}
+    refused: dict[Item, KgctlError] = {}
+    failed = {**described.errors, **committed.errors}
+    errors = [failed[group_id].to_exception(group=group_id) for group_id in group_ids if group_id in failed]
+    for group_id, offsets in committed.values.items():
+        present = {partition: commit for partition, commit in offsets.items() if commit.offset != NO_OFFSET}
+        for scope in scopes:
+            named = scope.resolve(counts[scope.topic]) if is_named and scope.ranges is not None and scope.topic in counts else ()
+            wanted = sorted({*named, *(partition for partition in present if partition in scope)})
+            if not wanted and is_named:
+                errors.append(_nothing(group_id, scope.topic, counts))
+            for partition in wanted:
+                _decide((group_id, partition), described.values[group_id], present, commits, refused)
+    return _Plan(commits, refused, tuple(errors))
 
 
-def _not_committed(group_id: str, partition: TopicPartition) -> KgctlError:
-    return NotFoundError(
-        f"group {group_id!r} has no committed offset on {partition}",
-        group=group_id,
-        topic=partition.topic,
-        partition=partition.partition,
-    )
+def _decide(
+    item: Item,
+    description: GroupDescription,
+    present: Mapping[TopicPartition, OffsetAndMetadata],
+    commits: dict[Item, OffsetAndMetadata],
+    refused: dict[Item, KgctlError],
+) -> None:
+    group_id, partition = item
+    if partition not in present:
+        what = f"group {group_id!r} has no committed offset on {partition}"
+        refused[item] = NotFoundError(what, group=group_id, topic=partition.topic, partition=partition.partition)
+    elif _is_read(description, partition.topic):
+        refused[item] = _explain(item, item_error(ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC, group=group_id, partition=partition))
+    else:
+        commits[item] = present[partition]
 
 
-def _named(partitions: Sequence[TopicPartition]) -> str:
-    shown = ", ".join(map(str, partitions[:10]))
-    return shown if len(partitions) <= 10 else f"{shown} and {len(partitions) - 10} more"
+def _is_read(description: GroupDescription, topic: str) -> bool:
+    """Whether a member reads the topic, as far as the members tell; the broker has the last word.
+
+    Source: ClassicGroup#isSubscribedToTopic, ConsumerGroup#isSubscribedToTopic.
+    """
+    return any(topic in (member.subscribed_topics or ()) or topic in (member.assignment or {}) for member in description.members)
+
+
+def _nothing(group_id: str, topic: str, counts: Mapping[str, int]) -> KgctlError:
+    missing = "" if topic in counts else " (nor is there such a topic that this user may see)"
+    return NotFoundError(f"group {group_id!r} has no committed offsets on {topic!r}{missing}", group=group_id, topic=topic)
+
+
+def _steps(admin: GroupAdmin, plan: _Plan) -> Iterator[Step[Item]]:
+    by_group: dict[str, list[TopicPartition]] = {}
+    for group_id, partition in plan.commits:
+        by_group.setdefault(group_id, []).append(partition)
+    for group_id, partitions in by_group.items():
+        yield _step(admin, group_id, partitions)
+
+
+def _step(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) -> Step[Item]:
+    def act() -> Mapping[Item, ItemError]:
+        return {(group_id, partition): error for partition, error in admin.delete_offsets(group_id, partitions).errors.items()}
+
+    return Step([(group_id, partition) for partition in partitions], act)
+
+
+def _are_gone(admin: GroupAdmin, items: Sequence[Item]) -> Mapping[Item, bool]:
+    committed = admin.list_committed_offsets(list(dict.fromkeys(group_id for group_id, _ in items))).values
+    return {item: item[1] not in committed[item[0]] for item in items if item[0] in committed}
+
+
+def _report(plan: _Plan, account: Account[Item], errors: Sequence[KgctlError], cluster: str) -> Report:
+    rows = {item: plan.row(item) for item in plan.items()}
+    names = ("group", "topic", "partition")
+    report = account_report(COLUMNS, rows, account, "deleted", name_keys=names, explain=_explain, refused=plan.refused)
+    told = f"Executed on {cluster}: {counted(report.summary or {})}." if account.may_have_changed else "Nothing was changed."
+    return replace(report, errors=(*errors, *report.errors), notices=(told,))
+
+
+def _named(plan: _Plan) -> str:
+    shown = list(dict.fromkeys(partition for _, partition in plan.commits))
+    text = ", ".join(map(str, shown[:10]))
+    return text if len(shown) <= 10 else f"{text} and {len(shown) - 10} more"

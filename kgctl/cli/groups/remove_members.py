@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
 
 from kgctl.admin.client import GroupAdmin
+from kgctl.admin.execution import Account, Step, carry_out
+from kgctl.admin.plan.sealed_file import named_groups
+from kgctl.admin.results import ItemError, item_error
 from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups
 from kgctl.cli.output.report import Column, Report
-from kgctl.cli.output.result_rows import result_report
-from kgctl.cli.selection import confirm
+from kgctl.cli.output.result_rows import account_report, counted, result_report
+from kgctl.cli.selection import (
+    AllGroupsOption,
+    ExcludeOption,
+    MatchOption,
+    MaxGroupsOption,
+    check_count,
+    check_selection,
+    confirm,
+    name_filter,
+    plural,
+    select_groups,
+)
 from kgctl.cli.session import session_of
+from kgctl.cli.signals import StopSignals
 from kgctl.errors import KgctlError, NotFoundError, UsageError
-from kgctl.model.groups import MemberDescription
+from kgctl.model.error_codes import ErrorCode
 
 COLUMNS = (Column("group"), Column("consumer_id"), Column("group_instance_id"))
 EPILOG = """Examples:
 
 \b
 kgctl remove-members payments --instance worker-7
-kgctl remove-members payments --all --yes
+kgctl remove-members payments --all --dry-run
 """
 
 
@@ -29,64 +46,138 @@ def register(app: typer.Typer) -> None:
     app.command(epilog=EPILOG)(remove_members)
 
 
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A member to remove: by group instance id where it is static, else by member id."""
+
+    group_id: str
+    name: str
+    is_static: bool
+
+
 def remove_members(
     ctx: typer.Context,
     groups: GroupArguments = None,
     *,
     group: GroupOptions = None,
-    member: Annotated[list[str] | None, typer.Option(metavar="ID", help="A member id (CONSUMER-ID); repeatable.")] = None,
-    instance: Annotated[
-        list[str] | None, typer.Option(metavar="ID", help="A group instance id, for static members; repeatable.")
+    all_groups: AllGroupsOption = False,
+    match: MatchOption = None,
+    exclude: ExcludeOption = None,
+    max_groups: MaxGroupsOption = None,
+    member: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="A member id (CONSUMER-ID) of the one group; repeatable."),
     ] = None,
-    all_members: Annotated[bool, typer.Option("--all", help="Every member of the group.")] = False,
+    instance: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="A group instance id of the one group, for static members; repeatable."),
+    ] = None,
+    all_members: Annotated[bool, typer.Option("--all", help="Every member of the groups.")] = False,
     reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the broker's log.")] = None,
     yes: Yes = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which members would be removed.")] = False,
 ) -> Report:
-    """Make members leave a group, which then rebalances. Asks first, unless --yes.
+    """Make members leave groups, which then rebalance. Asks first, unless --yes.
 
     A consumer that still runs joins again: stop it first. It is meant for members that are gone and whose session, a static
     member's above all, has long to run.
     """
     group_ids = merged_groups(groups, group)
-    if len(group_ids) != 1 or not group_ids[0]:
-        raise UsageError("give exactly one group")
+    names = name_filter(match, exclude)
+    check_selection(group_ids, all_groups=all_groups, names=names)
     if bool(member or instance) == all_members:
         raise UsageError("say which members: --member ID, --instance ID, or --all")
-    group_id, session = group_ids[0], session_of(ctx)
+    if not all_members and len(group_ids) != 1:
+        raise UsageError("--member and --instance need exactly one group, by name")
+    session = session_of(ctx)
     with session.connect() as admin:
-        member_ids, instances = member or [], instance or []
-        if all_members:
-            present = _members(admin, group_id)
-            member_ids = [one.member_id for one in present if one.group_instance_id is None]
-            instances = [one.group_instance_id for one in present if one.group_instance_id is not None]
-        names = [*member_ids, *instances]
-        confirm(session, f"Remove {', '.join(map(repr, names))} from group {group_id!r}?", yes=yes)
-        errors = admin.remove_members(group_id, member_ids=member_ids, group_instance_ids=instances, reason=reason).errors
-    failures: dict[str, KgctlError] = {name: error.to_exception(group=group_id) for name, error in errors.items()}
-    rows = [
-        (
-            {
-                "group": group_id,
-                "consumer_id": name if number < len(member_ids) else None,
-                "group_instance_id": None if number < len(member_ids) else name,
-            },
-            failures.get(name),
-        )
-        for number, name in enumerate(names)
+        cluster = session.cluster(admin)
+        chosen = select_groups(admin, group_ids, names)
+        check_count(len(chosen.group_ids), max_groups)
+        present, errors = _members(admin, chosen.group_ids, is_named=bool(group_ids))
+        errors = [*chosen.errors, *errors]
+        members = present if all_members else _named(group_ids[0], member or [], instance or [])
+        if not members:
+            return Report(COLUMNS, (), errors, () if errors else ("No group has members: nothing to remove.",))
+        absent = {
+            one: item_error(ErrorCode.UNKNOWN_MEMBER_ID, group=one.group_id, member=one.name)
+            for one in members
+            if one not in present
+        }
+        if dry_run:
+            rows = [(_row(one), _explain(one, absent[one]) if one in absent else None) for one in members]
+            report = result_report(COLUMNS, rows, "removable", ("consumer_id", "group_instance_id"))
+            told = (*report.notices, f"Dry run on {cluster}: nothing was changed.")
+            return replace(report, errors=(*errors, *report.errors), notices=told)
+        of = named_groups(list(dict.fromkeys(one.group_id for one in members)), 10)
+        shown = f" ({named_groups([one.name for one in members], 10)})"
+        confirm(session, f"Remove {plural(len(members), 'member')}{shown} from {of} on {cluster}?", yes=yes)
+        with StopSignals() as stop:
+            account = carry_out(_steps(admin, members, reason), lambda items: _are_gone(admin, items), stop)
+    return _report(members, account, errors, str(cluster))
+
+
+def _named(group_id: str, member_ids: Sequence[str], instances: Sequence[str]) -> list[_Member]:
+    return [
+        *(_Member(group_id, name, is_static=False) for name in dict.fromkeys(member_ids)),
+        *(_Member(group_id, name, is_static=True) for name in dict.fromkeys(instances)),
     ]
-    return result_report(
-        (Column("group"), Column("consumer_id"), Column("group_instance_id")),
-        rows,
-        "removed",
-        ("consumer_id", "group_instance_id"),
-    )
 
 
-def _members(admin: GroupAdmin, group_id: str) -> tuple[MemberDescription, ...]:
-    described = admin.describe_groups([group_id])
-    if error := described.errors.get(group_id):
-        raise error.to_exception(group=group_id)
-    members = described.values[group_id].members
-    if not members:
-        raise NotFoundError(f"group {group_id!r} has no members", group=group_id)
-    return members
+def _members(admin: GroupAdmin, group_ids: Sequence[str], *, is_named: bool) -> tuple[list[_Member], list[KgctlError]]:
+    """The members there are, static ones by their instance. A named group without members is an error."""
+    described = admin.describe_groups(group_ids)
+    errors = [described.errors[group_id].to_exception(group=group_id) for group_id in group_ids if group_id in described.errors]
+    found = []
+    for group_id, description in described.values.items():
+        if not description.members and is_named:
+            errors.append(NotFoundError(f"group {group_id!r} has no members", group=group_id))
+        found += [
+            _Member(group_id, one.group_instance_id or one.member_id, one.group_instance_id is not None)
+            for one in description.members
+        ]
+    return sorted(found, key=lambda one: (one.group_id, one.is_static, one.name)), errors
+
+
+def _steps(admin: GroupAdmin, members: Sequence[_Member], reason: str | None) -> list[Step[_Member]]:
+    """One request a group."""
+    by_group: dict[str, list[_Member]] = {}
+    for one in members:
+        by_group.setdefault(one.group_id, []).append(one)
+    return [_step(admin, group_id, found, reason) for group_id, found in by_group.items()]
+
+
+def _step(admin: GroupAdmin, group_id: str, members: Sequence[_Member], reason: str | None) -> Step[_Member]:
+    def act() -> Mapping[_Member, ItemError]:
+        dynamic = [one.name for one in members if not one.is_static]
+        static = [one.name for one in members if one.is_static]
+        errors = admin.remove_members(group_id, member_ids=dynamic, group_instance_ids=static, reason=reason).errors
+        return {one: errors[one.name] for one in members if one.name in errors}
+
+    return Step(members, act)
+
+
+def _are_gone(admin: GroupAdmin, members: Sequence[_Member]) -> Mapping[_Member, bool]:
+    described = admin.describe_groups(list(dict.fromkeys(one.group_id for one in members))).values
+    present, _ = _members(admin, list(described), is_named=False)
+    return {one: one not in present for one in members if one.group_id in described}
+
+
+def _explain(member: _Member, error: ItemError) -> KgctlError:
+    return error.to_exception(group=member.group_id)
+
+
+def _report(members: Sequence[_Member], account: Account[_Member], errors: Sequence[KgctlError], cluster: str) -> Report:
+    rows = {one: _row(one) for one in members}
+    names = ("consumer_id", "group_instance_id")
+    report = account_report(COLUMNS, rows, account, "removed", name_keys=names, explain=_explain)
+    told = f"Executed on {cluster}: {counted(report.summary or {})}." if account.may_have_changed else "Nothing was changed."
+    return replace(report, errors=(*errors, *report.errors), notices=(told,))
+
+
+def _row(member: _Member) -> dict[str, str | None]:
+    return {
+        "group": member.group_id,
+        "consumer_id": None if member.is_static else member.name,
+        "group_instance_id": member.name if member.is_static else None,
+    }

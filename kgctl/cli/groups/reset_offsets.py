@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import shlex
 from dataclasses import replace
 
 import typer
 
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.plan.offset_reset import FromFile, Strategy
-from kgctl.admin.reset import ResetPlan, ResetRequest, execute_reset, plan_reset
-from kgctl.cli.groups.backup import save_backup
+from kgctl.admin.reset import ResetRequest, plan_reset
+from kgctl.cli.groups.change_options import Backup, DryRun, Execute, NoBackup, OtherCluster, check_backup
+from kgctl.cli.groups.offset_change import Change
 from kgctl.cli.groups.reset_options import (
     AllTopics,
-    Backup,
     ByDurationOption,
     Clamp,
     Create,
-    DryRun,
-    Execute,
+    Export,
     FromFileOption,
     GivenStrategy,
     HistoryCluster,
     HistoryWarehouse,
-    NoBackup,
     ShiftByOption,
     ToCurrentFlag,
     ToDatetimeOption,
@@ -31,11 +28,10 @@ from kgctl.cli.groups.reset_options import (
     ToHistoryOption,
     ToLatestFlag,
     ToOffsetOption,
-    check_file_name,
     read_scopes,
     read_strategy,
 )
-from kgctl.cli.groups.reset_rows import dry_run_notices, executed_notices, reset_report, row_warnings
+from kgctl.cli.groups.undo_files import check_cluster
 from kgctl.cli.history.undo import from_history, open_for_undo
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
 from kgctl.cli.output.report import Report
@@ -43,13 +39,15 @@ from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,
     MatchOption,
+    MaxGroupsOption,
     NameFilter,
     Selection,
+    check_count,
     check_selection,
     name_filter,
     select_groups,
 )
-from kgctl.cli.session import Session, session_of
+from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
 
 EPILOG = """Examples:
@@ -77,6 +75,7 @@ def reset_offsets(
     all_groups: AllGroupsOption = False,
     match: MatchOption = None,
     exclude: ExcludeOption = None,
+    max_groups: MaxGroupsOption = None,
     topic: TopicOptions = None,
     all_topics: AllTopics = False,
     to_earliest: ToEarliestFlag = False,
@@ -90,21 +89,25 @@ def reset_offsets(
     warehouse: HistoryWarehouse = None,
     history_cluster: HistoryCluster = None,
     from_file: FromFileOption = None,
+    other_cluster: OtherCluster = False,
     clamp: Clamp = True,
     create: Create = False,
     execute: Execute = False,
     dry_run: DryRun = False,
+    export: Export = False,
     backup: Backup = None,
     no_backup: NoBackup = False,
-    yes: Yes = False,  # noqa: ARG001 - every changing command takes it; this one asks nothing
+    yes: Yes = False,
 ) -> Report:
     """Move the committed offsets of groups. A dry run, which changes nothing and joins nothing, unless --execute is given.
 
     The plan shows old and new offset, delta, and lag after the reset, for active groups too. An offset outside the log is
-    brought to the nearer end of it, with a warning. Executing refuses active groups, saves the previous offsets to a file first
-    (its path is on stderr), and says what became of each partition.
+    brought to the nearer end of it, with a warning. Executing refuses active groups, asks where groups are selected rather than
+    named, saves the previous offsets to a file first (kgctl undo brings them back), and says what became of each partition.
     """
-    _check_flags(execute=execute, dry_run=dry_run, backup=backup, no_backup=no_backup)
+    if execute and dry_run:
+        raise UsageError("--execute and --dry-run exclude each other")
+    check_backup(backup, no_backup=no_backup)
     session = session_of(ctx)
     group_ids = merged_groups(groups, group)
     names = name_filter(match, exclude)
@@ -113,30 +116,22 @@ def reset_offsets(
     given = GivenStrategy(
         to_earliest, to_latest, to_current, to_offset, shift_by, to_datetime, by_duration, to_history, from_file
     )
-    strategy, remarks = read_strategy(given, group_ids, session.environment.now_ms())
+    strategy, remarks = read_strategy(given, group_ids, session.environment.now_ms(), session.environment.stdin)
     scopes = read_scopes(strategy, topic or (), all_topics=all_topics)
     history = open_for_undo(session, strategy, warehouse, history_cluster)
     with session.connect() as admin:
+        cluster = session.cluster(admin)
+        if isinstance(strategy, FromFile):
+            check_cluster(strategy.header, cluster, other_cluster=other_cluster, name=str(from_file))
         chosen = _chosen(admin, group_ids, names, strategy)
+        check_count(len(chosen.group_ids), max_groups)
         if history is not None:
-            chosen, strategy, told = from_history(history, strategy, chosen, admin.cluster_id())
+            chosen, strategy, told = from_history(history, strategy, chosen, cluster.cluster_id)
             remarks = (*remarks, *told)
         plan = plan_reset(admin, ResetRequest(chosen.group_ids, strategy, scopes, clamp, create))
         plan = replace(plan, errors=(*chosen.errors, *plan.errors))
-        if not execute:
-            return reset_report(plan, [*remarks, *row_warnings(plan), *dry_run_notices(plan)])
-        if not no_backup:
-            _save(session, plan, backup)
-        done = execute_reset(admin, plan)
-    return reset_report(done, [*remarks, *row_warnings(done), *executed_notices(done)])
-
-
-def _check_flags(*, execute: bool, dry_run: bool, backup: str | None, no_backup: bool) -> None:
-    if execute and dry_run:
-        raise UsageError("--execute and --dry-run exclude each other")
-    check_file_name("--backup", backup)
-    if backup and no_backup:
-        raise UsageError("--backup and --no-backup exclude each other")
+        change = Change(session, cluster, remarks, backup, no_backup=no_backup, export=export)
+        return change.execute(admin, plan, ask=all_groups or bool(names), yes=yes) if execute else change.show(plan)
 
 
 def _chosen(admin: GroupAdmin, group_ids: list[str], names: NameFilter, strategy: Strategy) -> Selection:
@@ -146,11 +141,3 @@ def _chosen(admin: GroupAdmin, group_ids: list[str], names: NameFilter, strategy
     if not found:
         raise UsageError("the file has no offsets for a group that matches")
     return Selection(tuple(found))
-
-
-def _save(session: Session, plan: ResetPlan, backup: str | None) -> None:
-    """Save the offsets that will be replaced, and say where before anything else can happen."""
-    if rows := plan.to_change():
-        path = save_backup(rows, session.environment, backup)
-        undo = ["kgctl", *session.flags.cluster_arguments(), "reset-offsets", "--from-file", str(path), "--execute"]
-        session.notice(f"Previous offsets saved; to undo: {shlex.join(undo)}")

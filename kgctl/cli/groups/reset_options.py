@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 
@@ -23,6 +23,7 @@ from kgctl.admin.plan.offset_reset import (
 )
 from kgctl.admin.plan.scope import TopicScope, parse_topic_scopes
 from kgctl.admin.plan.times import format_instant, parse_duration_ms, parse_instant_ms, parse_past_instant_ms
+from kgctl.cli.groups.change_options import check_file_name
 from kgctl.errors import UsageError
 
 AllTopics = Annotated[bool, typer.Option("--all-topics", help="Every partition with a committed offset.")]
@@ -47,7 +48,10 @@ ByDurationOption = Annotated[
     typer.Option("--by-duration", metavar="SPAN", help="To the first record of the last SPAN: PT1H, P7D, 1h30m, 2d."),
 ]
 FromFileOption = Annotated[
-    str | None, typer.Option("--from-file", metavar="FILE", help="To what a plan, a backup or Kafka's own CSV says.")
+    str | None,
+    typer.Option(
+        "--from-file", metavar="FILE", help="To what a plan, an undo file, kgctl's output or Kafka's own CSV says; - is stdin."
+    ),
 ]
 ToHistoryOption = Annotated[
     str | None,
@@ -75,11 +79,10 @@ Clamp = Annotated[
         "--clamp/--no-clamp", help="Bring offsets outside the log to its nearer end (the default), or fail.", show_default=False
     ),
 ]
+Export = Annotated[
+    bool, typer.Option("--export", help="Write the new offsets as kafka-consumer-groups.sh does: CSV without a header.")
+]
 Create = Annotated[bool, typer.Option("--create", help="Make groups that do not exist yet.")]
-Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it this is a dry run.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan (the default).")]
-Backup = Annotated[str | None, typer.Option("--backup", metavar="FILE", help="Save the previous offsets here.")]
-NoBackup = Annotated[bool, typer.Option("--no-backup", help="Do not save the previous offsets.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +114,7 @@ class GivenStrategy:
         return given[0]
 
 
-def read_strategy(given: GivenStrategy, group_ids: Sequence[str], now_ms: int) -> tuple[Strategy, tuple[str, ...]]:
+def read_strategy(given: GivenStrategy, group_ids: Sequence[str], now_ms: int, stdin: TextIO) -> tuple[Strategy, tuple[str, ...]]:
     """The strategy, and what should be said of it: times are repeated in UTC. `ToHistory` is still without what was committed.
 
     Raises:
@@ -126,7 +129,7 @@ def read_strategy(given: GivenStrategy, group_ids: Sequence[str], now_ms: int) -
         "to_current": ToCurrent,
         "to_offset": lambda: _to_offset(given.to_offset or 0),
         "shift_by": lambda: ShiftBy(given.shift_by or 0),
-        "from_file": lambda: _read_file(given.from_file or "", group_ids),
+        "from_file": lambda: read_file(given.from_file or "", group_ids, stdin),
     }
     return builders[chosen](), ()
 
@@ -175,15 +178,16 @@ _TIMES: dict[str, Callable[[str, int], int]] = {
 """How the strategies that name a time read it."""
 
 
-def check_file_name(option: str, path: str | None) -> None:
-    """Raises UsageError for an empty name."""
-    if path == "":
-        raise UsageError(f"{option} is empty (an unset variable?): give it a file")
+def read_file(path: str, group_ids: Sequence[str], stdin: TextIO) -> FromFile:
+    """What a file of offsets says; ``-`` is stdin.
 
-
-def _read_file(path: str, group_ids: Sequence[str]) -> FromFile:
+    Raises:
+        UsageError: it cannot be read, or is not as it should be; names the line.
+    """
     check_file_name("--from-file", path)
     try:
+        if path == "-":
+            return parse_offset_file(stdin.read(), "stdin", group_ids)
         text = Path(path).expanduser().read_bytes().decode("utf-8")  # line ends inside of quotes must stay what they are
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None

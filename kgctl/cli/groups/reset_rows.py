@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from kgctl.admin.plan.offset_reset import ResetResult, ResetRow
-from kgctl.admin.reset import ResetPlan
+from kgctl.admin.reset import Executed, ResetPlan
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.output.result_rows import ended
+from kgctl.cli.selection import plural
+from kgctl.cli.session import NamedCluster
+from kgctl.errors import RefusedError
 
 COLUMNS = (
     Column("group"),
@@ -21,7 +26,7 @@ COLUMNS = (
     Column("log_start_offset", wide=True),
     Column("log_end_offset", wide=True),
     Column("result"),
-    Column("note"),
+    Column("note", wide=True),
 )
 _DONE = (ResetResult.PLANNED, ResetResult.UNCHANGED, ResetResult.RESET, ResetResult.DELETED)
 
@@ -29,15 +34,27 @@ _DONE = (ResetResult.PLANNED, ResetResult.UNCHANGED, ResetResult.RESET, ResetRes
 def reset_report(plan: ResetPlan, notices: Sequence[str]) -> Report:
     """One row a partition; rows that failed or were refused are errors too."""
     errors = [*plan.errors, *(error for row in plan.rows if (error := row.to_exception()))]
+    counts = _counts(plan)
     return Report(
         COLUMNS,
         [_row(row) for row in plan.rows],
         errors,
         notices,
-        ("topic", "partition"),
+        ("group", "topic", "partition"),
         ExitCode.FAILED if plan.is_out_of_range else None,
         any(row.result in _DONE for group in plan.groups if not group.is_refused for row in group.rows),
+        summary={result.value: counts[result] for result in ResetResult if counts[result]},
     )
+
+
+def executed_report(executed: Executed, notices: Sequence[str]) -> Report:
+    """As `reset_report`, with what ended the execution early: what was reset, is unknown, or was not tried."""
+    report = reset_report(executed.plan, notices)
+    if executed.ended_by or executed.signal:
+        told = executed.ended_by.message if executed.ended_by else ""
+        errors = [error for error in report.errors if error.message != told]
+        report = replace(report, errors=errors, something_done=executed.may_have_changed)
+    return ended(replace(report, is_change=True), executed.ended_by, executed.signal)
 
 
 def row_warnings(plan: ResetPlan) -> Iterator[str]:
@@ -48,7 +65,7 @@ def row_warnings(plan: ResetPlan) -> Iterator[str]:
             yield f"{f'{row.group_id}: ' if several else ''}{row.partition}: {row.note}"
 
 
-def dry_run_notices(plan: ResetPlan) -> Iterator[str]:
+def dry_run_notices(plan: ResetPlan, cluster: NamedCluster) -> Iterator[str]:
     """That nothing was changed, and what stands in the way of changing it."""
     for group in plan.groups:
         if not group.state.is_inactive:
@@ -56,22 +73,30 @@ def dry_run_notices(plan: ResetPlan) -> Iterator[str]:
         elif group.description is None:
             yield f"Group {group.group_id!r} does not exist: --execute makes it."
     if plan.rows:
-        changes = len(plan.to_change())
-        yield "Dry run: nothing was changed." + (f" Add --execute to change {_partitions(changes)}." if changes else "")
+        changes = plan.to_change()
+        groups = len({row.group_id for row in changes})
+        todo = f" Add --execute to change {plural(len(changes), 'partition')} of {plural(groups, 'group')}." if changes else ""
+        yield f"Dry run on {cluster}: nothing was changed.{todo}"
 
 
-def executed_notices(plan: ResetPlan) -> Iterator[str]:
-    """What was done, in one line."""
-    counts: Counter[ResetResult] = Counter(row.result for row in plan.rows if row.result is not ResetResult.PLANNED)
-    summary = ", ".join(f"{counts[result]} {result.value}" for result in ResetResult if counts[result])
-    if counts[ResetResult.RESET] or counts[ResetResult.DELETED] or set(counts) == {ResetResult.UNCHANGED}:
-        yield f"Executed: {summary}."
+def executed_notices(executed: Executed, cluster: NamedCluster) -> Iterator[str]:
+    """What was done and where, in one line."""
+    counts = _counts(executed.plan)
+    refused = sum(isinstance(error, RefusedError) and error.partition is None for error in executed.plan.errors)
+    parts = [f"{counts[result]} {result.value}" for result in ResetResult if counts[result] and result is not ResetResult.PLANNED]
+    if refused:
+        parts.append(f"{plural(refused, 'group')} refused")
+    summary = ", ".join(parts)
+    if executed.may_have_changed:
+        yield f"Executed on {cluster}: {summary}."
+    elif set(counts) == {ResetResult.UNCHANGED} and not refused:
+        yield f"Nothing was to do on {cluster}: every partition is where it should be."
     else:
-        yield f"Nothing was changed{f': {summary}' if summary else ''}."
+        yield f"Nothing was changed on {cluster}{f': {summary}' if summary else ''}."
 
 
-def _partitions(count: int) -> str:
-    return f"{count} partition{'s' if count != 1 else ''}"
+def _counts(plan: ResetPlan) -> Counter[ResetResult]:
+    return Counter(row.result for row in plan.rows)
 
 
 def _row(row: ResetRow) -> Row:

@@ -35,3 +35,40 @@ def write_whole(path: Path, write: Callable[[BinaryIO], object]) -> None:
     finally:
         with suppress(OSError):
             draft.unlink(missing_ok=True)
+
+
+def write_new(path: Path, text: str, *, make_folder: bool = False) -> None:
+    """Write a file that only its owner may read, whole or not at all: beside its place first, then moved there.
+
+    ``make_folder`` makes the folder, for its owner alone, where there is none.
+
+    Raises:
+        StorageError: it cannot be written, or there is a file of this name already.
+    """
+    if make_folder:
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise StorageError(f"{path}: {error.strerror or error}") from error
+    _write_private(path, text, path.hardlink_to)  # unlike a rename it never replaces a file
+
+
+def write_again(path: Path, text: str) -> None:
+    """As `write_new`, in place of the file that is there."""
+    _write_private(path, text, lambda draft: draft.replace(path))
+
+
+def _write_private(path: Path, text: str, move: Callable[[Path], object]) -> None:
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        move(draft)
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror or error}") from error
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)

@@ -38,7 +38,8 @@ class Report:
     stderr after the result. The exit code is derived from the errors unless it is fixed. ``something_done`` tells, where there
     are errors, whether something else worked; by default, whether there are rows. ``data`` is what JSON and YAML show where
     that is not the flat list of the rows; ``text`` is what tables show instead of the rows; ``summary`` is what JSON and YAML
-    have besides, where the rows do not tell all.
+    have besides, where the rows do not tell all. ``is_change`` says that the rows tell what was done to a cluster: where stdout
+    cannot take them, stderr gets them.
     """
 
     columns: Sequence[Column] = ()
@@ -51,16 +52,22 @@ class Report:
     data: Sequence[Mapping[str, Any]] | Mapping[str, Any] | None = None
     text: str = ""
     summary: Mapping[str, Cell] | None = None
+    is_change: bool = False
 
     @property
     def exit_code(self) -> ExitCode:
         """What the process will exit with."""
         if self.fixed_exit_code is not None:
             return self.fixed_exit_code
-        done = bool(self.rows) if self.something_done is None else self.something_done
-        return exit_code_of_all(self.errors, something_done=done)
+        return exit_code_of_all(self.errors, something_done=self._is_something_done)
+
+    @property
+    def _is_something_done(self) -> bool:
+        return bool(self.rows) if self.something_done is None else self.something_done
 
     @property
     def status(self) -> str:
         """``ok``, ``partial`` or ``error``, as the envelope says it."""
+        if self.exit_code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
+            return "partial" if self._is_something_done else "error"
         return {ExitCode.OK: "ok", ExitCode.PARTIAL: "partial"}.get(self.exit_code, "error")

@@ -24,10 +24,10 @@ def test_backup_restores_exactly(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.group("g1", before)
     assert cli("reset-offsets g1 --topic t1 --to-earliest --execute").code == 0
     assert len(cluster.commits("g1")) == 3
-    backup = cli.folder / "backups" / "offsets-20240101T000000Z.csv"
+    backup = cli.folder / "backups" / "20240101T000000Z-reset-offsets.csv"
     ran = cli(f"reset-offsets --from-file {backup} --execute")
     assert (ran.code, cluster.groups["g1"].offsets) == (0, before)
-    assert ran.err.endswith("t1-2: the commit is taken away\nExecuted: 2 reset, 1 deleted.\n")
+    assert ran.err.endswith("t1-2: the commit is taken away\nExecuted on fake:9092: 2 reset, 1 deleted.\n")
 
 
 def test_plan_of_a_dry_run_executes_as_csv_and_as_json(cli: Cli, cluster: FakeGroupAdmin) -> None:
@@ -79,9 +79,64 @@ def test_snapshot_made_by_describe_restores(cli: Cli, cluster: FakeGroupAdmin) -
     assert cluster.commits("g1") == {("t1", 0): 100, ("t1", 1): 50}
 
 
-def test_last_of_several_rows_wins_and_quotes_are_read(cli: Cli, cluster: FakeGroupAdmin) -> None:
-    assert from_file(cli, '"t1",0,1\nt1,0,"2"\n', "g1 --execute").code == 0
-    assert cluster.commits("g1")[("t1", 0)] == 2
+def test_quotes_are_read(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    assert from_file(cli, '"t1",0,1\nt1,1,"2"\n', "g1 --execute").code == 0
+    assert cluster.commits("g1") == {("t1", 0): 1, ("t1", 1): 2}
+
+
+def test_two_rows_for_one_partition_are_an_error_with_both_lines(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = from_file(cli, "t1,0,1\nt1,1,1\nt1,0,2\n", "g1 --execute")
+    told = f"kgctl: {cli.folder}/plan.csv, line 3: t1-0 of group 'g1' is there already, in line 1\n"
+    assert (ran.code, ran.err, cluster.commits("g1")) == (2, told, {("t1", 0): 100, ("t1", 1): 50})
+
+
+@pytest.mark.parametrize("output", ["csv", "json", "yaml"])
+@pytest.mark.parametrize("group", ["g1", "61e5", "0o17", "on", "- x: y", "0x1f", "null"])
+def test_what_an_output_format_wrote_is_read_back_from_stdin(cli: Cli, cluster: FakeGroupAdmin, output: str, group: str) -> None:
+    cluster.group(group, {T1[0]: 100, T1[1]: OffsetAndMetadata(50, "12e4")})
+    plan = cli.run(["reset-offsets", "--group", group, "--topic", "t1:0-1", "--shift-by", "-30", "-o", output]).out
+    cli.answers = False
+    assert cli("reset-offsets --from-file - --execute", stdin=plan).code == 0
+    assert cluster.commits(group) == {("t1", 0): 70, ("t1", 1): 20}
+
+
+def test_file_that_is_cut_short_is_refused(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cli("reset-offsets g1 --topic t1 --to-earliest --execute")
+    path = cli.folder / "backups" / "20240101T000000Z-reset-offsets.csv"
+    whole = path.read_text()
+    for length in range(len(whole)):
+        ran = from_file(cli, whole[:length], "--execute")
+        assert (ran.code, changes_of(cluster)) == (0 if length == len(whole) - 1 else 2, 2 if length == len(whole) - 1 else 1), (
+            length
+        )
+    ran = from_file(cli, whole.replace("g1,t1,0,100", "g1,t1,0,900"), "--execute")
+    assert (ran.code, "is not as kgctl wrote it: its digest differs" in ran.err) == (2, True)
+
+
+def changes_of(cluster: FakeGroupAdmin) -> int:
+    return sum(name == "alter_offsets" for name, _ in cluster.calls)
+
+
+def test_export_is_kafkas_own_csv(cli: Cli) -> None:
+    assert cli("reset-offsets g1 --topic t1:0-1 --to-earliest --export").out == "t1,0,0\nt1,1,0\n"
+    assert cli("reset-offsets g1 g3 --all-topics --to-earliest --export").out == "g1,t1,0,0\ng1,t1,1,0\ng3,t2,0,40\n"
+
+
+def test_file_of_another_cluster_is_refused(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.own_cluster_id = "A"
+    cli("reset-offsets g1 --topic t1:0 --to-earliest --execute")
+    path = cli.folder / "backups" / "20240101T000000Z-reset-offsets.csv"
+    cluster.own_cluster_id = "B"
+    refused = cli(f"reset-offsets --from-file {path} --execute")
+    assert (refused.code, cluster.commits("g1")[("t1", 0)]) == (5, 0)
+    assert f"{path} is of the cluster fake:9092 (id A), and this is fake:9092 (cluster id B)" in refused.err
+    assert cli(f"reset-offsets --from-file {path} --execute --other-cluster").code == 0
+    assert cluster.commits("g1")[("t1", 0)] == 100
+
+
+def test_backup_makes_no_folders(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = cli(f"reset-offsets g1 --topic t1 --to-earliest --execute --backup {cli.folder}/no/such/file.csv")
+    assert (ran.code, changes_of(cluster), cli.settings) == (2, 0, [])
 
 
 def test_clamped_like_any_other_reset(cli: Cli) -> None:
@@ -177,4 +232,4 @@ def test_empty_file_name_is_a_usage_error(cli: Cli, flag: str) -> None:
 
 def test_undo_names_the_cluster_that_x_named(cli: Cli) -> None:
     ran = cli("reset-offsets g1 --topic t1:0 --to-earliest --execute -X client.id=me -X bootstrap.servers=other:9092")
-    assert "to undo: kgctl --bootstrap-server other:9092 reset-offsets --from-file " in ran.err
+    assert "to undo: kgctl --bootstrap-server other:9092 undo 20240101T000000Z-reset-offsets --execute" in ran.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kgctl.errors import TimedOutError
@@ -9,10 +11,10 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MemberDescription
 from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
-from tests.cli.harness import Cli, Ran
+from tests.cli.harness import NOW_MS, Cli, Ran
 
 T1 = [TopicPartition("t1", number) for number in range(3)]
-UNDO = "Previous offsets saved; to undo: kgctl reset-offsets --from-file {path} --execute\n"
+UNDO = "Previous offsets saved; to undo: kgctl --bootstrap-server fake:9092 undo {file} --execute\n"
 
 
 def changes(cluster: FakeGroupAdmin) -> list[str]:
@@ -28,30 +30,40 @@ def offsets(cli: Cli, line: str) -> list[tuple[int | None, int | None]]:
 def test_dry_run_shows_the_plan_and_changes_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
     assert cli("reset-offsets g1 --topic t1 --to-earliest") == Ran(
         0,
-        "GROUP  TOPIC  PARTITION  OLD-OFFSET  NEW-OFFSET  DELTA  LAG-AFTER  RESULT   NOTE\n"
-        "g1     t1             0         100           0   -100        100  planned  -\n"
-        "g1     t1             1          50           0    -50        100  planned  -\n"
-        "g1     t1             2           -           0      -        100  planned  -\n",
-        "Dry run: nothing was changed. Add --execute to change 3 partitions.\n",
+        "GROUP  TOPIC  PARTITION  OLD-OFFSET  NEW-OFFSET  DELTA  LAG-AFTER  RESULT\n"
+        "g1     t1             0         100           0   -100        100  planned\n"
+        "g1     t1             1          50           0    -50        100  planned\n"
+        "g1     t1             2           -           0      -        100  planned\n",
+        "Dry run on fake:9092: nothing was changed. Add --execute to change 3 partitions of 1 group.\n",
     )
     assert changes(cluster) == []
 
 
 def test_execute_resets_saves_the_old_offsets_and_says_so(cli: Cli, cluster: FakeGroupAdmin) -> None:
-    path = cli.folder / "backups" / "offsets-20240101T000000Z.csv"
+    path = cli.folder / "backups" / "20240101T000000Z-reset-offsets.csv"
     ran = cli("reset-offsets g1 --topic t1 --to-earliest --execute --yes")
     assert ran == Ran(
         0,
-        "GROUP  TOPIC  PARTITION  OLD-OFFSET  NEW-OFFSET  DELTA  LAG-AFTER  RESULT  NOTE\n"
-        "g1     t1             0         100           0   -100        100  reset   -\n"
-        "g1     t1             1          50           0    -50        100  reset   -\n"
-        "g1     t1             2           -           0      -        100  reset   -\n",
-        UNDO.format(path=path) + "Executed: 3 reset.\n",
+        "GROUP  TOPIC  PARTITION  OLD-OFFSET  NEW-OFFSET  DELTA  LAG-AFTER  RESULT\n"
+        "g1     t1             0         100           0   -100        100  reset\n"
+        "g1     t1             1          50           0    -50        100  reset\n"
+        "g1     t1             2           -           0      -        100  reset\n",
+        UNDO.format(file=path.stem) + "Executed on fake:9092: 3 reset.\n",
     )
     assert cluster.commits("g1") == {("t1", 0): 0, ("t1", 1): 0, ("t1", 2): 0}
-    assert path.read_text() == (
-        "group,topic,partition,offset,leader_epoch,metadata\ng1,t1,0,100,-1,\ng1,t1,1,50,-1,\ng1,t1,2,,,\n"
-    )
+    first, *rows, last = path.read_text().splitlines(keepends=True)
+    assert "".join(rows) == ("group,topic,partition,offset,leader_epoch,metadata\ng1,t1,0,100,-1,\ng1,t1,1,50,-1,\ng1,t1,2,,,\n")
+    assert json.loads(first.removeprefix("# kgctl ")) == {
+        "kind": "undo",
+        "cluster_id": "fake:9092",
+        "cluster": "fake:9092",
+        "command": "kgctl reset-offsets g1 --topic t1 --to-earliest --execute --yes",
+        "time_ms": NOW_MS,
+        "groups": ["g1"],
+        "partitions": 3,
+    }
+    assert last.startswith("# end rows=3 sha256=")
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
 
 
 def test_json_rows_of_a_plan(cli: Cli) -> None:
@@ -102,7 +114,7 @@ def test_clamp_warns_for_each_partition_with_what_was_asked_and_what_is_used(cli
         "t1-0: 150 is past the log end 100; 100 is used\n"
         "t1-1: 150 is past the log end 100; 100 is used\n"
         "t1-2: 150 is past the log end 100; 100 is used\n"
-        "Dry run: nothing was changed. Add --execute to change 2 partitions.\n"
+        "Dry run on fake:9092: nothing was changed. Add --execute to change 2 partitions of 1 group.\n"
     )
     assert [line.split()[7] for line in ran.out.splitlines()[1:]] == ["unchanged", "planned", "planned"]
 
@@ -126,7 +138,7 @@ def test_no_clamp_fails_and_changes_nothing(cli: Cli, cluster: FakeGroupAdmin) -
 def test_no_clamp_with_one_good_partition_still_changes_nothing(cli: Cli, cluster: FakeGroupAdmin) -> None:
     ran = cli("reset-offsets g1 --topic t1:0 --topic t2 --to-offset 95 --no-clamp --execute")
     assert (ran.code, changes(cluster)) == (1, [])
-    assert ran.err == "kgctl: group 'g1', t2-0: 95 is past the log end 90\nNothing was changed: 1 failed.\n"
+    assert ran.err == "kgctl: group 'g1', t2-0: 95 is past the log end 90\nNothing was changed on fake:9092: 1 failed.\n"
 
 
 def test_negative_offset_is_a_usage_error(cli: Cli) -> None:
@@ -143,7 +155,11 @@ def test_current_heals_commits_outside_the_log_and_leaves_the_rest(cli: Cli, clu
 
 def test_unchanged_partitions_are_not_written(cli: Cli, cluster: FakeGroupAdmin) -> None:
     ran = cli("reset-offsets g1 --all-topics --to-current --execute")
-    assert (ran.code, ran.err, changes(cluster)) == (0, "Executed: 2 unchanged.\n", [])
+    assert (ran.code, ran.err, changes(cluster)) == (
+        0,
+        "Nothing was to do on fake:9092: every partition is where it should be.\n",
+        [],
+    )
 
 
 def test_duration_and_datetime_agree_and_repeat_the_instant(cli: Cli) -> None:
@@ -169,14 +185,20 @@ def test_dry_run_on_an_active_group_shows_the_plan(cli: Cli, cluster: FakeGroupA
     ran = cli("reset-offsets g2 --topic t1:0 --to-earliest")
     assert (ran.code, ran.out.splitlines()[1].split()[3:5]) == (0, ["90", "0"])
     assert ran.err == (
-        "Group 'g2' is active (Stable): --execute is refused until its members have left.\nDry run: nothing was changed.\n"
+        "Group 'g2' is active (Stable): --execute is refused until its members have left.\n"
+        "Dry run on fake:9092: nothing was changed.\n"
     )
     assert changes(cluster) == []
 
 
 def test_execute_refuses_an_active_group(cli: Cli, cluster: FakeGroupAdmin) -> None:
     ran = cli("reset-offsets g2 --topic t1 --to-earliest --execute")
-    assert ran == Ran(5, "", "kgctl: group 'g2' is active (Stable, 2 members): stop its consumers first\nNothing was changed.\n")
+    assert ran == Ran(
+        5,
+        "",
+        "kgctl: group 'g2' is active (Stable, 2 members): stop its consumers first\n"
+        "Nothing was changed on fake:9092: 1 group refused.\n",
+    )
     assert changes(cluster) == []
     assert not (cli.folder / "backups").exists()
 
@@ -201,7 +223,7 @@ def test_partition_that_cannot_be_written_is_named(cli: Cli, cluster: FakeGroupA
     cluster.alter_errors[T1[1]] = error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not allowed")
     ran = cli("reset-offsets g1 --topic t1:0-1 --to-earliest --execute")
     assert (ran.code, cluster.commits("g1")) == (3, {("t1", 0): 0, ("t1", 1): 50})
-    assert ran.err.splitlines()[1:] == ["kgctl: group 'g1', t1-1: not allowed", "Executed: 1 reset, 1 failed."]
+    assert ran.err.splitlines()[1:] == ["kgctl: group 'g1', t1-1: not allowed", "Executed on fake:9092: 1 reset, 1 failed."]
 
 
 def test_missing_group_is_not_made_by_a_typing_error(cli: Cli, cluster: FakeGroupAdmin) -> None:
@@ -264,7 +286,7 @@ def test_dead_group_can_be_reset(cli: Cli, cluster: FakeGroupAdmin) -> None:
 def test_backup_goes_where_it_is_wanted(cli: Cli) -> None:
     path = cli.folder / "with space.csv"
     ran = cli.run(["reset-offsets", "g1", "--all-topics", "--to-latest", "--execute", "--backup", str(path)])
-    assert ran.err.startswith(UNDO.format(path=f"'{path}'"))
+    assert ran.err.startswith(UNDO.format(file=f"'{path}'"))
     assert path.exists()
 
 
@@ -272,19 +294,19 @@ def test_backup_that_cannot_be_written_stops_the_reset(cli: Cli, cluster: FakeGr
     path = cli.folder / "kept.csv"
     path.write_text("mine")
     ran = cli(f"reset-offsets g1 --all-topics --to-latest --execute --backup {path}")
-    assert (ran.code, changes(cluster), path.read_text()) == (1, [], "mine")
-    assert ran.err.startswith(f"kgctl: cannot save the previous offsets to {path}: File exists; nothing was changed")
+    assert (ran.code, changes(cluster), path.read_text()) == (2, [], "mine")
+    assert ran.err == f"kgctl: --backup {path}: there is such a file already, and it is not replaced\n"
 
 
 def test_backups_of_one_second_do_not_overwrite_each_other(cli: Cli) -> None:
     for line in ("--to-earliest", "--to-latest"):
         assert cli(f"reset-offsets g1 --topic t1 {line} --execute").code == 0
     names = sorted(path.name for path in (cli.folder / "backups").iterdir())
-    assert names == ["offsets-20240101T000000Z-2.csv", "offsets-20240101T000000Z.csv"]
+    assert names == ["20240101T000000Z-reset-offsets-2.csv", "20240101T000000Z-reset-offsets.csv"]
 
 
 def test_no_backup_saves_nothing(cli: Cli) -> None:
-    assert cli("reset-offsets g1 --all-topics --to-earliest --execute --no-backup").err == "Executed: 2 reset.\n"
+    assert cli("reset-offsets g1 --all-topics --to-earliest --execute --no-backup").err == "Executed on fake:9092: 2 reset.\n"
     assert not (cli.folder / "backups").exists()
 
 
@@ -355,4 +377,6 @@ def test_usage_errors_contact_nothing(cli: Cli, arguments: str, message: str) ->
 
 def test_undo_goes_to_the_same_cluster(cli: Cli) -> None:
     ran = cli("-X client.id=secret reset-offsets g1 --all-topics --to-earliest --execute --bootstrap-server other:1")
-    assert ran.err.startswith("Previous offsets saved; to undo: kgctl --bootstrap-server other:1 reset-offsets --from-file ")
+    assert ran.err.startswith(
+        "Previous offsets saved; to undo: kgctl --bootstrap-server other:1 undo 20240101T000000Z-reset-offsets --execute\n"
+    )

@@ -41,7 +41,7 @@ def test_dry_run_shows_what_was_committed_then(cli: Cli, admin: FakeGroupAdmin) 
         "Offsets are those of the history of cluster 'staging'; whether that is this cluster cannot be told, "
         "as one of the two has no id.\n"
         "orders-3: the history has no commit at 2026-03-02T08:39:00.000Z; left alone\n"
-        "Dry run: nothing was changed. Add --execute to change 3 partitions.\n"
+        "Dry run on fake:9092: nothing was changed. Add --execute to change 3 partitions of 1 group.\n"
     )
     assert (ran.code, admin.commits("payments")) == (0, {("orders", 0): 10, ("orders", 2): 112, ("orders", 3): 8})
 
@@ -115,7 +115,7 @@ def test_group_that_the_history_never_heard_of_is_an_error_of_its_own(cli: Cli, 
     one = cli(f"reset-offsets new --to-history {AT}")
     assert (one.code, "kgctl: group 'new' is not in the history of cluster 'staging'\n" in one.err) == (4, True)
 
-    all_groups = cli(f"reset-offsets --all-groups --to-history {AT} --execute -o json")
+    all_groups = cli(f"reset-offsets --all-groups --to-history {AT} --execute --yes -o json")
     assert (all_groups.code, {row["group"] for row in all_groups.data}) == (3, {"payments"})
     assert admin.commits("new") == {("orders", 0): 1}
 

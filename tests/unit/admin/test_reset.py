@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.admin.plan.offset_file import parse_offset_file, write_backup
+from kgctl.admin.plan.offset_file import parse_offset_file, undo_rows
 from kgctl.admin.plan.offset_reset import (
     PastOffset,
     ResetResult,
@@ -82,7 +82,7 @@ def test_backup_of_an_executed_reset_restores_every_commit_inside_the_log(
     inside = {partition: commit for partition, commit in commits.items() if _is_inside(logs[partition.partition], commit)}
     admin = cluster(logs, inside)
     plan = planned(admin, strategy)
-    backup = write_backup([(row.group_id, row.partition, row.old) for row in plan.to_change()])
+    backup = undo_rows([(row.group_id, row.partition, row.old) for row in plan.to_change()])
     execute_reset(admin, plan)
     if plan.to_change():
         restored = parse_offset_file(backup, "backup", ())
@@ -104,7 +104,7 @@ def test_active_group_is_planned_and_never_changed(logs: list[tuple[int, int]], 
         row for row in idle_plan.rows if row.result is not ResetResult.FAILED
     ]
     assert plan.to_change() == ()
-    done = execute_reset(admin, plan)
+    done = execute_reset(admin, plan).plan
     assert (done.groups, len(done.errors)) == ((), 1)
     assert admin.groups["g"].offsets == commits
 

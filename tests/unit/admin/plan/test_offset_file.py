@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.admin.plan.offset_file import parse_offset_file, write_backup
+from kgctl.admin.plan.offset_file import parse_offset_file, undo_rows
 from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset
 from kgctl.errors import UsageError
 from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
@@ -69,7 +69,7 @@ COMMIT = st.one_of(
 @given(st.dictionaries(st.tuples(TEXT, TEXT, st.integers(0, 2**31 - 1)), COMMIT, min_size=1, max_size=6))
 def test_backup_is_read_back_exactly(drawn: dict[tuple[str, str, int], OffsetAndMetadata | None]) -> None:
     rows = [(group, TopicPartition(topic, number), commit) for (group, topic, number), commit in drawn.items()]
-    found = parse_offset_file(write_backup(rows), "f", [])
+    found = parse_offset_file(undo_rows(rows), "f", [])
     read = {(group, partition): planned for group, rows in found.groups.items() for partition, planned in rows.items()}
     assert read == {(group, partition): PlannedOffset(commit) for group, partition, commit in rows}
 

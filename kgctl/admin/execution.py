@@ -1,0 +1,164 @@
+"""Carrying out a change in steps, so that whatever ends it early leaves an account of every item: done, failed, unknown, not
+tried.
+
+A step is one request to the cluster. Between two steps the change can be stopped without any doubt; a step that is cut short
+(a lost connection, a time-out, a second signal) leaves its items unknown, and these are read back where the cluster answers
+again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Generic, Protocol, TypeVar
+
+from kgctl.admin.results import ItemError
+from kgctl.errors import KgctlError, TimedOutError, UnreachableError
+from kgctl.model.error_codes import ErrorCode
+
+K = TypeVar("K", bound=Hashable)
+
+MOST_LOST_IN_A_ROW = 3
+"""Steps that may fail in a row for want of a broker, before the rest is not tried: one of several brokers may be away."""
+
+_UNANSWERED = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION})
+
+
+class Interrupted(BaseException):
+    """A signal ends the process although a request is under way."""
+
+
+class Stop(Protocol):
+    """Whether the change shall end. ``signal`` is the number of the signal that asked for it, None as long as none did."""
+
+    @property
+    def signal(self) -> int | None: ...
+
+    def allow(self, seconds: float) -> None:
+        """Raise `Interrupted` in the main thread after this time, for a last look at the cluster; 0: never again."""
+        ...
+
+
+class NeverStop:
+    """For callers that no signal ends."""
+
+    signal: int | None = None
+
+    def allow(self, seconds: float) -> None:
+        """Has nothing to do."""
+
+
+class Outcome(StrEnum):
+    """What became of one item of a change."""
+
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    NOT_TRIED = "not-tried"
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[K]):
+    """One request: the items it changes, and what sends it and answers the errors of the items that failed."""
+
+    items: Sequence[K]
+    act: Callable[[], Mapping[K, ItemError]]
+
+
+@dataclass(slots=True)
+class Account(Generic[K]):
+    """What became of every item, kept up to date while the change is carried out.
+
+    ``errors`` has the reason for items that failed or are unknown. ``ended_by`` is the error that ended the change early, None
+    where none did; ``signal`` is the signal that did.
+    """
+
+    outcomes: dict[K, Outcome] = field(default_factory=dict)
+    errors: dict[K, ItemError] = field(default_factory=dict)
+    ended_by: KgctlError | None = None
+    signal: int | None = None
+
+    def having(self, outcome: Outcome) -> list[K]:
+        """The items with this outcome."""
+        return [item for item, found in self.outcomes.items() if found is outcome]
+
+    @property
+    def may_have_changed(self) -> bool:
+        """Whether the cluster is, or may be, no longer as it was."""
+        return any(outcome in (Outcome.DONE, Outcome.UNKNOWN) for outcome in self.outcomes.values())
+
+
+def carry_out(
+    steps: Iterable[Step[K]], read_back: Callable[[Sequence[K]], Mapping[K, bool]], stop: Stop | None = None
+) -> Account[K]:
+    """Do the steps in order, and answer what became of every item. Raises nothing that a cluster or a user can cause.
+
+    ``read_back`` tells of items whether they are done now; an item that it leaves out stays unknown. A time-out ends the change,
+    as the next step would not fare better; so do `MOST_LOST_IN_A_ROW` lost connections, and a signal.
+    """
+    pending, stop = list(steps), stop or NeverStop()
+    account: Account[K] = Account({item: Outcome.NOT_TRIED for step in pending for item in step.items})
+    lost_in_a_row = 0
+    for step in pending:
+        if stop.signal is not None:
+            break
+        try:
+            _note(account, step, step.act())
+            lost_in_a_row = 0
+        except Interrupted:
+            _mark(account, step, Outcome.UNKNOWN, ItemError(ErrorCode.REQUEST_TIMED_OUT, "interrupted before the answer came"))
+            break
+        except UnreachableError as error:
+            _mark(account, step, Outcome.FAILED if error.nothing_sent else Outcome.UNKNOWN, _item_error(error))
+            lost_in_a_row += 1
+            if isinstance(error, TimedOutError) or lost_in_a_row == MOST_LOST_IN_A_ROW or len(pending) == 1:
+                account.ended_by = error
+                break
+        except KgctlError as error:
+            _mark(account, step, Outcome.FAILED, _item_error(error))
+            account.ended_by = error
+            break
+    account.signal = stop.signal
+    _read_back(account, read_back, stop)
+    stop.allow(0)
+    return account
+
+
+def _note(account: Account[K], step: Step[K], errors: Mapping[K, ItemError]) -> None:
+    for item in step.items:
+        error = errors.get(item)
+        if error is None:
+            account.outcomes[item] = Outcome.DONE
+        else:
+            account.outcomes[item] = Outcome.UNKNOWN if error.code in _UNANSWERED else Outcome.FAILED
+            account.errors[item] = error
+
+
+def _mark(account: Account[K], step: Step[K], outcome: Outcome, error: ItemError) -> None:
+    for item in step.items:
+        account.outcomes[item], account.errors[item] = outcome, error
+
+
+def _read_back(account: Account[K], read_back: Callable[[Sequence[K]], Mapping[K, bool]], stop: Stop) -> None:
+    unknown = account.having(Outcome.UNKNOWN)
+    if not unknown:
+        return
+    if account.signal is not None:
+        stop.allow(2.0)
+    try:
+        found = read_back(unknown)
+    except (KgctlError, Interrupted):
+        return
+    for item, is_done in found.items():
+        account.outcomes[item] = Outcome.DONE if is_done else Outcome.FAILED
+        if is_done:
+            account.errors.pop(item, None)
+
+
+def _item_error(error: KgctlError) -> ItemError:
+    try:
+        code = ErrorCode[error.code]
+    except KeyError:
+        code = ErrorCode.REQUEST_TIMED_OUT if isinstance(error, TimedOutError) else ErrorCode.NETWORK_EXCEPTION
+    return ItemError(code, error.message)

@@ -1,0 +1,104 @@
+"""Carrying out a change: whatever ends it, every item has an outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import pytest
+
+from kgctl.admin.execution import MOST_LOST_IN_A_ROW, Account, Interrupted, NeverStop, Outcome, Step, carry_out
+from kgctl.admin.results import ItemError
+from kgctl.errors import AuthError, KgctlError, TimedOutError, UnreachableError
+from kgctl.model.error_codes import ErrorCode
+
+DONE, FAILED, UNKNOWN, NOT_TRIED = Outcome.DONE, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_TRIED
+NOTHING_TOLD: Mapping[str, bool] = {}
+
+
+def steps(*acts: BaseException | ErrorCode | None) -> list[Step[str]]:
+    """One step an act, for the items a, b, ...: what it raises, the error of its item, or None for success."""
+
+    def act(item: str, outcome: BaseException | ErrorCode | None) -> Callable[[], Mapping[str, ItemError]]:
+        def run() -> Mapping[str, ItemError]:
+            if isinstance(outcome, BaseException):
+                raise outcome
+            return {} if outcome is None else {item: ItemError(outcome, outcome.name)}
+
+        return run
+
+    return [Step([item], act(item, outcome)) for item, outcome in zip("abcdefgh", acts, strict=False)]
+
+
+def outcomes(acts: Sequence[BaseException | ErrorCode | None], read: Mapping[str, bool] = NOTHING_TOLD) -> Account[str]:
+    return carry_out(steps(*acts), lambda items: {item: read[item] for item in items if item in read})
+
+
+def unreachable(*, nothing_sent: bool = False) -> UnreachableError:
+    error = UnreachableError("gone")
+    error.nothing_sent = nothing_sent
+    return error
+
+
+@pytest.mark.parametrize(
+    ("acts", "found", "is_ended"),
+    [
+        ([None, None], [DONE, DONE], False),
+        ([None, ErrorCode.NON_EMPTY_GROUP, None], [DONE, FAILED, DONE], False),
+        ([None, ErrorCode.REQUEST_TIMED_OUT, None], [DONE, UNKNOWN, DONE], False),
+        ([None, TimedOutError("slow"), None], [DONE, UNKNOWN, NOT_TRIED], True),
+        ([None, unreachable(), None], [DONE, UNKNOWN, DONE], False),
+        ([unreachable(nothing_sent=True)], [FAILED], True),
+        ([None, AuthError("no"), None], [DONE, FAILED, NOT_TRIED], True),
+        ([unreachable()] * 4, [*[UNKNOWN] * MOST_LOST_IN_A_ROW, NOT_TRIED], True),
+        ([unreachable(), unreachable(), None, unreachable()], [UNKNOWN, UNKNOWN, DONE, UNKNOWN], False),
+        ([None, Interrupted(), None], [DONE, UNKNOWN, NOT_TRIED], False),
+    ],
+)
+def test_every_item_has_an_outcome(
+    acts: Sequence[BaseException | ErrorCode | None], found: list[Outcome], is_ended: bool
+) -> None:
+    account = outcomes(acts)
+    assert (list(account.outcomes.values()), account.ended_by is not None) == (found, is_ended)
+    assert all(item in account.errors for item, outcome in account.outcomes.items() if outcome in (FAILED, UNKNOWN))
+
+
+@pytest.mark.parametrize(("is_done", "found"), [(True, DONE), (False, FAILED)])
+def test_unknown_is_read_back(is_done: bool, found: Outcome) -> None:
+    account = outcomes([None, TimedOutError("slow"), None], {"b": is_done})
+    assert list(account.outcomes.values()) == [DONE, found, NOT_TRIED]
+    assert ("b" in account.errors) is not is_done
+
+
+@pytest.mark.parametrize("failure", [UnreachableError("still gone"), Interrupted()])
+def test_unknown_stays_so_where_the_cluster_does_not_answer_again(failure: BaseException) -> None:
+    def read_back(items: Sequence[str]) -> Mapping[str, bool]:
+        assert items == ["a"]
+        raise failure
+
+    assert carry_out(steps(TimedOutError("slow")), read_back).outcomes == {"a": UNKNOWN}
+
+
+def test_a_signal_ends_it_between_two_steps() -> None:
+    stop = NeverStop()
+    done: list[str] = []
+
+    def act(item: str) -> Callable[[], Mapping[str, ItemError]]:
+        def run() -> Mapping[str, ItemError]:
+            done.append(item)
+            stop.signal = 2 if item == "b" else None
+            return {}
+
+        return run
+
+    account = carry_out([Step([item], act(item)) for item in "abc"], lambda _: {}, stop)
+    assert (done, account.signal, list(account.outcomes.values())) == (["a", "b"], 2, [DONE, DONE, NOT_TRIED])
+
+
+def test_account_says_whether_the_cluster_may_have_changed() -> None:
+    cases: list[tuple[list[BaseException | ErrorCode | None], bool]] = [
+        ([unreachable(nothing_sent=True)], False),
+        ([unreachable()], True),
+        ([KgctlError("no")], False),
+        ([None], True),
+    ]
+    assert [outcomes(acts).may_have_changed for acts, _ in cases] == [expected for _, expected in cases]
