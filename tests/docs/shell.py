@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import io
 import itertools
+import re
 import shlex
 import subprocess
 import sys
@@ -23,6 +24,15 @@ from tests.support.patience import PATIENCE_S
 
 HOME = "/home/you"
 """What pages show for the folder that the examples run in, which is the user's home."""
+
+
+_STEADY = (
+    (re.compile(r"127\.0\.0\.1:\d+ \(cluster id [\w-]{22}\)"), "broker1:9092 (cluster id 5L6g3nShT-eMCtK--X86sw)"),
+    (re.compile(r"--bootstrap-server 127\.0\.0\.1:\d+ undo"), "--bootstrap-server broker1:9092 undo"),
+    (re.compile(r"\b20\d{6}T\d{6}Z-"), "20260302T084000Z-"),
+    (re.compile(r"(Undoes `.*` of )20[\dT:.-]+Z"), r"\g<1>2026-03-02T08:40:00.000Z"),
+)
+"""What is another cluster's address and id, and another time, whenever a page is made."""
 
 
 class _PageEnvironment(Environment):
@@ -58,7 +68,10 @@ class Shell:
         """What a terminal shows of this line, stdout and stderr together."""
         with contextlib.chdir(self._folder):
             shown = self._line(line.replace("\\\n", " "))
-        return shown.replace(str(self._folder), HOME)
+        shown = shown.replace(str(self._folder), HOME)
+        for pattern, steady in _STEADY:
+            shown = pattern.sub(steady, shown)
+        return shown
 
     def _line(self, line: str) -> str:
         if line.endswith("&"):
