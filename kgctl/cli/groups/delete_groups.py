@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
 
 from kgctl.admin.client import GroupAdmin
-from kgctl.admin.execution import Outcome
+from kgctl.admin.deletion import Decision, decide_deletion, execute_deletion
+from kgctl.admin.execution import Account, Outcome
 from kgctl.admin.plan.sealed_file import named_groups
 from kgctl.cli.groups.change_options import Backup, NoBackup, check_backup
 from kgctl.cli.groups.undo_files import UndoRow, save_undo, settle_undo
 from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups
-from kgctl.cli.output.report import Column, Report
+from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.output.result_rows import account_report, counted, result_report
 from kgctl.cli.selection import (
     AllGroupsOption,
@@ -66,8 +68,6 @@ def delete_groups(
     A group with members cannot be deleted, and fails alone: the others are deleted, and the exit code says partial. The offsets
     are saved first, and kgctl undo commits them again. --match and --all-groups mean consumer groups; others are named.
     """
-    from kgctl.admin.deletion import decide_deletion, execute_deletion
-
     group_ids = merged_groups(groups, group)
     names = name_filter(match, exclude)
     check_selection(group_ids, all_groups=all_groups, names=names)
@@ -77,43 +77,69 @@ def delete_groups(
         cluster = session.cluster(admin)
         chosen = select_groups(admin, group_ids, names)
         check_count(len(chosen.group_ids), max_groups)
-        decisions = decide_deletion(admin, chosen.group_ids)
-        deletable = {group_id: one for group_id, one in decisions.items() if isinstance(one, GroupListing)}
-        saved, lost = _offsets_of(admin, deletable)
-        counts = _counts(saved)
-        rows = {group_id: _row(group_id, decision, counts) for group_id, decision in decisions.items()}
-        failures = {
-            group_id: one.to_exception(group=group_id) for group_id, one in decisions.items() if not isinstance(one, GroupListing)
-        }
+        plan = _plan(admin, chosen.group_ids)
         if dry_run:
-            report = result_report(
-                COLUMNS, [(row, failures.get(group_id)) for group_id, row in rows.items()], "deletable", ("group",)
-            )
-            return replace(
-                report,
-                errors=(*chosen.errors, *report.errors),
-                notices=(*report.notices, f"Dry run on {cluster}: nothing was changed."),
-            )
-        if deletable:
-            _ask(session, cluster, deletable, len(saved), yes=yes)
-            if lost and not no_backup:
-                raise lost[0]
-        file = None if no_backup else save_undo(session, cluster, saved, backup)
+            rows = [(row, plan.refused.get(group_id)) for group_id, row in plan.rows.items()]
+            report = result_report(COLUMNS, rows, "deletable", ("group",))
+            told = (*report.notices, f"Dry run on {cluster}: nothing was changed.")
+            return replace(report, errors=(*chosen.errors, *report.errors), notices=told)
+        if plan.deletable:
+            _ask(session, cluster, plan.deletable, len(plan.saved), yes=yes)
+            if plan.unread and not no_backup:
+                raise plan.unread[0]
+        file = None if no_backup else save_undo(session, cluster, plan.saved, backup)
         with StopSignals() as stop:
-            account = execute_deletion(admin, decisions, stop)
+            account = execute_deletion(admin, plan.decisions, stop)
     gone = {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}
-    settle_undo(session, file, saved, {row[:2] for row in saved if row[0] in gone})
+    settle_undo(session, file, plan.saved, {row[:2] for row in plan.saved if row[0] in gone})
+    return _report(plan, account, chosen.errors, cluster)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Which groups can be deleted, what is committed for them, and what of that cannot be learnt."""
+
+    decisions: Mapping[str, Decision]
+    saved: list[UndoRow]
+    unread: list[KgctlError]
+
+    @property
+    def deletable(self) -> dict[str, GroupListing]:
+        return {group_id: one for group_id, one in self.decisions.items() if isinstance(one, GroupListing)}
+
+    @property
+    def refused(self) -> dict[str, KgctlError]:
+        errors = {group_id: one for group_id, one in self.decisions.items() if not isinstance(one, GroupListing)}
+        return {group_id: error.to_exception(group=group_id) for group_id, error in errors.items()}
+
+    @property
+    def rows(self) -> dict[str, Row]:
+        counts = Counter(group_id for group_id, _, _ in self.saved)
+        return {group_id: _row(group_id, decision, counts) for group_id, decision in self.decisions.items()}
+
+
+def _plan(admin: GroupAdmin, group_ids: Sequence[str]) -> _Plan:
+    decisions = decide_deletion(admin, group_ids)
+    groups = [
+        group_id for group_id, one in decisions.items() if isinstance(one, GroupListing) and one.type is not GroupType.SHARE
+    ]
+    found = admin.list_committed_offsets(groups)
+    rows = [(group_id, partition, commit) for group_id, commits in found.values.items() for partition, commit in commits.items()]
+    return _Plan(decisions, list(rows), [error.to_exception(group=group_id) for group_id, error in found.errors.items()])
+
+
+def _report(plan: _Plan, account: Account[str], errors: Sequence[KgctlError], cluster: NamedCluster) -> Report:
     report = account_report(
         COLUMNS,
-        rows,
+        plan.rows,
         account,
         "deleted",
         name_keys=("group",),
         explain=lambda group_id, error: error.to_exception(group=group_id),
-        refused=failures,
+        refused=plan.refused,
     )
     told = f"Executed on {cluster}: {counted(report.summary or {})}." if account.may_have_changed else "Nothing was changed."
-    return replace(report, errors=(*chosen.errors, *report.errors), notices=(told,))
+    return replace(report, errors=(*errors, *report.errors), notices=(told,))
 
 
 def _ask(session: Session, cluster: NamedCluster, deletable: Mapping[str, GroupListing], offsets: int, *, yes: bool) -> None:
@@ -127,23 +153,7 @@ def _ask(session: Session, cluster: NamedCluster, deletable: Mapping[str, GroupL
     )
 
 
-def _offsets_of(admin: GroupAdmin, groups: Mapping[str, GroupListing]) -> tuple[list[UndoRow], list[KgctlError]]:
-    """What is committed for groups that can have commits, and what of that cannot be learnt."""
-    found = admin.list_committed_offsets([group_id for group_id, one in groups.items() if one.type is not GroupType.SHARE])
-    rows: list[UndoRow] = [
-        (group_id, partition, commit) for group_id, commits in found.values.items() for partition, commit in commits.items()
-    ]
-    return rows, [error.to_exception(group=group_id) for group_id, error in found.errors.items()]
-
-
-def _counts(rows: list[UndoRow]) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for group_id, _, _ in rows:
-        counts[group_id] = counts.get(group_id, 0) + 1
-    return counts
-
-
-def _row(group_id: str, decision: object, counts: Mapping[str, int]) -> dict[str, str | int | None]:
+def _row(group_id: str, decision: Decision, counts: Mapping[str, int]) -> Row:
     listing = decision if isinstance(decision, GroupListing) else None
     return {
         "group": group_id,
