@@ -13,7 +13,7 @@ import random
 import sys
 import traceback
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from tests.conformance.world import World
 from tests.differential.choices import Choice
 from tests.differential.coverage import Coverage
 from tests.differential.oracle import Expectations, KafkaCoordinator, KafkaFailedError
-from tests.differential.sequences import SequenceBuilder
+from tests.differential.sequences import MOVES, THEMES, NextStep, SequenceBuilder
 from tests.differential.verdict import verdict
 from tests.support.maven import digest
 
@@ -52,9 +52,9 @@ class Built(NamedTuple):
     failure: str | None
 
 
-def build(choice: Choice) -> Built:
-    """A sequence of some steps."""
-    builder = SequenceBuilder(choice)
+def build(choice: Choice, themes: Sequence[tuple[NextStep, ...]] = THEMES) -> Built:
+    """A sequence of some steps about one of ``themes``."""
+    builder = SequenceBuilder(choice, themes)
     failure = None
     try:
         builder.build(choice.number(SHORTEST, LONGEST))
@@ -131,13 +131,20 @@ def keep(kafka: KafkaCoordinator, case: Case, folder: Path = GOLDEN) -> Path:
     return path
 
 
-def generated(start: int, first: int, count: int) -> Iterator[Built]:
+def generated(start: int, first: int, count: int, themes: Sequence[tuple[NextStep, ...]] = THEMES) -> Iterator[Built]:
     """The sequences of a seed from one number on."""
     for number in range(first, first + count):
-        yield build(Choice(random.Random(f"{start}/{number}").randint))
+        yield build(Choice(random.Random(f"{start}/{number}").randint), themes)
 
 
-def run(kafka: KafkaCoordinator, examples: int, start: int, first: int = 0, folder: Path = GOLDEN) -> Tally:
+def run(
+    kafka: KafkaCoordinator,
+    examples: int,
+    start: int,
+    first: int = 0,
+    folder: Path = GOLDEN,
+    themes: Sequence[tuple[NextStep, ...]] = THEMES,
+) -> Tally:
     """So many sequences, both sides at work at the same time; those that differ are shrunk and kept after the others."""
     tally = Tally()
     waiting: deque[Built] = deque()
@@ -150,7 +157,7 @@ def run(kafka: KafkaCoordinator, examples: int, start: int, first: int = 0, fold
             differing.append(built.case)
             print(f"sequence {first + tally.sequences - 1}: {found[0][:500]}", flush=True)
 
-    for built in generated(start, first, examples):
+    for built in generated(start, first, examples, themes):
         kafka.submit(built.case)
         waiting.append(built)
         if len(waiting) == AHEAD:
@@ -168,9 +175,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, default=GOLDEN, metavar="FOLDER", help="where to keep what differs")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="begin with this number of the seed's sequences")
+    parser.add_argument("--moves", action="store_true", help="static members that change protocol, time and again")
     options = parser.parse_args()
     kafka = KafkaCoordinator()
-    tally = run(kafka, options.examples, options.seed, options.first, options.keep)
+    tally = run(kafka, options.examples, options.seed, options.first, options.keep, MOVES if options.moves else THEMES)
     kafka.close()
     print(f"{tally.sequences} sequences of {tally.steps} steps; {len(tally.differing)} differ")
     for path in tally.differing:

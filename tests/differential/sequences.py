@@ -7,7 +7,7 @@ wrong, and times on, before and after the next timer. What comes out is a case o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kgctl.coordinator.consumer.member import Partitions
@@ -18,6 +18,7 @@ from tests.differential.beginnings import given_world
 from tests.differential.choices import GROUPS, Choice
 from tests.differential.steps.classic import heartbeat, join, leave, sync
 from tests.differential.steps.consumer import consumer_heartbeat, consumer_join, consumer_leave
+from tests.differential.steps.moves import move
 from tests.differential.steps.offsets import commit, delete_offsets, end_txn, fetch, txn_commit
 from tests.differential.steps.surroundings import change_topics, delete_groups, look, reload, set_group_config
 
@@ -30,7 +31,7 @@ _OTHERS = (look, delete_groups, change_topics, reload, leave, txn_commit, end_tx
 _CONSUMER = (consumer_join,) * 5 + (consumer_heartbeat,) * 12 + (consumer_leave,) * 2
 _CLASSIC = (join,) * 7 + (sync,) * 5 + (heartbeat,) * 3 + (leave,)
 _COMMITS = (commit,) * 4
-_THEMES: tuple[tuple[NextStep, ...], ...] = (
+THEMES: tuple[tuple[NextStep, ...], ...] = (
     (*_CONSUMER, *_CLASSIC, *_COMMITS, *_OTHERS),
     (*_CONSUMER, *_CONSUMER, *_COMMITS, *_OTHERS),
     (*_CLASSIC, *_CLASSIC, *_COMMITS, *_OTHERS),
@@ -38,12 +39,14 @@ _THEMES: tuple[tuple[NextStep, ...], ...] = (
     (*_CONSUMER, *_CLASSIC, *_COMMITS * 5, *((txn_commit, end_txn, fetch, delete_offsets) * 4), *_OTHERS),
 )
 """What a sequence is mostly about."""
+MOVES = ((move,) * 12 + (consumer_heartbeat,) * 3 + (sync,) * 3 + (heartbeat, join, leave, consumer_leave, look, commit),)
+"""Static members go to and fro between the protocols."""
 
 
 class SequenceBuilder:
     """One sequence under construction, with the core that has done its steps so far."""
 
-    def __init__(self, choice: Choice) -> None:
+    def __init__(self, choice: Choice, themes: Sequence[tuple[NextStep, ...]] = THEMES) -> None:
         self.choice = choice
         given = given_world(choice)
         self.case: dict[str, Any] = {"id": "generated", "given": given, "steps": [], "expect": [], "end": 0}
@@ -54,7 +57,7 @@ class SequenceBuilder:
         self.groups = sorted({*GROUPS, *logged})
         self.protocol_type = choice.often("consumer", "consumer", "consumer", "consumer", "connect")
         self._asked = (*GROUPS, *logged, *logged)
-        self._theme = choice.of(_THEMES)
+        self._theme = choice.of(themes)
         self._deltas = choice.of((_ANY_DELTAS, _SHORT_DELTAS))
 
     @property

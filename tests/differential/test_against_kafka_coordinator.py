@@ -15,6 +15,7 @@ from tests.conformance.replay import load
 from tests.differential.choices import drawn_by_hypothesis
 from tests.differential.oracle import KafkaCoordinator
 from tests.differential.search import GOLDEN, Tally, build, differences, run
+from tests.differential.sequences import MOVES
 from tests.differential.verdict import verdict
 from tests.support.kafka.fixtures import java_or_skip
 
@@ -113,6 +114,19 @@ def test_seeded_sequences_go_as_in_kafka_and_reach_what_they_should(
     assert tally.sequences == sequences
     missing = {kind: reached - tally.coverage.seen[kind].keys() for kind, reached in REACHED.items()}
     assert {kind: found for kind, found in missing.items() if found} == {}
+
+
+@pytest.mark.parametrize("sequences", [300, pytest.param(20_000, marks=pytest.mark.deep)])
+def test_static_members_that_change_protocol_time_and_again_go_as_in_kafka(
+    kafka: KafkaCoordinator, tmp_path: Path, sequences: int
+) -> None:
+    """Several moves within one rebalance time-out: no timer of an earlier form of the group may act on a later one."""
+    tally = run(kafka, sequences, start=1, folder=tmp_path, themes=MOVES)
+
+    assert [path.read_text(encoding="utf-8") for path in tally.differing] == []
+    seen = tally.coverage.seen["changes of groups"]
+    assert sum(seen[change] for change in seen if change.startswith("classic") and "-> consumer" in change) > sequences / 4
+    assert sum(seen[change] for change in seen if change.startswith("consumer") and "-> classic" in change) > sequences / 4
 
 
 def test_recorded_sequences_go_as_recorded_in_kafka_itself(kafka: KafkaCoordinator) -> None:

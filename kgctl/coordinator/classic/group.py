@@ -393,11 +393,16 @@ def elect_protocol(group: ClassicGroup) -> str:
 
 
 def start_next_generation(group: ClassicGroup, now_ms: int) -> None:
-    """The join phase is over: Empty, or CompletingRebalance with a protocol. Kafka: ClassicGroup#initNextGeneration."""
+    """End the join phase: Empty, or CompletingRebalance with a protocol. Kafka: ClassicGroup#initNextGeneration."""
+    count_generation(group)
+    group.transition_to(COMPLETING_REBALANCE if group.members else EMPTY, now_ms)
+
+
+def count_generation(group: ClassicGroup) -> None:
+    """Begin a generation: its number, its protocol (none without members), the topics that its members subscribe to."""
     group.generation_id += 1
     group.protocol_name = elect_protocol(group) if group.members else None
     group.subscribed_topics = compute_subscribed_topics(group)
-    group.transition_to(COMPLETING_REBALANCE if group.members else EMPTY, now_ms)
 
 
 def compute_subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:

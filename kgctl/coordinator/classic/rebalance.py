@@ -19,6 +19,7 @@ from kgctl.coordinator.classic.group import (
     ClassicGroup,
     ClassicMember,
     compute_subscribed_topics,
+    count_generation,
     elect_leader_that_joined,
     record_value,
     start_next_generation,
@@ -82,11 +83,9 @@ def on_join_timer(shard: Shard, timer: Timer) -> None:
         delay_ms, remaining_ms = group.initial_delay_ms, group.initial_remaining_ms
         next_delay_ms = min(shard.config.group_initial_rebalance_delay_ms, remaining_ms)
         _wait_for_first_members(shard, group, next_delay_ms, max(remaining_ms - delay_ms, 0))
-    elif group.state is PREPARING_REBALANCE:
+    else:
+        # Also when no join phase is under way: an upgrade cancels no timer, and after a downgrade the group may be in any state.
         complete_join(shard, group)
-    elif group.state is EMPTY:
-        # A timer from before the group changed to the consumer protocol; Kafka counts a generation, and then fails.
-        group.generation_id += 1
 
 
 def complete_join_if_ready(shard: Shard, group: ClassicGroup) -> None:
@@ -104,6 +103,11 @@ def complete_join(shard: Shard, group: ClassicGroup) -> None:
     if not elect_leader_that_joined(group) and group.members:
         # Only static members are left and none of them has joined: wait on, until their sessions end.
         shard.arm(group.join_timer, group.rebalance_timeout_ms)
+        return
+    if group.state is not PREPARING_REBALANCE:
+        # A timer from before an upgrade, see `on_join_timer`. Kafka counts a generation, and only then fails in
+        # ClassicGroup#transitionTo; the members that it has taken out stay out.
+        count_generation(group)
         return
     start_next_generation(group, shard.now_ms)
     shard.story.note(group.group_id, shard.now_ms, "join phase ends, generation", group.generation_id)
@@ -204,9 +208,11 @@ def assignment_result(group: ClassicGroup, member: ClassicMember) -> SyncGroupRe
 
 
 def on_sync_timer(shard: Shard, timer: Timer) -> None:
-    """Members that did not sync in time are taken out. Kafka: GroupMetadataManager#expirePendingSync."""
+    """Take out the members that did not sync in time. Kafka: GroupMetadataManager#expirePendingSync."""
     group = shard.groups.get(timer.key.group_id)
-    if isinstance(group, ClassicGroup) and timer.argument == group.generation_id:
+    # A timer outlives an upgrade, which cancels none. When the group has come back by a downgrade at the same number of its
+    # generation, nobody owes a SyncGroup; what it waits for then is another rebalance's business.
+    if isinstance(group, ClassicGroup) and timer.argument == group.generation_id and group.pending_syncs:
         remove_members_that_did_not_sync(shard, group)
 
 
