@@ -25,6 +25,7 @@ from kgctl.coordinator.classic.rebalance import (
     on_stuck_timer,
     on_sync_timer,
     rebalance_status,
+    refuse_waiting,
     retire,
     wake,
 )
@@ -33,7 +34,7 @@ from kgctl.coordinator.consumer import handlers
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.handlers import on_topics_changed
 from kgctl.coordinator.describe import handle_delete_groups, handle_describe_groups, handle_list_groups, statistics
-from kgctl.coordinator.effects import Effect
+from kgctl.coordinator.effects import Effect, GroupFailed
 from kgctl.coordinator.invariants import check_shard
 from kgctl.coordinator.membership import handle_heartbeat, handle_join_group, handle_leave_group, handle_sync_group
 from kgctl.coordinator.offset_handlers import (
@@ -179,6 +180,9 @@ TIMERS: dict[TimerKind, Callable[[Shard, Timer], None]] = {
 }
 """Timer kind -> what happens when it fires."""
 
+RETRY_MS = 10_000
+"""After this a timer that failed is tried again."""
+
 _NOT_IN_STORY = frozenset({Heartbeat, OffsetFetch, DescribeGroups, ListGroups, ConsumerGroupDescribe})
 """Requests that say nothing about why a group is as it is."""
 
@@ -241,7 +245,10 @@ class GroupCoordinator:
         return self._shard.timers.next_deadline_ms()
 
     def expire(self, now_ms: int) -> list[Effect]:
-        """Fire every timer whose deadline is not after ``now_ms``, in order of deadline, then of arming, each at its own time."""
+        """Fire every timer whose deadline is not after ``now_ms``, in order of deadline, then of arming, each at its own time.
+
+        A timer that fails is a `GroupFailed` among the effects and keeps no other from firing.
+        """
         self._fire(now_ms)
         return self._shard.take_effects()
 
@@ -309,8 +316,23 @@ class GroupCoordinator:
         if shard.timers.earliest_ms <= now_ms:
             while (timer := shard.timers.pop_due(now_ms)) is not None:
                 shard.now_ms = max(shard.now_ms, timer.deadline_ms)
-                self._run(TIMERS[timer.key.kind], timer, timer.key.group_id)
+                try:
+                    self._run(TIMERS[timer.key.kind], timer, timer.key.group_id)
+                except InvariantViolation as error:
+                    self._confine(timer, error)
         shard.now_ms = max(shard.now_ms, now_ms)
+
+    def _confine(self, timer: Timer, error: InvariantViolation) -> None:
+        """Keep a timer's failure inside its group: the request or the timers that come next are other groups' business.
+
+        Kafka logs the failure and goes on (CoordinatorRuntime.EventBasedCoordinatorTimer); some of its groups then stay as they
+        are for good, with JoinGroups that nobody answers.
+        """
+        shard, group = self._shard, self._shard.groups.get(timer.key.group_id)
+        shard.timers.arm(timer.key, shard.now_ms + RETRY_MS, timer.argument)
+        if isinstance(group, ClassicGroup):
+            refuse_waiting(shard, group, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        shard.emit(GroupFailed(timer.key.group_id, error))
 
     def _run(self, function: Callable[[Shard, Any], None], subject: Request | Timer, group_id: str | None) -> None:
         """Call a handler; whatever it raises is a bug, told with the group's story. What it did before stays to be performed."""

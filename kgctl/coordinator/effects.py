@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kgctl.errors import InvariantViolation
 from kgctl.model.records import CoordinatorRecord, TransactionMarker
 from kgctl.model.results import Result
 from kgctl.model.values import frozen_in_order
@@ -39,4 +40,16 @@ class ResolveRegexes:
     metadata_version: int
 
 
-Effect = Reply | AppendRecord | ResolveRegexes
+@frozen_in_order
+class GroupFailed:
+    """Tell the operator that a timer of this group (of the coordinator itself: ``""``) broke an invariant: a bug, with its story.
+
+    Nobody else is concerned, and the coordinator has seen to the group: whoever waits in it is told to ask again, and the
+    timer is tried again later. A driver that runs tests or simulations raises ``error``.
+    """
+
+    group_id: str
+    error: InvariantViolation
+
+
+Effect = Reply | AppendRecord | ResolveRegexes | GroupFailed

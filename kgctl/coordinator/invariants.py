@@ -57,8 +57,8 @@ def _broken_counts(group: ClassicGroup) -> Iterator[str]:
 def _supported(group: ClassicGroup) -> dict[str, int]:
     counts: dict[str, int] = {}
     for member in group.members.values():
-        for protocol in member.protocols:
-            counts[protocol.name] = counts.get(protocol.name, 0) + 1
+        for name in member.protocol_names:
+            counts[name] = counts.get(name, 0) + 1
     return counts
 
 

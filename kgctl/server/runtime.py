@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial
@@ -11,12 +12,14 @@ from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 from kgctl.coordinator.coordinator import GroupCoordinator
-from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
+from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.model.requests import ListGroups, Request
 from kgctl.model.results import ConsumerGroupHeartbeatResult, HeartbeatResult, ListGroupsResult, Result
 from kgctl.serde.record_schema import uuid_text
 from kgctl.server.log_writer import LogWriter
+
+log = logging.getLogger(__name__)
 
 Values = Mapping[str, Any]
 """A response body, as `kgctl.serde.messages.encode_response` takes it."""
@@ -133,6 +136,8 @@ class CoordinatorRuntime:
                     self.writer.append(effect)
                 case ResolveRegexes():
                     asyncio.get_running_loop().call_soon(self._resolve, effect)
+                case GroupFailed():
+                    log.error("group %s: a timer failed, the group goes on: %s", effect.group_id, effect.error)
         self._watch_time()
 
     def _deliver(self, reply: Reply) -> None:

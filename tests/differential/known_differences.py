@@ -10,6 +10,9 @@ NOT_GENERATED = {
         "Kafka's reader runs into an exception that its coordinator does not expect: a rebalance hangs half done, an upgrade is"
         " answered UNKNOWN_SERVER_ERROR. Here they are unreadable like all others, which Kafka expects and passes over."
     ),
+    "a JoinGroup that names a protocol twice": (
+        "Kafka counts it as two members' protocol, elects none and leaves the group in PreparingRebalance; here it counts once."
+    ),
     "share and streams groups with members": (
         "Kafka's members of such groups expire; here the records are carried without being looked into, and stay."
     ),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
-from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
+from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.model.partitions import MetadataImage
 from kgctl.model.records import CoordinatorRecord
@@ -99,6 +99,8 @@ class CoordinatorDriver:
         self.log.extend(appended)
         self.on_records(appended)
         for effect in effects:
+            if isinstance(effect, GroupFailed):
+                raise effect.error
             if isinstance(effect, Reply):
                 assert effect.request_id not in self.replies, f"request {effect.request_id} is answered twice"
                 self.replies[effect.request_id] = (self.now_ms, effect.result)

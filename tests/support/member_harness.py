@@ -15,7 +15,7 @@ from random import Random  # the seeded source that members are handed
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
-from kgctl.coordinator.effects import Effect, Reply, ResolveRegexes
+from kgctl.coordinator.effects import Effect, GroupFailed, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.member.api import (
     Action,
@@ -295,6 +295,8 @@ class World:
                 self._answer(self._senders.pop(effect.request_id), effect.request_id, effect.result, self.latency_us)
             elif isinstance(effect, ResolveRegexes):
                 self._resolve(effect)
+            elif isinstance(effect, GroupFailed):
+                raise effect.error
         deadline_ms = self.coordinator.next_deadline_ms()
         if deadline_ms is not None and self._armed.get("") != deadline_ms:
             self._armed[""] = deadline_ms

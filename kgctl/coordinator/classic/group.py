@@ -135,6 +135,15 @@ class ClassicMember:
         """Whether one of its requests is parked, which is sign of life enough."""
         return self.parked_join is not None or self.parked_sync is not None
 
+    @property
+    def protocol_names(self) -> tuple[str, ...]:
+        """The names it offers, in its order, each once.
+
+        Kafka's ClassicGroup#addMember counts a name that is given twice as two members'; no protocol is then common to all, and
+        the join phase never ends. Here such a member is one like others.
+        """
+        return tuple(dict.fromkeys([protocol.name for protocol in self.protocols]))
+
     def metadata(self, protocol_name: str) -> bytes:
         """Its metadata for a protocol that it supports. Raises `KeyError` for another."""
         for protocol in self.protocols:
@@ -297,7 +306,7 @@ class ClassicGroup(Group):
         self.members[member.member_id] = member
         if member.group_instance_id is not None:
             self.static_members[member.group_instance_id] = member.member_id
-        self.supported_protocols.update(protocol.name for protocol in member.protocols)
+        self.supported_protocols.update(member.protocol_names)
         self.parked_joins += member.parked_join is not None
         self.pending_joins.pop(member.member_id, None)
 
@@ -305,7 +314,7 @@ class ClassicGroup(Group):
         """Take a member or a pending id out; if it led, the first one left in Kafka's order leads. None if it was no member."""
         member = self.members.pop(member_id, None)
         if member is not None:
-            self.supported_protocols.subtract(protocol.name for protocol in member.protocols)
+            self.supported_protocols.subtract(member.protocol_names)
             self.parked_joins -= member.parked_join is not None
             if member.group_instance_id is not None:
                 self.static_members.pop(member.group_instance_id, None)
@@ -322,10 +331,11 @@ class ClassicGroup(Group):
 
     def set_protocols(self, member: ClassicMember, protocols: tuple[JoinProtocol, ...]) -> None:
         """What the member offers from now on."""
-        before, member.protocols = member.protocols, protocols
-        if [protocol.name for protocol in before] != [protocol.name for protocol in protocols]:
-            self.supported_protocols.subtract(protocol.name for protocol in before)
-            self.supported_protocols.update(protocol.name for protocol in protocols)
+        before = member.protocol_names
+        member.protocols = protocols
+        if before != member.protocol_names:
+            self.supported_protocols.subtract(before)
+            self.supported_protocols.update(member.protocol_names)
 
     @property
     def has_all_members_joined(self) -> bool:

@@ -377,11 +377,14 @@ def wake(shard: Shard, group: ClassicGroup) -> None:
 
 def retire(shard: Shard, group: ClassicGroup) -> None:
     """The coordinator gives the group up: whoever waits is told to look for another coordinator."""
-    state = group.state
     group.transition_to(DEAD, shard.now_ms)
+    refuse_waiting(shard, group, ErrorCode.NOT_COORDINATOR)
+
+
+def refuse_waiting(shard: Shard, group: ClassicGroup, error: ErrorCode) -> None:
+    """Answer every parked JoinGroup and SyncGroup with ``error``."""
     for member in group.members.java_values():
-        if state is PREPARING_REBALANCE:
-            refuse_join(shard, group, member, ErrorCode.NOT_COORDINATOR, member.member_id)
-        elif state in (COMPLETING_REBALANCE, STABLE) and member.parked_sync is not None:
-            shard.reply(member.parked_sync, SyncGroupResult(error=ErrorCode.NOT_COORDINATOR))
+        refuse_join(shard, group, member, error, member.member_id)
+        if member.parked_sync is not None:
+            shard.reply(member.parked_sync, SyncGroupResult(error=error))
             member.parked_sync = None

@@ -202,8 +202,10 @@ class Broker:
             elif isinstance(effect, AppendRecord):
                 wait_us = self._replication_us
                 records = self.observer.on_record(effect) or records
-            else:
+            elif isinstance(effect, ResolveRegexes):
                 self._resolve(effect)
+            else:
+                raise effect.error
         self.observer.look(trigger, pod, why_removed, has_records=records)
         self.arm_deadline()
 

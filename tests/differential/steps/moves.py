@@ -20,7 +20,7 @@ def move(builder: SequenceBuilder, group: Group | None) -> Step:
     choice = builder.choice
     instances = dict(group.static_members) if isinstance(group, ClassicGroup | ConsumerGroup) else {}
     instance = choice.of(sorted(instances)) if instances and not choice.chance(5) else choice.of(INSTANCES)
-    if isinstance(group, ConsumerGroup) and instance in instances:
+    if isinstance(group, ConsumerGroup) and instances.get(instance) in group.members:
         member = group.members[instances[instance]]
         if member.classic is None and member.member_epoch >= 0 and not choice.chance(6):
             return {"op": "cg_heartbeat", "member": member.member_id, "epoch": -2, "instance": instance}

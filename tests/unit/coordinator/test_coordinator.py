@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.config import CoordinatorConfig
-from kgctl.coordinator.coordinator import HANDLERS, TIMERS, GroupCoordinator
-from kgctl.coordinator.effects import Reply
+from kgctl.coordinator.coordinator import HANDLERS, RETRY_MS, TIMERS, GroupCoordinator
+from kgctl.coordinator.effects import GroupFailed, Reply
 from kgctl.coordinator.refusals import refuse
 from kgctl.coordinator.timers import TimerKind
 from kgctl.errors import InvariantViolation
@@ -21,6 +24,7 @@ from kgctl.model.requests import (
     EndTransaction,
     Heartbeat,
     JoinGroup,
+    JoinProtocol,
     ListGroups,
     OffsetCommit,
     OffsetCommitPartition,
@@ -73,6 +77,43 @@ def test_a_late_call_fires_each_timer_at_its_own_time() -> None:
     value = harness.group().recorded
     assert value is not None
     assert (harness.group().state, value.current_state_timestamp_ms) == ("Empty", 13_000)
+
+
+def test_a_timer_that_fails_is_its_own_groups_alone() -> None:
+    harness = CoordinatorHarness()
+    coordinator, shard = harness.driver.coordinator, harness.driver.coordinator.shard
+    for request_id, group_id in ((1, "broken"), (2, "sound")):
+        request = JoinGroup(request_id=request_id, group_id=group_id, api_version=3, session_timeout_ms=9_000)
+        coordinator.handle(
+            replace(request, protocol_type="consumer", protocols=(JoinProtocol(name="range", metadata=b""),)), harness.now_ms
+        )
+    broken = shard.groups["broken"]
+    assert isinstance(broken, ClassicGroup)
+    broken.supported_protocols.clear()
+
+    effects = coordinator.handle(ListGroups(request_id=3), harness.now_ms + 3_000)
+
+    failed = [effect for effect in effects if isinstance(effect, GroupFailed)]
+    results = {effect.request_id: effect.result for effect in effects if isinstance(effect, Reply)}
+    assert [(effect.group_id, effect.error.story[-1].endswith("rebalance starts 0")) for effect in failed] == [("broken", True)]
+    assert {number: getattr(result, "error", None) for number, result in results.items()} == {
+        1: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        2: ErrorCode.NONE,
+        3: ErrorCode.NONE,
+    }
+
+    broken.supported_protocols.update(["range"])
+    coordinator.expire(harness.now_ms + 3_000 + RETRY_MS)
+
+    assert broken.state is GroupState.EMPTY
+
+
+def test_a_protocol_that_is_offered_twice_counts_once() -> None:
+    harness = CoordinatorHarness()
+    harness.join(version=3, protocols=("range", "range"))
+    harness.sleep_ms(3_000)
+
+    assert (harness.group().state, harness.group().protocol_name) == (GroupState.COMPLETING_REBALANCE, "range")
 
 
 def test_the_clock_does_not_go_back() -> None:
@@ -144,8 +185,11 @@ def test_a_fault_in_a_timer_is_told_too() -> None:
     harness.join(version=3)
     harness.group().members["c-1"].protocols = ()
 
-    with pytest.raises(InvariantViolation, match=r"kind=<TimerKind\.JOIN: 'join'>.*failed with"):
-        harness.driver.coordinator.expire(3_000)
+    failed = [effect for effect in harness.driver.coordinator.expire(3_000) if isinstance(effect, GroupFailed)]
+
+    (message,) = [effect.error.message for effect in failed]
+    assert "kind=<TimerKind.JOIN: 'join'>" in message
+    assert "failed with" in message
 
 
 def test_strangers_leave_no_trace() -> None:
