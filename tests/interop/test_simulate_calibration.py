@@ -14,7 +14,7 @@ from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.data import wait_until_coordinating
 from tests.support.kafka.fixtures import java_or_skip
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.deep]  # one case of tests/calibration/measured.json anew
 
 
 def test_a_scale_out_of_a_cooperative_group(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ def test_a_partition_that_fails_on_spark_is_no_reason_for_the_others_to(tmp_path
     assert result.failed[0].code == "STORAGE_ERROR"
 
 
+@pytest.mark.deep
 def test_spark_submit_runs_the_build(tmp_path: Path) -> None:
     expected = gold_of(built_whole(tmp_path / "local"))
     warehouse = collected(tmp_path / "w")

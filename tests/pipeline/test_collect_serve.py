@@ -64,7 +64,7 @@ def start(bootstrap: str, warehouse: Path) -> subprocess.Popen[str]:
     return subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.deep)])
 def test_it_runs_until_it_is_told_to_end_and_all_is_written(kgctl_serve: ServeFactory, tmp_path: Path, number: int) -> None:
     server = kgctl_serve(topics={"orders": 2}, data=tmp_path / "data")
     with RawClient(server.bootstrap) as raw:
@@ -141,7 +141,7 @@ def test_a_server_that_starts_again_is_waited_for(kgctl_serve: ServeFactory, tmp
     assert "trying again in" in err
 
 
-@pytest.mark.parametrize(("step", "times"), [("commit_records", 4), ("stage_records", 11)])
+@pytest.mark.parametrize(("step", "times"), [pytest.param("commit_records", 4, marks=pytest.mark.deep), ("stage_records", 11)])
 def test_a_killed_collection_of_files_is_taken_up_again(tmp_path: Path, step: str, times: int) -> None:
     """Killed when three of twelve partitions are there."""
     for partition in range(12):

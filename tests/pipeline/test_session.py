@@ -98,6 +98,7 @@ def test_nothing_is_said_and_nothing_is_left(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_java_ends_when_its_driver_is_killed(tmp_path: Path) -> None:
     with _holding(tmp_path) as process:
@@ -115,6 +116,7 @@ def test_an_interrupted_start_leaves_no_java_behind() -> None:
     assert (ran.stdout, ran.stderr) == ("True\n", "")
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_a_master_that_is_none_is_one_line() -> None:
     program = (

@@ -76,10 +76,14 @@ def test_damage_fails_the_query_unless_it_may_be_left_out(session: SparkSession,
     ("options", "words"),
     [
         ({}, "one of the options segments, recordLog, parquet, kafka.bootstrap.servers must be given; none was"),
-        ({"segments": "a", "recordLog": "b"}, "segments and recordLog was"),
+        pytest.param({"segments": "a", "recordLog": "b"}, "segments and recordLog was", marks=pytest.mark.deep),
         ({"segments": "/gone"}, "/gone: no such file or folder"),
-        ({"kafka.bootstrap.servers": "127.0.0.1:1", "reader": "kcat"}, "reader 'kcat': auto, wire or confluent"),
-        ({"kafka.bootstrap.servers": "127.0.0.1:1"}, "127.0.0.1:1"),
+        pytest.param(
+            {"kafka.bootstrap.servers": "127.0.0.1:1", "reader": "kcat"},
+            "reader 'kcat': auto, wire or confluent",
+            marks=pytest.mark.deep,
+        ),
+        pytest.param({"kafka.bootstrap.servers": "127.0.0.1:1"}, "127.0.0.1:1", marks=pytest.mark.deep),
         ({"kafka.bootstrap.servers": "127.0.0.1:1", "timeoutMs": "15s"}, "timeoutMs '15s': a whole number above 0"),
     ],
 )
