@@ -79,6 +79,22 @@ COMMANDS: tuple[CommandSpec, ...] = (
         OUTPUT,
         long_lived=True,
     ),
+    CommandSpec(
+        "simulate explain",
+        "simulate.explain",
+        "simulate",
+        "Why a run comes out as it does: its worst moment, and what each cause was worth.",
+        OUTPUT,
+        long_lived=True,
+    ),
+    CommandSpec(
+        "simulate shrink",
+        "simulate.shrink",
+        "simulate",
+        "The smallest scenario in which an expectation still fails.",
+        OUTPUT,
+        long_lived=True,
+    ),
     CommandSpec("simulate init", "simulate.init", "simulate", "Write a first scenario, best from a group that there is."),
     CommandSpec(
         "simulate list",

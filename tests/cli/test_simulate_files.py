@@ -48,7 +48,7 @@ def test_check_of_a_wrong_file_exits_2_with_rows_and_errors(cli: Cli) -> None:
 
 def test_check_of_a_good_file_says_so(cli: Cli) -> None:
     ran = cli("simulate check rolling-restart")
-    assert (ran.code, ran.out, ran.err) == (0, "", "rolling-restart: nothing to complain about\n")
+    assert (ran.code, ran.out, ran.err) == (0, "", "rolling-restart: ok\n")
 
 
 def test_list_has_a_question_for_each_scenario(cli: Cli) -> None:

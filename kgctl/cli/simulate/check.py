@@ -53,7 +53,7 @@ def simulate_check(
             errors.append(error)
     wrong = [problem for problem in problems if strict or problem.severity == "error"]
     errors += [UsageError(str(problem)) for problem in wrong]
-    notices = [] if problems or errors else [f"{name}: nothing to complain about" for name in files]
+    notices = [] if problems or errors else [f"{name}: ok" for name in files]
     code = ExitCode.USAGE if wrong else None
     return Report(COLUMNS, [_row(problem) for problem in problems], errors, notices, ("file", "line"), code)
 

@@ -18,6 +18,7 @@ from kgctl.simulate.recording.history import Identity
 if TYPE_CHECKING:
     from kgctl.simulate.batch.values import RunValues
     from kgctl.simulate.scenario.load import LoadedFile
+    from kgctl.yaml_files import FileError
 
 
 class WrongFile(Exception):  # noqa: N818 - carries the report of what is wrong
@@ -49,7 +50,12 @@ def load_scenario(
         tree = read_source(name, session.environment.stdin)
         return load(tree, settings=settings or (), variants=variants or (), checks=checks)
     except FileError as error:
-        raise WrongFile(Report(errors=[UsageError(str(problem)) for problem in error.problems])) from None
+        raise WrongFile(report_of_problems(error)) from None
+
+
+def report_of_problems(error: FileError) -> Report:
+    """Return the report of a file with mistakes: each is an error of its own."""
+    return Report(errors=[UsageError(str(problem)) for problem in error.problems])
 
 
 @contextmanager

@@ -232,7 +232,7 @@ def _checks(
     from kgctl.simulate.scenario.settings import setting_names
 
     names = Names(METRIC_SPECS, setting_names(), variants)
-    tree = base if given is None else Tree("--check", {"expect": [_check_argument(text) for text in given]})
+    tree = base if given is None else Tree("--check", {"expect": [expectation_of(text) for text in given]})
     found: list[Check] = []
     reader = CheckReader(tree, names, problems, _event_names(merged))
     around = _surroundings(built) if all(variant is not None for _, _, variant in built) else None
@@ -259,7 +259,7 @@ def _surroundings(built: Sequence[Built]) -> Surroundings:
     return Surroundings.of([variant.scenario for _, _, variant in built if variant])
 
 
-def _check_argument(text: str) -> Any:
+def expectation_of(text: str) -> Any:
     """An expectation on the command line: an expression, or a flow mapping such as ``{always: owners(partition) <= 1}``."""
     from kgctl.yaml_files import read_yaml
 

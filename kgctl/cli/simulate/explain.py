@@ -1,0 +1,127 @@
+"""``kgctl simulate explain``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.session import Session, session_of
+from kgctl.cli.simulate import options
+
+if TYPE_CHECKING:
+    from kgctl.simulate.batch.explain import Ablation, Explanation, Story
+    from kgctl.simulate.scenario.load import LoadedFile, Variant
+
+COLUMNS = (
+    Column("without"),
+    Column("max_gap"),
+    Column("max_gap_worth"),
+    Column("unavailable"),
+    Column("unavailable_worth"),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl simulate explain deploy.yaml --variant eager --seed 7")(simulate_explain)
+
+
+def simulate_explain(
+    ctx: typer.Context,
+    file: options.Scenario,
+    *,
+    variant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which variant; the first if left out.", show_default=False)
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Which seed; the file's if left out.", show_default=False)
+    ] = None,
+    settings: options.Settings = None,
+) -> Report:
+    """Tell why a run comes out as it does: its longest gap, what it waited for, and what each of its causes was worth."""
+    from kgctl.cli.simulate.running import WrongFile, load_scenario
+    from kgctl.simulate.batch.explain import explain
+
+    session = session_of(ctx)
+    try:
+        loaded = load_scenario(session, file, settings=settings, variants=[variant] if variant else None, checks=())
+    except WrongFile as wrong:
+        return wrong.report
+    chosen, number = loaded.variants[0], loaded.seed if seed is None else seed
+    _notice(session, loaded, chosen, variant)
+    explanation = explain(chosen.scenario, number)
+    rows = [_row(each) for each in explanation.ablations]
+    data = {"scenario": loaded.name, "variant": chosen.name, "seed": number, **asdict(explanation)}
+    return Report(COLUMNS, rows, name_keys=("without",), data=data, text=_text(loaded, chosen.name, number, explanation))
+
+
+def _notice(session: Session, loaded: LoadedFile, chosen: Variant, asked: str | None) -> None:
+    if asked is None and len(loaded.variant_names) > 1:
+        session.notice(f"variant {chosen.name}; others by --variant: {', '.join(loaded.variant_names[1:])}")
+
+
+def _row(each: Ablation) -> Row:
+    return {
+        "without": each.without,
+        "max_gap": round(each.max_gap, 3),
+        "max_gap_worth": round(each.max_gap_worth, 3),
+        "unavailable": round(each.unavailable, 3),
+        "unavailable_worth": round(each.unavailable_worth, 3),
+    }
+
+
+def _text(loaded: LoadedFile, variant: str, seed: int, found: Explanation) -> str:
+    from kgctl.simulate.report.metric_labels import show
+    from kgctl.simulate.scenario.load import DEFAULT
+
+    name = loaded.name if variant == DEFAULT else f"{loaded.name}, variant {variant}"
+    lines = [f"{name}, seed {seed}: longest gap {show('max_gap', found.max_gap)}, "]
+    lines[0] += f"unavailable {show('unavailable', found.unavailable)} partition-seconds"
+    lines += [] if found.story is None else _story_lines(found.story)
+    if found.by_cause:
+        parts = (f"{cause} {show('unavailable', value)}" for cause, value in found.by_cause.items())
+        lines.append(f"unavailable by cause, in partition-seconds: {', '.join(parts)}")
+    lines += _worth_lines(found.ablations)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _story_lines(story: Story) -> list[str]:
+    from kgctl.simulate.report.metric_labels import duration
+
+    before = f"after {story.before}" if story.before else "from its beginning"
+    after = f"then {story.after} took it" if story.after else "to the end of the run"
+    length = duration(story.to_us - story.from_us)
+    lines = [
+        f"{story.partition} had no consumer for {length}, {duration(story.from_us)} to {duration(story.to_us)}, {before}; {after}"
+    ]
+    for piece in story.pieces:
+        lines.append(f"  {duration(piece.from_us)} to {duration(piece.to_us)}: {piece.cause}: {piece.meaning}")
+        if piece.rule:
+            lines.append(f"    {piece.rule}")
+    lines.append("what led there:")
+    return lines + [f"  {duration(at_us)}: {what}" for at_us, what in story.steps]
+
+
+def _worth_lines(ablations: tuple[Ablation, ...]) -> list[str]:
+    from kgctl.simulate.report.metric_labels import show
+
+    told = [each for each in ablations if each.max_gap_worth or each.unavailable_worth]
+    if not told:
+        return ["nothing that can be left out alone changes the longest gap or the unavailable time"]
+    lines = ["the same seed without one thing (what it was worth in brackets):"]
+    width = max(len(each.without) for each in told)
+    for each in told:
+        gap = f"longest gap {show('max_gap', each.max_gap)} ({_signed('max_gap', each.max_gap_worth)})"
+        total = f"unavailable {show('unavailable', each.unavailable)} ({_signed('unavailable', each.unavailable_worth)})"
+        lines.append(f"  {each.without:<{width}}  {gap}, {total}")
+    return lines
+
+
+def _signed(metric: str, worth: float) -> str:
+    """What leaving it out changes: below 0 where it gets better."""
+    from kgctl.simulate.report.metric_labels import show
+
+    return f"-{show(metric, worth)}" if worth > 0 else f"+{show(metric, -worth)}" if worth < 0 else "the same"

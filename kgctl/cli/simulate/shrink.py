@@ -1,0 +1,87 @@
+"""``kgctl simulate shrink``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kgctl.cli.output.files import write_whole
+from kgctl.cli.output.report import Column, Report
+from kgctl.cli.session import session_of
+from kgctl.cli.simulate import options
+from kgctl.errors import RefusedError
+
+COLUMNS = (
+    Column("check"),
+    Column("seed"),
+    Column("events"),
+    Column("pods"),
+    Column("partitions"),
+    Column("runs"),
+    Column("is_minimal", wide=True),
+    Column("file", wide=True),
+    Column("text", wide=True),
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl simulate shrink chaos.yaml --seed 17 --out small.yaml")(simulate_shrink)
+
+
+def simulate_shrink(
+    ctx: typer.Context,
+    file: options.Scenario,
+    *,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="The seed that fails; the file's if left out.", show_default=False)
+    ] = None,
+    variant: options.Variants = None,
+    settings: options.Settings = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option(metavar="EXPR", help="Shrink what breaks this, instead of what the file expects.", show_default=False),
+    ] = None,
+    most_runs: Annotated[int, typer.Option("--most-runs", min=1, metavar="N", help="Stop after so many runs.")] = 500,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write it; stdout if left out.", show_default=False)
+    ] = None,
+) -> Report:
+    """Make a scenario whose expectation fails as small as it can be while the expectation still fails."""
+    from kgctl.cli.simulate.running import progress, report_of_problems
+    from kgctl.simulate.batch.shrink import failing, prepared, shrink
+    from kgctl.simulate.scenario.load import load
+    from kgctl.simulate.scenario.sources import read_source
+    from kgctl.yaml_files import FileError
+
+    session = session_of(ctx)
+    if out is not None and out.exists():
+        raise RefusedError(f"{out} is there already; name another file or remove it")
+    try:
+        tree = prepared(read_source(file, session.environment.stdin), settings or (), check)
+        loaded = load(tree, variants=variant or ())
+    except FileError as error:
+        return report_of_problems(error)
+    number = loaded.seed if seed is None else seed
+    verdict = failing(tree, loaded, number)
+    with progress(session.environment, f"shrinking {loaded.name}", most_runs) as on_done:
+        found = shrink(tree, verdict, number, most_runs=most_runs, on_run=lambda: on_done(None))
+    text = found.text(file)
+    if out is not None:
+        write_whole(out, lambda target: target.write(text.encode()))
+    words = ("events", "pods", "partitions")
+    told = ", ".join(f"{word} {before} to {after}" for word, before, after in zip(words, found.before, found.after, strict=True))
+    notices = [f"{told}; {found.runs} runs{'' if found.is_minimal else ', which is all that were allowed: --most-runs'}"]
+    notices += [] if out is None else [f"written: {out}; next: kgctl simulate explain {out}"]
+    row = {
+        "check": found.verdict.check.shown,
+        "seed": number,
+        **dict(zip(words, found.after, strict=True)),
+        "runs": found.runs,
+        "is_minimal": found.is_minimal,
+        "file": None if out is None else str(out),
+        "text": text,
+    }
+    return Report(COLUMNS, [row], notices=notices, name_keys=("check",), text=text if out is None else "")

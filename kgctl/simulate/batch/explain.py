@@ -1,0 +1,326 @@
+"""Why a run came out as it did: its longest gap told as a story, and what each of its causes was worth.
+
+The story is read from the recording and the event log. What a cause was worth is measured: the same seed once more without it.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kgctl.simulate.metrics.result import RunResult, run
+from kgctl.simulate.recording.owners import NOBODY, Gap
+from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Requested, TraceEvent
+from kgctl.simulate.report.metric_labels import duration
+from kgctl.simulate.scenario.distributions import ZERO, Constant
+from kgctl.simulate.scenario.filters import NO_FILTERS
+from kgctl.simulate.scenario.model import AssignTime, Callbacks, MemberSet, Network, Scenario
+from kgctl.simulate.scenario.settings import member_config, read_broker_settings
+from kgctl.simulate.scenario.vocabulary import MEANINGS, Cause
+
+_BEFORE_US = 600_000_000
+_MOST_STEPS = 8
+_MOST_EVENTS = 20
+_SHORT_SESSION_MS = 6_000
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a gap with one cause. Times are from the end of the warm-up. ``rule``: what it waited for, "" if nothing says."""
+
+    from_us: int
+    to_us: int
+    cause: str
+    meaning: str
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """The longest gap of a run. ``before``, ``after``: who consumed the partition; None: nobody. ``steps``: (time, what)."""
+
+    partition: str
+    from_us: int
+    to_us: int
+    before: str | None
+    after: str | None
+    pieces: tuple[Piece, ...]
+    steps: tuple[tuple[int, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Ablation:
+    """The same run with one thing left out; the differences say what that was worth (above 0: it cost so much)."""
+
+    without: str
+    max_gap: float
+    unavailable: float
+    max_gap_worth: float
+    unavailable_worth: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One run explained. ``by_cause``: partition-seconds without a consumer; ``story`` None: there was no gap."""
+
+    max_gap: float
+    unavailable: float
+    by_cause: Mapping[str, float]
+    story: Story | None
+    ablations: tuple[Ablation, ...]
+
+
+class _Log:
+    """An observer that keeps what a story is made of."""
+
+    def __init__(self) -> None:
+        self.events: list[TraceEvent] = []
+
+    def on_trace(self, event: TraceEvent) -> None:
+        if isinstance(event, PodChanged | GroupChanged | Removed | Happened) or (
+            isinstance(event, Requested) and event.api == "JoinGroup"
+        ):
+            self.events.append(event)
+
+    def on_step(self, at_us: int, metrics: object) -> None:
+        """Nothing: the recording has how things stand."""
+
+
+def explain(scenario: Scenario, seed: int) -> Explanation:
+    """Run a variant with a seed, and once more for each thing that can be left out.
+
+    Raises:
+        UsageError, InvariantViolation: as `kgctl.simulate.engine.run.run`.
+    """
+    log = _Log()
+    result = run(scenario, seed, observers=(log,))
+    max_gap, unavailable = _costs(result)
+    return Explanation(
+        max_gap=max_gap,
+        unavailable=unavailable,
+        by_cause=_by_cause(result),
+        story=_story(result, log.events),
+        ablations=tuple(_ablations(scenario, seed, max_gap, unavailable)),
+    )
+
+
+def _costs(result: RunResult) -> tuple[float, float]:
+    return tuple(float(result.metric(name) or 0) for name in ("max_gap", "unavailable"))  # type: ignore[return-value]
+
+
+def _by_cause(result: RunResult) -> dict[str, float]:
+    found = {cause.label: float(result.metric("unavailable", (f"cause {cause.label}",)) or 0) for cause in Cause}
+    return {label: value for label, value in sorted(found.items(), key=lambda entry: -entry[1]) if value}
+
+
+# --- the story
+
+
+def _story(result: RunResult, events: Sequence[TraceEvent]) -> Story | None:
+    gaps = result.metrics.measured.gaps(NO_FILTERS)
+    if not gaps:
+        return None
+    gap = max(gaps, key=lambda each: (each.length_us, -each.from_us))
+    recording = result.recording
+    start_us = recording.start_us
+    pods = recording.history.pods
+    pieces, at_us = [], gap.from_us
+    for cause, length_us in gap.causes:
+        first, last = at_us - start_us, at_us + length_us - start_us
+        rule = _RULES[cause](_Look(result, gap, first, last, events)) if cause in _RULES else ""
+        pieces.append(Piece(first, last, cause.label, MEANINGS[cause], rule))
+        at_us += length_us
+    before = None if gap.before == NOBODY else pods[gap.before].name
+    after = None if gap.after == NOBODY else pods[gap.after].name
+    from_us, to_us = gap.from_us - start_us, gap.to_us - start_us
+    steps = tuple(_steps(events, from_us, to_us, frozenset(filter(None, (before, after)))))
+    return Story(str(recording.partitions.names[gap.partition]), from_us, to_us, before, after, tuple(pieces), steps)
+
+
+def _steps(events: Sequence[TraceEvent], from_us: int, to_us: int, pods: frozenset[str]) -> Iterator[tuple[int, str]]:
+    """What led there: the scenario's events and the group's states before and in the gap, and what became of its owners."""
+    found: list[tuple[int, str]] = []
+    for event in events:
+        if not from_us - _BEFORE_US <= event.at_us <= to_us:
+            continue
+        if isinstance(event, Happened):
+            found.append((event.at_us, f"event {event.event} {event.target} {event.what}"))
+        elif isinstance(event, PodChanged) and event.pod in pods and event.at_us >= from_us - _BEFORE_US:
+            found.append((event.at_us, f"{event.pod}: {event.what}{f' ({event.detail})' if event.detail else ''}"))
+        elif isinstance(event, Removed) and event.at_us >= from_us:
+            found.append((event.at_us, f"the coordinator takes {event.pod} out: {event.why}"))
+        elif isinstance(event, GroupChanged) and event.at_us >= from_us:
+            found.append((event.at_us, f"the group is {event.state}, generation {event.generation}, {event.members} members"))
+    early = [step for step in found if step[0] <= from_us]
+    late = [step for step in found if step[0] > from_us]
+    kept = early[-_MOST_STEPS // 2 :]
+    yield from [*kept, *late[: _MOST_STEPS - len(kept)]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What a rule is looked for with: the run, the gap, the piece's times from the end of the warm-up, the log."""
+
+    result: RunResult
+    gap: Gap
+    from_us: int
+    to_us: int
+    events: Sequence[TraceEvent]
+
+    @property
+    def scenario(self) -> Scenario:
+        return self.result.recording.scenario
+
+    def pod(self, number: int) -> str:
+        return self.result.recording.history.pods[number].name
+
+    def setting(self, number: int, name: str) -> str:
+        """A setting of a pod's consumer, as Kafka writes it."""
+        history = self.result.recording.history.pods[number]
+        value = getattr(member_config(history.members, history.settings), name.replace(".", "_"))
+        return f"{name}={value}"
+
+    def is_classic(self, number: int) -> bool:
+        history = self.result.recording.history.pods[number]
+        return member_config(history.members, history.settings).group_protocol == "classic"
+
+
+def _session(look: _Look) -> str:
+    owner = look.gap.before
+    if owner == NOBODY:
+        return ""
+    if look.is_classic(owner):
+        limit = f"{look.setting(owner, 'session.timeout.ms')} of {look.pod(owner)}"
+    else:
+        broker = read_broker_settings(look.scenario.cluster.config)
+        limit = f"group.consumer.session.timeout.ms={broker.group_consumer_session_timeout_ms} of the brokers"
+    return f"{look.pod(owner)} sent no heartbeat; the coordinator waits for {limit}"
+
+
+def _static(look: _Look) -> str:
+    text = _session(look)
+    return f"{text}, and keeps what a static member (group.instance.id) owned until then" if text else ""
+
+
+def _stall(look: _Look) -> str:
+    owner = look.gap.before
+    if owner == NOBODY:
+        return ""
+    return f"{look.pod(owner)} did not go on; the limit between two poll() calls is {look.setting(owner, 'max.poll.interval.ms')}"
+
+
+def _rebalance(look: _Look) -> str:
+    """Who was waited for: the member that joined last, or the leader's assignment."""
+    states = [event for event in look.events if isinstance(event, GroupChanged) and event.at_us <= look.to_us]
+    joins = [event for event in look.events if isinstance(event, Requested) and look.from_us <= event.at_us <= look.to_us]
+    parked = [
+        (state.at_us, later.at_us)
+        for state, later in itertools.pairwise(states)
+        if state.state == "PreparingRebalance" and later.state != "PreparingRebalance" and later.at_us >= look.from_us
+    ]
+    if not parked:
+        return ""
+    first, last = max(parked, key=lambda times: times[1] - max(times[0], look.from_us))
+    if 2 * (min(last, look.to_us) - max(first, look.from_us)) < look.to_us - look.from_us:
+        return ""  # most of the time it was something else
+    latest = max((join for join in joins if join.at_us <= last), key=lambda join: join.at_us, default=None)
+    if latest is None or last - latest.at_us > 1_000_000:
+        config = read_broker_settings(look.scenario.cluster.config)
+        return (
+            f"the coordinator held the JoinGroups until {duration(last)}: nobody joined in the last "
+            f"{duration(last - (latest.at_us if latest else first))} (group.initial.rebalance.delay.ms="
+            f"{config.group_initial_rebalance_delay_ms}, or a member's max.poll.interval.ms as the rebalance time-out)"
+        )
+    return (
+        f"the JoinGroups of all others were parked for {latest.pod}, the last to join, {duration(latest.at_us - first)} after "
+        f"the rebalance began: a member joins in poll(), when its batch and its callbacks are done"
+    )
+
+
+def _handover(look: _Look) -> str:
+    """In an eager group, and for who leaves one: the rebalance; in a cooperative one: the round after the next."""
+    if rule := _rebalance(look):
+        return rule
+    return "" if look.gap.after == NOBODY else f"{look.pod(look.gap.after)} is given it by the next round or heartbeat only"
+
+
+def _fetch(look: _Look) -> str:
+    return "" if look.gap.after == NOBODY else f"{look.pod(look.gap.after)} runs onPartitionsAssigned and fetches the offset"
+
+
+def _discovery(_: _Look) -> str:
+    return "consumers look for new partitions every metadata.max.age.ms (classic), the brokers at once (consumer protocol)"
+
+
+_RULES = {
+    Cause.DETECTION: _session,
+    Cause.STATIC_WAIT: _static,
+    Cause.STALL: _stall,
+    Cause.REBALANCE: _rebalance,
+    Cause.HANDOVER: _handover,
+    Cause.FETCH: _fetch,
+    Cause.DISCOVERY: _discovery,
+}
+"""Cause -> what words the rule that it waited for."""
+
+
+# --- what each cause was worth
+
+
+def _ablations(scenario: Scenario, seed: int, max_gap: float, unavailable: float) -> Iterator[Ablation]:
+    found = []
+    for name, changed in variations(scenario):
+        gap, total = _costs(run(changed, seed))
+        found.append(Ablation(name, gap, total, max_gap - gap, unavailable - total))
+    return iter(sorted(found, key=lambda each: (-abs(each.max_gap_worth), -abs(each.unavailable_worth))))
+
+
+def variations(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
+    """Give the scenario with one thing left out at a time: its name, and the scenario. Only what the scenario has."""
+    yield from _without_events(scenario)
+    if scenario.nemesis is not None:
+        yield "the nemesis", replace(scenario, nemesis=None)
+    if scenario.autoscale is not None:
+        yield "the autoscaler", replace(scenario, autoscale=None)
+    changes: Mapping[str, tuple[Callable[[MemberSet], bool], dict[str, Any]]] = {
+        "static membership": (lambda each: each.instance_id is not None, {"instance_id": None}),
+        "boot times": (lambda each: each.boot.mean_us > 0, {"boot": ZERO}),
+        "the time of callbacks": (lambda each: each.callbacks != Callbacks(), {"callbacks": Callbacks()}),
+        "pauses between poll() calls": (lambda each: each.poll.mean_us > 0, {"poll": ZERO}),
+    }
+    for name, (applies, change) in changes.items():
+        if any(applies(each) for each in scenario.members):
+            yield name, replace(scenario, members=tuple(replace(each, **change) for each in scenario.members))
+    if any(_session_ms(each) > _SHORT_SESSION_MS for each in scenario.members):
+        yield f"long sessions (session.timeout.ms={_SHORT_SESSION_MS})", _with_short_sessions(scenario)
+    if scenario.cluster.network != Network():
+        calm = Network(client=Constant(1_000), broker=Constant(1_000))
+        yield "the network's latency and loss", replace(scenario, cluster=replace(scenario.cluster, network=calm))
+    if scenario.assign_time != AssignTime():
+        yield "the time of the assignor", replace(scenario, assign_time=AssignTime())
+
+
+def _without_events(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
+    events = scenario.events
+    for index, event in enumerate(events[:_MOST_EVENTS]):
+        rest = (*events[:index], *events[index + 1 :])
+        names = {each.name for each in rest}
+        if any(each.after not in (None, "previous", "last") and each.after not in names for each in rest):
+            continue
+        yield f"event {index + 1}, {event.name or event.kind} {event.target}", replace(scenario, events=rest)
+
+
+def _session_ms(members: MemberSet) -> int:
+    config = member_config(members, members.config)
+    return config.session_timeout_ms if config.group_protocol == "classic" else 0
+
+
+def _with_short_sessions(scenario: Scenario) -> Scenario:
+    short = {"session.timeout.ms": str(_SHORT_SESSION_MS), "heartbeat.interval.ms": str(_SHORT_SESSION_MS // 3)}
+    members = tuple(
+        replace(each, config={**each.config, **short}) if _session_ms(each) > _SHORT_SESSION_MS else each
+        for each in scenario.members
+    )
+    return replace(scenario, members=members)

@@ -1,0 +1,262 @@
+"""The smallest scenario in which an expectation still fails, with the same seed.
+
+By delta debugging: one reduction after the other is tried and kept if the same expectation still does not hold, until nothing
+can be left out any more or the runs that were allowed are used up.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kgctl.errors import KgctlError, UsageError
+from kgctl.simulate.batch.judge import Judge, Verdict
+from kgctl.simulate.batch.plan import Options, run_all, tasks_of
+from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, expectation_of, load
+from kgctl.simulate.scenario.patches import merge_patch, with_setting
+from kgctl.simulate.scenario.quantities import format_duration, parse_duration
+from kgctl.yaml_files import FileError, Path, Tree, read_yaml
+
+_WHOLE_NUMBERS = ("count", "partitions", "brokers", "times")
+_DURATIONS = ("at", "for", "settle", "down", "over", "every", "warmup", "duration", "until", "boot")
+_NEEDED = frozenset({"kgctl", "name", "topics", "members", "expect", "seed", "events", "variants"})
+_SECOND_US = 1_000_000
+_ONE_POD = re.compile(r"([^\s/]+)/(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Shrunk:
+    """What is left. ``before`` and ``after`` count (events, pods, partitions); ``is_minimal`` False: the runs were used up."""
+
+    data: dict[str, Any]
+    verdict: Verdict
+    runs: int
+    before: tuple[int, int, int]
+    after: tuple[int, int, int]
+    is_minimal: bool
+
+    def text(self, source: str) -> str:
+        """The file, which says where it comes from. `kgctl simulate run` takes it."""
+        head = f"# the smallest form of {source} in which this still fails: {self.verdict.check.shown}\n"
+        return head + _as_yaml(self.data)
+
+
+def prepared(tree: Tree, settings: Sequence[str] = (), checks: Sequence[str] | None = None) -> Tree:
+    """Return the file with ``PATH=VALUE`` settings put in, and with these expectations instead of its own.
+
+    Raises:
+        UsageError: a setting is none, or leads nowhere.
+    """
+    for assignment in settings:
+        tree = with_setting(tree, assignment)
+    if not isinstance(tree.data, dict) or checks is None:
+        return tree
+    return Tree(tree.file, {**tree.data, "expect": [expectation_of(text) for text in checks]}, tree.locations)
+
+
+def failing(tree: Tree, loaded: LoadedFile, seed: int) -> Verdict:
+    """Return the first expectation of the file that does not hold with this seed.
+
+    Raises:
+        UsageError: all hold.
+    """
+    broken = [verdict for verdict in _verdicts(loaded, seed) if not verdict.passed]
+    wrong = [verdict for verdict in broken if verdict.check.severity == "fail"] or broken
+    if not wrong:
+        raise UsageError(f"{tree.file}: every expectation holds with seed {seed}; there is nothing to shrink")
+    return wrong[0]
+
+
+def shrink(tree: Tree, verdict: Verdict, seed: int, *, most_runs: int, on_run: Callable[[], None] = lambda: None) -> Shrunk:
+    """Make the scenario smaller as long as the verdict's expectation still fails with this seed."""
+    search = _Search(tree.file, verdict, seed, most_runs, on_run)
+    start = search.start(tree.data)
+    data = search.minimal(start)
+    return Shrunk(data, search.last, search.runs, sizes(start), sizes(data), search.runs < most_runs)
+
+
+def sizes(data: dict[str, Any]) -> tuple[int, int, int]:
+    """Return how many events, pods and partitions a scenario has, as far as its file says."""
+    topics = data.get("topics") or {}
+    members = data.get("members") or {}
+    partitions = sum(each if isinstance(each, int) else (each or {}).get("partitions", 12) for each in topics.values())
+    return len(data.get("events") or ()), sum((each or {}).get("count", 1) for each in members.values()), partitions
+
+
+def _verdicts(loaded: LoadedFile, seed: int) -> list[Verdict]:
+    values = run_all(tasks_of(loaded, [seed], Options(), None), 1, lambda _: None)
+    runs = {one.variant: {seed: one} for one in values}
+    settings = {variant.name: variant.settings for variant in loaded.variants}
+    return Judge(runs, settings, [seed]).verdicts(loaded.checks)
+
+
+class _Search:
+    def __init__(self, source: str, verdict: Verdict, seed: int, most_runs: int, on_run: Callable[[], None]) -> None:
+        self.last = verdict
+        self.runs = 0
+        self._source, self._seed, self._most, self._on_run = source, seed, most_runs, on_run
+        self._shown = verdict.check.shown
+        self._variant = verdict.variant
+
+    def start(self, data: dict[str, Any]) -> dict[str, Any]:
+        """The failing variant alone, where the expectation is about one, and no other expectation."""
+        start = copy.deepcopy(data)
+        for key in ("sweep", "report", "output", "extends"):
+            start.pop(key, None)
+        start["seed"], start["runs"] = self._seed, 1
+        own = [entry for entry in start.get("expect") or () if _text_of(entry) == self.last.check.text]
+        start["expect"] = own[:1] or list(start.get("expect") or ())
+        variants = start.get("variants")
+        if isinstance(variants, dict) and not self.last.check.named_variants:
+            flat = {key: value for key, value in start.items() if key != "variants"}
+            flat = dict(merge_patch(flat, variants.get(self._variant) or {}))
+            for entry in flat["expect"]:
+                if isinstance(entry, dict):
+                    entry.pop("variants", None)
+            if self._fails(flat):
+                return flat
+        return start
+
+    def minimal(self, data: dict[str, Any]) -> dict[str, Any]:
+        while self.runs < self._most:
+            smaller = next((each for each in reductions(data) if self._fails(each)), None)
+            if smaller is None:
+                return data
+            data = smaller
+        return data
+
+    def _fails(self, data: dict[str, Any]) -> bool:
+        if self.runs >= self._most:
+            return False
+        try:
+            loaded = load(Tree(self._source, data))
+        except KgctlError:
+            return False
+        self.runs += 1
+        self._on_run()
+        wanted = (self._variant, DEFAULT)
+        try:
+            verdicts = _verdicts(loaded, self._seed)
+        except KgctlError:
+            return False
+        found = [each for each in verdicts if each.check.shown == self._shown and each.variant in wanted and not each.passed]
+        if found:
+            self.last = found[0]
+        return bool(found)
+
+
+def _text_of(entry: Any) -> str:
+    if isinstance(entry, dict):
+        entry = next((entry[kind] for kind in ("check", "always", "eventually", "steady") if kind in entry), "")
+    return " ".join(str(entry).split())
+
+
+# --- what can be made smaller
+
+
+def reductions(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Give scenarios that are a little smaller, the largest steps first. Some may be no scenarios at all."""
+    yield from _fewer_events(data)
+    for key in [key for key in data if key not in _NEEDED]:
+        yield _without(data, (key,))
+    for section in ("members", "topics", "traffic", "variants"):
+        for name in data.get(section) or {}:
+            if section in ("traffic", "variants") or len(data[section]) > 1:
+                yield _without(data, (section, name))
+    yield from _first_pods(data)
+    yield from _smaller_numbers(data)
+    yield from _fewer_keys(data)
+    yield from _shorter_times(data)
+
+
+def _fewer_events(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    events: Sequence[Any] = data.get("events") or ()
+    size = len(events)
+    while size:
+        for start in range(0, len(events), size):
+            left = [*events[:start], *events[start + size :]]
+            yield {**data, "events": left}
+        size //= 2
+
+
+def _first_pods(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """With the first pod of a set in the place of another one: then fewer pods will do."""
+    for path, value in _leaves(data):
+        found = _ONE_POD.fullmatch(value) if path[0] == "events" and isinstance(value, str) else None
+        if found is not None and found[2] != "0":
+            yield _with(data, path, f"{found[1]}/0")
+
+
+def _smaller_numbers(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for path, value in _leaves(data):
+        is_size = path[-1] in _WHOLE_NUMBERS or (path[0] == "topics" and len(path) == 2)
+        if type(value) is int and is_size and path[0] != "expect":
+            for smaller in dict.fromkeys((1, value // 4, value // 2, value - 1)):
+                if 0 < smaller < value:
+                    yield _with(data, path, smaller)
+
+
+def _fewer_keys(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Without an optional key of a topic, a set of members, the group, the cluster or an event."""
+    for path, value in _nodes(data):
+        is_inner = len(path) > 1 and path[0] not in ("expect", "variants") and isinstance(path[-1], str)
+        if is_inner and path[-1] not in ("count", "partitions") and not isinstance(value, int):
+            yield _without(data, path)
+
+
+def _shorter_times(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for path, value in _leaves(data):
+        if path[-1] in _DURATIONS and path[0] != "expect" and isinstance(value, str):
+            try:
+                length_us = parse_duration(value)
+            except ValueError:
+                continue
+            halves = (length_us // 4, length_us // 2)
+            for shorter in dict.fromkeys(each // _SECOND_US * _SECOND_US for each in halves):
+                if 0 < shorter < length_us:
+                    yield _with(data, path, format_duration(shorter))
+
+
+def _nodes(node: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    entries = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for step, value in entries:
+        yield (*path, step), value
+        yield from _nodes(value, (*path, step))
+
+
+def _leaves(data: dict[str, Any]) -> Iterator[tuple[Path, Any]]:
+    return ((path, value) for path, value in _nodes(data) if not isinstance(value, dict | list))
+
+
+def _with(data: Any, path: Path, value: Any) -> Any:
+    changed = copy.deepcopy(data)
+    _parent(changed, path)[path[-1]] = value
+    return changed
+
+
+def _without(data: Any, path: Path) -> Any:
+    changed = copy.deepcopy(data)
+    del _parent(changed, path)[path[-1]]
+    return changed
+
+
+def _parent(data: Any, path: Path) -> Any:
+    for step in path[:-1]:
+        data = data[step]
+    return data
+
+
+def _as_yaml(data: dict[str, Any]) -> str:
+    """The data as YAML that is read back as the same data; else as JSON, which is YAML, too."""
+    import yaml
+
+    text = str(yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120))
+    try:
+        is_same = read_yaml(text, "").data == data
+    except FileError:
+        is_same = False
+    return text if is_same else json.dumps(data, indent=2) + "\n"

@@ -1,0 +1,64 @@
+"""Why a run comes out as it does."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from kgctl.simulate.batch.explain import explain, variations
+from kgctl.simulate.scenario.model import Nemesis
+from tests.support.simulated import CONSUMER, S, event, scenario
+
+
+def test_a_crash_is_told_with_the_session_that_was_waited_for_and_what_it_was_worth() -> None:
+    crash = event("crash", "app/1", 10, for_us=90 * S)
+    found = explain(scenario(event("slow", "app/0", 5, factor=2_000_000, for_us=S), crash, rate=100, duration_s=120), 1)
+
+    assert found.story is not None
+    first = found.story.pieces[0]
+    assert (found.story.before, found.story.from_us, first.cause) == ("app-1", 10 * S, "detection")
+    assert first.rule == "app-1 sent no heartbeat; the coordinator waits for session.timeout.ms=45000 of app-1"
+    assert (10 * S, "event crash app/1 begins") in found.story.steps
+    worth = {each.without: each for each in found.ablations}
+    assert worth["event 2, crash app/1"].max_gap_worth == found.max_gap
+    assert worth["event 1, slow app/0"].max_gap_worth == 0
+    assert found.ablations[0].without == "event 2, crash app/1"
+    assert worth["long sessions (session.timeout.ms=6000)"].max_gap < 8
+
+
+def test_a_static_member_is_waited_for_by_its_session() -> None:
+    found = explain(scenario(event("stop", "app/1", 10), instance_id="$name", duration_s=120), 1)
+
+    assert found.story is not None
+    static = next(piece for piece in found.story.pieces if piece.cause == "static_wait")
+    assert static.rule.endswith(
+        "session.timeout.ms=45000 of app-1, and keeps what a static member (group.instance.id) owned until then"
+    )
+
+
+def test_an_eager_rebalance_waits_for_the_member_that_joins_last() -> None:
+    found = explain(scenario(event("stall", "app/2", 9, for_us=20 * S), event("stop", "app/1", 10), duration_s=120), 1)
+
+    assert found.story is not None
+    assert any("parked for app-2, the last to join" in piece.rule for piece in found.story.pieces)
+
+
+def test_the_brokers_session_counts_in_the_consumer_protocol() -> None:
+    found = explain(scenario(event("crash", "app/1", 10), config=CONSUMER, duration_s=120), 1)
+
+    assert found.story is not None
+    assert "group.consumer.session.timeout.ms=45000 of the brokers" in found.story.pieces[0].rule
+
+
+def test_a_calm_run_has_no_story() -> None:
+    found = explain(scenario(duration_s=60), 1)
+
+    assert (found.story, found.max_gap, found.by_cause) == (None, 0, {})
+
+
+def test_only_what_the_scenario_has_is_left_out() -> None:
+    plain = scenario(boot_s=0, config={"session.timeout.ms": "6000"})
+    assert list(variations(plain)) == []
+    first = replace(event("crash", "app/1", 10), name="first")
+    then = replace(event("start", "app/1"), after="first")
+    given = replace(plain, events=(first, then), nemesis=Nemesis(mean_interval_us=S))
+    assert [name for name, _ in variations(given)] == ["event 2, start app/1", "the nemesis"]

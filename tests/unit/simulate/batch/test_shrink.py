@@ -1,0 +1,66 @@
+"""The smallest scenario in which an expectation still fails."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.errors import UsageError
+from kgctl.simulate.batch.shrink import failing, prepared, shrink, sizes
+from kgctl.simulate.scenario.load import load
+from kgctl.yaml_files import Tree, read_yaml
+
+NOISE = "".join(f"  - {{at: {10 + number}s, slow: app/{number % 4}, factor: 2, for: 5s}}\n" for number in range(38))
+FILE = f"""\
+kgctl: 1
+name: many things
+topics: {{orders: 24, audit: {{partitions: 6, replicas: 2}}}}
+group: {{config: {{session.timeout.ms: 45s, partition.assignment.strategy: [range]}}}}
+members:
+  app: {{count: 8, boot: 5s, callbacks: {{revoked: 100ms}}}}
+  side: {{count: 3, subscribe: [audit]}}
+warmup: 60s
+duration: 4m
+events:
+{NOISE}  - {{at: 30s, crash: app/2, for: 90s, name: the one}}
+  - {{at: 200s, rolling_restart: side}}
+variants:
+  eager: {{}}
+  kip848: {{group: {{config: {{group.protocol: consumer}}}}}}
+expect:
+  - lost == 0
+  - {{check: max_gap < 30s, variants: [eager], why: the session}}
+"""
+
+
+def tree() -> Tree:
+    return read_yaml(FILE, "many.yaml")
+
+
+def test_forty_events_come_down_to_the_one_that_matters() -> None:
+    verdict = failing(tree(), load(tree()), 3)
+    found = shrink(tree(), verdict, 3, most_runs=300)
+
+    assert (found.before, found.is_minimal) == ((40, 11, 30), True)
+    assert found.after[0] == 1
+    assert found.after[1] <= 3
+    assert "crash" in found.data["events"][0]
+    assert "variants" not in found.data
+    text = found.text("many.yaml")
+    again = read_yaml(text, "small.yaml")
+    assert text.startswith("# the smallest form of many.yaml in which this still fails: max_gap < 30s\n")
+    assert failing(again, load(again), 3).check.shown == "max_gap < 30s"
+
+
+def test_the_runs_that_are_allowed_are_kept_to() -> None:
+    verdict = failing(tree(), load(tree()), 3)
+    found = shrink(tree(), verdict, 3, most_runs=4)
+
+    assert (found.runs, found.is_minimal) == (4, False)
+    assert sizes(found.data)[0] < 40
+
+
+def test_what_holds_cannot_be_shrunk() -> None:
+    calm = prepared(tree(), ["members.app.count=2"], ["lost == 0"])
+    assert sizes(calm.data)[1] == 5
+    with pytest.raises(UsageError, match=r"^many.yaml: every expectation holds with seed 3; there is nothing to shrink$"):
+        failing(calm, load(calm), 3)
