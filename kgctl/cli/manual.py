@@ -26,7 +26,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
     "without a broker": ("serve", "data-folder"),
     "assignors": ("assignors", "group-files"),
     "rehearsals": (
-        "simulate", "scenario-files", "autoscaling", "brokers", "expectations", "sweeps", "believing-it",
+        "simulate", "scenario-files", "events", "expectations", "metrics", "autoscaling", "brokers", "sweeps", "believing-it",
     ),
     "history": ("history", "tables", "spark"),
     "how it is built": ("architecture", "coordinator", "adding-things", "development", "benchmarks"),

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.docs.generated import GENERATED
 from tests.docs.shell import Shell
 
 ROOT = Path(__file__).parents[2]
@@ -83,69 +84,3 @@ _PART = re.compile(r"(?P<begin><!-- (?P<name>[\w-]+):begin -->\n).*?(?P<end><!--
 def generated_names(text: str) -> list[str]:
     """The generated parts that a page has."""
     return [part["name"] for part in _PART.finditer(text)]
-
-
-def _table(head: str, rows: str) -> str:
-    """A table of Markdown whose columns are named by ``head``."""
-    return f"{head}\n{'|---' * (head.count('|') - 1)}|\n{rows}"
-
-
-def _commands() -> str:
-    from kgctl.cli.registry import COMMANDS
-
-    rows = "".join(f"| `kgctl {spec.path}` | {spec.summary} | {spec.page} |\n" for spec in COMMANDS)
-    return _table("| command | what it does | page |", rows)
-
-
-def _exit_codes() -> str:
-    from kgctl.cli.exit_codes import ExitCode
-
-    return _table("| exit code | meaning |", "".join(f"| {code.value} | {code.meaning} |\n" for code in ExitCode))
-
-
-def _formats() -> str:
-    from kgctl.cli.output.formats import OutputFormat
-
-    return _table("| `-o` | |", "".join(f"| `{output.value}` | {output.meaning} |\n" for output in OutputFormat))
-
-
-def _manual() -> str:
-    from kgctl.cli.manual import CHAPTERS
-
-    return "".join(
-        f"- **{chapter}**: {', '.join(f'[{name}](kgctl/manual/{name}.md)' for name in names)}\n"
-        for chapter, names in CHAPTERS.items()
-    )
-
-
-def _serve_apis() -> str:
-    from tests.docs.serve_apis import serve_apis
-
-    return _table("| API | key | versions |", serve_apis())
-
-
-def _states(name: str) -> str:
-    from tests.docs import states
-
-    made: Callable[[], str] = getattr(states, name)
-    return made()
-
-
-GENERATED: dict[str, Callable[[], str]] = {
-    "commands": _commands,
-    "exit-codes": _exit_codes,
-    "formats": _formats,
-    "manual": _manual,
-    "serve-apis": _serve_apis,
-    "classic-states": lambda: _states("classic_states"),
-    "classic-responses": lambda: _table(
-        "| state | what it means | Heartbeat | SyncGroup | OffsetCommit |", _states("classic_responses")
-    ),
-    "consumer-states": lambda: _states("consumer_states"),
-    "consumer-when": lambda: _table("| state | when | what it means |", _states("consumer_when")),
-    "member-states": lambda: _states("member_states"),
-    "member-steps": lambda: _table(
-        "| state | at the target | with a new subscription | Heartbeat | behind | SyncGroup | behind |", _states("member_steps")
-    ),
-}
-"""Marker -> what belongs between its begin and its end."""

@@ -1,0 +1,104 @@
+"""The tables and diagrams of README.md and the manual that are made from the code's own tables."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any
+
+from kgctl.cli.app import run
+from kgctl.cli.environment import Environment
+
+
+def _table(head: str, rows: str) -> str:
+    """A table of Markdown whose columns are named by ``head``."""
+    return f"{head}\n{'|---' * (head.count('|') - 1)}|\n{rows}"
+
+
+def _commands() -> str:
+    from kgctl.cli.registry import COMMANDS
+
+    rows = "".join(f"| `kgctl {spec.path}` | {spec.summary} | {spec.page} |\n" for spec in COMMANDS)
+    return _table("| command | what it does | page |", rows)
+
+
+def _exit_codes() -> str:
+    from kgctl.cli.exit_codes import ExitCode
+
+    return _table("| exit code | meaning |", "".join(f"| {code.value} | {code.meaning} |\n" for code in ExitCode))
+
+
+def _formats() -> str:
+    from kgctl.cli.output.formats import OutputFormat
+
+    return _table("| `-o` | |", "".join(f"| `{output.value}` | {output.meaning} |\n" for output in OutputFormat))
+
+
+def _manual() -> str:
+    from kgctl.cli.manual import CHAPTERS
+
+    return "".join(
+        f"- **{chapter}**: {', '.join(f'[{name}](kgctl/manual/{name}.md)' for name in names)}\n"
+        for chapter, names in CHAPTERS.items()
+    )
+
+
+def _events() -> str:
+    out = io.StringIO()
+    run(["simulate", "schema"], Environment(stdout=out))
+    kinds: list[dict[str, Any]] = json.loads(out.getvalue())["properties"]["events"]["items"]["anyOf"]
+    common = set.intersection(*(set(kind["properties"]) for kind in kinds))
+    rows = ""
+    for kind in kinds:
+        name = kind["title"]
+        fields = {field: facts for field, facts in kind["properties"].items() if field not in common | {name}}
+        shown = "; ".join(f"`{field}`: {facts.get('description', '')}".rstrip(": ") for field, facts in fields.items())
+        target = kind["properties"][name]["description"].rstrip(".").lower().removeprefix("a ").removeprefix("an ")
+        rows += f"| `{name}` | {target} | {kind['description']} | {shown} |\n"
+    return _table("| event | its target | what happens | fields |", rows)
+
+
+def _metrics() -> str:
+    from kgctl.simulate.metrics.registry import METRICS
+
+    rows = "".join(
+        f"| `{metric.name}` | {metric.unit} | {' '.join(dict.fromkeys(metric.filters))} | {' '.join(metric.help.split())} |\n"
+        for metric in METRICS.values()
+    )
+    return _table("| metric | unit | filters | what it is |", rows)
+
+
+def _serve_apis() -> str:
+    from tests.docs.serve_apis import serve_apis
+
+    return _table("| API | key | versions |", serve_apis())
+
+
+def _states(name: str) -> str:
+    from tests.docs import states
+
+    made: Callable[[], str] = getattr(states, name)
+    return made()
+
+
+GENERATED: dict[str, Callable[[], str]] = {
+    "commands": _commands,
+    "exit-codes": _exit_codes,
+    "formats": _formats,
+    "manual": _manual,
+    "events": _events,
+    "metrics": _metrics,
+    "serve-apis": _serve_apis,
+    "classic-states": lambda: _states("classic_states"),
+    "classic-responses": lambda: _table(
+        "| state | what it means | Heartbeat | SyncGroup | OffsetCommit |", _states("classic_responses")
+    ),
+    "consumer-states": lambda: _states("consumer_states"),
+    "consumer-when": lambda: _table("| state | when | what it means |", _states("consumer_when")),
+    "member-states": lambda: _states("member_states"),
+    "member-steps": lambda: _table(
+        "| state | at the target | with a new subscription | Heartbeat | behind | SyncGroup | behind |", _states("member_steps")
+    ),
+}
+"""Marker -> what belongs between its begin and its end."""
