@@ -21,12 +21,13 @@ STORY = "story"
 _BLOCK = re.compile(r"^```console(?: (?P<mark>\w+))?\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (?P<line>(?:.*\\\n)*.*)\n", re.MULTILINE)
 _FILE = re.compile(r"^```yaml\n# (?P<path>[\w./-]+\.yaml)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
-_TYPED = re.compile(r"^(?:- run: |\$ )?(?:\.venv/bin/)?(kgctl .*)$", re.MULTILINE)
+_TYPED = re.compile(r"^ *(?:- run: |\$ )?(?:\.venv/bin/)?(kgctl .*)$", re.MULTILINE)
 
 _VARYING = (
     (re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"), "UUID"),
     (re.compile(r"127\.0\.0\.1:\d+"), "HOST:PORT"),
     (re.compile(r"\d{8}T\d{6}\w*"), "NOW"),
+    (re.compile(r"means \S+Z \(UTC\)"), "means NOW"),
     (re.compile(r" {2,}"), "  "),
 )
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.support.patience import PATIENCE_S
+
 CONFIG = """\
 current-context: staging
 contexts:
@@ -56,6 +58,8 @@ class Session:
                 _ = self._history
             if argv[1] not in ELSEWHERE or "--from-group" in argv:
                 variables["KGCTL_BOOTSTRAP_SERVER"] = self._cluster
+            if "billing" in argv:
+                _ = self._billing
         return variables
 
     @cached_property
@@ -87,3 +91,19 @@ class Session:
         shipping.consume(390)
         produce(server.bootstrap, "orders", 30, 3)
         return server.bootstrap
+
+    @cached_property
+    def _billing(self) -> None:
+        """A group that was down while records that it had not read were deleted."""
+        from confluent_kafka import TopicPartition
+        from confluent_kafka.admin import AdminClient
+
+        from kgctl.admin.confluent.clients import ConsumerTeam, produce
+
+        produce(self._cluster, "returns", 40, 1)
+        with ConsumerTeam(self._cluster, "billing", ["returns"], 1) as billing:
+            billing.consume(40)
+        produce(self._cluster, "returns", 60, 1)
+        admin = AdminClient({"bootstrap.servers": self._cluster})  # in a variable: what it is asked ends with it
+        for future in admin.delete_records([TopicPartition("returns", 0, 75)]).values():
+            future.result(PATIENCE_S)

@@ -17,8 +17,8 @@ from kgctl.cli.environment import Environment
 from kgctl.cli.manual import page_names, read_page
 from kgctl.cli.registry import COMMANDS, FAMILIES, CommandSpec
 from kgctl.cli.tree import build_tree
+from tests.docs.generated import GENERATED
 from tests.docs.pages import (
-    GENERATED,
     MANUAL,
     PAGES,
     README,
@@ -102,6 +102,15 @@ def test_page_begins_with_its_title_and_one_sentence(name: str) -> None:
     assert re.fullmatch(r"[A-Za-z].*", page.title)
     assert re.fullmatch(r"[A-Z].*\.", page.subject)
     assert "<!--" not in page.text
+
+
+@every_page
+def test_every_block_begins_at_the_margin_and_says_what_it_is(page: str) -> None:
+    """Only then is it an example that runs, a file, or a line that is parsed."""
+    fences = re.findall(r"^ *```.*$", TEXTS[page], re.MULTILINE)
+    kinds = {fence.split()[0] for fence in fences[::2]}
+    assert kinds <= {"```console", "```sh", "```yaml", "```text", "```python", "```sql", "```properties", "```mermaid"}
+    assert set(fences[1::2]) <= {"```"}
 
 
 def test_every_command_names_a_page_that_shows_it() -> None:
