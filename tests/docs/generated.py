@@ -60,12 +60,13 @@ def _events() -> str:
 
 
 def _metrics() -> str:
-    from kgctl.simulate.metrics.registry import METRICS
+    from kgctl.simulate.metrics.registry import COMPUTE
+    from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
 
-    rows = "".join(
-        f"| `{metric.name}` | {metric.unit} | {' '.join(dict.fromkeys(metric.filters))} | {' '.join(metric.help.split())} |\n"
-        for metric in METRICS.values()
-    )
+    rows = ""
+    for name, spec in METRIC_SPECS.items():
+        meaning = " ".join((COMPUTE[name].__doc__ or "see the formulas below").split())
+        rows += f"| `{name}` | {spec.unit} | {' '.join(dict.fromkeys(spec.filters))} | {meaning} |\n"
     return _table("| metric | unit | filters | what it is |", rows)
 
 

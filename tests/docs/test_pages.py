@@ -108,6 +108,7 @@ def test_page_begins_with_its_title_and_one_sentence(name: str) -> None:
 def test_every_block_begins_at_the_margin_and_says_what_it_is(page: str) -> None:
     """Only then is it an example that runs, a file, or a line that is parsed."""
     fences = re.findall(r"^ *```.*$", TEXTS[page], re.MULTILINE)
+    assert len(fences) % 2 == 0
     kinds = {fence.split()[0] for fence in fences[::2]}
     assert kinds <= {"```console", "```sh", "```yaml", "```text", "```python", "```sql", "```properties", "```mermaid"}
     assert set(fences[1::2]) <= {"```"}
