@@ -54,6 +54,13 @@ class FrameReader:
         """How many bytes of an incomplete frame have arrived, its length prefix included."""
         return len(self._buffer)
 
+    @property
+    def expected_bytes(self) -> int:
+        """How long the frame under way will be, its length prefix included; 0 while that is not known."""
+        if len(self._buffer) < _LENGTH.size:
+            return 0
+        return _LENGTH.size + int(_LENGTH.unpack_from(self._buffer)[0])
+
     def receive(self, data: bytes) -> list[bytes]:
         """Take what arrived; give back the frames it completes, in order.
 

@@ -51,6 +51,8 @@ class BrokerConfig:
     num_partitions: int = _setting("num.partitions", 1)
     message_max_bytes: int = _setting("message.max.bytes", 1_048_588)
     socket_request_max_bytes: int = _setting("socket.request.max.bytes", 104_857_600)
+    queued_max_request_bytes: int = _setting("queued.max.request.bytes", 268_435_456)
+    max_connections: int = _setting("max.connections", 2_147_483_647)
     connections_max_idle_ms: int = _setting("connections.max.idle.ms", 600_000)
     fetch_max_bytes: int = _setting("fetch.max.bytes", 57_671_680)
     kgctl_offsets_topic_older_values: bool = _setting("kgctl.offsets.topic.older.values", default=False)

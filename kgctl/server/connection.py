@@ -1,7 +1,8 @@
 """One client's connection: frames in, answers out, one request at a time, as Kafka's own network layer has it.
 
 The next request is looked at when the one before it is answered (Kafka mutes the channel), so answers leave in the order of the
-requests, and a client that only sends cannot fill the memory: reading stops while a request waits and more are there.
+requests. Reading stops while more waits than `MAX_WAITING_BYTES`, and a large request is read only when there is room for it
+among all connections: a client that only sends cannot fill the memory.
 """
 
 from __future__ import annotations
@@ -9,35 +10,40 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
+from time import monotonic
 
 from kgctl.serde.frames import FrameReader, MalformedMessage, frame
 from kgctl.server.dispatch import Dispatcher, Refused
 from kgctl.server.request_context import ClientSession
+from kgctl.server.traffic import Held, Host
 
 log = logging.getLogger(__name__)
 
 MAX_WAITING_FRAMES = 64
+MAX_WAITING_BYTES = 256 * 1024
+"""Above this nothing more is read, and a single request takes room in the common budget before it is read."""
+LENGTH_BYTES = 4
+STALLED_S = 30.0
+_HEARTBEATS = (b"\x00\x0c", b"\x00\x44")
+"""How the frames of Heartbeat and ConsumerGroupHeartbeat begin."""
 
 
 class ClientConnection(asyncio.Protocol):
     """Created by the listener for each connection."""
 
-    def __init__(
-        self,
-        dispatcher: Dispatcher,
-        max_frame_bytes: int,
-        session: ClientSession,
-        on_close: Callable[[ClientConnection], None],
-        node_id: int,
-    ) -> None:
+    def __init__(self, dispatcher: Dispatcher, host: Host, session: ClientSession, node_id: int) -> None:
         self.node_id = node_id
         self._dispatcher = dispatcher
-        self._reader = FrameReader(max_frame_bytes)
+        self._host = host
+        self._reader = FrameReader(host.max_frame_bytes)
         self._session = session
-        self._on_close = on_close
         self._transport: asyncio.Transport | None = None
         self._frames: deque[bytes] = deque()
+        self._waiting_bytes = 0
+        self._room = 0
+        self._is_in_line = False
+        self._has_turn = False
         self._task: asyncio.Task[None] | None = None
         self._is_full = False
         self._peer = "?"
@@ -45,6 +51,9 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
+        if not self._host.admit(self):
+            transport.abort()
+            return
         self._transport = transport
         peer = transport.get_extra_info("peername")
         self._peer = f"{peer[0]}:{peer[1]}" if peer else "?"
@@ -57,16 +66,22 @@ class ClientConnection(asyncio.Protocol):
         self._transport = None
         self._frames.clear()
         if self._task is not None:
-            self._task.cancel()
-        self._on_close(self)
+            # Not at once: a task that is ended before it began leaves coroutines that nobody awaits.
+            asyncio.get_running_loop().call_soon(self._task.cancel)
+        if self._is_in_line:
+            self._host.budget.forget(self._let_in)
+        self._give_room_back()
+        self._host.left(self)
 
     def data_received(self, data: bytes) -> None:
         self.last_active_s = asyncio.get_running_loop().time()
         try:
-            self._frames.extend(self._reader.receive(data))
+            frames = self._reader.receive(data)
         except MalformedMessage as error:
             self.close(str(error))
             return
+        self._frames.extend(frames)
+        self._waiting_bytes += sum(map(len, frames))
         self._work()
 
     def pause_writing(self) -> None:
@@ -77,6 +92,7 @@ class ClientConnection(asyncio.Protocol):
         self._work()
 
     def close(self, reason: str) -> None:
+        """End the connection, saying why in the log."""
         if self._transport is not None:
             log.warning("closing the connection of %s: %s", self._peer, reason)
         self.end()
@@ -89,19 +105,61 @@ class ClientConnection(asyncio.Protocol):
             self._transport = None
 
     def is_idle(self) -> bool:
+        """Whether nothing is being answered."""
         return self._task is None
 
+    def is_stalled(self, now_s: float) -> bool:
+        """Whether the client holds room for a large request and does not go on with it."""
+        return self._room > 0 and self._task is None and not self._frames and now_s - self.last_active_s > STALLED_S
+
+    def _can_serve(self) -> bool:
+        return bool(self._frames) and self._task is None and not self._is_full and self._transport is not None
+
     def _work(self) -> None:
-        """Answer what has come, until one answer has to wait or the client does not take them."""
-        while self._frames and self._task is None and not self._is_full and self._transport is not None:
+        """Answer heartbeats that have come; anything else waits for its turn among the connections."""
+        while self._can_serve() and self._frames[0].startswith(_HEARTBEATS):
             self._serve(self._frames.popleft())
-        if self._transport is not None:
-            if len(self._frames) > MAX_WAITING_FRAMES:
-                self._transport.pause_reading()
-            elif not self._transport.is_reading():
-                self._transport.resume_reading()
+        if self._can_serve() and not self._has_turn:
+            self._has_turn = True
+            self._host.turns.add(self._take_turn)
+        self._read_on()
+
+    def _take_turn(self) -> None:
+        self._has_turn = False
+        if self._can_serve():
+            self._serve(self._frames.popleft())
+        self._work()
+
+    def _read_on(self) -> None:
+        """Read more, or wait: for what has come to be answered, or for room for a large request."""
+        if self._transport is None:
+            return
+        expected = self._reader.expected_bytes
+        if expected > MAX_WAITING_BYTES + LENGTH_BYTES and not self._room and not self._is_in_line:
+            self._is_in_line = not self._host.budget.take(expected, self._let_in)
+            self._room = 0 if self._is_in_line else expected
+        waits = self._is_in_line or (len(self._frames) > MAX_WAITING_FRAMES or self._waiting_bytes > MAX_WAITING_BYTES)
+        if waits:
+            self._transport.pause_reading()
+        elif not self._transport.is_reading():
+            self._transport.resume_reading()
+
+    def _let_in(self) -> None:
+        """There is room for the request under way."""
+        self._is_in_line = False
+        self._room = self._reader.expected_bytes
+        self.last_active_s = asyncio.get_running_loop().time()
+        self._read_on()
+
+    def _give_room_back(self) -> None:
+        room, self._room = self._room, 0
+        if room:
+            self._host.budget.give_back(room)
 
     def _serve(self, payload: bytes) -> None:
+        held = Held(int.from_bytes(payload[:2], "big"), len(payload), self._peer, monotonic())
+        self._host.watch.begin(held)
+        response: bytes | Awaitable[bytes | None] | None = None
         try:
             response = self._dispatcher.answer(payload, self._session)
         except (Refused, MalformedMessage) as error:
@@ -109,27 +167,30 @@ class ClientConnection(asyncio.Protocol):
         except Exception:
             log.exception("a request of %s failed", self._peer)
             self.close("an error of the server's own")
-        else:
-            self._respond(response)
-
-    def _respond(self, response: bytes | Awaitable[bytes | None] | None) -> None:
         if isinstance(response, Awaitable):
-            self._task = asyncio.ensure_future(self._respond_later(response))
-        elif response is not None and self._transport is not None:
+            self._task = asyncio.ensure_future(self._respond_later(response, len(payload)))
+        else:
+            self._respond(response, len(payload))
+        self._host.watch.end(held)
+
+    def _respond(self, response: bytes | None, request_bytes: int) -> None:
+        self._waiting_bytes -= request_bytes
+        if request_bytes > MAX_WAITING_BYTES:
+            self._give_room_back()
+        if response is not None and self._transport is not None:
             self._transport.write(frame(response))
 
-    async def _respond_later(self, awaitable: Awaitable[bytes | None]) -> None:
+    async def _respond_later(self, awaitable: Awaitable[bytes | None], request_bytes: int) -> None:
+        response = None
         try:
             response = await awaitable
         except asyncio.CancelledError:
             return
-        except Refused as error:
+        except (Refused, MalformedMessage) as error:
             self.close(str(error))
-            response = None
         except Exception:
             log.exception("a request of %s failed", self._peer)
             self.close("an error of the server's own")
-            response = None
         self._task = None
-        self._respond(response)
+        self._respond(response, request_bytes)
         self._work()

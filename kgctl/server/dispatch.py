@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.frames import UnsupportedVersion
 from kgctl.serde.messages import RequestHeader, decode_header, decode_request, encode_response
+from kgctl.serde.schemas import load_plan
 from kgctl.server.request_context import ApiSpec, ClientSession, RequestContext
 from kgctl.server.runtime import Values
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from kgctl.server.request_context import Services
 
 API_VERSIONS_KEY = 18
+LARGE_BYTES = 32 * 1024
+"""A request above this is decoded in a thread: some 10 ms of decoding."""
+LARGE_ITEMS = 400
+"""An answer with more entries than this is encoded in a thread."""
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +38,9 @@ class Dispatcher:
     def __init__(self, services: Services, broker: Broker) -> None:
         self._services = services
         self._broker = broker
+        self._codec = services.data.codec
+        self._known: set[tuple[int, int]] = set()
+        """APIs and versions that were asked for already."""
 
     def answer(self, payload: bytes, session: ClientSession) -> Response:
         """The response (no length prefix), an awaitable of it, or None where none is to be sent.
@@ -48,20 +56,43 @@ class Dispatcher:
             raise Refused(f"{spec.name} before authentication")
         if not spec.serves(header.api_version):
             return self._unserved(spec, header, session)
-        try:
-            request = decode_request(payload)
-        except UnsupportedVersion as error:
-            raise Refused(str(error)) from error
-        context = RequestContext(
-            self._services, self._broker, session, header.api_key, header.api_version, header.client_id or ""
-        )
+        context = self._context(header, header.api_version, session)
         log.debug("%s v%d from %s (%s)", spec.name, context.version, session.client_host, context.client_id)
-        answer = spec.handler(context, request.body)
+        kind = (header.api_key, header.api_version)
+        if len(payload) > LARGE_BYTES or kind not in self._known:
+            self._known.add(kind)
+            return self._answer_slowly(spec, context, header, payload)
+        return self._handle(spec, context, header, _decoded(payload))
+
+    def _handle(self, spec: ApiSpec, context: RequestContext, header: RequestHeader, body: Any) -> Response:
+        if spec.runs_in_thread is not None and spec.runs_in_thread(context, body):
+            return self._encoded_later(header, _in_thread(spec, context, body))
+        answer = spec.handler(context, body)
         if answer is None:
             return None
         if isinstance(answer, Awaitable):
-            return _encoded_later(context, header, answer)
+            return self._encoded_later(header, answer)
+        if is_large(answer):
+            return self._encoded_in_thread(header, answer)
         return encode_response(header.api_key, header.api_version, header.correlation_id, answer)
+
+    async def _answer_slowly(self, spec: ApiSpec, context: RequestContext, header: RequestHeader, payload: bytes) -> bytes | None:
+        """A large request, and the first of its kind, which loads schemas, is decoded beside the event loop."""
+        body = await self._codec.run(_decoded, payload)
+        await self._codec.run(load_plan, header.api_key, header.api_version, "response")
+        response = self._handle(spec, context, header, body)
+        return await response if isinstance(response, Awaitable) else response
+
+    async def _encoded_later(self, header: RequestHeader, answer: Awaitable[Values | None]) -> bytes | None:
+        values = await answer
+        if values is None:
+            return None
+        if is_large(values):
+            return await self._encoded_in_thread(header, values)
+        return encode_response(header.api_key, header.api_version, header.correlation_id, values)
+
+    async def _encoded_in_thread(self, header: RequestHeader, values: Values) -> bytes:
+        return await self._codec.run(encode_response, header.api_key, header.api_version, header.correlation_id, values)
 
     def _context(self, header: RequestHeader, version: int, session: ClientSession) -> RequestContext:
         return RequestContext(self._services, self._broker, session, header.api_key, version, header.client_id or "")
@@ -76,10 +107,28 @@ class Dispatcher:
         return encode_response(spec.key, 0, header.correlation_id, {**values, "error_code": ErrorCode.UNSUPPORTED_VERSION})
 
 
-async def _encoded_later(context: RequestContext, header: RequestHeader, answer: Awaitable[Values | None]) -> bytes | None:
-    values = await answer
-    if values is None:
-        return None
-    client = f"{context.session.client_host} ({context.client_id})"
-    log.debug("request %d of API %d answered to %s", header.correlation_id, context.api_key, client)
-    return encode_response(header.api_key, header.api_version, header.correlation_id, values)
+async def _in_thread(spec: ApiSpec, context: RequestContext, body: Any) -> Values | None:
+    answer = await context.services.data.in_thread(spec.handler, context, body)
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+def _decoded(payload: bytes) -> Any:
+    try:
+        return decode_request(payload).body
+    except UnsupportedVersion as error:
+        raise Refused(str(error)) from error
+
+
+def is_large(values: Values) -> bool:
+    """Whether it takes long to encode: whether all its lists together have more than `LARGE_ITEMS` entries."""
+    left = LARGE_ITEMS
+    open_values = [value for value in values.values() if isinstance(value, (list, tuple))]
+    while open_values:
+        entries = open_values.pop()
+        left -= len(entries)
+        if left < 0:
+            return True
+        for entry in entries:
+            if isinstance(entry, Mapping):
+                open_values += [value for value in entry.values() if isinstance(value, (list, tuple))]
+    return False

@@ -109,10 +109,12 @@ class LogWriter:
 
     def _release(self, held: list[Callable[[], None]], *, has_written: bool) -> None:
         if has_written:
-            for listener in self.written:
-                listener()
+            held = [*self.written, *held]
         for release in held:
-            release()
+            try:
+                release()
+            except Exception:  # one answer that cannot be given keeps back no other
+                log.exception("an answer failed")
 
     def _failed(self, error: BaseException) -> None:
         self.has_failed = True

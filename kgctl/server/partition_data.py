@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar
 
+from kgctl.errors import StorageError
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.model.records import TransactionMarker
 from kgctl.serde.record_batch import BatchHeader, build_marker, iterate_batches, parse_marker
@@ -67,12 +74,20 @@ class DataSignal:
 
     def __init__(self) -> None:
         self._waiting: defaultdict[TopicPartition, set[asyncio.Future[None]]] = defaultdict(set)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread_id = 0
 
     @property
     def is_watched(self) -> bool:
         return bool(self._waiting)
 
     def notify(self, partition: TopicPartition) -> None:
+        """Wake who waits for this partition, from whichever thread."""
+        if partition not in self._waiting:
+            return
+        if self._loop is not None and threading.get_ident() != self._thread_id:
+            self._loop.call_soon_threadsafe(self.notify, partition)
+            return
         """Something was appended to this partition, or it is gone."""
         for future in self._waiting.pop(partition, ()):
             if not future.done():
@@ -84,7 +99,8 @@ class DataSignal:
 
     async def wait(self, partitions: Iterable[TopicPartition], timeout_s: float) -> None:
         """Return when one of the partitions is notified, or after the time."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._loop, self._thread_id = asyncio.get_running_loop(), threading.get_ident()
+        future: asyncio.Future[None] = self._loop.create_future()
         watched = list(partitions)
         for partition in watched:
             self._waiting[partition].add(future)
@@ -104,12 +120,31 @@ class DataSignal:
                 del self._waiting[partition]
 
 
+T = TypeVar("T")
+
+log = logging.getLogger(__name__)
+
 LEADER_EPOCH = 0
 """Nobody is ever elected here."""
 
 INDEXED_BYTES = 1 << 20
 
 OffsetAndTimestamp = tuple[int, int]
+
+
+class Worker:
+    """One thread, started when it is first needed. After `stop` work is done at once."""
+
+    def __init__(self, name: str) -> None:
+        self._pool = ThreadPoolExecutor(1, name)
+
+    async def run(self, work: Callable[..., T], *arguments: Any) -> T:
+        """The result of ``work(*arguments)``."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *arguments))
+
+    def stop(self) -> None:
+        """Return when the work under way is done."""
+        self._pool.shutdown(cancel_futures=True)
 
 
 class PartitionData:
@@ -123,7 +158,27 @@ class PartitionData:
         self._log = record_log
         self._older_values = older_values
         self.signal = DataSignal()
+        self.codec = Worker("kgctl-codec")
+        """Decodes and encodes what is large."""
+        self._worker = Worker("kgctl-data")
+        self._trouble = ""
         self._transactions: dict[TopicPartition, TransactionIndex] = {}
+
+    async def in_thread(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Run work on partitions in the one thread for it, so that the event loop goes on meanwhile."""
+        return await self._worker.run(work, *arguments)
+
+    def stop(self) -> None:
+        """End the threads when their work is done."""
+        self.codec.stop()
+        self._worker.stop()
+
+    def storage_failed(self, error: StorageError) -> ErrorCode:
+        """The code for a partition that cannot be read or written. One line, until it works again or something else is wrong."""
+        if error.message != self._trouble:
+            self._trouble = error.message
+            log.error("%s", error.message)
+        return ErrorCode.KAFKA_STORAGE_ERROR
 
     def bounds(self, partition: TopicPartition) -> tuple[int, int]:
         if partition.topic == OFFSETS_TOPIC:
@@ -133,6 +188,9 @@ class PartitionData:
     def append(self, partition: TopicPartition, batch: bytes, header: BatchHeader, now_ms: int) -> int:
         """Append one record batch; its base offset. Whoever waits for data is told."""
         base_offset = self._topics.append_batch(partition, batch, now_ms)
+        if self._trouble:
+            log.warning("topics can be written again")
+            self._trouble = ""
         if header.is_transactional:
             self._transactions.setdefault(partition, TransactionIndex()).wrote(header, base_offset)
         self.signal.notify(partition)

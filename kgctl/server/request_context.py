@@ -33,6 +33,8 @@ class ApiSpec:
     advertised_min: int | None = None
     hidden_versions: frozenset[int] = frozenset()
     before_authentication: bool = False
+    runs_in_thread: Callable[[RequestContext, Any], bool] | None = None
+    """Whether the handler is to run beside the event loop for this request: it may touch partition data and the catalog only."""
 
     def serves(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version or version in self.hidden_versions

@@ -14,6 +14,8 @@ from uuid import UUID, uuid4
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
+from kgctl.coordinator.refusals import refuse
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ListGroups, Request
 from kgctl.model.results import ConsumerGroupHeartbeatResult, HeartbeatResult, ListGroupsResult, Result
 from kgctl.serde.record_schema import uuid_text
@@ -29,6 +31,11 @@ Answer = Values | Awaitable[Values | None] | None
 
 EVENT_ID = 0
 """The request id of events, whose answer nobody waits for."""
+
+RETRY_MS = 1_000
+"""How long nothing is expired after a failure that the core did not keep to its group."""
+
+log = logging.getLogger(__name__)
 
 _HEARTBEATS = (HeartbeatResult, ConsumerGroupHeartbeatResult)
 
@@ -84,13 +91,20 @@ class CoordinatorRuntime:
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
         self._is_stopped = False
+        self._not_before_ms = 0
 
     def next_request_id(self) -> int:
         return next(self._ids)
 
     def ask(self, request: Request, render: Callable[[Result], Values]) -> Answer:
         """Hand a request to the core: its rendered result, or an awaitable of it."""
-        self._run(self.core.handle(request, self.clock()))
+        try:
+            effects = self.core.handle(request, self.clock())
+        except Exception as error:  # noqa: BLE001 - a bug in one group must not reach the connections of others
+            _log_failure(f"a {type(request).__name__}", error)
+            self._watch_time()
+            return render(refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR))
+        self._run(effects)
         result = self._answered.pop(request.request_id, None)
         if result is not None:
             return render(result)
@@ -106,7 +120,11 @@ class CoordinatorRuntime:
 
     def tell(self, event: Request) -> None:
         """Hand an event to the core (``request_id`` must be EVENT_ID)."""
-        self._run(self.core.handle(event, self.clock()))
+        try:
+            self._run(self.core.handle(event, self.clock()))
+        except Exception as error:  # noqa: BLE001 - whoever caused the event has its answer already
+            _log_failure(f"a {type(event).__name__}", error)
+            self._watch_time()
 
     def start(self) -> None:
         """Begin to watch the time; the log is loaded already."""
@@ -157,15 +175,27 @@ class CoordinatorRuntime:
         self._timer_ms = deadline_ms
         self._timer = None
         if deadline_ms is not None and not self._is_stopped and not self.writer.has_failed:
-            delay_ms = max(0, deadline_ms - self.clock())
+            delay_ms = max(0, max(deadline_ms, self._not_before_ms) - self.clock())
             self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._expire)
 
     def _expire(self) -> None:
         self._timer = None
-        self._run(self.core.expire(self.clock()))
+        try:
+            effects = self.core.expire(self.clock())
+        except Exception as error:  # noqa: BLE001 - the other groups' timers go on
+            _log_failure("a timer", error)
+            self._not_before_ms = self.clock() + RETRY_MS
+            effects = []
+        self._run(effects)
 
     def _resolve(self, effect: ResolveRegexes) -> None:
         self.tell(resolve_regexes(effect, self.topic_names(), EVENT_ID))
+
+
+def _log_failure(what: str, error: Exception) -> None:
+    """One line with the group, and the traceback for who mends it: nothing of this is a client's fault."""
+    group = getattr(error, "group", None)
+    log.error("%s%s failed: %s", what, f" of group {group}" if group else "", error, exc_info=error)
 
 
 async def _rendered(future: asyncio.Future[Result], render: Callable[[Result], Values]) -> Values:

@@ -23,6 +23,7 @@ from kgctl.server.producers import Producers
 from kgctl.server.registry import default_registry
 from kgctl.server.request_context import ClientSession, Services
 from kgctl.server.runtime import CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
+from kgctl.server.traffic import Host
 from kgctl.server.transaction_ends import recover
 from kgctl.server.transactions import Transactions
 from kgctl.server.upkeep import Upkeep
@@ -44,7 +45,12 @@ class Server:
         self._broker_config, coordinator_config = split_config(options.config)
         self._coordinator_config = CoordinatorConfig.from_properties(coordinator_config)
         self._listeners: dict[int, asyncio.Server] = {}
-        self._connections: set[ClientConnection] = set()
+        limits = self._broker_config
+        self.host = Host(
+            max_frame_bytes=limits.socket_request_max_bytes,
+            max_bytes=limits.queued_max_request_bytes,
+            max_connections=limits.max_connections,
+        )
         self._folder: DataFolder | None = None
         self._upkeep: Upkeep | None = None
         self.ended = asyncio.Event()
@@ -58,7 +64,7 @@ class Server:
 
     @property
     def connection_count(self) -> int:
-        return len(self._connections)
+        return len(self.host.connections)
 
     async def start(self) -> None:
         """Open the data, load the coordinator, make the topics, listen.
@@ -77,7 +83,8 @@ class Server:
         except BaseException:
             await self._release()
             raise
-        self._upkeep = Upkeep(self.services, self._connections, self._broker_config.connections_max_idle_ms)
+        self.host.watch.start()
+        self._upkeep = Upkeep(self.services, self.host.connections, self._broker_config.connections_max_idle_ms)
         self._upkeep.start()
 
     async def stop(self) -> None:
@@ -89,9 +96,11 @@ class Server:
         if self._upkeep is not None:
             await self._upkeep.stop()
         await self.services.runtime.stop()
+        self.host.watch.stop()
+        self.services.data.stop()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        for connection in list(self._connections):
+        for connection in list(self.host.connections):
             connection.end()
         await self._release()
 
@@ -103,7 +112,7 @@ class Server:
     async def stop_broker(self, node_id: int) -> None:
         self._broker(node_id).is_up = False
         self._listeners.pop(node_id).close()
-        for connection in list(self._connections):
+        for connection in list(self.host.connections):
             if connection.node_id == node_id:
                 connection.end()
 
@@ -184,15 +193,7 @@ class Server:
         dispatcher = Dispatcher(self.services, broker)
 
         def connection() -> ClientConnection:
-            made = ClientConnection(
-                dispatcher,
-                self._broker_config.socket_request_max_bytes,
-                ClientSession(),
-                self._connections.discard,
-                broker.node_id,
-            )
-            self._connections.add(made)
-            return made
+            return ClientConnection(dispatcher, self.host, ClientSession(), broker.node_id)
 
         try:
             listener = await asyncio.get_running_loop().create_server(connection, broker.host, broker.port, backlog=1024)

@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Collection
 
-from kgctl.server.connection import ClientConnection
 from kgctl.server.request_context import Services
 from kgctl.server.status import rebalances
+from kgctl.server.traffic import Connection
 from kgctl.server.transaction_ends import abort_overdue
 
 INTERVAL_S = 5.0
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 class Upkeep:
     """One background task."""
 
-    def __init__(self, services: Services, connections: Collection[ClientConnection], max_idle_ms: int) -> None:
+    def __init__(self, services: Services, connections: Collection[Connection], max_idle_ms: int) -> None:
         self._services = services
         self._connections = connections
         self._max_idle_s = max_idle_ms / 1000
@@ -37,14 +37,22 @@ class Upkeep:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(INTERVAL_S)
-            self.close_idle_connections()
-            self.report_stuck_rebalances()
-            abort_overdue(self._services)
+            for step in (self.close_idle_connections, self.report_stuck_rebalances, self.abort_overdue_transactions):
+                try:
+                    step()
+                except Exception:  # the next round tries again, and the other steps go on
+                    log.exception("upkeep failed")
+
+    def abort_overdue_transactions(self) -> None:
+        """Those that are open for longer than their producer said."""
+        abort_overdue(self._services)
 
     def close_idle_connections(self) -> None:
         now_s = asyncio.get_running_loop().time()
         for connection in list(self._connections):
-            if connection.is_idle() and now_s - connection.last_active_s > self._max_idle_s:
+            if connection.is_stalled(now_s):
+                connection.close("it began a large request and does not go on with it")
+            elif connection.is_idle() and now_s - connection.last_active_s > self._max_idle_s:
                 connection.end()
 
     def report_stuck_rebalances(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.serde.record_batch import iterate_batches
@@ -53,22 +54,35 @@ def handle(context: RequestContext, body: Any) -> Answer:
     """At once where there is enough, something is wrong or the client does not wait; else when data comes or time is up."""
     if getattr(body, "session_id", 0) != 0 and body.session_epoch > 0:
         return {"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "session_id": 0, "responses": []}
+    if _finds_data(context, body):
+        return _answer(context, body, None)
     read = _read(context, body)
-    max_wait_ms = milliseconds(body.max_wait)
-    if read.size >= body.min_bytes or read.has_error or max_wait_ms <= 0 or not read.partitions:
+    if read.has_error or body.min_bytes <= 0 or milliseconds(body.max_wait) <= 0 or not read.partitions:
         return _response(read)
-    return _wait(context, body, read.partitions, max_wait_ms)
+    return _answer(context, body, read)
 
 
-async def _wait(context: RequestContext, body: Any, partitions: list[TopicPartition], max_wait_ms: int) -> Values:
-    clock = context.services.runtime.clock
-    deadline_ms = clock() + max_wait_ms
-    while (left_ms := deadline_ms - clock()) > 0:
-        await context.services.data.signal.wait(partitions, left_ms / 1000)
-        read = _read(context, body)
-        if read.size >= body.min_bytes or read.has_error:
-            return _response(read)
-    return _response(_read(context, body))
+async def _answer(context: RequestContext, body: Any, found: _Read | None) -> Values:
+    """What is read, in a thread, as soon as there is enough of it; ``found`` is what there was just now."""
+    data, clock = context.services.data, context.services.runtime.clock
+    deadline_ms = clock() + milliseconds(body.max_wait)
+    read = await data.in_thread(_read, context, body) if found is None else found
+    while read.size < body.min_bytes and not read.has_error and read.partitions and (left_ms := deadline_ms - clock()) > 0:
+        await data.signal.wait(read.partitions, left_ms / 1000)
+        read = await data.in_thread(_read, context, body)
+    return _response(read)
+
+
+def _finds_data(context: RequestContext, body: Any) -> bool:
+    """Whether some partition has records for this request, so that reading takes time."""
+    data, catalog = context.services.data, context.services.catalog
+    for topic in body.topics:
+        name, _ = _name(context, topic)
+        for entry in topic.partitions:
+            partition = TopicPartition(name or "", entry.partition)
+            if catalog.has_partition(partition) and entry.fetch_offset < data.bounds(partition)[1]:
+                return True
+    return False
 
 
 def _response(read: _Read) -> Values:
@@ -98,7 +112,10 @@ def _partition(context: RequestContext, body: Any, name: str | None, entry: Any,
     error = partition_error(context, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
     if error is not ErrorCode.NONE:
         return read.failed(entry.partition, error)
-    start, end = context.services.data.bounds(partition)
+    try:
+        start, end = context.services.data.bounds(partition)
+    except NotFoundError:  # deleted meanwhile
+        return read.failed(entry.partition, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     if not start <= entry.fetch_offset <= end:
         return read.failed(entry.partition, ErrorCode.OFFSET_OUT_OF_RANGE)
     read.partitions.append(partition)
@@ -107,7 +124,10 @@ def _partition(context: RequestContext, body: Any, name: str | None, entry: Any,
     if body.isolation_level == READ_COMMITTED:
         upper = stable
         aborted = _aborted(context, partition, entry.fetch_offset, upper)
-    records = _records(context, partition, entry, read, upper) if entry.fetch_offset < upper else b""
+    try:
+        records = _records(context, partition, entry, read, upper) if entry.fetch_offset < upper else b""
+    except StorageError as failure:
+        return read.failed(entry.partition, context.services.data.storage_failed(failure))
     read.size += len(records)
     return {
         "partition_index": entry.partition,

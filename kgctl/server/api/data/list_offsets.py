@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.server.api.checks import NO_EPOCH, partition_error
@@ -42,7 +43,12 @@ def _partition(context: RequestContext, partition: TopicPartition, entry: Any, i
         error = partition_error(context, partition, getattr(entry, "current_leader_epoch", NO_EPOCH))
     offset, timestamp, epoch = UNKNOWN
     if error is ErrorCode.NONE:
-        offset, timestamp, epoch = _lookup(context, partition, entry.timestamp, committed=isolation_level == READ_COMMITTED)
+        try:
+            offset, timestamp, epoch = _lookup(context, partition, entry.timestamp, committed=isolation_level == READ_COMMITTED)
+        except StorageError as failure:
+            error = context.services.data.storage_failed(failure)
+        except NotFoundError:  # deleted meanwhile
+            error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return {
         "partition_index": partition.partition,
         "error_code": error,
@@ -77,4 +83,9 @@ def _old_style(context: RequestContext, partition: TopicPartition, entry: Any, _
     return {"partition_index": partition.partition, "error_code": error, "old_style_offsets": offsets[: entry.max_num_offsets]}
 
 
-SPEC = ApiSpec(2, "ListOffsets", 1, 11, handle, hidden_versions=frozenset({0}))
+def _runs_in_thread(_: RequestContext, body: Any) -> bool:
+    """A time is looked up among records, which have to be unpacked."""
+    return any(entry.timestamp not in (LATEST, EARLIEST) for topic in body.topics for entry in topic.partitions)
+
+
+SPEC = ApiSpec(2, "ListOffsets", 1, 11, handle, hidden_versions=frozenset({0}), runs_in_thread=_runs_in_thread)

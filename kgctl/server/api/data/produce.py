@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.serde.record_batch import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, check_batch, parse_header
@@ -14,6 +15,7 @@ from kgctl.server.producers import ProducerWrite
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.transactions import ProducerIdentity
+from kgctl.storage.partition_log import UnpackedTooLargeError, check_records
 
 TOPIC_IDS_SINCE = 13
 IMPLICIT_SINCE = 12
@@ -60,14 +62,28 @@ def _result(context: RequestContext, partition: TopicPartition, outcome: _Outcom
         "base_offset": outcome.base_offset,
         "log_append_time": outcome.append_time_ms,
         "error_message": outcome.message,
-        "log_start_offset": context.services.data.bounds(partition)[0] if outcome.is_in_log else -1,
+        "log_start_offset": _log_start(context, partition) if outcome.is_in_log else -1,
     }
 
 
+def _log_start(context: RequestContext, partition: TopicPartition) -> int:
+    try:
+        return context.services.data.bounds(partition)[0]
+    except NotFoundError:
+        return -1
+
+
 def _append(context: RequestContext, body: Any, partition: TopicPartition, records: bytes | None) -> _Outcome:
-    if body.acks not in ACKS:
-        return _Outcome(ErrorCode.INVALID_REQUIRED_ACKS)
-    error = partition_error(context, partition)
+    try:
+        return _try_append(context, body, partition, records)
+    except StorageError as error:
+        return _Outcome(context.services.data.storage_failed(error))
+    except NotFoundError:  # deleted meanwhile
+        return _Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _try_append(context: RequestContext, body: Any, partition: TopicPartition, records: bytes | None) -> _Outcome:
+    error = ErrorCode.INVALID_REQUIRED_ACKS if body.acks not in ACKS else partition_error(context, partition)
     if error is ErrorCode.NONE and partition.topic == OFFSETS_TOPIC:
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
     if error is not ErrorCode.NONE:
@@ -80,9 +96,23 @@ def _append(context: RequestContext, body: Any, partition: TopicPartition, recor
         error = _transaction_error(context, body, partition, header)
         if error is not ErrorCode.NONE:
             return _Outcome(error, message=NOT_ADDED if error is ErrorCode.INVALID_TXN_STATE else None)
-    if header.is_control or header.record_count == 0:
-        return _Outcome(ErrorCode.INVALID_RECORD, is_in_log=True)
+    error = _records_error(batch, header)
+    if error is not ErrorCode.NONE:
+        return _Outcome(error, is_in_log=True)
     return _append_checked(context, partition, batch, header)
+
+
+def _records_error(batch: bytes, header: BatchHeader) -> ErrorCode:
+    """Whether what the batch holds, unpacked piece by piece, are its records (Kafka: LogValidator)."""
+    if header.is_control or header.record_count == 0:
+        return ErrorCode.INVALID_RECORD
+    try:
+        check_records(batch, header)
+    except CorruptBatchError:
+        return ErrorCode.INVALID_RECORD
+    except UnpackedTooLargeError:
+        return ErrorCode.MESSAGE_TOO_LARGE
+    return ErrorCode.NONE
 
 
 def _transaction_error(context: RequestContext, body: Any, partition: TopicPartition, header: BatchHeader) -> ErrorCode:
@@ -137,4 +167,9 @@ def _append_checked(context: RequestContext, partition: TopicPartition, batch: b
     return _Outcome(ErrorCode.NONE, base_offset, is_in_log=True)
 
 
-SPEC = ApiSpec(0, "Produce", 3, 13, handle, advertised_min=0)
+def _runs_in_thread(_: RequestContext, body: Any) -> bool:
+    """Transactions are the event loop's."""
+    return body.transactional_id is None
+
+
+SPEC = ApiSpec(0, "Produce", 3, 13, handle, advertised_min=0, runs_in_thread=_runs_in_thread)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.server.cluster import OFFSETS_TOPIC
@@ -44,7 +45,10 @@ def _outcome(context: RequestContext, partition: TopicPartition, offset: int) ->
     if not 0 <= wanted <= end:
         return ErrorCode.OFFSET_OUT_OF_RANGE, -1
     if wanted > start:
-        context.services.data.delete_records(partition, wanted)
+        try:
+            context.services.data.delete_records(partition, wanted)
+        except StorageError as error:
+            return context.services.data.storage_failed(error), -1
     return ErrorCode.NONE, max(start, wanted)
 
 

@@ -1,0 +1,208 @@
+"""Who may send how much, whose turn it is, and who held the event loop.
+
+One client must not harm another: what connections have sent and nobody has answered yet is bounded (`ByteBudget`), heartbeats
+are answered before the work that queues (`Turns`), and whoever held the loop for longer than `HELD_TOO_LONG_S` is named
+(`LoopWatch`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from time import monotonic
+from typing import Protocol
+
+HELD_TOO_LONG_S = 0.05
+STALL_S = 1.0
+_BUDGET_OF_A_TURN_S = 0.005
+_DELAY_INTERVAL_S = 0.5
+
+log = logging.getLogger(__name__)
+
+
+class Connection(Protocol):
+    """As much of a connection as its server looks at."""
+
+    node_id: int
+    last_active_s: float
+
+    def is_idle(self) -> bool: ...
+    def is_stalled(self, now_s: float) -> bool: ...
+    def close(self, reason: str) -> None: ...
+    def end(self) -> None: ...
+
+
+class ByteBudget:
+    """Bytes of large requests in flight, over all connections (Kafka: ``queued.max.request.bytes``).
+
+    A request is let in whole, so that no two of them wait for each other's room; whoever finds none waits in line.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self._waiting: deque[tuple[int, Callable[[], None]]] = deque()
+
+    def take(self, size: int, when_there: Callable[[], None]) -> bool:
+        """Take room for a request; False: ``when_there`` is called when it was taken. What is above the limit goes alone."""
+        if not self._waiting and self._fits(size):
+            self.used += size
+            return True
+        self._waiting.append((size, when_there))
+        return False
+
+    def give_back(self, size: int) -> None:
+        """A request is answered, or its connection is gone."""
+        self.used -= size
+        while self._waiting and self._fits(self._waiting[0][0]):
+            size, when_there = self._waiting.popleft()
+            self.used += size
+            when_there()
+
+    def forget(self, when_there: Callable[[], None]) -> None:
+        """The connection that waited is gone."""
+        self._waiting = deque(entry for entry in self._waiting if entry[1] != when_there)
+        self.give_back(0)
+
+    def _fits(self, size: int) -> bool:
+        return self.used == 0 or self.used + size <= self.limit
+
+
+class Turns:
+    """Work that may wait a moment, in order: a few milliseconds of it, then the sockets are looked at again.
+
+    So a heartbeat that arrives behind hundreds of commits waits for one of them, not for all.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._is_scheduled = False
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def add(self, work: Callable[[], None]) -> None:
+        """Do this when it is its turn."""
+        self._waiting.append(work)
+        self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        self._is_scheduled = False
+        end_s = monotonic() + _BUDGET_OF_A_TURN_S
+        while self._waiting:
+            self._waiting.popleft()()
+            if monotonic() > end_s:
+                break
+        if self._waiting:
+            self._schedule()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A request that is being answered."""
+
+    api_key: int
+    size: int
+    peer: str
+    since_s: float
+
+    def __str__(self) -> str:
+        return f"a request of {self.size} bytes of API {self.api_key} from {self.peer}"
+
+
+class LoopWatch:
+    """Counts requests and looks at the clock around each; a thread looks whether one never ends."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[int] = Counter()
+        self.started_s = monotonic()
+        self.longest_s = 0.0
+        self.longest = ""
+        self.held_too_long = 0
+        self.delay_s = 0.0
+        """How late the loop was with what was due, at the last look."""
+        self.longest_delay_s = 0.0
+        self._current: Held | None = None
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="kgctl-watchdog", daemon=True)
+        self._due_s = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self) -> None:
+        """Watch the running loop until `stop`."""
+        self._thread.start()
+        self._look()
+
+    def stop(self) -> None:
+        """Safe to call twice."""
+        self._ended.set()
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def begin(self, what: Held) -> None:
+        """This request holds the loop from now on."""
+        self._current = what
+
+    def end(self, what: Held) -> None:
+        """The loop is free again, or the request waits for something."""
+        self._current = None
+        self.requests[what.api_key] += 1
+        time_s = monotonic() - what.since_s
+        if time_s > self.longest_s:
+            self.longest_s, self.longest = time_s, str(what)
+        if time_s > HELD_TOO_LONG_S:
+            self.held_too_long += 1
+            log.warning("%s held the server for %d ms", what, round(time_s * 1000))
+
+    def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._timer is not None:
+            self.delay_s = max(0.0, loop.time() - self._due_s)
+            self.longest_delay_s = max(self.longest_delay_s, self.delay_s)
+        self._due_s = loop.time() + _DELAY_INTERVAL_S
+        self._timer = loop.call_at(self._due_s, self._look)
+
+    def _watch(self) -> None:
+        told: Held | None = None
+        while not self._ended.wait(STALL_S):
+            current = self._current
+            if current is not None and current is not told and monotonic() - current.since_s > STALL_S:
+                told = current
+                time_s = monotonic() - current.since_s
+                log.error("%s holds the server since %.1f s: nobody is answered meanwhile", current, time_s)
+
+
+class Host:
+    """What the connections of a server share."""
+
+    def __init__(self, *, max_frame_bytes: int, max_bytes: int, max_connections: int) -> None:
+        self.max_frame_bytes = max_frame_bytes
+        self.budget = ByteBudget(max_bytes)
+        self.turns = Turns()
+        self.watch = LoopWatch()
+        self.connections: set[Connection] = set()
+        self.refused = 0
+        self._max_connections = max_connections
+
+    def admit(self, connection: Connection) -> bool:
+        """Take a new connection in, unless there are ``max.connections`` already."""
+        if len(self.connections) < self._max_connections:
+            self.connections.add(connection)
+            return True
+        self.refused += 1
+        if self.refused & (self.refused - 1) == 0:  # 1, 2, 4, 8, ...: a flood does not fill the log
+            log.warning("%d connections refused so far: there are %d (max.connections)", self.refused, self._max_connections)
+        return False
+
+    def left(self, connection: Connection) -> None:
+        """The connection is closed."""
+        self.connections.discard(connection)
