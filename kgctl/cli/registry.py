@@ -141,7 +141,12 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("history report", "commands.history.report", "history", "Write the history of groups as one HTML page.", OUTPUT),
     CommandSpec("manual", "manual", "commands", "Show the manual: a page, or the list of pages.", OUTPUT),
     CommandSpec(
-        "serve", "commands.serve", "serve", "Run a coordinator that Kafka clients talk to; no broker needed.", (), long_lived=True
+        "serve", "serve.run", "serve", "Run a coordinator that Kafka clients talk to; no broker needed.", (), long_lived=True
+    ),
+    CommandSpec("serve status", "serve.status", "serve", "How a running server is doing: groups, rebalances, delays."),
+    CommandSpec("serve commits", "serve.commits", "data-folder", "Who committed which offset when, from a data folder.", OUTPUT),
+    CommandSpec(
+        "serve complete-rebalance", "serve.complete_rebalance", "serve", "End a rebalance without the members it waits for."
     ),
     CommandSpec("demo", "demo", "commands", "Try kgctl on a coordinator of its own: no broker needed.", (), long_lived=True),
 )

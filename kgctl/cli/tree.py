@@ -134,6 +134,20 @@ class KgctlGroup(TyperGroup):
         _write_options(self, ctx, formatter)
 
 
+class CommandWithOthers(KgctlGroup):
+    """A command whose name further words may follow: ``kgctl serve``, and ``kgctl serve status``."""
+
+    def __init__(self, plain: LazyCommand) -> None:
+        super().__init__(name=plain.name, help=plain.help, short_help=plain.short_help, rich_markup_mode=None)
+        self.plain = plain
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The context of one of the others where the next word names it, else of the command itself."""
+        if args and args[0] in self.commands:
+            return super().make_context(info_name, args, parent=parent, **extra)
+        return self.plain.make_context(info_name, args, parent=parent, **extra)
+
+
 def _print_version(value: bool | None) -> None:
     if value:
         from kgctl import __version__
@@ -172,6 +186,14 @@ def _family(name: str) -> KgctlGroup:
     )
 
 
+def _parent(root: KgctlGroup, name: str) -> KgctlGroup:
+    """What has the second words of commands: a family, or a command of that name."""
+    known = root.commands.get(name)
+    if not isinstance(known, KgctlGroup):
+        known = root.commands[name] = CommandWithOthers(known) if isinstance(known, LazyCommand) else _family(name)
+    return known
+
+
 def build_tree() -> KgctlGroup:
     """The root with every command in its place."""
     root = KgctlGroup(
@@ -187,7 +209,7 @@ def build_tree() -> KgctlGroup:
     for spec in COMMANDS:
         parent = root
         if len(spec.words) == 2:
-            parent = root.commands.setdefault(spec.words[0], _family(spec.words[0]))  # type: ignore[assignment]
+            parent = _parent(root, spec.words[0])
         parent.add_command(LazyCommand(spec))
         for alias in spec.aliases:
             parent.add_command(LazyCommand(spec, hidden=True), alias)

@@ -51,7 +51,7 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
-        if not self._host.admit(self):
+        if self._host.is_closing or not self._host.admit(self):
             transport.abort()
             return
         self._transport = transport

@@ -10,6 +10,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.frames import UnsupportedVersion
 from kgctl.serde.messages import RequestHeader, decode_header, decode_request, encode_response
 from kgctl.serde.schemas import load_plan
+from kgctl.server.operator import OPERATOR_PREFIX, Described, MalformedOperation, answer_operator
 from kgctl.server.request_context import ApiSpec, ClientSession, RequestContext
 from kgctl.server.runtime import Values
 
@@ -35,8 +36,9 @@ class Refused(Exception):  # noqa: N818 - what happened to the request
 class Dispatcher:
     """Answers requests that come to one broker."""
 
-    def __init__(self, services: Services, broker: Broker) -> None:
+    def __init__(self, services: Services, broker: Broker, describe: Described) -> None:
         self._services = services
+        self._describe = describe
         self._broker = broker
         self._codec = services.data.codec
         self._known: set[tuple[int, int]] = set()
@@ -48,6 +50,8 @@ class Dispatcher:
         Raises Refused where Kafka closes the connection (an API or version that is not served, anything before authentication),
         and MalformedMessage.
         """
+        if payload.startswith(OPERATOR_PREFIX):
+            return self._answer_operator(payload, session)
         header, _ = decode_header(payload)
         spec = self._services.registry.get(header.api_key)
         if spec is None:
@@ -63,6 +67,14 @@ class Dispatcher:
             self._known.add(kind)
             return self._answer_slowly(spec, context, header, payload)
         return self._handle(spec, context, header, _decoded(payload))
+
+    def _answer_operator(self, payload: bytes, session: ClientSession) -> Response:
+        if not session.is_authenticated:
+            raise Refused("an operator's request before authentication")
+        try:
+            return answer_operator(payload, self._services, self._describe)
+        except MalformedOperation as error:
+            raise Refused(str(error)) from error
 
     def _handle(self, spec: ApiSpec, context: RequestContext, header: RequestHeader, body: Any) -> Response:
         if spec.runs_in_thread is not None and spec.runs_in_thread(context, body):

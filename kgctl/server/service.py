@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from kgctl.coordinator.config import CoordinatorConfig
@@ -23,10 +24,12 @@ from kgctl.server.producers import Producers
 from kgctl.server.registry import default_registry
 from kgctl.server.request_context import ClientSession, Services
 from kgctl.server.runtime import CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
+from kgctl.server.status import group_rows, status
 from kgctl.server.traffic import Host
 from kgctl.server.transaction_ends import recover
 from kgctl.server.transactions import Transactions
 from kgctl.server.upkeep import Upkeep
+from kgctl.storage.files import ADDRESS_FILE, write_json
 from kgctl.storage.folder import DataFolder, memory_folder
 from kgctl.storage.load import load_coordinator
 from kgctl.storage.offsets_topic import import_segments
@@ -66,6 +69,10 @@ class Server:
     def connection_count(self) -> int:
         return len(self.host.connections)
 
+    def describe(self) -> dict[str, Any]:
+        """How it is doing, as plain data: what an operator is told, with one row a group."""
+        return {**status(self.services, self.host), "group_rows": list(group_rows(self.services))}
+
     async def start(self) -> None:
         """Open the data, load the coordinator, make the topics, listen.
 
@@ -83,6 +90,7 @@ class Server:
         except BaseException:
             await self._release()
             raise
+        self._tell_address(self.bootstrap)
         self.host.watch.start()
         self._upkeep = Upkeep(self.services, self.host.connections, self._broker_config.connections_max_idle_ms)
         self._upkeep.start()
@@ -91,6 +99,7 @@ class Server:
         """Answer what is parked, write what is left, close everything. Safe to call twice."""
         if self._folder is None:
             return
+        self.host.is_closing = True
         for listener in self._listeners.values():
             listener.close()
         if self._upkeep is not None:
@@ -190,7 +199,7 @@ class Server:
             await self._listen_as(broker)
 
     async def _listen_as(self, broker: Broker) -> None:
-        dispatcher = Dispatcher(self.services, broker)
+        dispatcher = Dispatcher(self.services, broker, self.describe)
 
         def connection() -> ClientConnection:
             return ClientConnection(dispatcher, self.host, ClientSession(), broker.node_id)
@@ -203,6 +212,16 @@ class Server:
         broker.port = listener.sockets[0].getsockname()[1]
         self._listeners[broker.node_id] = listener
 
+    def _tell_address(self, address: str | None) -> None:
+        """Beside the data stands where its server listens, for as long as it does."""
+        if self.options.data is None:
+            return
+        path = self.options.data / ADDRESS_FILE
+        if address is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_json(path, {"bootstrap": address})
+
     def _fail(self, error: BaseException) -> None:
         self.failure = error
         self.ended.set()
@@ -210,6 +229,7 @@ class Server:
     async def _release(self) -> None:
         folder, self._folder = self._folder, None
         if folder is not None:
+            self._tell_address(None)
             folder.close()
 
 
@@ -237,8 +257,6 @@ def _dump(server: Server) -> None:
     import json
     import sys
 
-    from kgctl.server.status import status
-
-    json.dump(status(server.services, server.connection_count), sys.stderr)
+    json.dump(status(server.services, server.host), sys.stderr)
     sys.stderr.write("\n")
     sys.stderr.flush()

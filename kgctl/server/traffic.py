@@ -20,6 +20,7 @@ HELD_TOO_LONG_S = 0.05
 STALL_S = 1.0
 _BUDGET_OF_A_TURN_S = 0.005
 _DELAY_INTERVAL_S = 0.5
+_MARKS = 20
 
 log = logging.getLogger(__name__)
 
@@ -132,6 +133,7 @@ class LoopWatch:
         """How late the loop was with what was due, at the last look."""
         self.longest_delay_s = 0.0
         self._current: Held | None = None
+        self._marks: deque[tuple[float, int]] = deque([(self.started_s, 0)], maxlen=_MARKS)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="kgctl-watchdog", daemon=True)
         self._due_s = 0.0
@@ -163,8 +165,14 @@ class LoopWatch:
             self.held_too_long += 1
             log.warning("%s held the server for %d ms", what, round(time_s * 1000))
 
+    def rate(self) -> float:
+        """Requests a second, lately."""
+        (begin_s, before), (end_s, after) = self._marks[0], (monotonic(), sum(self.requests.values()))
+        return (after - before) / max(end_s - begin_s, 0.001)
+
     def _look(self) -> None:
         loop = asyncio.get_running_loop()
+        self._marks.append((monotonic(), sum(self.requests.values())))
         if self._timer is not None:
             self.delay_s = max(0.0, loop.time() - self._due_s)
             self.longest_delay_s = max(self.longest_delay_s, self.delay_s)
@@ -191,6 +199,7 @@ class Host:
         self.watch = LoopWatch()
         self.connections: set[Connection] = set()
         self.refused = 0
+        self.is_closing = False
         self._max_connections = max_connections
 
     def admit(self, connection: Connection) -> bool:

@@ -16,9 +16,9 @@ from urllib.parse import quote
 from kgctl.errors import DamagedError, NotFoundError, StorageError, UsageError
 from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, TOPICS_FILE, traces
 from kgctl.storage.lock import is_in_use
-from kgctl.storage.protocols import MAX_PARTITIONS
+from kgctl.storage.protocols import MAX_PARTITIONS, CommitEntry
 from kgctl.storage.sqlite import COORDINATOR, TOPICS, Schema, check_readable, is_damage
-from kgctl.storage.sqlite_logs import stored_record
+from kgctl.storage.sqlite_logs import SqliteCommitLog, stored_record
 
 
 class RecordColumns(NamedTuple):
@@ -88,6 +88,23 @@ class BulkReader:
     def log_bounds(self) -> Sequence[LogBound]:
         """Log start and end of all partitions, now."""
         return self._files.log_bounds()
+
+    def commits(
+        self, groups: Sequence[str] = (), *, since_ms: int | None = None, until_ms: int | None = None
+    ) -> Iterator[CommitEntry]:
+        """The commit log in the order of writing, of these groups or of all."""
+        wanted = set(groups)
+        only = groups[0] if len(groups) == 1 else None
+        entries = self._files.commit_log().read(only, since_ms=since_ms, until_ms=until_ms)
+        return (entry for entry in entries if not wanted or entry.group in wanted)
+
+    def committing_groups(self) -> Sequence[str]:
+        """Groups that the commit log knows, sorted."""
+        return self._files.commit_log().groups()
+
+    def offsets_at(self, group: str, timestamp_ms: int) -> Sequence[CommitEntry]:
+        """What the group had committed at that moment, by partition."""
+        return list(self._files.commit_log().offsets_at(group, timestamp_ms).values())
 
     def as_of_ms(self, now_ms: int) -> int:
         """The moment that the folder shows: ``now_ms`` while a process has it open, else the time of the last thing in it.
@@ -173,6 +190,9 @@ class SqliteBulk:
         if self._topics is not None:
             times.append(self._topics.rows("SELECT max(max_timestamp_ms) FROM batch")[0][0])
         return max((time for time in times if time is not None), default=None)
+
+    def commit_log(self) -> SqliteCommitLog:
+        return SqliteCommitLog(self._coordinator, has_checksums=self._coordinator.version >= _CHECKSUMS_SINCE)
 
     def setting(self, name: str) -> str | None:
         """A named text, or None."""

@@ -22,6 +22,8 @@ OTHER_FILES = ("transactions.json", "group-configs.json", "credentials.json")
 """What a server keeps beside the databases; any of them shows that the folder was in use."""
 STATE_FILE = "kgctl.state"
 LOCK_FILE = "kgctl.lock"
+ADDRESS_FILE = "kgctl.address"
+"""Where the server listens that has the folder open."""
 WAY_OUT = (
     "restore the folder from a copy, or start `kgctl serve --data DIR` with --accept-loss, which goes on with what can be read, "
     "or with --begin-anew, which puts the files aside and begins with an empty folder"

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from crc32c import crc32c
 
@@ -27,12 +27,26 @@ _TABLES = """commit_entry c JOIN name g ON g.id = c.group_name JOIN name t ON t.
              LEFT JOIN name m ON m.id = c.member_name"""
 
 
+class Queried(Protocol):
+    """A file that can be asked."""
+
+    path: Path
+
+    def rows(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]: ...
+
+
 class SqliteCommitLog:
     """One row for each committed or deleted offset. `SqliteRecordLog` fills it, inside its own transaction (`insert`)."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Queried, *, has_checksums: bool = True) -> None:
         self._database = database
+        self._columns = _COMMIT_COLUMNS if has_checksums else _COMMIT_COLUMNS.replace("c.crc", "NULL")
         self._names: dict[str, int] = {}
+
+    def groups(self) -> list[str]:
+        """Groups that have entries, sorted."""
+        rows = self._database.rows("SELECT text FROM name WHERE id IN (SELECT group_name FROM commit_entry) ORDER BY text")
+        return [str(row[0]) for row in rows]
 
     def insert(self, connection: sqlite3.Connection, entries: Sequence[CommitEntry]) -> None:
         """Add rows in a transaction that is open on ``connection``."""
@@ -84,7 +98,7 @@ class SqliteCommitLog:
 
     def offsets_at(self, group: str, timestamp_ms: int) -> Mapping[TopicPartition, CommitEntry]:
         rows = self._database.rows(
-            f"""SELECT {_COMMIT_COLUMNS} FROM {_TABLES} WHERE c.sequence IN (
+            f"""SELECT {self._columns} FROM {_TABLES} WHERE c.sequence IN (
                    SELECT max(e.sequence) FROM commit_entry e JOIN name n ON n.id = e.group_name
                    WHERE n.text = ? AND e.timestamp_ms <= ? GROUP BY e.topic_name, e."partition")""",  # noqa: S608
             (group, timestamp_ms),
@@ -108,7 +122,7 @@ class SqliteCommitLog:
         ]
         given = [(condition, argument) for condition, argument in conditions if argument is not None]
         where = " AND ".join(["c.sequence > ?", *(condition for condition, _ in given)])
-        statement = f"SELECT {_COMMIT_COLUMNS} FROM {_TABLES} WHERE {where} ORDER BY c.sequence LIMIT {_COMMIT_PAGE_ROWS}"  # noqa: S608
+        statement = f"SELECT {self._columns} FROM {_TABLES} WHERE {where} ORDER BY c.sequence LIMIT {_COMMIT_PAGE_ROWS}"  # noqa: S608
         last = 0
         while rows := self._database.rows(statement, (last, *(argument for _, argument in given))):
             yield from rows

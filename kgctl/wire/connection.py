@@ -92,6 +92,18 @@ class Connection:
             self._send(request, deadline)
             return self._next_frame(request.api, deadline)
 
+    def exchange(self, payload: bytes, deadline: Deadline) -> bytes:
+        """A payload of the caller's own, header included, and the response as it came. Raises as `call`."""
+        with self._closing_on_error():
+            try:
+                self._socket.settimeout(deadline.seconds_left(str(self.address)))
+                self._socket.sendall(frame(payload))
+            except TimeoutError:
+                raise deadline.timed_out(str(self.address)) from None
+            except OSError as error:
+                raise self._lost(API_VERSIONS, error) from None
+            return self._next_frame(API_VERSIONS, deadline)
+
     def stream(self, requests: Sequence[Request], deadline: Deadline) -> Iterator[Any]:
         """As `call_all`, each answer as soon as it is there. The caller takes all of them."""
         with self._closing_on_error():

@@ -20,6 +20,7 @@ from kgctl.cli.registry import COMMANDS
 from kgctl.errors import (
     AuthError,
     BrokerError,
+    DamagedError,
     ExpectationError,
     InvariantViolation,
     KgctlError,
@@ -42,6 +43,7 @@ from tests.cli.history.questions import QUESTIONS
 from tests.support.pipeline.collected import collected_history
 from tests.support.pipeline.example import example_history
 from tests.support.pipeline.segments import example_segments
+from tests.support.storage import commit, new_folder
 
 ENVELOPE = ["kgctl_result_version", "command", "status", "exit_code", "data", "errors"]
 SUMMARIES = {
@@ -84,6 +86,11 @@ LINES = {
     ),
     "history build": ("--warehouse collected --engine local", "cluster table rows written changed"),
     **QUESTIONS,
+    "serve commits": ("coordinator", "time group topic partition offset metadata leader_epoch member"),
+    "serve status": (
+        "coordinator",
+        "group type state members generation leader protocol in_state_since waiting_for awaited left_ms stuck",
+    ),
     "context list": ("", "context current bootstrap_server embedded command_config timeout"),
     "context use": ("desk", "context current bootstrap_server embedded command_config timeout"),
     "context show": ("desk", "context setting value"),
@@ -95,7 +102,7 @@ DATA_OF_THEIR_OWN = {
     "simulate show": "rolling-restart",
     "simulate init": "",
 }
-WITHOUT_A_RESULT = {"serve", "demo"}
+WITHOUT_A_RESULT = {"serve", "demo", "serve complete-rebalance"}  # the last needs a server: test_serve_operator.py
 SMALL = """\
 kgctl: 1
 name: small
@@ -133,8 +140,18 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def coordinator(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with a commit."""
+    with new_folder("sqlite", tmp_path_factory.mktemp("coordinator")) as folder:
+        folder.record_log.append([commit("g1", 0, 5, member="m")], 1_000)
+        assert folder.path is not None
+        return folder.path
+
+
 @pytest.fixture(autouse=True)
-def config(cli: Cli, warehouse: Path, collected: Path, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def config(cli: Cli, warehouse: Path, collected: Path, logs: Path, coordinator: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (cli.folder / "coordinator").symlink_to(coordinator)
     (cli.folder / "config.yaml").write_text(CONFIG)
     (cli.folder / "warehouse").symlink_to(warehouse)
     (cli.folder / "collected").symlink_to(collected)
@@ -331,6 +348,7 @@ FAILURES: list[tuple[KgctlError, ExitCode]] = [
     (UnsupportedError("x"), ExitCode.FAILED),
     (BrokerError("x"), ExitCode.FAILED),
     (StorageError("x"), ExitCode.FAILED),
+    (DamagedError("x"), ExitCode.FAILED),
     (InvariantViolation("x"), ExitCode.BUG),
 ]
 

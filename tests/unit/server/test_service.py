@@ -79,7 +79,7 @@ def test_status_tells_whom_a_rebalance_waits_for() -> None:
         ClassicMember(other, "g", ["t"]).send_join(3)
 
         async def told() -> str:
-            return json.dumps(status(server.server.services, server.server.connection_count))
+            return json.dumps(status(server.server.services, server.server.host))
 
         wait_until(lambda: json.loads(server.run(told()))["rebalances"] != [], "the join has been read")
         found = json.loads(server.run(told()))

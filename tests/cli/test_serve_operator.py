@@ -1,0 +1,91 @@
+"""What an operator asks a server that runs: status, completing a rebalance, the commit log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kgctl.server.background import EmbeddedServer
+from tests.cli.harness import Cli
+from tests.support.members import wait_until
+from tests.support.wire.classic_member import ClassicMember
+from tests.support.wire.raw_client import RawClient
+
+CONFIG = {"group.initial.rebalance.delay.ms": "0"}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[EmbeddedServer]:
+    with EmbeddedServer(topics={"t": 1}, config=CONFIG, data=tmp_path / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def stuck(server: EmbeddedServer) -> Iterator[tuple[str, str]]:
+    """A group whose rebalance waits for its first member: its name, and the member's."""
+    with RawClient(server.bootstrap) as raw, RawClient(server.bootstrap) as other:
+        first = ClassicMember(raw, "g", ["t"])
+        first.join(3)
+        ClassicMember(other, "g", ["t"]).send_join(3)
+        wait_until(lambda: server.server.describe()["rebalances"] != [], "the join has been read")
+        yield "g", first.member_id
+
+
+def test_status_names_whom_a_rebalance_waits_for(cli: Cli, server: EmbeddedServer, stuck: tuple[str, str]) -> None:
+    ran = cli(f"serve status {server.bootstrap} -o json")
+    (row,) = ran.data
+
+    assert (row["group"], row["state"], row["members"]) == ("g", "PreparingRebalance", 2)
+    assert (row["waiting_for"], row["awaited"], row["stuck"]) == ("join", [stuck[1]], False)
+    assert ran.json["summary"]["connections"] == 3
+    assert "connections, " in ran.err
+
+
+def test_status_finds_the_server_of_a_data_folder(
+    cli: Cli, server: EmbeddedServer, stuck: tuple[str, str], tmp_path: Path
+) -> None:
+    (row,) = cli(f"serve status {tmp_path / 'data'} -o json").data
+
+    assert row["waiting_for"] == "join"
+
+
+def test_a_rebalance_is_completed_when_the_question_is_answered(cli: Cli, server: EmbeddedServer, stuck: tuple[str, str]) -> None:
+    refused = cli(f"serve complete-rebalance g {server.bootstrap}", stdin="n\n")
+    assert (refused.code, stuck[1] in refused.err) == (1, True)
+    done = cli(f"serve complete-rebalance g {server.bootstrap} -o json", stdin="y\n")
+
+    assert (done.code, done.data) == (0, [{"group": "g", "member": stuck[1], "status": "removed"}])
+
+
+@pytest.mark.parametrize(("group", "code"), [("nosuch", 4), ("idle", 5)])
+def test_only_a_rebalance_under_way_is_completed(cli: Cli, server: EmbeddedServer, group: str, code: int) -> None:
+    partition = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
+    with RawClient(server.bootstrap) as raw:
+        raw.call(8, 8, {"group_id": "idle", "topics": [{"name": "t", "partitions": [partition]}]})
+
+    assert cli(f"serve complete-rebalance {group} {server.bootstrap} --yes").code == code
+
+
+def test_what_is_no_server_is_said(cli: Cli, tmp_path: Path) -> None:
+    assert cli("serve status 127.0.0.1:1").code == 7
+    assert cli(f"serve complete-rebalance g {tmp_path} --yes").code == 7
+
+
+def test_the_commit_log_is_filtered_and_replayed(cli: Cli, server: EmbeddedServer, tmp_path: Path) -> None:
+    with RawClient(server.bootstrap) as raw:
+        for group, offset in (("a", 1), ("b", 2), ("a", 3)):
+            partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}
+            raw.call(8, 8, {"group_id": group, "topics": [{"name": "t", "partitions": [partition]}]})
+    data = tmp_path / "data"
+    rows = cli(f"serve commits {data} -o json").data
+    (first, _, last) = rows
+
+    assert [(row["group"], row["offset"]) for row in rows] == [("a", 1), ("b", 2), ("a", 3)]
+    assert [row["offset"] for row in cli(f"serve commits {data} --group a -o json").data] == [1, 3]
+    assert [row["offset"] for row in cli(f"serve commits {data} --since {last['time']} -o json").data][-1] == 3
+    assert [row["offset"] for row in cli(f"serve commits {data} --at {last['time']} --group a -o json").data] == [3]
+    assert [row["offset"] for row in cli(f"serve commits {data} --at 1970-01-01T00:00:00Z -o json").data] == []
+    assert cli(f"serve commits {data} --at {first['time']} --since {first['time']}").code == 2
+    assert cli(f"serve commits {tmp_path / 'nosuch'}").code == 4
