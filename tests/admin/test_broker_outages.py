@@ -13,7 +13,11 @@ from tests.support.kafka import KafkaBroker, KafkaCluster, commit, create_topic,
 from tests.support.kafka.kgctl import KgctlRun, run_kgctl
 from tests.support.patience import PATIENCE_S
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.slow,
+    pytest.mark.deep,
+]  # three brokers; tests/interop/test_several_brokers.py is of every run
 
 GROUPS = 9
 TIMEOUT_S = 4

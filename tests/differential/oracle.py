@@ -10,12 +10,12 @@ from queue import Queue
 from threading import Thread
 from typing import Any
 
-from tests.support.maven import compile_java, java_command
+from tests.support.maven import FAST_JVM, compile_java, java_command
 
 SOURCES = Path(__file__).parents[1] / "java" / "coordinator"
 Expectations = list[dict[str, Any]]
 MAIN = "org.apache.kafka.coordinator.group.Oracle"
-_JVM = ("-XX:+UseSerialGC", "-Xmx1g")
+_JVM = (*FAST_JVM, "-Xmx1g")
 
 
 class KafkaFailedError(AssertionError):

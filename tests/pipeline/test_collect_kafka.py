@@ -231,6 +231,7 @@ def test_logins_and_rights(secure_kafka_broker: SecureKafkaBroker, tmp_path: Pat
     assert (topic in sampled.err, json.loads(sampled.out)["summary"]["samples"] > 0) == (False, True)
 
 
+@pytest.mark.deep
 def test_three_brokers_of_which_one_goes_away(kafka_cluster: KafkaCluster, tmp_path: Path) -> None:
     bootstrap = kafka_cluster.bootstrap
     topic = create_topic(bootstrap, unique("topic"), 1, replication=3)

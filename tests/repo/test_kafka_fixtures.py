@@ -58,6 +58,7 @@ def test_allowed_topic_is_listed(secure_kafka_broker: SecureKafkaBroker) -> None
     assert list(admin_client(properties["bootstrap.servers"], properties).list_topics(timeout=PATIENCE_S).topics) == [topic]
 
 
+@pytest.mark.deep
 def test_three_brokers_replicate(kafka_cluster: KafkaCluster) -> None:
     topic = create_topic(kafka_cluster.bootstrap, unique("orders"), 3, replication=3)
     partitions = admin_client(kafka_cluster.bootstrap).list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions

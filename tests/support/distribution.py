@@ -1,4 +1,4 @@
-"""How the tests are dealt out to processes: as many as there are processors, what shares a server to the same one.
+"""How the tests are dealt out to processes: one more than there are processors, what shares a server to the same one.
 
 A JVM or a server that a session starts is dear, so tests that use one of `SERVERS` go to one process, which starts it once. All
 others stay together by file, since what a file prepares is made once a process. The groups that last begin first.
@@ -37,12 +37,13 @@ FEW = 20
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Nought for a run of up to `FEW` files, else as many as this process may use processors."""
+    """Nought for a run of up to `FEW` files, else one more than this process may use processors: a third of the tests wait."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     if config.getoption("lf", default=False) or sum(map(files_of, config.args)) <= FEW:
         return 0
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return processors + 1
 
 
 def files_of(name: str) -> int:

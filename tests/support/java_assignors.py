@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support.kafka.fixtures import java_or_skip
-from tests.support.maven import compile_java, java_command
+from tests.support.maven import FAST_JVM, compile_java, java_command
 
 SOURCES = Path(__file__).parents[1] / "java" / "assignors"
 
@@ -22,7 +22,7 @@ class JavaAssignors:
     """The process. ``answer`` returns what each of a document's assignors says: an assignment, or ``{"error": text}``."""
 
     def __init__(self, classes: str) -> None:
-        jvm = ("-XX:+UseSerialGC", "-Xmx1g")
+        jvm = (*FAST_JVM, "-Xmx1g")
         self._process = subprocess.Popen(
             java_command(classes, "Assign", jvm=jvm), stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
         )

@@ -16,7 +16,7 @@ from math import inf
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-settings.register_profile("repeatable", deadline=None, derandomize=True, database=None)
+settings.register_profile("repeatable", deadline=None, derandomize=True, database=None, max_examples=50)
 settings.register_profile("deep", deadline=None, derandomize=False, print_blob=True, max_examples=1_000)
 
 _END_S = pytest.StashKey[float]()
