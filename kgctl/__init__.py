@@ -1,3 +1,47 @@
-"""Administers Apache Kafka consumer groups, and rehearses what will happen to them."""
+"""Administers Apache Kafka consumer groups, and rehearses what will happen to them.
+
+The public API is what `__all__` names, the package `kgctl.testing` and the exceptions of `kgctl.errors`; all else may change at
+any time. Nothing heavy is imported before a name is used.
+"""
+
+from importlib import import_module as _import_module
 
 __version__ = "0.1.0"
+
+_PUBLIC = {
+    "Assigned": "kgctl.library.assignment",
+    "AsyncCoordinator": "kgctl.library.coordinator",
+    "ConsumerGroup": "kgctl.group.consumer_group",
+    "Coordinator": "kgctl.library.coordinator",
+    "Generation": "kgctl.group.generation",
+    "GroupAdmin": "kgctl.admin.client",
+    "GroupInfo": "kgctl.library.group_info",
+    "MemberInfo": "kgctl.library.group_info",
+    "MemoryOffsetStorage": "kgctl.storage.offset_storage",
+    "OffsetAndMetadata": "kgctl.model.partitions",
+    "OffsetStorage": "kgctl.storage.offset_storage",
+    "SqliteOffsetStorage": "kgctl.storage.offset_storage",
+    "StoredOffset": "kgctl.storage.offset_storage",
+    "TopicPartition": "kgctl.model.partitions",
+    "assign": "kgctl.library.assignment",
+    "connect": "kgctl.library.clusters",
+}
+
+__all__ = ["__version__", "simulate"]
+__all__ += list(_PUBLIC)
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first used (PEP 562)."""
+    if name in _PUBLIC:
+        found = getattr(_import_module(_PUBLIC[name]), name)
+        globals()[name] = found
+        return found
+    if name in ("errors", "simulate", "testing"):
+        return _import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """The public names."""
+    return sorted({*globals(), *__all__})

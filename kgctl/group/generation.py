@@ -15,8 +15,8 @@ from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
 if TYPE_CHECKING:
     from kgctl.group.consumer_group import ConsumerGroup
 
-Offsets: TypeAlias = Mapping[tuple[str, int], int | OffsetAndMetadata]
-"""(topic, partition) -> the offset of the next record to read, alone or with metadata and leader epoch."""
+Offsets: TypeAlias = Mapping[Any, int | OffsetAndMetadata]
+"""(topic, partition), or a `TopicPartition` -> the offset of the next record to read, alone or with metadata and leader epoch."""
 
 Work: TypeAlias = Callable[["Generation"], Any] | Callable[["Generation"], Coroutine[Any, Any, Any]]
 

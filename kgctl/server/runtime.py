@@ -126,6 +126,16 @@ class CoordinatorRuntime:
             _log_failure(f"a {type(event).__name__}", error)
             self._watch_time()
 
+    def fire_due(self) -> None:
+        """Fire the timers that are due now, and perform what somebody has put into the core beside a request."""
+        try:
+            effects = self.core.expire(self.clock())
+        except Exception as error:  # noqa: BLE001 - the other groups' timers go on
+            _log_failure("a timer", error)
+            self._not_before_ms = self.clock() + RETRY_MS
+            effects = []
+        self._run(effects)
+
     def start(self) -> None:
         """Begin to watch the time; the log is loaded already."""
         self._watch_time()
@@ -180,13 +190,7 @@ class CoordinatorRuntime:
 
     def _expire(self) -> None:
         self._timer = None
-        try:
-            effects = self.core.expire(self.clock())
-        except Exception as error:  # noqa: BLE001 - the other groups' timers go on
-            _log_failure("a timer", error)
-            self._not_before_ms = self.clock() + RETRY_MS
-            effects = []
-        self._run(effects)
+        self.fire_due()
 
     def _resolve(self, effect: ResolveRegexes) -> None:
         self.tell(resolve_regexes(effect, self.topic_names(), EVENT_ID))

@@ -41,11 +41,11 @@ class Groups:
 
 
 @pytest.fixture(scope="module")
-def groups(kafka_cluster: KafkaCluster) -> Groups:
-    bootstrap = kafka_cluster.bootstrap
+def groups(three_kafka_brokers: KafkaCluster) -> Groups:
+    bootstrap = three_kafka_brokers.bootstrap
     topic = create_topic(bootstrap, unique("orders"), 6, replication=3)
     produce(bootstrap, topic, dict.fromkeys(range(6), 10))
-    spread = Groups(kafka_cluster, unique("spread"))
+    spread = Groups(three_kafka_brokers, unique("spread"))
     for name in spread.names:
         commit(bootstrap, name, {(topic, partition): 4 for partition in range(6)})
     return spread

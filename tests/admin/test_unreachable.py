@@ -154,21 +154,21 @@ def target_admin(cluster: KafkaCluster) -> GroupAdmin:
 
 
 @pytest.mark.kafka
-def test_one_broker_of_three_that_hangs_costs_only_its_part(kafka_cluster: KafkaCluster) -> None:
-    topic = create_topic(kafka_cluster.bootstrap, unique("topic"), 3, replication=3)
+def test_one_broker_of_three_that_hangs_costs_only_its_part(three_kafka_brokers: KafkaCluster) -> None:
+    topic = create_topic(three_kafka_brokers.bootstrap, unique("topic"), 3, replication=3)
     groups = [unique("group") for _ in range(9)]
     for group in groups:
-        commit(kafka_cluster.bootstrap, group, {(topic, 0): 1})
-    with target_admin(kafka_cluster) as admin:
+        commit(three_kafka_brokers.bootstrap, group, {(topic, 0): 1})
+    with target_admin(three_kafka_brokers) as admin:
         whole = admin.list_groups()
         by_broker = {group: whole.values[group].coordinator for group in groups}
-        victim = kafka_cluster.brokers[2]
+        victim = three_kafka_brokers.brokers[2]
         with victim.frozen():
             started = time.monotonic()
             part = admin.list_groups()
             offsets = admin.list_committed_offsets(groups)
             took_s = time.monotonic() - started
-        wait_for_brokers(kafka_cluster.bootstrap, len(kafka_cluster.brokers))
+        wait_for_brokers(three_kafka_brokers.bootstrap, len(three_kafka_brokers.brokers))
 
     lost = {group for group, node in by_broker.items() if node is not None and node.node_id == victim.node_id}
     assert 0 < len(lost) < len(groups)

@@ -232,8 +232,8 @@ def test_logins_and_rights(secure_kafka_broker: SecureKafkaBroker, tmp_path: Pat
 
 
 @pytest.mark.deep
-def test_three_brokers_of_which_one_goes_away(kafka_cluster: KafkaCluster, tmp_path: Path) -> None:
-    bootstrap = kafka_cluster.bootstrap
+def test_three_brokers_of_which_one_goes_away(three_kafka_brokers: KafkaCluster, tmp_path: Path) -> None:
+    bootstrap = three_kafka_brokers.bootstrap
     topic = create_topic(bootstrap, unique("topic"), 1, replication=3)
     words = ("history", "collect", "--once", "--warehouse", str(tmp_path / "w"))
 
@@ -245,7 +245,7 @@ def test_three_brokers_of_which_one_goes_away(kafka_cluster: KafkaCluster, tmp_p
     commit_everywhere()
     assert len(run_kgctl(bootstrap, *words).data) == 3
     assert plain(records(tmp_path / "w")) == read_by_librdkafka(bootstrap, "read_uncommitted")
-    lost = kafka_cluster.brokers[2]
+    lost = three_kafka_brokers.brokers[2]
     lost.stop(kill=True)
     try:
         commit_everywhere()
@@ -254,4 +254,4 @@ def test_three_brokers_of_which_one_goes_away(kafka_cluster: KafkaCluster, tmp_p
         assert plain(records(tmp_path / "w")) == read_by_librdkafka(bootstrap, "read_uncommitted")
     finally:
         lost.start()
-        kafka_cluster.recover()
+        three_kafka_brokers.recover()

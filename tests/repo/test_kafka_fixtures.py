@@ -59,7 +59,7 @@ def test_allowed_topic_is_listed(secure_kafka_broker: SecureKafkaBroker) -> None
 
 
 @pytest.mark.deep
-def test_three_brokers_replicate(kafka_cluster: KafkaCluster) -> None:
-    topic = create_topic(kafka_cluster.bootstrap, unique("orders"), 3, replication=3)
-    partitions = admin_client(kafka_cluster.bootstrap).list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
+def test_three_brokers_replicate(three_kafka_brokers: KafkaCluster) -> None:
+    topic = create_topic(three_kafka_brokers.bootstrap, unique("orders"), 3, replication=3)
+    partitions = admin_client(three_kafka_brokers.bootstrap).list_topics(topic, timeout=PATIENCE_S).topics[topic].partitions
     assert [sorted(partition.replicas) for partition in partitions.values()] == [[1, 2, 3]] * 3

@@ -22,7 +22,11 @@ LARGER_MODULES: dict[str, tuple[int, str]] = {}
 LARGER_FUNCTIONS: dict[str, tuple[int, str]] = {}
 LARGER_CLASSES: dict[str, tuple[int, str]] = {}
 FULLER_FOLDERS: dict[str, tuple[int, str]] = {}
-BUSY_INIT_FILES = {"kgctl/server/api/__init__.py": "imports the APIs only when a server asks for the list"}
+BUSY_INIT_FILES = {
+    "kgctl/__init__.py": "imports the public names only when they are used",
+    "kgctl/simulate/__init__.py": "is a function of the public API, too",
+    "kgctl/server/api/__init__.py": "imports the APIs only when a server asks for the list",
+}
 
 CODE = ("kgctl", "tests", ".ci")
 

@@ -18,7 +18,7 @@ SERVERS = {
     "spark": "spark",
     "kafka_broker": "kafka",
     "secure_kafka_broker": "kafka",
-    "kafka_cluster": "kafka",
+    "three_kafka_brokers": "kafka",
     "java_assignors": "java-assignors",
     "serve_target": "serve",
     "old_kafka": "zookeeper",

@@ -68,7 +68,7 @@ def own_kafka_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka
 
 
 @pytest.fixture(scope="session")
-def kafka_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
+def three_kafka_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """Three brokers."""
     cluster = KafkaCluster(tmp_path_factory.mktemp("kafka-cluster"))
     try:

@@ -1,0 +1,24 @@
+"""What type checkers see of the public API, which `kgctl/__init__.py` imports when it is used."""
+
+from kgctl import errors as errors
+from kgctl import testing as testing
+from kgctl.admin.client import GroupAdmin as GroupAdmin
+from kgctl.group.consumer_group import ConsumerGroup as ConsumerGroup
+from kgctl.group.generation import Generation as Generation
+from kgctl.library.assignment import Assigned as Assigned
+from kgctl.library.assignment import assign as assign
+from kgctl.library.clusters import connect as connect
+from kgctl.library.coordinator import AsyncCoordinator as AsyncCoordinator
+from kgctl.library.coordinator import Coordinator as Coordinator
+from kgctl.library.group_info import GroupInfo as GroupInfo
+from kgctl.library.group_info import MemberInfo as MemberInfo
+from kgctl.library.simulation import simulate as simulate
+from kgctl.model.partitions import OffsetAndMetadata as OffsetAndMetadata
+from kgctl.model.partitions import TopicPartition as TopicPartition
+from kgctl.storage.offset_storage import MemoryOffsetStorage as MemoryOffsetStorage
+from kgctl.storage.offset_storage import OffsetStorage as OffsetStorage
+from kgctl.storage.offset_storage import SqliteOffsetStorage as SqliteOffsetStorage
+from kgctl.storage.offset_storage import StoredOffset as StoredOffset
+
+__all__: list[str]
+__version__: str

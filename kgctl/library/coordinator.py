@@ -1,0 +1,510 @@
+"""`kgctl.Coordinator`: Kafka's group coordinator inside one's own process, with calls that wait, and a storage of one's own."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from itertools import count
+from types import TracebackType
+from typing import Any, Self, TypeVar
+from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
+
+from kgctl.assignors.registry import get_assignor
+from kgctl.coordinator.config import CoordinatorConfig
+from kgctl.coordinator.coordinator import GroupCoordinator
+from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
+from kgctl.coordinator.re2 import resolve_regexes
+from kgctl.errors import BrokerError, ClosedError, NotFoundError, StorageError
+from kgctl.library.group_info import Activity, GroupInfo, group_info
+from kgctl.member.classic.leader import group_spec
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.partitions import ConsumerSubscription, MetadataImage, OffsetAndMetadata, TopicMetadata, TopicPartition
+from kgctl.model.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
+from kgctl.model.requests import (
+    DeleteGroups,
+    ForceCompleteRebalance,
+    Heartbeat,
+    JoinGroup,
+    JoinProtocol,
+    LeaveGroup,
+    ListGroups,
+    MemberIdentity,
+    OffsetCommit,
+    OffsetCommitPartition,
+    OffsetDelete,
+    OffsetFetch,
+    Request,
+    SyncGroup,
+    TopicsChanged,
+)
+from kgctl.model.results import CoordinatorStatistics, JoinGroupResult, RebalanceStatus, Result
+from kgctl.serde.consumer_protocol import encode_assignment_by_topic, encode_subscription
+from kgctl.storage.offset_storage import MemoryOffsetStorage, OffsetStorage, StoredOffset
+
+R = TypeVar("R", bound=Any)
+EVENT_ID = 0
+
+CommitOffsets = Mapping[tuple[str, int], int | OffsetAndMetadata]
+Assignment = Mapping[str, Mapping[str, Sequence[int]]]
+
+
+class Coordinator:
+    """All groups of one coordinator, driven by threads: call it from any; a call that has to wait (join, sync) waits.
+
+    The rules are Apache Kafka's (`kgctl.coordinator`). Offsets are kept by ``storage`` (memory where none is given) and are there
+    again after a restart; members join anew. ``config`` has Kafka's names (``group.initial.rebalance.delay.ms``). ``topics`` are
+    names with numbers of partitions: `set_topics` changes them, and offsets of topics that go are deleted, as in Kafka.
+    ``member_id`` makes ids from a client id, for ids that can be told beforehand; by default ``<client id>-<uuid>``.
+
+    Errors of the protocol are raised as `kgctl.errors.BrokerError` with Kafka's name as ``code``; storage that fails as
+    `kgctl.errors.StorageError`, after which `fetch` may be ahead of the storage until the same partition is committed again.
+
+    Raises:
+        UsageError: a setting that does not exist or cannot have this value.
+        StorageError: the storage cannot be read.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, str] | None = None,
+        storage: OffsetStorage | None = None,
+        *,
+        topics: Mapping[str, int] | None = None,
+        member_id: Callable[[str], str] | None = None,
+        clock_ms: Callable[[], int] | None = None,
+    ) -> None:
+        self.storage: OffsetStorage = storage if storage is not None else MemoryOffsetStorage()
+        self._clock_ms = clock_ms or _wall_clock()
+        self._ids = count(EVENT_ID + 1)
+        self._waiting: dict[int, tuple[Request, Future[Any]]] = {}
+        self._activity: dict[str, Activity] = {}
+        self._led: dict[str, JoinGroupResult] = {}
+        self._failure: StorageError | None = None
+        self._changed = threading.Condition(threading.RLock())
+        self._is_closed = False
+        self._image = MetadataImage()
+        self._core = GroupCoordinator(
+            CoordinatorConfig.from_properties(dict(config or {})), member_id or _member_id, start_ms=self._clock_ms()
+        )
+        self._load()
+        self.set_topics(topics or {})
+        self._timer = threading.Thread(target=self._watch_time, name="kgctl-coordinator", daemon=True)
+        self._timer.start()
+
+    # --- the protocol of members
+
+    def join(
+        self,
+        group_id: str,
+        topics: Sequence[str] = (),
+        *,
+        member_id: str = "",
+        protocols: Sequence[str] | Mapping[str, bytes] = ("range",),
+        protocol_type: str = "consumer",
+        group_instance_id: str | None = None,
+        client_id: str = "kgctl",
+        session_timeout_ms: int = 45_000,
+        rebalance_timeout_ms: int = 300_000,
+        timeout_s: float | None = None,
+    ) -> JoinGroupResult:
+        """Join, and wait for the end of the join phase. A new member without an id is given one, as clients take it.
+
+        ``protocols``: assignors in order of preference, whose subscription is made from ``topics``; or names with bytes of one's
+        own. The answer has generation, member id and leader; the leader's also the members, for `assign` or one's own work.
+
+        Raises:
+            BrokerError: UNKNOWN_MEMBER_ID, INCONSISTENT_GROUP_PROTOCOL, FENCED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED, ...
+            TimeoutError: not within ``timeout_s``; the member is a member all the same.
+        """
+        given = _join_fields(locals())
+        joined: JoinGroupResult = self.ask(JoinGroup, member_id=member_id, **given).result(timeout_s)
+        if joined.error is ErrorCode.MEMBER_ID_REQUIRED:
+            joined = self.ask(JoinGroup, member_id=joined.member_id, **given).result(timeout_s)
+        return _checked(joined, group_id)
+
+    def sync(
+        self,
+        group_id: str,
+        joined: JoinGroupResult,
+        assignment: Assignment | Mapping[str, bytes] | None = None,
+        *,
+        group_instance_id: str | None = None,
+        timeout_s: float | None = None,
+    ) -> bytes:
+        """Hand in the leader's assignment, or none, and wait for one's own as bytes (`kgctl.decode_assignment` reads them).
+
+        ``assignment``: member id -> topic -> partitions, or -> bytes of one's own.
+        """
+        request = _sync_fields(group_id, joined, assignment or {}, group_instance_id)
+        return bytes(_checked(self.ask(SyncGroup, **request).result(timeout_s), group_id).assignment)
+
+    def assign(self, group_id: str, topics: Mapping[str, int] | None = None) -> dict[str, dict[str, tuple[int, ...]]]:
+        """Run the group's chosen assignor over its members' subscriptions, as their leader would: what to hand to `sync`.
+
+        ``topics``: partitions of each topic; those of `set_topics` where none are given.
+
+        Raises:
+            NotFoundError: no join phase of the group has ended yet.
+            UsageError: the chosen protocol is none of kgctl's assignors.
+        """
+        joined = self._led.get(group_id)
+        if joined is None or joined.protocol_name is None:
+            raise NotFoundError(f"group '{group_id}' has no generation to assign partitions in: join first", group=group_id)
+        image = self._image if topics is None else _image(topics, self._image.version)
+        spec = group_spec(joined.members, image)
+        assigned = get_assignor(joined.protocol_name).assign(spec)
+        return {
+            member.member_id: {topic: tuple(parts) for topic, parts in assigned[member.member_id].items()}
+            for member in spec.members
+        }
+
+    def heartbeat(self, group_id: str, generation_id: int, member_id: str, *, group_instance_id: str | None = None) -> None:
+        """Keep the session alive. Raises `BrokerError`: REBALANCE_IN_PROGRESS asks to join again."""
+        fields = {"generation_id": generation_id, "member_id": member_id, "group_instance_id": group_instance_id}
+        _checked(self.ask(Heartbeat, group_id=group_id, **fields).result(), group_id)
+
+    def leave(
+        self, group_id: str, member_id: str = "", *, group_instance_id: str | None = None, reason: str | None = None
+    ) -> None:
+        """Leave the group, by member id or, for a static member, by instance id."""
+        identity = MemberIdentity(member_id=member_id, group_instance_id=group_instance_id, reason=reason)
+        answer = _checked(self.ask(LeaveGroup, group_id=group_id, members=(identity,)).result(), group_id)
+        for member in answer.members:
+            _checked(member, group_id)
+
+    # --- offsets
+
+    def commit(
+        self,
+        group_id: str,
+        offsets: CommitOffsets,
+        *,
+        generation_id: int = -1,
+        member_id: str = "",
+        group_instance_id: str | None = None,
+    ) -> None:
+        """Commit in a generation, or without one for a group that has no members. Stored when it returns; all or, on error, none.
+
+        Raises:
+            BrokerError: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, OFFSET_METADATA_TOO_LARGE, ...
+            StorageError: the storage refused.
+        """
+        answer = self.ask(
+            OffsetCommit,
+            group_id=group_id,
+            generation_id=generation_id,
+            member_id=member_id,
+            group_instance_id=group_instance_id,
+            partitions=tuple(_partition(key, value) for key, value in offsets.items()),
+        ).result()
+        for partition, error in answer.partitions:
+            _raise(error, group_id, f" ({partition})")
+
+    def fetch(
+        self, group_id: str, partitions: Iterable[tuple[str, int]] | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """Return committed offsets of these partitions, of all for None; a partition without one is left out (0 is an offset)."""
+        wanted = None if partitions is None else tuple(TopicPartition(*partition) for partition in partitions)
+        answer = _checked(self.ask(OffsetFetch, group_id=group_id, partitions=wanted).result(), group_id)
+        return {
+            each.partition: OffsetAndMetadata(each.offset, each.metadata, each.leader_epoch)
+            for each in answer.offsets
+            if each.offset >= 0
+        }
+
+    def forget_offsets(self, group_id: str, partitions: Iterable[tuple[str, int]] | None = None) -> None:
+        """Delete committed offsets: of these partitions, or of all that the group has."""
+        chosen = self.fetch(group_id) if partitions is None else partitions
+        wanted = tuple(TopicPartition(*partition) for partition in chosen)
+        answer = _checked(self.ask(OffsetDelete, group_id=group_id, partitions=wanted).result(), group_id)
+        for partition, error in answer.partitions:
+            _raise(error, group_id, f" ({partition})")
+
+    # --- looking after groups
+
+    def list_groups(self) -> tuple[str, ...]:
+        """Return the ids of all groups, in Kafka's order."""
+        return tuple(group.group_id for group in _checked(self.ask(ListGroups).result(), "").groups)
+
+    def group(self, group_id: str) -> GroupInfo:
+        """Return the group as it is now. Raises `NotFoundError`."""
+        with self._changed:
+            found = self._core.shard.groups.get(group_id)
+            if found is None:
+                raise NotFoundError(f"there is no group '{group_id}'", group=group_id, code="GROUP_ID_NOT_FOUND")
+            names: dict[object, str] = {topic.topic_id: name for name, topic in self._image.topics.items()}
+            return group_info(found, self._activity.get(group_id), names)
+
+    def delete_group(self, group_id: str) -> None:
+        """Delete a group without members, with its offsets. Raises `BrokerError`: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
+        for _, error in self.ask(DeleteGroups, group_ids=(group_id,)).result().groups:
+            _raise(error, group_id)
+
+    def rebalance_status(self, group_id: str) -> RebalanceStatus | None:
+        """Return whom the group's rebalance waits for, and until when; None where there is no such group."""
+        with self._changed:
+            return self._core.rebalance_status(group_id, self._clock_ms())
+
+    def complete_rebalance(self, group_id: str) -> None:
+        """End the rebalance now: members that did not answer are put out, the rest goes on. Raises `BrokerError`."""
+        _checked(self.ask(ForceCompleteRebalance, group_id=group_id).result(), group_id)
+
+    def statistics(self) -> CoordinatorStatistics:
+        """Return how many groups, members and offsets there are."""
+        with self._changed:
+            return self._core.statistics()
+
+    def set_topics(self, topics: Mapping[str, int]) -> None:
+        """Say which topics there are, all of them, with their numbers of partitions."""
+        with self._changed:
+            self._image = _image(topics, self._image.version + 1)
+            self._perform(self._core.handle(TopicsChanged(request_id=EVENT_ID, image=self._image), self._clock_ms()))
+
+    def close(self) -> None:
+        """Answer what waits with NOT_COORDINATOR and end. Safe to call twice."""
+        with self._changed:
+            if self._is_closed:
+                return
+            self._perform(self._core.unload(self._clock_ms()))
+            self._is_closed = True
+            self._changed.notify_all()
+        self._timer.join()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+    # --- the driver
+
+    def ask(self, kind: type[Request], **fields: Any) -> Future[Any]:
+        """Hand a request to the core: any of `kgctl.model.requests`. The future has its result, or the storage's error."""
+        future: Future[Any] = Future()
+        with self._changed:
+            if self._is_closed:
+                raise ClosedError("this coordinator is closed: make a new one on the same storage")
+            request = kind(request_id=next(self._ids), **fields)
+            self._waiting[request.request_id] = (request, future)
+            self._failure = None
+            self._note(request)
+            self._perform(self._core.handle(request, self._clock_ms()))
+        return future
+
+    def _perform(self, effects: list[Effect]) -> None:
+        """Records before the replies that stand behind them; called with the lock held."""
+        for group_id, records in _by_group(effects).items():
+            try:
+                self._store(group_id, records)
+            except Exception as error:  # noqa: BLE001 - a storage of one's own may raise anything
+                self._failure = (
+                    error if isinstance(error, StorageError) else StorageError(f"the offset storage failed: {error!r}")
+                )
+        for effect in effects:
+            if isinstance(effect, Reply):
+                self._deliver(effect.request_id, effect.result)
+            elif isinstance(effect, ResolveRegexes):
+                resolved = resolve_regexes(effect, tuple(self._image.topics), EVENT_ID)
+                self._perform(self._core.handle(resolved, self._clock_ms()))
+        self._changed.notify_all()
+
+    def _store(self, group_id: str, records: list[CoordinatorRecord]) -> None:
+        saved: dict[TopicPartition, StoredOffset] = {}
+        gone: list[TopicPartition] = []
+        for record in records:
+            key, value = record.key, record.value
+            assert isinstance(key, OffsetCommitKey)
+            partition = TopicPartition(key.topic, key.partition)
+            if isinstance(value, OffsetCommitValue):
+                saved[partition] = _stored(value)
+            else:
+                gone.append(partition)
+        if saved:
+            self.storage.save(group_id, saved)
+        if gone:
+            self.storage.delete(group_id, gone)
+
+    def _deliver(self, request_id: int, result: Result) -> None:
+        if request_id not in self._waiting:
+            return
+        request, future = self._waiting.pop(request_id)
+        if isinstance(result, JoinGroupResult):
+            self._note_join(request, result)
+        if self._failure is not None and not isinstance(request, Heartbeat):
+            failure, self._failure = self._failure, None
+            future.set_exception(failure)
+        else:
+            future.set_result(result)
+
+    def _note(self, request: Request) -> None:
+        group_id = getattr(request, "group_id", None)
+        if isinstance(group_id, str) and not isinstance(request, OffsetFetch | ForceCompleteRebalance):
+            now_ms = self._clock_ms()
+            activity = self._activity.setdefault(group_id, Activity(now_ms, now_ms))
+            activity.last_activity_ms = now_ms
+            if isinstance(request, Heartbeat):
+                activity.last_heartbeat_ms[request.member_id] = now_ms
+
+    def _note_join(self, request: Request, result: JoinGroupResult) -> None:
+        assert isinstance(request, JoinGroup)
+        if result.error is not ErrorCode.NONE or request.group_id is None:
+            return
+        activity = self._activity.get(request.group_id)
+        if activity is not None:
+            activity.joined_ms.setdefault(result.member_id, self._clock_ms())
+        if result.members:
+            self._led[request.group_id] = result
+
+    def _load(self) -> None:
+        for group_id in self.storage.list():
+            for (topic, partition), stored in self.storage.load(group_id).items():
+                key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
+                self._core.replay(CoordinatorRecord(key=key, value=_value(stored)))
+        self._core.loaded(self._clock_ms())
+
+    def _watch_time(self) -> None:
+        with self._changed:
+            while not self._is_closed:
+                deadline_ms = self._core.next_deadline_ms()
+                left_ms = None if deadline_ms is None else deadline_ms - self._clock_ms()
+                if left_ms is not None and left_ms <= 0:
+                    self._perform(self._core.expire(self._clock_ms()))
+                    self._forget_gone()
+                else:
+                    self._changed.wait(None if left_ms is None else left_ms / 1000)
+
+    def _forget_gone(self) -> None:
+        groups = self._core.shard.groups
+        for group_id in [group_id for group_id in self._activity if group_id not in groups]:
+            self._activity.pop(group_id, None)
+            self._led.pop(group_id, None)
+
+
+class AsyncCoordinator:
+    """`Coordinator.join` and `Coordinator.sync` for coroutines: any number may wait. Other calls of ``coordinator`` never do."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self.coordinator = coordinator
+
+    async def join(self, group_id: str, topics: Sequence[str] = (), *, member_id: str = "", **fields: Any) -> JoinGroupResult:
+        """As `Coordinator.join`, with the same arguments but for ``timeout_s`` (use ``asyncio.timeout``)."""
+        given = _join_fields({**JOIN_DEFAULTS, **fields, "group_id": group_id, "topics": topics})
+        joined: JoinGroupResult = await asyncio.wrap_future(self.coordinator.ask(JoinGroup, member_id=member_id, **given))
+        if joined.error is ErrorCode.MEMBER_ID_REQUIRED:
+            joined = await asyncio.wrap_future(self.coordinator.ask(JoinGroup, member_id=joined.member_id, **given))
+        return _checked(joined, group_id)
+
+    async def sync(
+        self,
+        group_id: str,
+        joined: JoinGroupResult,
+        assignment: Assignment | Mapping[str, bytes] | None = None,
+        *,
+        group_instance_id: str | None = None,
+    ) -> bytes:
+        """As `Coordinator.sync`."""
+        request = _sync_fields(group_id, joined, assignment or {}, group_instance_id)
+        answer = await asyncio.wrap_future(self.coordinator.ask(SyncGroup, **request))
+        return bytes(_checked(answer, group_id).assignment)
+
+
+JOIN_DEFAULTS: Mapping[str, Any] = {
+    name: parameter.default
+    for name, parameter in inspect.signature(Coordinator.join).parameters.items()
+    if parameter.default is not inspect.Parameter.empty
+}
+
+
+def _join_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a JoinGroup, but the member id, from the arguments of `Coordinator.join`."""
+    protocols = arguments["protocols"]
+    metadata = protocols if isinstance(protocols, Mapping) else dict.fromkeys(protocols, _subscription(arguments["topics"]))
+    names = ("group_id", "group_instance_id", "client_id", "protocol_type", "session_timeout_ms", "rebalance_timeout_ms")
+    given = {name: arguments[name] for name in names}
+    return {**given, "protocols": tuple(JoinProtocol(name=name, metadata=data) for name, data in metadata.items())}
+
+
+def _sync_fields(
+    group_id: str, joined: JoinGroupResult, assignment: Assignment | Mapping[str, bytes], group_instance_id: str | None
+) -> dict[str, Any]:
+    return {
+        "group_id": group_id,
+        "generation_id": joined.generation_id,
+        "member_id": joined.member_id,
+        "group_instance_id": group_instance_id,
+        "protocol_type": joined.protocol_type,
+        "protocol_name": joined.protocol_name,
+        "assignments": tuple((member, _encoded(part)) for member, part in assignment.items()),
+    }
+
+
+def _wall_clock() -> Callable[[], int]:
+    """Return the wall clock as it is now, carried on by the monotonic one: a changed system time expires no session."""
+    start_ms = time.time_ns() // 1_000_000 - time.monotonic_ns() // 1_000_000
+    return lambda: start_ms + time.monotonic_ns() // 1_000_000
+
+
+def _member_id(prefix: str) -> str:
+    return f"{prefix}-{uuid4()}" if prefix else uuid4().hex
+
+
+def _image(topics: Mapping[str, int], version: int) -> MetadataImage:
+    found = {name: TopicMetadata(name, _topic_id(name), partitions) for name, partitions in topics.items()}
+    return MetadataImage(found, version)
+
+
+def _topic_id(name: str) -> UUID:
+    return uuid5(NAMESPACE_URL, f"topic:{name}")
+
+
+def _subscription(topics: Sequence[str]) -> bytes:
+    return encode_subscription(ConsumerSubscription(topics=tuple(sorted(topics))))
+
+
+def _encoded(part: Mapping[str, Sequence[int]] | bytes) -> bytes:
+    return part if isinstance(part, bytes) else encode_assignment_by_topic([(topic, list(each)) for topic, each in part.items()])
+
+
+def _partition(key: tuple[str, int], value: int | OffsetAndMetadata) -> OffsetCommitPartition:
+    stored = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
+    return OffsetCommitPartition(
+        topic=key[0], partition=key[1], offset=stored.offset, leader_epoch=stored.leader_epoch, metadata=stored.metadata
+    )
+
+
+def _by_group(effects: list[Effect]) -> dict[str, list[CoordinatorRecord]]:
+    """The offsets among the records, by group; what members do is not kept."""
+    found: dict[str, list[CoordinatorRecord]] = {}
+    for effect in effects:
+        record = effect.record if isinstance(effect, AppendRecord) else None
+        if isinstance(record, CoordinatorRecord) and isinstance(record.key, OffsetCommitKey):
+            found.setdefault(record.key.group, []).append(record)
+    return found
+
+
+def _stored(value: OffsetCommitValue) -> StoredOffset:
+    return StoredOffset(value.offset, value.leader_epoch, value.metadata, value.commit_timestamp_ms, value.expire_timestamp_ms)
+
+
+def _value(stored: StoredOffset) -> OffsetCommitValue:
+    return OffsetCommitValue(
+        offset=stored.offset,
+        leader_epoch=stored.leader_epoch,
+        metadata=stored.metadata,
+        commit_timestamp_ms=stored.commit_timestamp_ms,
+        expire_timestamp_ms=stored.expire_timestamp_ms,
+    )
+
+
+def _checked(answer: R, group_id: str) -> R:
+    _raise(answer.error, group_id)
+    return answer
+
+
+def _raise(error: ErrorCode, group_id: str, where: str = "") -> None:
+    if error is not ErrorCode.NONE:
+        raise BrokerError(f"group '{group_id}'{where}: {error.name}", code=error.name, group=group_id)

@@ -1,0 +1,198 @@
+"""A cluster inside the test's process, whose sessions expire, whose groups rebalance and whose brokers go when the test says."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from kgctl.admin.client import GroupAdmin
+from kgctl.admin.connect import ConnectionSettings, connect
+from kgctl.coordinator.classic.group import ClassicGroup
+from kgctl.coordinator.classic.rebalance import start_rebalance
+from kgctl.coordinator.coordinator import GroupCoordinator
+from kgctl.coordinator.group import Group
+from kgctl.coordinator.timers import TimerKey, TimerKind
+from kgctl.errors import BrokerError, NotFoundError, UnsupportedError
+from kgctl.group.consumer_group import ConsumerGroup
+from kgctl.model.groups import GroupDescription
+from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.server.background import EmbeddedServer
+from kgctl.server.runtime import CoordinatorRuntime
+
+T = TypeVar("T")
+
+QUICK = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.heartbeat.interval.ms": "100",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.min.session.timeout.ms": "100",
+}
+"""What makes groups settle in milliseconds: no waiting for more first members, and quick heartbeats."""
+
+Offsets = Mapping[tuple[str, int], int]
+
+
+class EmbeddedCluster:
+    """A context manager: kgctl's server, listening on free local ports inside the block. Real clients connect to ``bootstrap``.
+
+    ``topics``: names with numbers of partitions. ``config`` has Kafka's broker settings, beside those that make tests quick.
+    ``brokers``: that many listeners. ``data``: a folder to keep everything in; in memory without it.
+
+    Raises, when it is entered:
+        UsageError: a setting that cannot be. StorageError: the data folder cannot be used.
+    """
+
+    def __init__(
+        self,
+        topics: Mapping[str, int] | None = None,
+        *,
+        config: Mapping[str, str] | None = None,
+        brokers: int = 1,
+        data: Path | None = None,
+    ) -> None:
+        self._server = EmbeddedServer(topics=topics, config={**QUICK, **(config or {})}, brokers=brokers, data=data)
+        self._admin: GroupAdmin | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """``HOST:PORT`` of each broker that is up, with commas."""
+        return self._server.bootstrap
+
+    @property
+    def admin(self) -> GroupAdmin:
+        """A `GroupAdmin` on this cluster, made when it is first asked for."""
+        if self._admin is None:
+            self._admin = connect(ConnectionSettings(bootstrap=self.bootstrap))
+        return self._admin
+
+    def __enter__(self) -> Self:
+        self._server.__enter__()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if self._admin is not None:
+            self._admin.close()
+        self._server.__exit__(kind, error, traceback)
+
+    # --- what there is
+
+    def create_topic(self, name: str, partitions: int = 1) -> None:
+        """Make a topic, or give one more partitions."""
+        catalog = self._server.server.services.catalog
+
+        def create() -> None:
+            known = catalog.get(name)
+            if known is None:
+                catalog.create({name: partitions})
+            elif known.partition_count < partitions:
+                catalog.grow({name: partitions})
+
+        self._in_loop(create)
+
+    def consumer_group(self, group_id: str, *topics: str, **settings: Any) -> ConsumerGroup:
+        """A `kgctl.ConsumerGroup` on this cluster with quick heartbeats; close it, or use ``with``."""
+        given = {"heartbeat_interval_ms": 50, "auto_offset_reset": "earliest", "retry_backoff_ms": 10, **settings}
+        return ConsumerGroup(self.bootstrap, group_id, topics, **given)
+
+    def describe(self, group_id: str) -> GroupDescription:
+        """State, members and assignment of a group. Raises `NotFoundError`."""
+        found = self.admin.describe_groups([group_id])
+        if group_id in found.errors:
+            raise NotFoundError(f"there is no group '{group_id}'", group=group_id)
+        return found.values[group_id]
+
+    def committed(self, group_id: str) -> dict[TopicPartition, int]:
+        """All committed offsets of a group."""
+        offsets = self.admin.list_committed_offsets([group_id]).values.get(group_id, {})
+        return {partition: stored.offset for partition, stored in offsets.items()}
+
+    def commit(self, group_id: str, offsets: Offsets) -> None:
+        """Commit for a group without members: where its consumers will begin. Raises `BrokerError` for a group that has some."""
+        stored = {TopicPartition(*partition): OffsetAndMetadata(offset) for partition, offset in offsets.items()}
+        for partition, error in self.admin.alter_offsets(group_id, stored).errors.items():
+            raise BrokerError(f"group '{group_id}' ({partition}): {error.message}", code=error.code.name, group=group_id)
+
+    # --- what can happen to consumers
+
+    def expire_session(self, group_id: str, member: str) -> None:
+        """Let the session of a member (its id, its instance id or its client id) run out now, as if it had been silent too long.
+
+        The member hears UNKNOWN_MEMBER_ID at its next heartbeat; the others rebalance. Raises `NotFoundError`.
+        """
+
+        def expire(runtime: CoordinatorRuntime) -> None:
+            shard = runtime.core.shard
+            key = _session_timer(_group(runtime.core, group_id), member)
+            shard.arm(key, 0)
+            runtime.fire_due()
+
+        self._with_runtime(expire)
+
+    def force_rebalance(self, group_id: str) -> None:
+        """Begin a rebalance of a classic group that nobody asked for: every member is told to join again.
+
+        Raises:
+            NotFoundError: no such group.
+            UnsupportedError: a group of the consumer protocol, whose members never join again; `expire_session` moves partitions.
+        """
+
+        def rebalance(runtime: CoordinatorRuntime) -> None:
+            group = _group(runtime.core, group_id)
+            if not isinstance(group, ClassicGroup):
+                raise UnsupportedError(
+                    f"group '{group_id}' speaks the consumer protocol, in which nobody is told to join again; "
+                    "use expire_session to move partitions",
+                    group=group_id,
+                )
+            if not group.members:
+                raise NotFoundError(f"group '{group_id}' has no members to rebalance", group=group_id)
+            start_rebalance(runtime.core.shard, group)
+            runtime.fire_due()
+
+        self._with_runtime(rebalance)
+
+    @contextmanager
+    def lose_broker(self, number: int = 1) -> Iterator[None]:
+        """Inside the block this broker (counted from 1) has closed its connections and refuses new ones."""
+        server = self._server.server
+        self._server.run(server.stop_broker(number))
+        try:
+            yield
+        finally:
+            self._server.run(server.start_broker(number))
+
+    # --- inside
+
+    def _with_runtime(self, work: Callable[[CoordinatorRuntime], T]) -> T:
+        runtime = self._server.server.services.runtime
+        return self._in_loop(lambda: work(runtime))
+
+    def _in_loop(self, work: Callable[[], T]) -> T:
+        async def run() -> T:
+            await asyncio.sleep(0)
+            return work()
+
+        return self._server.run(run())
+
+
+def _group(core: GroupCoordinator, group_id: str) -> Group:
+    group = core.shard.groups.get(group_id)
+    if group is None:
+        raise NotFoundError(f"there is no group '{group_id}'", group=group_id)
+    return group
+
+
+def _session_timer(group: Group, wanted: str) -> TimerKey:
+    members: Any = getattr(group, "members", {})
+    for member in members.values():
+        instance_id = getattr(member, "group_instance_id", None) or getattr(member, "instance_id", None)
+        if wanted in (member.member_id, instance_id, member.client_id):
+            is_classic = isinstance(group, ClassicGroup)
+            kind = TimerKind.SESSION if is_classic else TimerKind.CONSUMER_SESSION
+            return TimerKey(kind, group.group_id, member.member_id)
+    known = ", ".join(sorted(member.member_id for member in members.values())) or "none"
+    raise NotFoundError(f"group '{group.group_id}' has no member '{wanted}' (members: {known})", group=group.group_id)

@@ -1,0 +1,208 @@
+"""A coordinator inside one's own process: members that wait, offsets in a storage of one's own, groups to look at."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgctl.errors import BrokerError, ClosedError, NotFoundError, StorageError, UsageError
+from kgctl.library.coordinator import AsyncCoordinator, Coordinator
+from kgctl.library.group_info import MemberPhase
+from kgctl.model.groups import GroupState
+from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.serde.consumer_protocol import decode_assignment_by_topic
+from kgctl.storage.offset_storage import MemoryOffsetStorage, OffsetStorage, SqliteOffsetStorage, StoredOffset
+from tests.support.members import wait_until
+from tests.support.patience import PATIENCE_S
+
+QUICK = {"group.initial.rebalance.delay.ms": "0"}
+
+
+@pytest.fixture
+def coordinator() -> Iterator[Coordinator]:
+    with Coordinator(QUICK, topics={"orders": 4}) as running:
+        yield running
+
+
+def test_a_member_joins_syncs_commits_and_leaves(coordinator: Coordinator) -> None:
+    joined = coordinator.join("g", ["orders"], client_id="app")
+    assert (joined.generation_id, joined.leader, joined.protocol_name) == (1, joined.member_id, "range")
+    assert joined.member_id.startswith("app-")
+    assignment = coordinator.assign("g")
+    assert assignment == {joined.member_id: {"orders": (0, 1, 2, 3)}}
+    mine = coordinator.sync("g", joined, assignment)
+    assert decode_assignment_by_topic(mine) == {"orders": (0, 1, 2, 3)}
+    coordinator.heartbeat("g", 1, joined.member_id)
+    coordinator.commit(
+        "g", {("orders", 0): 0, ("orders", 1): OffsetAndMetadata(7, "note")}, generation_id=1, member_id=joined.member_id
+    )
+    assert coordinator.fetch("g") == {
+        TopicPartition("orders", 0): OffsetAndMetadata(0),
+        TopicPartition("orders", 1): OffsetAndMetadata(7, "note"),
+    }
+    assert coordinator.fetch("g", [("orders", 2)]) == {}
+    coordinator.leave("g", joined.member_id)
+    assert coordinator.group("g").state is GroupState.EMPTY
+
+
+def test_a_group_can_be_looked_at(coordinator: Coordinator) -> None:
+    joined = coordinator.join("g", ["orders"], client_id="app", group_instance_id="pod-0", session_timeout_ms=9_000)
+    coordinator.sync("g", joined, coordinator.assign("g"))
+    info = coordinator.group("g")
+    (member,) = info.members
+    assert (info.state, info.generation_id, info.leader, info.protocol_type) == (
+        GroupState.STABLE, 1, joined.member_id, "consumer",
+    )  # fmt: skip
+    assert (member.state, member.session_timeout_ms, member.group_instance_id) == (MemberPhase.STABLE, 9_000, "pod-0")
+    assert (member.subscription, member.assignment) == (("orders",), {"orders": (0, 1, 2, 3)})
+    assert member.last_heartbeat_ms is None
+    coordinator.heartbeat("g", 1, joined.member_id, group_instance_id="pod-0")
+    (after,) = coordinator.group("g").members
+    assert info.created_ms is not None
+    assert after.last_heartbeat_ms is not None
+    assert info.created_ms <= after.last_heartbeat_ms
+    assert coordinator.list_groups() == ("g",)
+    assert coordinator.statistics().members == {"classic": 1}
+
+
+def test_a_rebalance_waits_and_can_be_completed(coordinator: Coordinator) -> None:
+    first = coordinator.join("g", ["orders"], client_id="silent")
+    coordinator.sync("g", first, coordinator.assign("g"))
+    joined: list[Any] = []
+    thread = threading.Thread(target=lambda: joined.append(coordinator.join("g", ["orders"], client_id="new")))
+    thread.start()
+    wait_until(lambda: coordinator.group("g").state is GroupState.PREPARING_REBALANCE, "the second member waits")
+    with pytest.raises(BrokerError, match="REBALANCE_IN_PROGRESS"):
+        coordinator.heartbeat("g", 1, first.member_id)
+    status = coordinator.rebalance_status("g")
+    assert status is not None
+    assert [each.member_id for each in status.awaited] == [first.member_id]
+    coordinator.complete_rebalance("g")
+    thread.join(PATIENCE_S)
+    assert joined[0].generation_id == 2
+    with pytest.raises(BrokerError, match="UNKNOWN_MEMBER_ID"):
+        coordinator.heartbeat("g", 1, first.member_id)
+
+
+def test_a_silent_member_is_put_out_by_the_clock() -> None:
+    config = {**QUICK, "group.min.session.timeout.ms": "1"}
+    with Coordinator(config, topics={"orders": 1}) as coordinator:
+        joined = coordinator.join("g", ["orders"], session_timeout_ms=30)
+        coordinator.sync("g", joined, coordinator.assign("g"))
+        wait_until(lambda: coordinator.group("g").state is GroupState.EMPTY, "its session is over")
+
+
+def test_any_number_of_coroutines_may_wait() -> None:
+    count = 40
+
+    async def member(members: AsyncCoordinator, number: int) -> dict[str, tuple[int, ...]]:
+        joined = await members.join("g", ["orders"], client_id=f"app-{number}")
+        plan = members.coordinator.assign("g", {"orders": count}) if joined.members else None
+        return decode_assignment_by_topic(await members.sync("g", joined, plan))
+
+    async def run(coordinator: Coordinator) -> list[dict[str, tuple[int, ...]]]:
+        members = AsyncCoordinator(coordinator)
+        return await asyncio.gather(*(member(members, number) for number in range(count)))
+
+    with Coordinator({"group.initial.rebalance.delay.ms": "300"}) as coordinator:
+        assignments = asyncio.run(run(coordinator))
+    assert sorted(each["orders"] for each in assignments) == [(number,) for number in range(count)]
+
+
+class JsonFileStorage:
+    """A storage of one's own, as the manual shows one: a JSON file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def save(self, group_id: str, offsets: Any) -> None:
+        everything = self._read()
+        group = everything.setdefault(group_id, {})
+        group |= {f"{topic}:{partition}": stored.as_dict() for (topic, partition), stored in offsets.items()}
+        self._path.write_text(json.dumps(everything))
+
+    def load(self, group_id: str) -> dict[TopicPartition, StoredOffset]:
+        found = {}
+        for name, fields in self._read().get(group_id, {}).items():
+            topic, _, partition = name.rpartition(":")
+            found[TopicPartition(topic, int(partition))] = StoredOffset.from_dict(fields)
+        return found
+
+    def delete(self, group_id: str, partitions: Sequence[TopicPartition] | None = None) -> None:
+        everything = self._read()
+        group = everything.pop(group_id, {})
+        gone = set(group) if partitions is None else {f"{topic}:{partition}" for topic, partition in partitions}
+        left = {name: fields for name, fields in group.items() if name not in gone}
+        if left:
+            everything[group_id] = left
+        self._path.write_text(json.dumps(everything))
+
+    def list(self) -> Iterable[str]:
+        return self._read()
+
+    def _read(self) -> dict[str, Any]:
+        return json.loads(self._path.read_text()) if self._path.exists() else {}
+
+
+def storages(folder: Path) -> dict[str, OffsetStorage]:
+    return {
+        "memory": MemoryOffsetStorage(),
+        "sqlite": SqliteOffsetStorage(folder / "offsets.db"),
+        "own": JsonFileStorage(folder / "offsets.json"),
+    }
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "own"])
+def test_offsets_survive_the_coordinator(tmp_path: Path, kind: str) -> None:
+    storage = storages(tmp_path)[kind]
+    with Coordinator(QUICK, storage) as first:
+        first.commit("g", {("orders", 0): 0, ("orders", 1): OffsetAndMetadata(9, "é", 4), ("clicks", 0): 3})
+        first.commit("other", {("orders", 0): 1})
+        first.forget_offsets("g", [("clicks", 0)])
+    with Coordinator(QUICK, storage) as second:
+        assert second.fetch("g") == {
+            TopicPartition("orders", 0): OffsetAndMetadata(0),
+            TopicPartition("orders", 1): OffsetAndMetadata(9, "é", 4),
+        }
+        second.delete_group("g")
+        assert list(storage.list()) == ["other"]
+    if isinstance(storage, SqliteOffsetStorage):
+        storage.close()
+
+
+def test_a_commit_is_acknowledged_only_when_it_is_stored() -> None:
+    class Failing(MemoryOffsetStorage):
+        def save(self, group_id: str, offsets: Any) -> None:
+            raise OSError("the store is away")
+
+    with Coordinator(QUICK, Failing()) as coordinator:
+        with pytest.raises(StorageError, match="the store is away"):
+            coordinator.commit("g", {("orders", 0): 1})
+        assert coordinator.list_groups() == ("g",)  # and it goes on
+
+
+def test_sqlite_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="no-such-folder"):
+        SqliteOffsetStorage(tmp_path / "no-such-folder" / "offsets.db")
+    (tmp_path / "text.db").write_text("no database at all, but long enough to be looked at by SQLite" * 40)
+    with pytest.raises(StorageError, match="not a database"):
+        SqliteOffsetStorage(tmp_path / "text.db")
+
+
+def test_what_cannot_work_says_what_to_do(coordinator: Coordinator) -> None:
+    with pytest.raises(NotFoundError, match="join first"):
+        coordinator.assign("nobody")
+    with pytest.raises(NotFoundError):
+        coordinator.group("nobody")
+    with pytest.raises(UsageError, match=r"did you mean group\.max\.size"):
+        Coordinator({"group.max.sice": "1"})
+    coordinator.close()
+    coordinator.close()
+    with pytest.raises(ClosedError, match="make a new one on the same storage"):
+        coordinator.fetch("g")

@@ -1,0 +1,139 @@
+"""The public API: its names, their signatures, and how light the door is."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import kgctl
+from kgctl import errors
+from kgctl.errors import InvariantViolation, KgctlError, UsageError
+from tests.repo.project import ROOT
+
+RECORDED = ROOT / "tests" / "golden" / "public-api.json"
+
+
+def signatures() -> dict[str, Any]:
+    """Every public name with what may be called on it."""
+    found: dict[str, Any] = {"simulate": str(inspect.signature(simulate()))}
+    for name in sorted(set(kgctl.__all__) - {"__version__", "simulate"}):
+        value = getattr(kgctl, name)
+        found[name] = members(value) if inspect.isclass(value) else str(inspect.signature(value))
+    found["testing.EmbeddedCluster"] = members(kgctl.testing.EmbeddedCluster)
+    found["errors"] = sorted(name for name, value in vars(errors).items() if is_error(value))
+    return found
+
+
+def simulate() -> Any:
+    from kgctl.library.simulation import simulate as function
+
+    return function
+
+
+def members(value: type) -> dict[str, str]:
+    callables = {name: member for name, member in inspect.getmembers(value, callable) if not name.startswith("_")}
+    own = {"__init__": vars(value)["__init__"]} if "__init__" in vars(value) else {}
+    return {name: str(inspect.signature(member)) for name, member in {**own, **callables}.items()}
+
+
+def is_error(value: object) -> bool:
+    return inspect.isclass(value) and issubclass(value, KgctlError)
+
+
+def test_signatures_are_as_recorded() -> None:
+    """What differs is a change for users: a new name, a deprecation, or a new major version. Record it on purpose.
+
+    ``python -m tests.library.test_public`` writes the file.
+    """
+    found, recorded = signatures(), json.loads(RECORDED.read_text())
+    assert set(recorded.pop("errors")) <= set(found.pop("errors"))  # a new kind of error breaks nobody
+    assert found == recorded
+
+
+def test_every_public_name_is_documented() -> None:
+    undocumented = [name for name in kgctl.__all__ if name != "__version__" and not inspect.getdoc(getattr(kgctl, name))]
+    assert undocumented == []
+
+
+def test_importing_kgctl_is_light() -> None:
+    heavy = ("asyncio", "yaml", "pydantic", "confluent_kafka", "pyarrow", "kio", "rich", "typer", "sqlite3", "re2")
+    script = f"import sys, kgctl; print([name for name in {heavy!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_an_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="has no attribute 'asign'"):
+        getattr(kgctl, "asi" + "gn")
+
+
+def test_assign_answers_as_kafka_does_and_says_what_moved() -> None:
+    found = kgctl.assign("sticky", topics={"o": 4}, members=["a", "b"], previous={"a": {"o": [0, 1, 2]}, "c": {"o": [3]}})
+    assert found == kgctl.Assigned({"a": {"o": (0, 1)}, "b": {"o": (2, 3)}}, moved=1, moves_needed=1, unassigned=0, spread=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"assignor": "stiky"}, "did you mean sticky"),
+        ({"topics": {"o": 0}}, "at least one partition"),
+        ({"members": []}, "needs members"),
+    ],
+)
+def test_assign_refuses(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        kgctl.assign(**{"assignor": "range", "topics": {"o": 1}, "members": ["a"], **arguments})
+
+
+class Everything:
+    """An assignor of one's own that gives all to everybody."""
+
+    name = "everything"
+
+    def assign(self, group: Any) -> dict[str, Any]:
+        return {member.member_id: {"o": [0]} for member in group.members}
+
+
+def test_an_assignor_of_ones_own_is_held_to_the_rules() -> None:
+    with pytest.raises(InvariantViolation):
+        kgctl.assign(f"{__name__}:Everything", topics={"o": 1}, members=["a", "b"])
+
+
+SCENARIO = {
+    "kgctl": 1,
+    "name": "crash",
+    "topics": {"orders": 4},
+    "members": {"app": {"count": 2}},
+    "events": [{"at": "0s", "crash": "app"}, {"at": "10s", "start": "app"}],
+    "duration": "2m",
+    "expect": ["double_owned == 0"],
+}
+
+
+def test_simulate_takes_a_document_and_repeats_itself() -> None:
+    first, second = (kgctl.simulate(SCENARIO, seed=3) for _ in range(2))
+    assert first == second
+    assert [each.passed for each in first.expectations] == [True]
+    other = kgctl.simulate(SCENARIO, seed=3, settings={"members.app.count": 1})
+    assert other.digest != first.digest
+
+
+def test_simulate_names_what_is_wrong() -> None:
+    with pytest.raises(UsageError, match=r"events\[0\]: .*|events\[0\]\.kill: unknown kind"):
+        kgctl.simulate({**SCENARIO, "events": [{"at": "0s", "kill": "app"}]})
+
+
+def test_connect_needs_one_cluster() -> None:
+    with pytest.raises(UsageError, match="name one cluster"):
+        kgctl.connect()
+    with kgctl.testing.EmbeddedCluster({"orders": 1}) as cluster, kgctl.connect(cluster.bootstrap) as admin:
+        assert admin.list_topics(["orders"]) == {"orders": 1}
+
+
+if __name__ == "__main__":
+    RECORDED.write_text(json.dumps(signatures(), indent=1, sort_keys=True) + "\n")

@@ -1,0 +1,87 @@
+"""What users of `kgctl.testing` are promised: quick starts, sessions that expire, rebalances and brokers that go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Producer
+
+from kgctl.errors import BrokerError, NotFoundError, UnsupportedError
+from kgctl.group.consumer_group import ConsumerGroup
+from kgctl.group.generation import Generation
+from kgctl.testing import EmbeddedCluster
+from tests.support.members import wait_until
+from tests.support.patience import PATIENCE_S
+
+Start = Callable[..., ConsumerGroup]
+
+
+def test_topics_groups_and_offsets(kafka_cluster: EmbeddedCluster, consumer_group: Start) -> None:
+    kafka_cluster.create_topic("orders", 2)
+    kafka_cluster.commit("payments", {("orders", 0): 4})
+    generation = consumer_group("payments", "orders").next(PATIENCE_S)
+    assert dict(generation.assignments) == {("orders", 0): 4, ("orders", 1): 0}
+    generation.commit({("orders", 1): 7})
+    assert kafka_cluster.committed("payments") == {("orders", 0): 4, ("orders", 1): 7}
+    assert [member.client_id for member in kafka_cluster.describe("payments").members] == ["kgctl"]
+    with pytest.raises(BrokerError) as caught:
+        kafka_cluster.commit("payments", {("orders", 0): 1})
+    assert caught.value.code == "NON_EMPTY_GROUP"
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_an_expired_session_ends_the_generation(kafka_cluster: EmbeddedCluster, consumer_group: Start, protocol: str) -> None:
+    kafka_cluster.create_topic("orders", 2)
+    group = consumer_group("payments", "orders", protocol=protocol, client_id="pod-0")
+    before = all_of(group)
+    kafka_cluster.expire_session("payments", "pod-0")
+    assert before.wait(PATIENCE_S)
+    assert before.reason == "the member is no longer in the group"
+    all_of(group)
+
+
+def all_of(group: ConsumerGroup) -> Generation:
+    """The first generation with both partitions."""
+    while True:
+        generation = group.next(PATIENCE_S)
+        if len(generation.assignments) == 2:
+            return generation
+
+
+def test_a_forced_rebalance_is_a_new_generation(kafka_cluster: EmbeddedCluster, consumer_group: Start) -> None:
+    kafka_cluster.create_topic("orders")
+    group = consumer_group("payments", "orders")
+    before = group.next(PATIENCE_S)
+    kafka_cluster.force_rebalance("payments")
+    after = group.next(PATIENCE_S)
+    assert (after.generation_id, after.member_id) == (before.generation_id + 1, before.member_id)
+
+
+def test_a_lost_broker_comes_back(kafka_cluster: EmbeddedCluster, consumer_group: Start) -> None:
+    kafka_cluster.create_topic("orders")
+    group = consumer_group("payments", "orders")
+    generation = group.next(PATIENCE_S)
+    with kafka_cluster.lose_broker():
+        wait_until(lambda: group.last_error is not None, "the member notices")
+    generation.commit({("orders", 0): 3})
+    assert kafka_cluster.committed("payments") == {("orders", 0): 3}
+    assert not generation.ended.is_set()
+
+
+def test_what_is_not_there_is_named(kafka_cluster: EmbeddedCluster, consumer_group: Start) -> None:
+    kafka_cluster.create_topic("orders")
+    with pytest.raises(NotFoundError, match="no group 'nobody'"):
+        kafka_cluster.describe("nobody")
+    consumer_group("payments", "orders", protocol="consumer").next(PATIENCE_S)
+    with pytest.raises(NotFoundError, match="has no member 'ghost'"):
+        kafka_cluster.expire_session("payments", "ghost")
+    with pytest.raises(UnsupportedError, match="use expire_session"):
+        kafka_cluster.force_rebalance("payments")
+
+
+def test_real_clients_produce_and_read() -> None:
+    with EmbeddedCluster({"orders": 1}) as cluster:
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        producer.produce("orders", b"one")
+        assert producer.flush(PATIENCE_S) == 0
