@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ConnectionSettings:
-    """Which groups are meant: ``bootstrap`` or ``embedded``.
+    """Which groups are meant: ``bootstrap``, ``embedded`` or ``zookeeper``, beside which ``bootstrap`` names the brokers.
 
-    ``properties`` have librdkafka's names (`kgctl.admin.properties`); ``timeout_ms`` covers each call as a whole.
+    ``properties`` have librdkafka's names (`kgctl.admin.properties`) or begin with ``zookeeper.``; ``timeout_ms``
+    covers each call as a whole.
     """
 
     bootstrap: str | None = None
     embedded: Path | None = None
+    zookeeper: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout_ms: int = 10_000
 
@@ -30,7 +32,9 @@ def connect(settings: ConnectionSettings) -> GroupAdmin:
     """The caller closes it. Raises `UsageError` for settings that cannot be; a cluster is not contacted before the first call."""
     if settings.embedded is not None:
         return _embedded(settings)
-    properties = dict(settings.properties)
+    if settings.zookeeper is not None:
+        return _zookeeper(settings)
+    properties = {key: value for key, value in settings.properties.items() if not key.startswith("zookeeper.")}
     servers = settings.bootstrap or properties.get("bootstrap.servers") or properties.get("metadata.broker.list")
     if not servers:
         raise UsageError("no cluster given: use --bootstrap-server HOST:PORT")
@@ -66,3 +70,12 @@ def _embedded(settings: ConnectionSettings) -> GroupAdmin:
 
     assert settings.embedded is not None
     return open_embedded(settings.embedded)
+
+
+def _zookeeper(settings: ConnectionSettings) -> GroupAdmin:
+    from kgctl.admin.zookeeper.admin import open_zookeeper
+
+    has_brokers = settings.bootstrap or {"bootstrap.servers", "metadata.broker.list"} & settings.properties.keys()
+    brokers = connect(replace(settings, zookeeper=None)) if has_brokers else None
+    assert settings.zookeeper is not None
+    return open_zookeeper(settings.zookeeper, settings.properties, settings.timeout_ms, brokers)

@@ -114,7 +114,7 @@ def view_groups(admin: GroupAdmin, group_ids: Sequence[str]) -> GroupViews:
     """State and members of groups, without their offsets."""
     described = admin.describe_groups(group_ids)
     views = [GroupView(described.values[group_id]) for group_id in group_ids if group_id in described.values]
-    return GroupViews(tuple(views), _group_errors(described.errors, group_ids))
+    return GroupViews(tuple(views), (*_group_errors(described.errors, group_ids), *_flaws(described.flaws)))
 
 
 def view_offsets(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[TopicScope] = ()) -> GroupViews:
@@ -133,6 +133,7 @@ def view_offsets(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[T
     logs = admin.list_log_offsets(sorted({partition for rows in wanted.values() for partition in rows}))
     views = [_view(described.values[group_id], wanted[group_id], committed.values[group_id], logs.values) for group_id in known]
     errors = [*_group_errors({**described.errors, **committed.errors}, group_ids)]
+    errors += [*_flaws(described.flaws), *_flaws(committed.flaws)]
     errors += [logs.errors[partition].to_exception(partition=partition) for partition in sorted(logs.errors)]
     return GroupViews(tuple(views), tuple(errors))
 
@@ -142,6 +143,10 @@ def _group_errors(errors: Mapping[str, object], group_ids: Sequence[str]) -> tup
 
     found = [(group_id, errors[group_id]) for group_id in group_ids if group_id in errors]
     return tuple(error.to_exception(group=group_id) for group_id, error in found if isinstance(error, ItemError))
+
+
+def _flaws(flaws: Mapping[str, tuple[KgctlError, ...]]) -> list[KgctlError]:
+    return [error for group_id in sorted(flaws) for error in flaws[group_id]]
 
 
 def _wanted_partitions(

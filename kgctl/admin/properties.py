@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kgctl.admin.librdkafka import KNOWN_PROPERTIES
+from kgctl.admin.zookeeper import settings as zookeeper
 from kgctl.errors import UsageError, did_you_mean
 
 RENAMED: Mapping[str, str] = {
@@ -270,6 +271,12 @@ def _from_entries(entries: Sequence[Property], source: str) -> Mapping[str, str]
 
 def _checked(key: str, value: str, fail: Fail) -> str:
     """The value in the spelling that both clients read; raises for an unknown name or a bad value."""
+    if key.startswith(zookeeper.PREFIX):
+        try:
+            zookeeper.check_property(key, value)
+        except UsageError as error:
+            raise fail(key, error.message.removeprefix(f"{key}: ")) from None
+        return value
     if key not in KNOWN_PROPERTIES:
         raise fail(key, f"no such property{did_you_mean(key, KNOWN_PROPERTIES)}")
     if key == "security.protocol":

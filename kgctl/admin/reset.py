@@ -122,10 +122,11 @@ def _plan_groups(
 ) -> ResetPlan:
     scopes: dict[str, Sequence[TopicPartition]] = {}
     offsets: Mapping[str, Committed] = {}
+    flaws: Mapping[str, tuple[KgctlError, ...]] = {}
     if found:
         common = _common_scope(admin, request)
         committed = admin.list_committed_offsets(list(found))
-        offsets = committed.values
+        offsets, flaws = committed.values, committed.flaws
         errors.update((group_id, error.to_exception(group=group_id)) for group_id, error in committed.errors.items())
         scopes = {group_id: _scope(request, group_id, offsets[group_id], common) for group_id in found if group_id in offsets}
     for group_id in [group_id for group_id, partitions in scopes.items() if not partitions]:
@@ -133,10 +134,20 @@ def _plan_groups(
         errors[group_id] = NotFoundError(f"group {group_id!r} has no committed offsets: nothing to reset", group=group_id)
     facts = _Facts.gather(admin, request.strategy, {p for partitions in scopes.values() for p in partitions})
     plans = [
-        GroupPlan(group_id, found[group_id], _rows(request, group_id, partitions, offsets[group_id], facts))
+        GroupPlan(
+            group_id,
+            found[group_id],
+            _rows(request, group_id, partitions, offsets[group_id], facts, flaws=flaws.get(group_id, ())),
+        )
         for group_id, partitions in scopes.items()
     ]
-    return ResetPlan(tuple(plans), tuple(errors[group_id] for group_id in request.group_ids if group_id in errors))
+    apart = [
+        flaw
+        for group_id, of_group in flaws.items()
+        for flaw in of_group
+        if (flaw.topic, flaw.partition) not in scopes.get(group_id, ())
+    ]
+    return ResetPlan(tuple(plans), (*(errors[group_id] for group_id in request.group_ids if group_id in errors), *apart))
 
 
 def _common_scope(admin: GroupAdmin, request: ResetRequest) -> Sequence[TopicPartition]:
@@ -159,10 +170,28 @@ def _scope(
 
 
 def _rows(
-    request: ResetRequest, group_id: str, partitions: Sequence[TopicPartition], committed: Committed, facts: _Facts
+    request: ResetRequest,
+    group_id: str,
+    partitions: Sequence[TopicPartition],
+    committed: Committed,
+    facts: _Facts,
+    *,
+    flaws: Sequence[KgctlError],
 ) -> tuple[ResetRow, ...]:
+    """A partition whose commit could not be read has a flaw, and is not reset: nobody could undo it."""
+    unread = {
+        (flaw.topic, flaw.partition): ItemError(ErrorCode.UNKNOWN_SERVER_ERROR, flaw.message)
+        for flaw in flaws
+        if flaw.partition is not None
+    }
     return tuple(
-        plan_partition(request.strategy, group_id, partition, facts.of(partition, committed.get(partition)), clamp=request.clamp)
+        plan_partition(
+            request.strategy,
+            group_id,
+            partition,
+            facts.of(partition, committed.get(partition), unread.get(partition)),
+            clamp=request.clamp,
+        )
         for partition in partitions
     )
 
@@ -193,10 +222,11 @@ class _Facts:
         times = admin.list_offsets_at(present, strategy.timestamp_ms)
         return cls(logs.values, times.values, {**missing, **times.errors, **logs.errors})
 
-    def of(self, partition: TopicPartition, committed: OffsetAndMetadata | None) -> PartitionFacts:
-        return PartitionFacts(
-            committed, self.logs.get(partition, LogOffsets()), self.at_time.get(partition), self.errors.get(partition)
-        )
+    def of(
+        self, partition: TopicPartition, committed: OffsetAndMetadata | None, unread: ItemError | None = None
+    ) -> PartitionFacts:
+        log = self.logs.get(partition, LogOffsets())
+        return PartitionFacts(committed, log, self.at_time.get(partition), unread or self.errors.get(partition))
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,17 +59,19 @@ _EXCEPTIONS: Mapping[ErrorCode, type[KgctlError]] = {
 class Results(Generic[K, T]):
     """What was asked, answered: ``values`` for what worked, ``errors`` for what did not; no key is in both.
 
-    ``unreachable`` names brokers that did not answer and whose part is missing (only a listing has those).
+    ``unreachable`` names brokers that did not answer and whose part is missing (only a listing has those). ``flaws``: what of a
+    value could not be read; the value has the rest.
     """
 
     values: Mapping[K, T] = field(default_factory=dict)
     errors: Mapping[K, ItemError] = field(default_factory=dict)
     unreachable: Mapping[str, ItemError] = field(default_factory=dict)
+    flaws: Mapping[K, tuple[KgctlError, ...]] = field(default_factory=dict)
 
     @property
     def status(self) -> str:
         """``ok``, ``partial`` (something worked and something failed) or ``error`` (nothing worked)."""
-        if not self.errors and not self.unreachable:
+        if not self.errors and not self.unreachable and not self.flaws:
             return "ok"
         return "partial" if self.values else "error"
 

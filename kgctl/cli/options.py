@@ -19,7 +19,7 @@ MAX_STRING_BYTES = 2**15 - 1
 """Kafka's strings have a length of two bytes; a longer one makes a request that brokers cannot read."""
 
 OUTPUT = ("output",)
-CLUSTER = ("bootstrap_server", "context", "embedded", "command_config", "properties", "timeout")
+CLUSTER = ("bootstrap_server", "context", "embedded", "zookeeper", "command_config", "properties", "timeout")
 ALL = (*OUTPUT, *CLUSTER)
 
 
@@ -40,6 +40,10 @@ def _shared(
     embedded: Annotated[
         str | None,
         typer.Option(metavar="DIR", help="The data folder of an embedded coordinator; no broker is needed."),
+    ] = None,
+    zookeeper: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT,.../CHROOT", help="ZooKeeper, for the groups of old consumers. [env: KGCTL_ZOOKEEPER]"),
     ] = None,
     command_config: Annotated[
         str | None,

@@ -19,8 +19,8 @@ DEFAULT_TIMEOUT_MS = 15_000
 ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
 
 NO_CLUSTER = (
-    "no cluster given: use --bootstrap-server HOST:PORT or --embedded DIR, set KGCTL_BOOTSTRAP_SERVER, "
-    "or make a context (kgctl context --help)"
+    "no cluster given: use --bootstrap-server HOST:PORT, --embedded DIR or --zookeeper HOST:PORT, "
+    "set KGCTL_BOOTSTRAP_SERVER or KGCTL_ZOOKEEPER, or make a context (kgctl context --help)"
 )
 
 
@@ -32,6 +32,7 @@ class Flags:
     bootstrap_server: str | None = None
     context: str | None = None
     embedded: str | None = None
+    zookeeper: str | None = None
     command_config: str | None = None
     properties: tuple[str, ...] = ()
     timeout: str | None = None
@@ -51,6 +52,7 @@ class Flags:
             "--bootstrap-server": self.bootstrap_server or "".join(by_x[-1:]),
             "--context": self.context,
             "--embedded": self.embedded,
+            "--zookeeper": self.zookeeper,
             "--command-config": self.command_config,
         }
         return [word for flag, value in named.items() if value for word in (flag, value)]
@@ -65,7 +67,8 @@ def connection_settings(flags: Flags, environment: Environment) -> ConnectionSet
 
     An address given by flag or variable stands alone: the current context, its credentials too, is then left out, unless a
     context is named by the same means. An address among the properties given by flag is one by flag: `-X`'s as good as
-    ``--bootstrap-server``, that of a file behind every flag that names a cluster.
+    ``--bootstrap-server``, that of a file behind every flag that names a cluster. Brokers may stand beside ``--zookeeper``, for
+    the ends of the logs, and only there; those of a context too that is named beside it.
 
     Raises:
         UsageError: no cluster, two of them, an unknown context, an unreadable file or value.
@@ -116,15 +119,17 @@ def context_settings(context: ClusterContext) -> ConnectionSettings:
 
 def _context(flags: Flags, environment: Environment, by_file: Mapping[str, str], by_x: Mapping[str, str]) -> ClusterContext:
     _check_one_address(flags, by_x)
-    by_flag = (flags.bootstrap_server, flags.embedded, flags.context)
+    by_flag = (flags.bootstrap_server, flags.embedded, flags.zookeeper, flags.context)
     if not any(by_flag) and _has_address({**by_file, **by_x}):
         return ClusterContext("")
-    bootstrap, embedded, name = by_flag if any(by_flag) else _from_variables(environment)
-    if not (bootstrap or embedded or name):
+    bootstrap, embedded, zookeeper, name = by_flag if any(by_flag) else _from_variables(environment)
+    if not (bootstrap or embedded or zookeeper or name):
         name = load_config_file(environment.config_file).current_context
     context = load_config_file(environment.config_file).context(name) if name else ClusterContext("")
+    if zookeeper:
+        return replace(context, bootstrap_server=bootstrap or context.bootstrap_server, embedded=None, zookeeper=zookeeper)
     if bootstrap or embedded or _has_address(by_x):
-        return replace(context, bootstrap_server=bootstrap, embedded=embedded)
+        return replace(context, bootstrap_server=bootstrap, embedded=embedded, zookeeper=None)
     return context
 
 
@@ -132,6 +137,8 @@ def _check_one_address(flags: Flags, by_x: Mapping[str, str]) -> None:
     named = [flag for flag, value in (("--bootstrap-server", flags.bootstrap_server), ("--embedded", flags.embedded)) if value]
     if _has_address(by_x):
         named.append("-X bootstrap.servers")
+    if flags.embedded and flags.zookeeper:
+        named.append("--zookeeper")
     if len(named) > 1:
         raise UsageError(f"{named[0]} and {named[1]} exclude each other")
 
@@ -140,21 +147,23 @@ def _has_address(properties: Mapping[str, str]) -> bool:
     return any(name in properties for name in ADDRESSES)
 
 
-def _from_variables(environment: Environment) -> tuple[str | None, str | None, str | None]:
-    variables = environment.variables
-    return variables.get("KGCTL_BOOTSTRAP_SERVER") or None, None, variables.get("KGCTL_CONTEXT") or None
+def _from_variables(environment: Environment) -> tuple[str | None, str | None, str | None, str | None]:
+    named = (environment.variables.get(f"KGCTL_{name}") or None for name in ("BOOTSTRAP_SERVER", "ZOOKEEPER", "CONTEXT"))
+    bootstrap, zookeeper, context = named
+    return bootstrap, None, zookeeper, context
 
 
 def _build(context: ClusterContext, by_flag: Mapping[str, str], timeout: str | None) -> ConnectionSettings:
     from kgctl.admin.connect import ConnectionSettings
 
     properties = {**_properties_of(context), **by_flag}
-    if not (context.bootstrap_server or context.embedded or _has_address(properties)):
+    if not (context.bootstrap_server or context.embedded or context.zookeeper or _has_address(properties)):
         raise UsageError(f"context {context.name!r} names no cluster" if context.name else NO_CLUSTER)
     timeout_text = timeout or context.timeout
     return ConnectionSettings(
         bootstrap=context.bootstrap_server,
         embedded=Path(context.embedded).expanduser() if context.embedded else None,
+        zookeeper=context.zookeeper,
         properties=properties,
         timeout_ms=parse_timeout_ms(timeout_text) if timeout_text else DEFAULT_TIMEOUT_MS,
     )

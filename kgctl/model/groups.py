@@ -15,12 +15,13 @@ Assignment = Mapping[str, tuple[int, ...]]
 
 @quick_enum
 class GroupType(StrEnum):
-    """The protocol a group speaks, in ListGroups' own spelling."""
+    """The protocol a group speaks, in ListGroups' own spelling; no broker has a group of ZooKeeper's."""
 
     CLASSIC = "classic"
     CONSUMER = "consumer"
     SHARE = "share"
     STREAMS = "streams"
+    ZOOKEEPER = "zookeeper"
     UNKNOWN = "unknown"
 
 

@@ -114,22 +114,48 @@ def test_usage_errors(cli: Cli, config: Path, line: str, message: str) -> None:
     assert cli.settings == []
 
 
+@pytest.mark.parametrize(
+    ("line", "variables", "expected"),
+    [
+        ("--zookeeper z:1/k list groups", {"KGCTL_ZOOKEEPER": "e:2", "KGCTL_BOOTSTRAP_SERVER": "e:1"}, ("z:1/k", None)),
+        ("--zookeeper z:1 --bootstrap-server f:1 list groups", {}, ("z:1", "f:1")),
+        ("list groups", {"KGCTL_ZOOKEEPER": "e:2", "KGCTL_BOOTSTRAP_SERVER": "e:1"}, ("e:2", "e:1")),
+        ("--bootstrap-server f:1 list groups", {"KGCTL_ZOOKEEPER": "e:2"}, (None, "f:1")),
+        ("--context old list groups", {"KGCTL_ZOOKEEPER": "e:2"}, ("zk1:2181/kafka", "b:1")),
+        ("--context old --bootstrap-server f:1 list groups", {}, (None, "f:1")),
+        ("--context old --zookeeper z:1 list groups", {}, ("z:1", "b:1")),
+    ],
+)
+def test_zookeeper_is_named_by_flag_before_environment_before_context(
+    cli: Cli, config: Path, line: str, variables: dict[str, str], expected: tuple[str | None, str | None]
+) -> None:
+    config.write_text("contexts:\n  old:\n    zookeeper: zk1:2181/kafka\n    bootstrap-server: b:1\n")
+    assert cli(line, variables=variables).code == 0
+    assert (cli.settings[-1].zookeeper, cli.settings[-1].bootstrap) == expected
+
+
+def test_zookeeper_and_a_data_folder_exclude_each_other(cli: Cli, config: Path) -> None:
+    assert cli("--zookeeper z:1 --embedded d list groups").err == "kgctl: --embedded and --zookeeper exclude each other\n"
+    config.write_text("contexts:\n  old:\n    zookeeper: z:1\n    embedded: d\n")
+    assert "has both zookeeper and embedded" in cli("--context old list groups").err
+
+
 def test_no_cluster_at_all(cli: Cli) -> None:
     cli.variables.pop("KGCTL_BOOTSTRAP_SERVER")
     assert cli("list groups") == Ran(
         2,
         "",
-        "kgctl: no cluster given: use --bootstrap-server HOST:PORT or --embedded DIR, set KGCTL_BOOTSTRAP_SERVER, "
-        "or make a context (kgctl context --help)\n",
+        "kgctl: no cluster given: use --bootstrap-server HOST:PORT, --embedded DIR or --zookeeper HOST:PORT, "
+        "set KGCTL_BOOTSTRAP_SERVER or KGCTL_ZOOKEEPER, or make a context (kgctl context --help)\n",
     )
 
 
 def test_list(cli: Cli, config: Path) -> None:
     assert cli("context list") == Ran(
         0,
-        "CONTEXT  CURRENT  BOOTSTRAP-SERVER  EMBEDDED\n"
-        "desk     no       -                 ~/data\n"
-        "staging  yes      s1:9092,s2:9092   -\n",
+        "CONTEXT  CURRENT  BOOTSTRAP-SERVER  EMBEDDED  ZOOKEEPER\n"
+        "desk     no       -                 ~/data    -\n"
+        "staging  yes      s1:9092,s2:9092   -         -\n",
         "",
     )
 

@@ -91,8 +91,8 @@ LINES = {
         "coordinator",
         "group type state members generation leader protocol in_state_since waiting_for awaited left_ms stuck",
     ),
-    "context list": ("", "context current bootstrap_server embedded command_config timeout"),
-    "context use": ("desk", "context current bootstrap_server embedded command_config timeout"),
+    "context list": ("", "context current bootstrap_server embedded zookeeper command_config timeout"),
+    "context use": ("desk", "context current bootstrap_server embedded zookeeper command_config timeout"),
     "context show": ("desk", "context setting value"),
 }
 DATA_OF_THEIR_OWN = {

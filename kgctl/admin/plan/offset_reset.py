@@ -187,7 +187,7 @@ def plan_partition(
     if facts.error:
         return replace(row, result=ResetResult.FAILED, note=facts.error.message, error=facts.error)
     if start is None or end is None:
-        return _failed(row, LOG_UNKNOWN, "the bounds of the log are not known")
+        return _without_log(strategy, row, facts, clamp=clamp)
     wanted = _wanted(strategy, row, facts, start, end)
     return wanted if isinstance(wanted, ResetRow) else _aimed(row, *wanted, clamp=clamp)
 
@@ -198,7 +198,25 @@ NOT_IN_THE_HISTORY = "NOT_IN_THE_HISTORY"
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 PLAN_OUTDATED = "PLAN_OUTDATED"
 
+UNCHECKED = "the bounds of the log are not known: not checked"
+
 _Wanted = tuple[OffsetAndMetadata | None, str | None]
+
+
+def _without_log(strategy: Strategy, row: ResetRow, facts: PartitionFacts, *, clamp: bool) -> ResetRow:
+    """A target that needs no log, where nobody can tell how long that is: only brokers can, and groups in ZooKeeper have none."""
+    needs_log = isinstance(strategy, (ToEarliest, ToLatest, ToTime)) or (isinstance(strategy, ToCurrent) and row.old is None)
+    if needs_log or not clamp:
+        return _failed(row, LOG_UNKNOWN, "the bounds of the log are not known")
+    wanted = _wanted(strategy, row, facts, 0, 0)
+    if isinstance(wanted, ResetRow):
+        return wanted
+    target, note = wanted
+    if target is None:
+        return _taken_away(row)
+    if target.offset < 0:
+        return _failed(row, OUT_OF_RANGE, f"{target.offset} is before the log start")
+    return _planned(row, target, note or UNCHECKED)
 
 
 def _wanted(strategy: Strategy, row: ResetRow, facts: PartitionFacts, start: int, end: int) -> _Wanted | ResetRow:
@@ -264,8 +282,7 @@ def _shown(offset: int | None) -> str:
 def _aimed(row: ResetRow, target: OffsetAndMetadata | None, note: str | None, *, clamp: bool) -> ResetRow:
     """The row with its target brought into the log."""
     if target is None:
-        unchanged = ResetResult.UNCHANGED if row.old is None else ResetResult.PLANNED
-        return replace(row, result=unchanged, note="the commit is taken away" if row.old else None)
+        return _taken_away(row)
     start, end = row.log.log_start_offset, row.log.log_end_offset
     assert start is not None
     assert end is not None
@@ -277,6 +294,11 @@ def _aimed(row: ResetRow, target: OffsetAndMetadata | None, note: str | None, *,
         return _failed(row, OUT_OF_RANGE, str(change))
     told = f"{change}; {applied} is used"
     return replace(_planned(row, OffsetAndMetadata(applied), f"{told}; {note}" if note else told), clamp=change)
+
+
+def _taken_away(row: ResetRow) -> ResetRow:
+    unchanged = ResetResult.UNCHANGED if row.old is None else ResetResult.PLANNED
+    return replace(row, result=unchanged, note="the commit is taken away" if row.old else None)
 
 
 def _planned(row: ResetRow, new: OffsetAndMetadata, note: str | None) -> ResetRow:

@@ -23,6 +23,7 @@ CONTEXTS = (
     Column("current"),
     Column("bootstrap_server"),
     Column("embedded"),
+    Column("zookeeper"),
     Column("command_config", wide=True),
     Column("timeout", wide=True),
 )
@@ -39,6 +40,7 @@ def contexts_report(contexts: Sequence[ClusterContext], current: str | None, not
             "current": context.name == current,
             "bootstrap_server": context.bootstrap_server,
             "embedded": context.embedded,
+            "zookeeper": context.zookeeper,
             "command_config": context.command_config,
             "timeout": context.timeout,
         }
@@ -52,6 +54,7 @@ def settings_report(name: str, settings: ConnectionSettings) -> Report:
     values = {
         "bootstrap-server": settings.bootstrap,
         "embedded": str(settings.embedded) if settings.embedded else None,
+        "zookeeper": settings.zookeeper,
         "timeout": f"{settings.timeout_ms} ms",
         **{key: HIDDEN if _is_secret(key) else value for key, value in sorted(settings.properties.items())},
     }

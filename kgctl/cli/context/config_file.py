@@ -12,6 +12,9 @@
         timeout: 20s
       desk:
         embedded: ~/kgctl-data
+      old:
+        zookeeper: zk1:2181,zk2:2181/kafka
+        bootstrap-server: broker1:9092
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from kgctl.errors import UsageError
 from kgctl.yaml_files import FileError, Location, read_yaml
 from kgctl.yaml_files import Path as TreePath
 
-_KEYS = ("bootstrap-server", "embedded", "command-config", "timeout", "properties")
+_KEYS = ("bootstrap-server", "embedded", "zookeeper", "command-config", "timeout", "properties")
 _CURRENT = re.compile(r"^current-context[ \t]*:.*$", re.MULTILINE)
 
 
@@ -37,6 +40,7 @@ class ClusterContext:
     name: str
     bootstrap_server: str | None = None
     embedded: str | None = None
+    zookeeper: str | None = None
     command_config: str | None = None
     timeout: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
@@ -124,10 +128,10 @@ class _Reader:
         given = self._mapping((*path, "properties"), "properties") if "properties" in parts else {}
         properties = {key: self._text(given, key, (*path, "properties")) or "" for key in given}
         texts = {key.replace("-", "_"): self._text(parts, key, path) for key in parts if key != "properties"}
-        if "bootstrap_server" in texts and "embedded" in texts:
-            raise self._wrong(
-                f"context {name!r} has both bootstrap-server and embedded", self._tree.location((*path, next(iter(parts))))
-            )
+        for other in ("bootstrap_server", "zookeeper"):
+            if other in texts and "embedded" in texts:
+                problem = f"context {name!r} has both {other.replace('_', '-')} and embedded"
+                raise self._wrong(problem, self._tree.location((*path, next(iter(parts)))))
         return ClusterContext(name, properties=properties, **texts)
 
     def _mapping(self, path: TreePath, what: str, known: tuple[str, ...] = ()) -> Mapping[str, Any]:

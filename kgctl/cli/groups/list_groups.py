@@ -82,6 +82,7 @@ def _with_lag(admin: GroupAdmin, rows: list[Row], errors: list[KgctlError]) -> l
     logs = admin.list_log_offsets(partitions)
     lags = lag_by_group(committed.values, logs.values)
     errors += [error.to_exception(group=group_id) for group_id, error in sorted(committed.errors.items())]
+    errors += [error for group_id in sorted(committed.flaws) for error in committed.flaws[group_id]]
     errors += [error.to_exception(partition=partition) for partition, error in sorted(logs.errors.items())]
     counts = {group_id: len(offsets) for group_id, offsets in committed.values.items()}
     return [{**row, "partitions": counts.get(str(row["group"])), "lag": lags.get(str(row["group"]))} for row in rows]

@@ -123,6 +123,8 @@ def collect_from_cluster(session: Session, live: LiveOptions, rest: Rest, wareho
         live.refuse_with("--embedded")
         rest = Rest((), str(settings.embedded), None, rest.engine)
         return collect_from_files(session, rest, warehouse, cluster)
+    if settings.zookeeper is not None:
+        raise UsageError("groups in ZooKeeper leave no history: collect that of the Kafka cluster, with --bootstrap-server")
     if rest.engine_flags:
         raise UsageError(
             f"{rest.engine_flags[0]} is for files: --segments, --record-log or --parquet; a live cluster is read here"
