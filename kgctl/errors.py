@@ -52,6 +52,10 @@ class KgctlError(Exception):
         self.partition = partition
 
 
+class Interrupted(BaseException):
+    """A signal ends the process although a request is under way. Like KeyboardInterrupt: no error, not to be caught as one."""
+
+
 class UsageError(KgctlError):
     """The command line or a file given by the user is wrong; nothing was contacted or changed."""
 

@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Generic, Protocol, TypeVar
 
 from kgctl.admin.results import ItemError
-from kgctl.errors import KgctlError, TimedOutError, UnreachableError
+from kgctl.errors import Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 
 K = TypeVar("K", bound=Hashable)
@@ -23,10 +23,6 @@ MOST_LOST_IN_A_ROW = 3
 """Steps that may fail in a row for want of a broker, before the rest is not tried: one of several brokers may be away."""
 
 _UNANSWERED = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION})
-
-
-class Interrupted(BaseException):
-    """A signal ends the process although a request is under way."""
 
 
 class Stop(Protocol):

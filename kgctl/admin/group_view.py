@@ -7,12 +7,16 @@ from dataclasses import dataclass
 
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.plan.scope import TopicScope, is_within
+from kgctl.admin.results import PartitionResults
 from kgctl.errors import KgctlError
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
 from kgctl.model.partitions import NO_LEADER_EPOCH, NO_OFFSET, LogOffsets, OffsetAndMetadata, PartitionLag, TopicPartition
 
 BELOW_LOG_START = "below-log-start"
 PAST_LOG_END = "past-log-end"
+STALE = "stale"
+NO_LEADER = "no-leader"
 
 
 def partition_lag(partition: TopicPartition, committed: OffsetAndMetadata | None, log: LogOffsets) -> PartitionLag:
@@ -25,10 +29,15 @@ def partition_lag(partition: TopicPartition, committed: OffsetAndMetadata | None
         committed.offset,
         log.log_start_offset,
         end,
-        None if end is None else end - committed.offset,
+        None if end is None else lag_of(committed.offset, log.log_start_offset, end),
         None if committed.leader_epoch == NO_LEADER_EPOCH else committed.leader_epoch,
         committed.metadata,
     )
+
+
+def lag_of(committed: int, start: int | None, end: int) -> int:
+    """Return the records between a commit and the end of the log: never more than the log holds, negative past its end."""
+    return end - committed if start is None else min(end - committed, end - start)
 
 
 def total_lag(rows: Iterable[PartitionLag]) -> int:
@@ -54,19 +63,21 @@ def lag_by_group(
 
     Made for many groups: no row is built a partition.
     """
-    ends = {partition: log.log_end_offset for partition, log in logs.items()}
-    return {group_id: _sum_of_lags(offsets, ends) for group_id, offsets in committed.items()}
+    bounds = {partition: (log.log_start_offset, log.log_end_offset) for partition, log in logs.items()}
+    return {group_id: _sum_of_lags(offsets, bounds) for group_id, offsets in committed.items()}
 
 
-def _sum_of_lags(offsets: Mapping[TopicPartition, OffsetAndMetadata], ends: Mapping[TopicPartition, int | None]) -> int | None:
+def _sum_of_lags(
+    offsets: Mapping[TopicPartition, OffsetAndMetadata], bounds: Mapping[TopicPartition, tuple[int | None, int | None]]
+) -> int | None:
     total = 0
     for partition, committed in offsets.items():
         if committed.offset == NO_OFFSET:
             continue
-        end = ends.get(partition)
+        start, end = bounds.get(partition, (None, None))
         if end is None:
             return None
-        total += end - committed.offset
+        total += lag_of(committed.offset, start, end)
     return total
 
 
@@ -131,7 +142,7 @@ def view_offsets(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[T
         admin, {group_id: (described.values[group_id], committed.values[group_id]) for group_id in known}, scopes
     )
     logs = admin.list_log_offsets(sorted({partition for rows in wanted.values() for partition in rows}))
-    views = [_view(described.values[group_id], wanted[group_id], committed.values[group_id], logs.values) for group_id in known]
+    views = [_view(described.values[group_id], wanted[group_id], committed.values[group_id], logs) for group_id in known]
     errors = [*_group_errors({**described.errors, **committed.errors}, group_ids)]
     errors += [*_flaws(described.flaws), *_flaws(committed.flaws)]
     errors += [logs.errors[partition].to_exception(partition=partition) for partition in sorted(logs.errors)]
@@ -189,13 +200,28 @@ def _view(
     description: GroupDescription,
     partitions: Sequence[TopicPartition],
     committed: Committed,
-    logs: Mapping[TopicPartition, LogOffsets],
+    logs: PartitionResults[LogOffsets],
 ) -> GroupView:
-    owners = _owners(description)
+    owners, subscribed = _owners(description), _subscribed(description)
     views = []
     for partition in partitions:
-        row = partition_lag(partition, committed.get(partition), logs.get(partition, LogOffsets()))
-        owner = owners.get(partition)
-        unread = owner is None and description.state is GroupState.STABLE
-        views.append(PartitionView(row, owner, (*range_flags(row), *((NO_CONSUMER,) if unread else ()))))
+        row = partition_lag(partition, committed.get(partition), logs.values.get(partition, LogOffsets()))
+        flags, owner = list(range_flags(row)), owners.get(partition)
+        if owner is None and description.state is GroupState.STABLE:
+            is_stale = subscribed is not None and partition.topic not in subscribed
+            flags.append(STALE if is_stale else NO_CONSUMER)
+        error = logs.errors.get(partition)
+        if error and error.code is ErrorCode.LEADER_NOT_AVAILABLE:
+            flags.append(NO_LEADER)
+        views.append(PartitionView(row, owner, tuple(flags)))
     return GroupView(description, tuple(views))
+
+
+def _subscribed(description: GroupDescription) -> set[str] | None:
+    """The topics that members subscribe to; None where a member does not tell, or subscribes by a pattern."""
+    topics: set[str] = set()
+    for member in description.members:
+        if member.subscribed_topics is None or member.subscribed_topic_regex:
+            return None
+        topics |= {*member.subscribed_topics, *(member.assignment or {})}
+    return topics

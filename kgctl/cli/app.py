@@ -20,7 +20,7 @@ from kgctl.cli.output.report import Report
 from kgctl.cli.output.table import printable
 from kgctl.cli.session import Session
 from kgctl.cli.tree import build_tree, command_name
-from kgctl.errors import InvariantViolation, KgctlError, UsageError
+from kgctl.errors import Interrupted, InvariantViolation, KgctlError, UsageError
 
 
 def run_process(argv: Sequence[str]) -> int:
@@ -94,7 +94,7 @@ def run(argv: Sequence[str], environment: Environment) -> int:
         return _finish(Report(errors=[error]), session, argv)
     except typer.TyperException as error:
         return _finish(_from_typer(error, session, argv), session, argv)
-    except typer.Abort:
+    except (typer.Abort, Interrupted):
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
         raise

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
 
 DEFAULT_TIMEOUT_MS = 15_000
+LONGEST_BARE_TIMEOUT_S = 1000
+"""A larger number without a unit is one of milliseconds, copied from a line for Kafka's tools."""
 ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
 
 NO_CLUSTER = (
@@ -197,6 +199,8 @@ def parse_timeout_ms(text: str) -> int:
     """
     from kgctl.admin.plan.times import parse_duration_ms
 
+    if _is_plain_number(text) and float(text) >= LONGEST_BARE_TIMEOUT_S:
+        raise UsageError(f"--timeout {text} counts seconds, unlike in Kafka's tools: write {text}ms, or {text}s if that is meant")
     try:
         milliseconds = round(float(text) * 1000) if _is_plain_number(text) else parse_duration_ms(text)
     except UsageError as error:

@@ -7,7 +7,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from kgctl.admin.execution import Interrupted
+from kgctl.errors import Interrupted
 
 GRACE_S = 2.0
 """How long the request under way may take after the first signal; a second signal ends it at once."""

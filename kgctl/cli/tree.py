@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from kgctl.cli.habits import DESTRUCTIVE, kgctl_line
 from kgctl.cli.options import ALL, flag_text, shared_parameters
 from kgctl.cli.output.formats import OutputFormat
 from kgctl.cli.registry import COMMANDS, FAMILIES, CommandSpec
 from kgctl.cli.session import Session, session_of
-from kgctl.errors import UsageError
+from kgctl.errors import UsageError, did_you_mean
 
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
@@ -122,6 +123,25 @@ class LazyCommand(TyperCommand):
 
 class KgctlGroup(TyperGroup):
     """The root, or a family of commands such as ``list``."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Find the command; a word that is none is told what to type, and never a command that destroys something."""
+        word = args[0]
+        if self.get_command(ctx, word) is None and not word.startswith("-"):
+            harmless = [
+                name for name, command in self.commands.items() if not name.startswith(DESTRUCTIVE) and not command.hidden
+            ]
+            typed = [word, *args[1:]]
+            hint = kgctl_line(command_name(ctx), typed) or did_you_mean(word, harmless, at_most=2, quoted=True)
+            path = f"kgctl {command_name(ctx)}".rstrip()
+            raise UsageError(f"no such command {word!r}{hint} ({path} --help lists the commands)")
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Options of Kafka's own tool in place of a command are told what to type."""
+        if args and (hint := kgctl_line(command_name(ctx), args)) and args[0].startswith("--"):
+            raise UsageError(f"that is a line for kafka-consumer-groups.sh{hint}")
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Merge the shared options given so far, then go on to the command."""

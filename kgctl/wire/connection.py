@@ -174,8 +174,11 @@ class Connection:
         try:
             return self._reader.receive(data)
         except MalformedMessage as error:
-            is_tls_alert = data[:2] == b"\x15\x03"
-            what = "TLS: set security.protocol to SSL or SASL_SSL" if is_tls_alert else f"no Kafka ({error})"
+            what = f"no Kafka ({error})"
+            if data[:2] == b"\x15\x03":  # an alert
+                what = "TLS: set security.protocol to SSL or SASL_SSL"
+            elif data[:5] == b"HTTP/":
+                what = "HTTP, not Kafka: this is the port of a web server (a REST proxy, metrics, a user interface)"
             raise UnreachableError(f"{self.address} speaks {what}") from None
 
     def _lost(self, api: Api, error: OSError | None) -> UnreachableError:

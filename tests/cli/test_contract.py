@@ -48,6 +48,7 @@ from tests.support.storage import commit, new_folder
 ENVELOPE = ["kgctl_result_version", "command", "status", "exit_code", "data", "errors"]
 SUMMARIES = {
     "history collect": "cluster records known damaged samples",
+    "describe group": "lag groups",
     "reset-offsets": "planned unchanged",
     "delete-groups": "deleted",
     "delete-offsets": "deleted",
@@ -232,12 +233,12 @@ def test_every_format_has_its_renderer() -> None:
 
 
 BEFORE_THE_COMMAND = {
-    "nosuch -o json": ("", "No such command 'nosuch' (kgctl --help shows how it is used)"),
-    "-o json lst": ("", "No such command 'lst'. Did you mean 'list'? (kgctl --help shows how it is used)"),
+    "nosuch -o json": ("", "no such command 'nosuch' (kgctl --help lists the commands)"),
+    "-o json lst": ("", "no such command 'lst'; did you mean 'list'? (kgctl --help lists the commands)"),
     "-o json list": ("list", "Missing command (kgctl list --help shows how it is used)"),
     "list grups -ojson": (
         "list",
-        "No such command 'grups'. Did you mean 'groups', 'group'? (kgctl list --help shows how it is used)",
+        "no such command 'grups'; type: kgctl list groups (kgctl list --help lists the commands)",
     ),
     "-o json describe groups g --zzz": (
         "describe group",

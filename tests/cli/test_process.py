@@ -186,12 +186,6 @@ def test_stdout_that_takes_nothing_fails_in_one_line(line: str, redirection: str
     assert "Traceback" not in ran.stderr
 
 
-def test_closed_stdin_is_a_no() -> None:
-    ran = shell(f'"{sys.executable}" -m kgctl delete-groups g --bootstrap-server 127.0.0.1:1 <&-')
-    assert (ran.returncode, ran.stdout) == (1, "")
-    assert "not confirmed; nothing was changed (no answer on stdin" in ran.stderr
-
-
 def test_closed_stderr_leaves_the_exit_code_alone() -> None:
     ran = shell(f'"{sys.executable}" -m kgctl context list --nope 2>&-')
     assert (ran.returncode, ran.stdout, ran.stderr) == (2, "", "")

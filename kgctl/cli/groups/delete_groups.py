@@ -87,8 +87,8 @@ def delete_groups(
             _ask(session, cluster, plan.deletable, len(plan.saved), yes=yes)
             if plan.unread and not no_backup:
                 raise plan.unread[0]
-        file = None if no_backup else save_undo(session, cluster, plan.saved, backup)
         with StopSignals() as stop:
+            file = None if no_backup else save_undo(session, cluster, plan.saved, backup)
             account = execute_deletion(admin, plan.decisions, stop)
     gone = {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}
     settle_undo(session, file, plan.saved, {row[:2] for row in plan.saved if row[0] in gone})

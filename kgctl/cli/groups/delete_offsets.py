@@ -97,8 +97,8 @@ def delete_offsets(
         if saved:
             of = plural(len({group_id for group_id, _, _ in saved}), "group")
             confirm(session, f"Delete {plural(len(saved), 'committed offset')} of {of} ({_named(plan)}) on {cluster}?", yes=yes)
-        file = None if no_backup else save_undo(session, cluster, saved, backup)
         with StopSignals() as stop:
+            file = None if no_backup else save_undo(session, cluster, saved, backup)
             account = carry_out(list(_steps(admin, plan)), lambda items: _are_gone(admin, items), stop)
     settle_undo(session, file, saved, {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)})
     return _report(plan, account, errors, str(cluster))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView
 from kgctl.admin.plan.scope import TopicScope
+from kgctl.cli.groups.thresholds import Verdict
 from kgctl.cli.output.report import Column, Report, Row
-from kgctl.errors import ExpectationError, KgctlError, NotFoundError
+from kgctl.errors import KgctlError, NotFoundError
 from kgctl.model.groups import Assignment, GroupDescription, GroupState, MemberDescription
 
 MOST_NOTED = 5
@@ -58,15 +61,62 @@ STATE = (
 )
 
 
-def offsets_report(found: GroupViews, scopes: Sequence[TopicScope], fail_if_lag_over: int | None) -> Report:
-    """One row a partition; too much lag is an error of its group."""
-    rows = [_offset_row(view.description, partition) for view in found.views for partition in view.partitions]
-    errors: list[KgctlError] = [*found.errors]
-    if scopes:
-        errors += [_nothing_in_scope(view) for view in found.views if not view.partitions]
-    if fail_if_lag_over is not None:
-        errors += [_too_much(view, fail_if_lag_over) for view in found.views if view.total_lag > fail_if_lag_over]
-    return Report(OFFSETS, rows, errors, _offset_notices(found.views), ("topic", "partition"))
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Which rows are shown, and in which order: ``sort`` is a key of `SORTS`, or "" for groups, topics, partitions."""
+
+    scopes: Sequence[TopicScope] = ()
+    only_lagging: bool = False
+    sort: str = ""
+
+
+def offsets_report(found: GroupViews, shown: Shown, verdict: Verdict | None = None) -> Report:
+    """One row a partition; JSON and YAML have the lag of each group and of each topic besides, as the ``summary``."""
+    pairs = [(view, partition) for view in found.views for partition in view.partitions]
+    if shown.only_lagging:
+        pairs = [(view, each) for view, each in pairs if each.lag.lag or each.flags]
+    if shown.sort:
+        pairs.sort(key=lambda pair: SORTS[shown.sort](pair[1]))
+    errors: list[KgctlError] = [*(verdict.errors if verdict else found.errors)]
+    if shown.scopes:
+        errors += [error for view in found.views if not view.partitions for error in _nothing_in_scope(view, shown.scopes)]
+    notices = [*_offset_notices(found.views), *(verdict.notices if verdict else ())]
+    return Report(
+        OFFSETS,
+        [_offset_row(view.description, each) for view, each in pairs],
+        errors,
+        notices,
+        ("group", "topic", "partition"),
+        verdict.exit_code if verdict else None,
+        something_done=bool(found.views) if shown.only_lagging else None,
+        summary=_totals(found.views),
+        omits_empty_columns=True,
+    )
+
+
+SORTS: Mapping[str, Callable[[PartitionView], tuple[float, str, int]]] = {
+    "lag": lambda each: (float("inf") if each.lag.lag is None else -each.lag.lag, *each.lag.partition),
+    "partition": lambda each: (0, *each.lag.partition),
+    "consumer": lambda each: (
+        0,
+        each.owner.member_id if each.owner else "\N{REPLACEMENT CHARACTER}",
+        each.lag.partition.partition,
+    ),
+}
+
+
+def _totals(views: Sequence[GroupView]) -> dict[str, Any]:
+    """The known lag of each group and, by topic, what it is made of; partitions whose lag is unknown are counted apart."""
+    groups = []
+    for view in views:
+        topics: dict[str, int] = {}
+        for each in view.partitions:
+            topic = each.lag.partition.topic
+            topics[topic] = topics.get(topic, 0) + (each.lag.lag or 0)
+        unknown = sum(each.lag.lag is None for each in view.partitions)
+        group = {"group": view.description.group_id, "lag": view.total_lag, "partitions": len(view.partitions)}
+        groups.append({**group, "unknown": unknown, "topics": topics})
+    return {"lag": sum(view.total_lag for view in views), "groups": groups}
 
 
 def members_report(found: GroupViews) -> Report:
@@ -74,7 +124,8 @@ def members_report(found: GroupViews) -> Report:
     rows = [_member_row(view.description, member) for view in found.views for member in view.description.members]
     noted = found.views if len(found.views) <= MOST_NOTED else ()
     notices = [line for view in noted for line in _state_notices(view.description)]
-    return Report(MEMBERS, rows, found.errors, notices, ("consumer_id",), something_done=bool(found.views))
+    done = bool(found.views)
+    return Report(MEMBERS, rows, found.errors, notices, ("consumer_id",), something_done=done, omits_empty_columns=True)
 
 
 def state_report(found: GroupViews) -> Report:
@@ -123,8 +174,13 @@ def _member_row(description: GroupDescription, member: MemberDescription) -> Row
         "target_assignment": assignment_text(member.target_assignment),
         "subscribed_topics": member.subscribed_topics,
         "rack": member.rack_id,
-        "upgraded": None if member.is_classic_in_consumer_group is None else not member.is_classic_in_consumer_group,
+        "upgraded": not member.is_classic_in_consumer_group if _is_mixed(description) else None,
     }
+
+
+def _is_mixed(description: GroupDescription) -> bool:
+    """Whether members of the classic and of the consumer protocol are in one group, as while it is being upgraded."""
+    return len({member.is_classic_in_consumer_group for member in description.members}) > 1
 
 
 def _state_row(description: GroupDescription) -> Row:
@@ -143,14 +199,13 @@ def _state_row(description: GroupDescription) -> Row:
     }
 
 
-def _nothing_in_scope(view: GroupView) -> KgctlError:
+def _nothing_in_scope(view: GroupView, scopes: Sequence[TopicScope]) -> Iterator[KgctlError]:
     group_id = view.description.group_id
-    return NotFoundError(f"group {group_id!r} has no offsets and no members on these topics or partitions", group=group_id)
-
-
-def _too_much(view: GroupView, limit: int) -> KgctlError:
-    group_id = view.description.group_id
-    return ExpectationError(f"group {group_id!r}: total lag {view.total_lag} is over {limit}", group=group_id)
+    for scope in scopes:
+        message = f"group {group_id!r} has no offsets and no members on topic {scope.topic!r}"
+        if scope.ranges is not None:
+            message += ", or not on these partitions"
+        yield NotFoundError(message, group=group_id, topic=scope.topic)
 
 
 def _offset_notices(views: Sequence[GroupView]) -> list[str]:

@@ -50,8 +50,8 @@ class Change:
                 yes=yes,
             )
         saved = [(row.group_id, row.partition, row.old) for row in rows]
-        file = None if self.no_backup else save_undo(self.session, self.cluster, saved, self.backup)
         with StopSignals() as stop:
+            file = None if self.no_backup else save_undo(self.session, self.cluster, saved, self.backup)
             executed = execute_reset(admin, plan, stop)
         changed = {(row.group_id, row.partition) for row in executed.plan.rows if row.result in _CHANGED}
         settle_undo(self.session, file, saved, changed)

@@ -39,7 +39,7 @@ class Report:
     are errors, whether something else worked; by default, whether there are rows. ``data`` is what JSON and YAML show where
     that is not the flat list of the rows; ``text`` is what tables show instead of the rows; ``summary`` is what JSON and YAML
     have besides, where the rows do not tell all. ``is_change`` says that the rows tell what was done to a cluster: where stdout
-    cannot take them, stderr gets them.
+    cannot take them, stderr gets them. ``omits_empty_columns``: tables are narrower by the columns that no row has a value in.
     """
 
     columns: Sequence[Column] = ()
@@ -53,6 +53,7 @@ class Report:
     text: str = ""
     summary: Mapping[str, Cell] | None = None
     is_change: bool = False
+    omits_empty_columns: bool = False
 
     @property
     def exit_code(self) -> ExitCode:

@@ -22,6 +22,8 @@ def render_columns(report: Report, columns: Sequence[Column], environment: Envir
         return report.text
     if not report.rows:
         return ""
+    if report.omits_empty_columns:
+        columns = [column for column in columns if any(row[column.key] not in (None, "", [], ()) for row in report.rows)]
     cells = [[cell_text(row[column.key]) for column in columns] for row in report.rows]
     right = [_is_number(report, column) for column in columns]
     if environment.stdout_is_terminal:

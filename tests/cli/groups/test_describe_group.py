@@ -11,16 +11,19 @@ from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
 from tests.cli.harness import Cli, Ran
 
 G1 = (
-    "GROUP  TOPIC  PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG  CONSUMER-ID  HOST  CLIENT-ID  FLAGS\n"
-    "g1     t1             0             100             100    0  -            -     -          -\n"
-    "g1     t1             1              50             100   50  -            -     -          -\n"
-    "g1     t1             2               -             100    -  -            -     -          -\n"
+    "GROUP  TOPIC  PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG\n"
+    "g1     t1             0             100             100    0\n"
+    "g1     t1             1              50             100   50\n"
+    "g1     t1             2               -             100    -\n"
 )
 G1_NOTICES = "Group 'g1' has no active members.\nGroup 'g1': total lag 50 in 3 partitions, 1 of them without a commit.\n"
 
 
 def test_offsets_of_an_empty_group(cli: Cli) -> None:
     assert cli("describe group g1") == Ran(0, G1, G1_NOTICES)
+
+
+BELONG_TO_OFFSETS = "--topic, --only-lagging, --sort and the --fail-if options belong to --offsets, not to --state"
 
 
 @pytest.mark.parametrize("line", ["describe group --group g1", "describe group g1 --offsets", "describe groups g1 --group g1"])
@@ -53,6 +56,7 @@ def test_json_of_a_partition_with_an_owner(cli: Cli) -> None:
             }
         ],
         "errors": [],
+        "summary": {"lag": 10, "groups": [{"group": "g2", "lag": 10, "partitions": 1, "unknown": 0, "topics": {"t1": 10}}]},
     }
 
 
@@ -73,6 +77,7 @@ def test_missing_group_is_not_found_and_stdout_stays_empty(cli: Cli) -> None:
                 "partition": None,
             }
         ],
+        "summary": {"lag": 0, "groups": []},
     }
 
 
@@ -101,7 +106,7 @@ def test_flags_name_commits_that_no_consumer_can_start_from(cli: Cli, cluster: F
     rows = cli("describe group g4 --topic t1:0 --topic t2 -o json").data
     assert [(row["topic"], row["lag"], row["flags"]) for row in rows] == [
         ("t1", -1, ["past-log-end"]),
-        ("t2", 51, ["below-log-start"]),
+        ("t2", 50, ["below-log-start"]),
     ]
 
 
@@ -217,7 +222,7 @@ def test_topic_filter_that_meets_nothing_is_not_found(cli: Cli) -> None:
     assert cli("describe group g1 --topic t2") == Ran(
         4,
         "",
-        "kgctl: group 'g1' has no offsets and no members on these topics or partitions\n"
+        "kgctl: group 'g1' has no offsets and no members on topic 't2'\n"
         "Group 'g1' has no active members.\nGroup 'g1' has no committed offsets.\n",
     )
 
@@ -239,11 +244,71 @@ def test_group_that_may_not_be_described_is_an_authorisation_error(cli: Cli, clu
 
 
 def test_lag_within_the_threshold_is_success(cli: Cli) -> None:
-    assert cli("describe group g1 --fail-if-lag-over 50").code == 0
+    assert cli("describe group g1 --topic t1:0-1 --fail-if-lag-over 50 --fail-if-partition-lag-over 50").code == 0
+
+
+def test_lag_that_is_unknown_is_not_within_the_threshold(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    ran = cli("describe group g1 --fail-if-lag-over 1000")
+    unknown = "group 'g1', t1-2: lag is unknown: it has records, and nothing is committed"
+    assert (ran.code, ran.err.splitlines()[0]) == (6, f"kgctl: {unknown}")
+    allowed = cli("describe group g1 --fail-if-lag-over 1000 --allow-unknown")
+    assert (allowed.code, f"{unknown} (allowed)\n" in allowed.err) == (0, True)
+    assert cli("describe group g1 --fail-if-lag-over 49 --allow-unknown").code == 6
+
+    cluster.group("new", {}, [MemberDescription("m", assignment={"t1": (0, 1, 2)}, subscribed_topics=("t1",))])
+    assert cli("describe group new --fail-if-lag-over 1000").code == 6
+    cluster.group("nothing")
+    assert cli("describe group nothing --fail-if-lag-over 1000").code == 6
+
+
+def test_topic_that_has_no_records_is_within_every_threshold(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.topic("empty", FakeLog(5, 5))
+    cluster.group("new", {}, [MemberDescription("m", assignment={"empty": (0,)}, subscribed_topics=("empty",))])
+    assert cli("describe group new --fail-if-lag-over 0 --fail-if-time-lag-over 1s").code == 0
+
+
+def test_right_that_lacks_exits_with_8(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.log_errors[TopicPartition("t1", 1)] = error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not authorised for topic 't1'")
+    ran = cli("describe group g2 --fail-if-lag-over 1000 -o json")
+    assert (ran.code, [each["code"] for each in ran.json["errors"]]) == (8, ["TOPIC_AUTHORIZATION_FAILED"])
+    assert cli("describe group g2 --fail-if-lag-over 1000 --allow-unknown").code == 0
+    assert cli("list groups --match g2 --fail-if-lag-over 1000").code == 8
+
+
+@pytest.mark.parametrize(("limit", "code"), [("49m", 6), ("50m", 0), ("1d", 0), ("1s", 6)])
+def test_time_lag_is_the_age_of_the_next_record(cli: Cli, limit: str, code: int) -> None:
+    """Record 50 of the partition is 50 minutes old."""
+    assert cli(f"describe group g1 --topic t1:0-1 --fail-if-time-lag-over {limit}").code == code
+
+
+def test_partition_lag_is_held_against_its_own_limit(cli: Cli) -> None:
+    ran = cli("describe group g1 g2 --topic t1:0-1 --fail-if-partition-lag-over 10")
+    assert (ran.code, ran.err.splitlines()[0]) == (6, "kgctl: group 'g1', t1-1: lag 50 is over 10")
+
+
+def test_only_lagging_and_sort(cli: Cli) -> None:
+    ran = cli("describe group g1 g2 g3 --only-lagging --sort lag -o csv")
+    assert [(row["group"], row["topic"], row["partition"], row["lag"]) for row in ran.csv] == [
+        ("g1", "t1", "1", "50"),
+        ("g3", "t2", "0", "50"),
+        ("g2", "t1", "0", "10"),
+        ("g2", "t1", "1", "10"),
+        ("g2", "t1", "2", "10"),
+    ]
+
+
+def test_topic_that_is_not_there_is_told_from_one_without_commits(cli: Cli) -> None:
+    ran = cli("describe group g1 --topic nope")
+    assert (ran.code, ran.err) == (4, "kgctl: topic 'nope' does not exist, or this user may not see it\n")
+
+
+def test_topic_that_no_member_subscribes_to_is_stale(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.groups["g2"].offsets[TopicPartition("t2", 0)] = OffsetAndMetadata(50)
+    assert [row["flags"] for row in cli("describe group g2 -o json").data] == [[], [], [], ["stale"]]
 
 
 def test_lag_over_the_threshold_exits_with_6_and_still_shows_rows(cli: Cli) -> None:
-    ran = cli("describe group g1 g2 --fail-if-lag-over 49")
+    ran = cli("describe group g1 g2 --fail-if-lag-over 49 --allow-unknown")
     assert (ran.code, ran.out.count("\n")) == (6, 7)
     assert ran.err.startswith("kgctl: group 'g1': total lag 50 is over 49\n")
     assert cli("describe group g1 --fail-if-lag-over 49 -o json").json["errors"][0]["code"] == "EXPECTATION_FAILED"
@@ -256,7 +321,7 @@ def test_lag_over_the_threshold_exits_with_6_and_still_shows_rows(cli: Cli) -> N
         ("describe group g1 --all-groups", "groups are named, so --all-groups, --match and --exclude have no place"),
         ("describe group g1 --match g", "groups are named, so --all-groups, --match and --exclude have no place"),
         ("describe group g1 --state --offsets", "--offsets and --state exclude each other"),
-        ("describe group g1 --state --topic t1", "--topic and --fail-if-lag-over belong to --offsets, not to --state"),
+        ("describe group g1 --state --topic t1", BELONG_TO_OFFSETS),
         ("describe group g1 --topic t1:", "--topic 't1:': '' is not a partition; write topic:3 or topic:0,2-5"),
         ("describe group g1 --topic t1:0:1", "--topic 't1:0:1': '0:1' is not a partition; write topic:3 or topic:0,2-5"),
     ],

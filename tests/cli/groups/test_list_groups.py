@@ -16,7 +16,7 @@ def test_table_is_sorted_and_aligned(cli: Cli) -> None:
         "g1     Empty   classic\n"
         "g2     Stable  classic\n"
         "g3     Empty   classic\n",
-        "",
+        "3 groups: 2 Empty, 1 Stable.\n",
     )  # fmt: skip
 
 
@@ -25,7 +25,7 @@ def test_lag_adds_partitions_and_total(cli: Cli) -> None:
         "GROUP  STATE   TYPE     #PARTITIONS  LAG\n"
         "g1     Empty   classic            2   50\n"
         "g2     Stable  classic            3   30\n"
-        "g3     Empty   classic            1   80\n"
+        "g3     Empty   classic            1   50\n"
     )
 
 
@@ -107,14 +107,14 @@ def test_nothing_matched_is_an_empty_list_with_a_notice(cli: Cli) -> None:
 def test_broker_that_does_not_answer_makes_the_list_partial(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.unreachable["2"] = error(ErrorCode.REQUEST_TIMED_OUT, "broker 2 did not answer")
     ran = cli("list groups -o json")
-    assert (ran.code, len(ran.data), ran.err) == (3, 3, "kgctl: broker 2 did not answer\n")
+    assert (ran.code, len(ran.data), ran.err) == (3, 3, "kgctl: broker 2 did not answer\n3 groups: 2 Empty, 1 Stable.\n")
     assert ran.json["status"] == "partial"
 
 
 def test_group_whose_offsets_fail_has_unknown_lag_and_an_error(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.offset_errors["g1"] = error(ErrorCode.GROUP_AUTHORIZATION_FAILED, "not allowed")
     ran = cli("list groups --lag -o json")
-    assert [(row["group"], row["lag"]) for row in ran.data] == [("g1", None), ("g2", 30), ("g3", 80)]
+    assert [(row["group"], row["lag"]) for row in ran.data] == [("g1", None), ("g2", 30), ("g3", 50)]
     assert (ran.code, ran.json["errors"]) == (
         3,
         [{"code": "GROUP_AUTHORIZATION_FAILED", "message": "not allowed", "group": "g1", "topic": None, "partition": None}],
@@ -125,7 +125,10 @@ def test_log_end_that_is_unknown_makes_the_lag_unknown(cli: Cli, cluster: FakeGr
     cluster.log_errors[TopicPartition("t2", 0)] = error(ErrorCode.LEADER_NOT_AVAILABLE, "t2-0 has no leader")
     ran = cli("list groups --lag")
     assert ran.out.splitlines()[3] == "g3     Empty   classic            1    -"
-    assert (ran.code, ran.err) == (3, "kgctl: t2-0 has no leader\n")
+    assert (ran.code, ran.err) == (
+        3,
+        "kgctl: t2-0 has no leader\n3 groups: 2 Empty, 1 Stable; total lag 80, unknown for 1 group.\n",
+    )
 
 
 def test_lag_asks_each_partition_once(cli: Cli, cluster: FakeGroupAdmin) -> None:
@@ -138,3 +141,27 @@ def test_control_characters_in_names_cannot_reach_the_terminal(cli: Cli, cluster
     cluster.groups.clear()
     cluster.group("evil\x1b[2J\nname")
     assert cli("list groups").out == "GROUP              STATE  TYPE\nevil\\x1b[2J\\nname  Empty  classic\n"
+
+
+def test_members_topics_and_the_groups_of_a_topic(cli: Cli) -> None:
+    rows = cli("list groups --members --sort members -o json").data
+    assert [(row["group"], row["members"], row["topics"]) for row in rows] == [
+        ("g2", 2, ["t1"]),
+        ("g1", 0, ["t1"]),
+        ("g3", 0, ["t2"]),
+    ]
+    assert cli("list groups --topic t2 -o name").out == "g3\n"
+
+
+def test_sort_by_lag_puts_the_unknown_last(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("nothing")
+    rows = cli("list groups --sort lag -o json").data
+    assert [(row["group"], row["lag"]) for row in rows] == [("g1", 50), ("g3", 50), ("g2", 30), ("nothing", None)]
+
+
+def test_thresholds_hold_all_groups(cli: Cli) -> None:
+    ran = cli("list groups --exclude g1 --fail-if-lag-over 40")
+    assert (ran.code, ran.err.splitlines()[0]) == (6, "kgctl: group 'g3': total lag 50 is over 40")
+    assert cli("list groups --exclude g1 --fail-if-lag-over 50").code == 0
+    assert cli("list groups --fail-if-lag-over 50").code == 6
+    assert cli("list groups --fail-if-lag-over 50 --allow-unknown").code == 0

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
-from kgctl.admin.execution import MOST_LOST_IN_A_ROW, Account, Interrupted, NeverStop, Outcome, Step, carry_out
+from kgctl.admin.execution import MOST_LOST_IN_A_ROW, Account, NeverStop, Outcome, Step, carry_out
 from kgctl.admin.results import ItemError
-from kgctl.errors import AuthError, KgctlError, TimedOutError, UnreachableError
+from kgctl.errors import AuthError, Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 
 DONE, FAILED, UNKNOWN, NOT_TRIED = Outcome.DONE, Outcome.FAILED, Outcome.UNKNOWN, Outcome.NOT_TRIED

@@ -1,0 +1,152 @@
+"""``--fail-if-...``: how far behind is too far; what cannot be measured is not within the limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from kgctl.admin.client import GroupAdmin
+from kgctl.admin.group_view import GroupView, GroupViews, PartitionView
+from kgctl.admin.plan.times import parse_duration_ms
+from kgctl.cli.exit_codes import ExitCode
+from kgctl.errors import AuthError, ExpectationError, KgctlError, UsageError
+from kgctl.model.partitions import TopicPartition
+
+FailIfLagOver = Annotated[int | None, typer.Option(min=0, metavar="N", help="Exit with 6 if a group's lag is over N records.")]
+FailIfPartitionLagOver = Annotated[
+    int | None, typer.Option(min=0, metavar="N", help="Exit with 6 if the lag of a partition is over N records.")
+]
+FailIfTimeLagOver = Annotated[
+    str | None,
+    typer.Option(metavar="SPAN", help="Exit with 6 if the next record of a partition is older than this: 5m, PT1H."),
+]
+AllowUnknown = Annotated[bool, typer.Option("--allow-unknown", help="With a --fail-if option: let pass what cannot be measured.")]
+
+UNKNOWN_LAG = "LAG_UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """The limits given, None where not."""
+
+    lag: int | None = None
+    partition_lag: int | None = None
+    time_lag_ms: int | None = None
+    allow_unknown: bool = False
+
+    def __bool__(self) -> bool:
+        return not (self.lag is None and self.partition_lag is None and self.time_lag_ms is None)
+
+
+def read_thresholds(lag: int | None, partition_lag: int | None, time_lag: str | None, *, allow_unknown: bool) -> Thresholds:
+    """The limits of the command line.
+
+    Raises:
+        UsageError: the span cannot be read, or ``--allow-unknown`` stands alone.
+    """
+    try:
+        time_lag_ms = None if time_lag is None else parse_duration_ms(time_lag)
+    except UsageError as error:
+        raise UsageError(f"--fail-if-time-lag-over: {error.message}") from None
+    thresholds = Thresholds(lag, partition_lag, time_lag_ms, allow_unknown)
+    if allow_unknown and not thresholds:
+        raise UsageError("--allow-unknown has a place beside a --fail-if option only")
+    return thresholds
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What does not hold, what could not be told and is let pass, and the exit code of that, None where all holds."""
+
+    errors: tuple[KgctlError, ...]
+    notices: tuple[str, ...] = ()
+    exit_code: ExitCode | None = None
+
+
+def judge(admin: GroupAdmin, found: GroupViews, thresholds: Thresholds, now_ms: int) -> Verdict:
+    """Hold groups against the limits.
+
+    A partition that has records and no commit, one whose log cannot be read, and a group of which nothing can be read are
+    unknown: no limit holds for them, unless they are allowed. Errors of ``found`` that say why are replaced by these.
+    """
+    reasons: dict[tuple[str | None, int | None], KgctlError] = {
+        (error.topic, error.partition): error for error in found.errors if error.partition is not None
+    }
+    others = [error for error in found.errors if error.partition is None]
+    exceeded = [error for view in found.views for error in _exceeded(view, thresholds)]
+    exceeded += _too_late(admin, found.views, thresholds, now_ms)
+    unknown = [error for view in found.views for error in _unknown(view, reasons)]
+    if thresholds.allow_unknown:
+        notices = tuple(f"{error.message} (allowed)" for error in unknown)
+        return Verdict((*others, *exceeded), notices, ExitCode.EXPECTATION if exceeded else None)
+    lacks_right = any(isinstance(error, AuthError) for error in (*unknown, *others))
+    code = ExitCode.EXPECTATION if exceeded or (unknown and not lacks_right) else ExitCode.AUTH if lacks_right else None
+    return Verdict((*others, *exceeded, *unknown), (), code)
+
+
+def _exceeded(view: GroupView, thresholds: Thresholds) -> Iterator[KgctlError]:
+    group_id = view.description.group_id
+    if thresholds.lag is not None and view.total_lag > thresholds.lag:
+        yield ExpectationError(f"group {group_id!r}: total lag {view.total_lag} is over {thresholds.lag}", group=group_id)
+    if thresholds.partition_lag is not None:
+        for each in view.partitions:
+            if each.lag.lag is not None and each.lag.lag > thresholds.partition_lag:
+                yield _of_partition(view, each, f"lag {each.lag.lag} is over {thresholds.partition_lag}")
+
+
+def _too_late(admin: GroupAdmin, views: Sequence[GroupView], thresholds: Thresholds, now_ms: int) -> list[KgctlError]:
+    """Partitions whose next record to read is older than the limit.
+
+    Every record before the first one at or after the limit is older than that, so no record needs to be fetched.
+    """
+    if thresholds.time_lag_ms is None:
+        return []
+    behind = [(view, each) for view in views for each in view.partitions if each.lag.lag]
+    at_ms = max(0, now_ms - thresholds.time_lag_ms)
+    found = admin.list_offsets_at(sorted({each.lag.partition for _, each in behind}), at_ms)
+    errors: list[KgctlError] = []
+    for view, each in behind:
+        partition, committed, end = each.lag.partition, each.lag.current_offset, each.lag.log_end_offset
+        if partition in found.errors:
+            error = found.errors[partition].to_exception(group=view.description.group_id, partition=partition)
+            errors.append(_unknown_error(view, partition, error))
+        else:
+            first = found.values.get(partition)
+            limit = end if first is None else first
+            if committed is not None and limit is not None and committed < limit:
+                errors.append(_of_partition(view, each, f"its next record is older than {_span(thresholds.time_lag_ms)}"))
+    return errors
+
+
+def _span(milliseconds: int) -> str:
+    return f"{milliseconds / 1000:g} s"
+
+
+def _of_partition(view: GroupView, each: PartitionView, what: str) -> KgctlError:
+    group_id, partition = view.description.group_id, each.lag.partition
+    message = f"group {group_id!r}, {partition}: {what}"
+    return ExpectationError(message, group=group_id, topic=partition.topic, partition=partition.partition)
+
+
+def _unknown(view: GroupView, reasons: Mapping[tuple[str | None, int | None], KgctlError]) -> Iterator[KgctlError]:
+    group_id = view.description.group_id
+    if not view.partitions:
+        what = "nothing is committed, or this user may not see it: its lag is unknown"
+        yield ExpectationError(f"group {group_id!r}: {what}", code=UNKNOWN_LAG, group=group_id)
+    for each in view.partitions:
+        row = each.lag
+        if row.lag is None and (row.log_end_offset is None or row.log_start_offset != row.log_end_offset):
+            yield _unknown_error(view, row.partition, reasons.get((row.partition.topic, row.partition.partition)))
+
+
+def _unknown_error(view: GroupView, partition: TopicPartition, reason: KgctlError | None) -> KgctlError:
+    """Names what stands in the way: a right that lacks, a log that cannot be read, or that nothing is committed."""
+    group_id = view.description.group_id
+    why = reason.message if reason else "it has records, and nothing is committed"
+    kind = AuthError if isinstance(reason, AuthError) else ExpectationError
+    message = f"group {group_id!r}, {partition}: lag is unknown: {why}"
+    code = reason.code if isinstance(reason, AuthError) else UNKNOWN_LAG
+    return kind(message, code=code, group=group_id, topic=partition.topic, partition=partition.partition)
