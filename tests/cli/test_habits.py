@@ -31,7 +31,8 @@ def test_line_of_another_tool(cli: Cli, line: str, told: str) -> None:
 @pytest.mark.parametrize("line", ["delete", "delete-group", "reset", "reset-offset", "remove", "delet-groups", "migrate"])
 def test_nothing_destructive_is_suggested(cli: Cli, line: str) -> None:
     ran = cli(line)
-    assert (ran.code, "did you mean" in ran.err, "type:" in ran.err) == (2, False, False), ran.err
+    suggested = ran.err.partition("did you mean")[2] + ran.err.partition("type:")[2]
+    assert (ran.code, [name for name in ("delete", "reset", "remove", "migrate") if name in suggested]) == (2, []), ran.err
 
 
 def test_kafkas_milliseconds_are_refused(cli: Cli) -> None:
