@@ -7,7 +7,7 @@ assignors take a `kgctl.assignors.spec.GroupSpec` by ``assign``, with topics by 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import md5
 from types import MappingProxyType
@@ -174,6 +174,8 @@ def indexed(spec: TargetSpec) -> IndexedGroup:
 
 
 AssignIndexed = Callable[[IndexedGroup], Sequence[IndexedTarget]]
+AssignNumbers = Callable[[IndexedGroup, PartitionSpace, Sequence[OwnedPartitions]], Sequence[Sequence[int]] | None]
+"""The numbers of each member's partitions, where the numbers of what they own are enough to know them; else None."""
 
 
 def topic_id_of_name(name: str) -> UUID:
@@ -181,8 +183,11 @@ def topic_id_of_name(name: str) -> UUID:
     return UUID(bytes=md5(name.encode("utf-8", "surrogatepass"), usedforsecurity=False).digest(), version=3)
 
 
-def assign_by_name(assign: AssignIndexed, group: GroupSpec) -> GroupAssignment:
-    """The targets of a group with topics by name; for the order of members and topics Java's rules hold."""
+def assign_by_name(assign: AssignIndexed, group: GroupSpec, by_number: AssignNumbers | None = None) -> GroupAssignment:
+    """The targets of a group with topics by name; for the order of members and topics Java's rules hold.
+
+    ``by_number`` is asked first: what it knows needs no names.
+    """
     space = PartitionSpace({name: topic.partition_count for name, topic in group.topics.items() if topic.partition_count > 0})
     members = java_map_order(group.members)
     index = dict(space.index)
@@ -190,19 +195,23 @@ def assign_by_name(assign: AssignIndexed, group: GroupSpec) -> GroupAssignment:
         for name in member.owned if isinstance(member.owned, Mapping) else ():
             index.setdefault(name, len(index))
     known: dict[tuple[str, ...], list[int]] = {}
+    last: tuple[str, ...] | None = None
     for member in members:
-        if member.topics not in known:
+        if member.topics is not last and member.topics not in known:
             known[member.topics] = [space.index[name] for name in copied_set_order(member.topics) if name in space.index]
-    found = assign(
-        IndexedGroup(
-            [IndexedMember(m.member_id, known[m.topics], _target(m.owned, index), m.instance_id) for m in members],
-            [_topic_id(group, name) for name in index],
-            [*space.counts, *[-1] * (len(index) - len(space.counts))],
-            have_equal_subscriptions(members),
-            len(set(members[0].topics)) if members else 0,
-        )
+        last = member.topics
+    indexed_group = IndexedGroup(
+        [IndexedMember(m.member_id, known[m.topics], {}, m.instance_id) for m in members],
+        [_topic_id(group, name) for name in index],
+        [*space.counts, *[-1] * (len(index) - len(space.counts))],
+        have_equal_subscriptions(members),
+        len(set(members[0].topics)) if members else 0,
     )
-    return GroupAssignment(space, _in_group_order(group.members, members, [_numbers(space, target) for target in found]))
+    numbers = None if by_number is None else by_number(indexed_group, space, [member.owned for member in members])
+    if numbers is None:
+        named = [replace(one, target=_target(m.owned, index)) for one, m in zip(indexed_group.members, members, strict=True)]
+        numbers = [_numbers(space, target) for target in assign(replace(indexed_group, members=named))]
+    return GroupAssignment(space, _in_group_order(group.members, members, numbers))
 
 
 def _topic_id(group: GroupSpec, name: str) -> UUID:

@@ -5,10 +5,12 @@ Kafka: ``UniformAssignor``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from itertools import compress
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, compress, islice, repeat
 from uuid import UUID
 
+from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.server.spec import (
     NO_TOPIC,
     IndexedGroup,
@@ -20,7 +22,7 @@ from kgctl.assignors.server.spec import (
     by_id,
     indexed,
 )
-from kgctl.assignors.spec import AssignorError, GroupAssignment, GroupSpec, Promises
+from kgctl.assignors.spec import AssignorError, GroupAssignment, GroupSpec, OwnedPartitions, Promises
 from kgctl.model.java_order import copied_set_order, integer_hash
 
 _INVERT = bytes([1, 0]) + bytes(254)
@@ -117,11 +119,96 @@ class _Homogeneous:
 
 
 def _mark(assigned: bytearray, partitions: Sequence[int]) -> None:
-    if isinstance(partitions, range) and partitions.step == 1:
-        assigned[partitions.start : partitions.stop] = b"\x01" * len(partitions)
+    run = _as_run(partitions)
+    if run is not None:
+        assigned[run.start : run.stop] = b"\x01" * len(run)
     else:
-        for partition in partitions:
-            assigned[partition] = 1
+        deque(map(assigned.__setitem__, partitions, repeat(1)), maxlen=0)
+
+
+def _as_run(partitions: Sequence[int]) -> range | None:
+    """The partitions as a range, if they are successive numbers in ascending order."""
+    if isinstance(partitions, range):
+        return partitions if partitions.step == 1 else None
+    if not partitions or partitions[-1] - partitions[0] != len(partitions) - 1:
+        return None
+    run = range(partitions[0], partitions[-1] + 1)
+    return run if (partitions if isinstance(partitions, list) else list(partitions)) == list(run) else None
+
+
+class _ByNumber:
+    """The same for members whose partitions are numbers of one space, without names for those who keep all they have.
+
+    Answers what `_Homogeneous` answers, in a fifth of the time where most members keep everything. ``ids`` are theirs, in map
+    order; all topics of ``group`` are subscribed to, and no partition has two owners.
+    """
+
+    def __init__(self, group: IndexedGroup, topics: Sequence[int], space: PartitionSpace, ids: Sequence[Sequence[int]]) -> None:
+        self._group, self._topics, self._space, self._ids = group, topics, space, ids
+        self._unassigned: list[Sequence[int]] = []
+        self._unfilled: list[tuple[int, int]] = []
+
+    def build(self) -> list[Sequence[int]] | None:
+        """The numbers of each member; None if what they have is not as the class needs it."""
+        if not self._find_unassigned():
+            return None
+        minimum, extras = divmod(self._space.total, len(self._ids))
+        kept: list[Sequence[int]] = []
+        for number, ids in enumerate(self._ids):
+            has_extra = extras > 0
+            quota = minimum + has_extra
+            kept.append(ids if len(ids) <= quota else self._keep_some(ids, quota))
+            room = max(quota - len(ids), 0)
+            if room and has_extra and len(self._ids) - number > extras:
+                room -= 1
+                has_extra = False
+            if room:
+                self._unfilled.append((number, room))
+            extras -= has_extra
+        self._hand_out(kept)
+        return kept
+
+    def _find_unassigned(self) -> bool:
+        marks = bytearray(self._space.total)
+        for ids in self._ids:
+            try:
+                _mark(marks, ids)
+            except IndexError:  # a partition that does not exist
+                return False
+        if len(marks) != self._space.total or marks.count(1) != sum(map(len, self._ids)):
+            return False
+        offsets = self._space.offsets
+        for topic in self._topics:
+            numbers = range(offsets[topic], offsets[topic + 1])
+            if 1 not in marks[numbers.start : numbers.stop]:
+                self._unassigned.append(numbers)
+            elif 0 in marks[numbers.start : numbers.stop]:
+                free = marks[numbers.start : numbers.stop].translate(_INVERT)
+                self._unassigned.append(list(compress(numbers, free)))
+        return True
+
+    def _keep_some(self, ids: Sequence[int], quota: int) -> list[int]:
+        """The first ``quota`` of these, in the order of Java's maps; the rest is to be handed out, topic by topic."""
+        space = self._space
+        target = {space.index[name]: partitions for name, partitions in space.by_topic(ids).items()}
+        kept: list[int] = []
+        for topic in self._group.map_order(target):
+            numbers = target[topic]
+            room = quota - len(kept)
+            if len(numbers) > room:
+                numbers = copied_set_order(numbers, hash_of=integer_hash)
+                self._unassigned.append([space.offsets[topic] + partition for partition in numbers[room:]])
+            kept += [space.offsets[topic] + partition for partition in numbers[:room]]
+        return kept
+
+    def _hand_out(self, kept: list[Sequence[int]]) -> None:
+        partitions = chain.from_iterable(self._unassigned)
+        for number, room in self._unfilled:
+            part = list(islice(partitions, room))
+            if part:
+                kept[number] = [*kept[number], *part]
+        if next(partitions, None) is not None:
+            raise AssignorError("Partitions were left unassigned")
 
 
 class Levels:
@@ -311,6 +398,21 @@ def _old_or_new(old: Sequence[int], new: Sequence[int]) -> Sequence[int]:
     return old if len(old) == len(new) and sorted(old) == new else new
 
 
+def _by_number(group: IndexedGroup, space: PartitionSpace, owned: Sequence[OwnedPartitions]) -> list[Sequence[int]] | None:
+    """The numbers of each member, where `_ByNumber` can tell; None elsewhere."""
+    topics = group.members[0].topics if group.members else ()
+    if not group.is_homogeneous or len(topics) < len(space.names):
+        return None
+    ids = [() if isinstance(each, Mapping) and not each else _numbers_of(each, space) for each in owned]
+    if not any(ids) or None in ids:
+        return None
+    return _ByNumber(group, group.set_order(topics, group.subscribed_names), space, [each or () for each in ids]).build()
+
+
+def _numbers_of(owned: OwnedPartitions, space: PartitionSpace) -> Sequence[int] | None:
+    return None if isinstance(owned, Mapping) else owned.numbers(space)
+
+
 class UniformAssignor:
     """Homogeneous groups, in which all subscribe to the same names, have an algorithm of their own."""
 
@@ -319,7 +421,7 @@ class UniformAssignor:
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """The targets of a group with topics by name; ``owned`` is a member's present target."""
-        return assign_by_name(self.assign_indexed, group)
+        return assign_by_name(self.assign_indexed, group, _by_number)
 
     def assign_targets(self, spec: TargetSpec, moves: list[Move] | None = None) -> dict[str, dict[UUID, Sequence[int]]]:
         """Balanced to one partition in a homogeneous group, else nearly, as far as subscriptions allow.
