@@ -176,10 +176,13 @@ class UniformOrder:
         return {topic: _partitions(target[topic], before.get(topic, ())) for topic in order}
 
     def _additions(self, target: Target, before: Target) -> Iterator[UUID]:
-        """The topics of the partitions that are new, as they are added one by one."""
-        topics = sorted(target, key=self.ranks.__getitem__)
+        """The topics of the partitions that are new, as they are added one by one.
+
+        First those that nobody had, topic by topic. Then those that members had to give, in the order of these members:
+        ``target`` holds its new topics as they came.
+        """
         for is_second_round in (False, True):
-            for topic in topics:
+            for topic in target if is_second_round else sorted(target, key=self.ranks.__getitem__):
                 known, owned = frozenset(before.get(topic, ())), self.owned.get(topic, ())
                 for number in target[topic]:
                     if number not in known and (number in owned) == is_second_round:
