@@ -23,8 +23,10 @@ _PUBLIC = {
     "SqliteOffsetStorage": "kgctl.storage.offset_storage",
     "StoredOffset": "kgctl.storage.offset_storage",
     "TopicPartition": "kgctl.model.partitions",
+    "aiokafka_assignor": "kgctl.library.client_assignors",
     "assign": "kgctl.library.assignment",
     "connect": "kgctl.library.clusters",
+    "kafka_python_assignor": "kgctl.library.client_assignors",
 }
 
 __all__ = ["__version__", "simulate"]

@@ -7,6 +7,8 @@ from kgctl.group.consumer_group import ConsumerGroup as ConsumerGroup
 from kgctl.group.generation import Generation as Generation
 from kgctl.library.assignment import Assigned as Assigned
 from kgctl.library.assignment import assign as assign
+from kgctl.library.client_assignors import aiokafka_assignor as aiokafka_assignor
+from kgctl.library.client_assignors import kafka_python_assignor as kafka_python_assignor
 from kgctl.library.clusters import connect as connect
 from kgctl.library.coordinator import AsyncCoordinator as AsyncCoordinator
 from kgctl.library.coordinator import Coordinator as Coordinator

@@ -1,0 +1,131 @@
+"""kgctl's assignors, and one's own, as a ``partition_assignment_strategy`` of kafka-python and of aiokafka.
+
+Their leaders then assign as Java's would: the same partitions to the same members, sticky ones with the same tie-breaks. What
+members send about themselves (sticky's user data, owned partitions of cooperative groups) stays the client library's own, which
+is Kafka's on the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from kgctl.assignors.registry import get_assignor
+from kgctl.assignors.spec import NOTHING, GroupSpec, MemberSpec, PartitionsByTopic, TopicSpec
+from kgctl.assignors.wire_form import encode_sticky
+from kgctl.errors import UsageError
+from kgctl.model.partitions import NO_GENERATION
+from kgctl.serde.consumer_protocol import group_by_topic
+
+
+def kafka_python_assignor(name: str) -> type[Any]:
+    """Return a class for ``KafkaConsumer(partition_assignment_strategy=[...])`` of kafka-python.
+
+    ``name``: one of kgctl's assignors, an installed one, or ``module:Class``. Cooperative only for "cooperative-sticky".
+
+    Raises:
+        UsageError: there is no such assignor, or no kafka-python.
+    """
+    try:
+        from kafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+        from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+        from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+        from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+    except ImportError as error:
+        raise UsageError(f"kafka_python_assignor needs kafka-python 3: {error}") from None
+    wanted = get_assignor(name).name
+    bases = {"sticky": StickyPartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
+
+    def assign(self: Any, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
+        del self
+        specs = [_kafka_python_member(member) for member in members]
+        assigned = _assign(name, cluster.partitions_for_topic, specs)
+        return {member: ConsumerProtocolAssignment(0, topics, b"") for member, topics in assigned.items()}
+
+    def metadata(self: Any, topics: Iterable[str]) -> Any:
+        del self
+        return ConsumerProtocolSubscription(0, sorted(topics), b"")
+
+    def sticky_metadata(self: Any, topics: Iterable[str]) -> Any:
+        """With user data as Java writes them: kafka-python 3.0 puts a version in front, which Java cannot read."""
+        owned = self.member_assignment
+        claim = b"" if owned is None else encode_sticky(dict(group_by_topic(sorted(owned))), self.generation)
+        return ConsumerProtocolSubscription(0, sorted(topics), claim)
+
+    own: dict[str, Any] = {"name": wanted, "assign": assign}
+    if wanted == "sticky":
+        own["metadata"] = sticky_metadata
+    if wanted not in bases:
+        own |= {"metadata": metadata, "on_assignment": lambda self, assignment, generation: None}  # noqa: ARG005
+    return type(_class_name(wanted), (bases.get(wanted, AbstractPartitionAssignor),), own)
+
+
+def aiokafka_assignor(name: str) -> type[Any]:
+    """Return a class for ``AIOKafkaConsumer(partition_assignment_strategy=[...])`` of aiokafka.
+
+    As `kafka_python_assignor`, but for cooperative assignors, which aiokafka does not speak. Use one class a consumer: aiokafka
+    keeps what a sticky member owns in the class.
+    """
+    try:
+        from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
+        from aiokafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+        from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
+    except ImportError as error:
+        raise UsageError(f"aiokafka_assignor needs aiokafka: {error}") from None
+    wanted = get_assignor(name).name
+    if wanted == "cooperative-sticky":
+        raise UsageError("aiokafka does not rebalance cooperatively: use 'sticky', or kafka-python, or kgctl.ConsumerGroup")
+
+    def assign(cls: Any, cluster: Any, members: Mapping[str, Any]) -> dict[str, Any]:
+        del cls
+        specs = [
+            MemberSpec(member, tuple(data.subscription), user_data=data.user_data or None) for member, data in members.items()
+        ]
+        assigned = _assign(name, cluster.partitions_for_topic, specs)
+        return {member: ConsumerProtocolMemberAssignment(0, topics, b"") for member, topics in assigned.items()}
+
+    def metadata(cls: Any, topics: Iterable[str]) -> Any:
+        del cls
+        return ConsumerProtocolMemberMetadata(0, sorted(topics), b"")
+
+    own: dict[str, Any] = {"name": wanted, "assign": classmethod(assign)}
+    if wanted != "sticky":
+        own |= {"metadata": classmethod(metadata), "on_assignment": classmethod(lambda cls, assignment: None)}  # noqa: ARG005
+    base = StickyPartitionAssignor if wanted == "sticky" else AbstractPartitionAssignor
+    return type(_class_name(wanted), (base,), own)
+
+
+def _class_name(name: str) -> str:
+    return "".join(part.capitalize() for part in name.replace(":", "-").split("-")) + "KgctlAssignor"
+
+
+def _assign(
+    name: str, partitions_for_topic: Callable[[str], Iterable[int] | None], members: list[MemberSpec]
+) -> dict[str, list[tuple[str, list[int]]]]:
+    """Member -> [(topic, partitions)], as both libraries put it on the wire."""
+    wanted = dict.fromkeys(topic for member in members for topic in member.topics)
+    counts = {topic: len(set(partitions_for_topic(topic) or ())) for topic in wanted}
+    topics = {topic: TopicSpec(count) for topic, count in counts.items() if count}
+    assigned = get_assignor(name).assign(GroupSpec(topics, members))
+    return {
+        member.member_id: [(topic, list(partitions)) for topic, partitions in assigned[member.member_id].items()]
+        for member in members
+    }
+
+
+def _kafka_python_member(member: Any) -> MemberSpec:
+    said = member.metadata
+    data = said.user_data
+    return MemberSpec(
+        member.member_id,
+        tuple(said.topics),
+        owned=_owned(getattr(said, "owned_partitions", None)),
+        generation=getattr(said, "generation_id", NO_GENERATION),
+        rack=getattr(said, "rack_id", None),
+        instance_id=getattr(member, "group_instance_id", None),
+        user_data=(data.encode() if hasattr(data, "encode") else data) or None,
+    )
+
+
+def _owned(topics: Any) -> PartitionsByTopic:
+    return {each.topic: list(each.partitions) for each in topics} if topics else NOTHING
