@@ -9,13 +9,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kgctl.errors import UsageError
-from kgctl.pipeline.extras import require
+from kgctl.pipeline.extras import is_there, require
+from kgctl.pipeline.java import find_java
 from kgctl.pipeline.spread import Engine, LocalEngine
 
 
 class EngineName(StrEnum):
     """What ``--engine`` takes."""
 
+    AUTO = "auto"
     LOCAL = "local"
     SPARK = "spark"
 
@@ -27,7 +29,7 @@ class EngineOptions:
     ``what``: who asks, for the error when a package is missing. ``shows_log``: Spark's log goes to stderr.
     """
 
-    name: EngineName = EngineName.LOCAL
+    name: EngineName = EngineName.AUTO
     jobs: int | None = None
     master: str | None = None
     shows_log: bool = False
@@ -41,14 +43,42 @@ class EngineOptions:
             raise UsageError("--jobs and --master both say how much is done at a time: give one of them")
 
 
+MANY_RECORDS = 1_000_000
+"""So many are worth a start of Spark."""
+
+
+def choose(options: EngineOptions, records: int = 0) -> tuple[EngineName, str]:
+    """Which engine does so many records, and why, for people to read."""
+    if options.name is not EngineName.AUTO:
+        return options.name, f"--engine {options.name.value}"
+    if options.master is not None:
+        return EngineName.SPARK, "a master was given"
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return EngineName.SPARK, "spark-submit runs this"
+    if records < MANY_RECORDS:
+        return EngineName.LOCAL, f"{records:,} records are fewer than {MANY_RECORDS:,}"
+    missing = _missing_for_spark()
+    return (EngineName.LOCAL, missing) if missing else (EngineName.SPARK, f"{records:,} records are {MANY_RECORDS:,} or more")
+
+
+def _missing_for_spark() -> str | None:
+    if not is_there("pyspark"):
+        return "pyspark is not installed"
+    try:
+        find_java(os.environ)
+    except UsageError:
+        return "there is no Java for Spark"
+    return None
+
+
 @contextmanager
-def open_engine(options: EngineOptions) -> Iterator[Engine]:
-    """The engine; a Spark that was started for it ends with it.
+def open_engine(options: EngineOptions, records: int = 0) -> Iterator[Engine]:
+    """The engine for so many records; a Spark that was started for it ends with it.
 
     Raises:
         UsageError: pyspark or Java is missing. KgctlError: Spark does not start.
     """
-    if options.name is EngineName.LOCAL:
+    if choose(options, records)[0] is EngineName.LOCAL:
         yield LocalEngine(options.jobs or processors())
         return
     require(options.what, "pyspark")

@@ -32,11 +32,11 @@ from kgctl.errors import (
     UnsupportedError,
     UsageError,
 )
-from kgctl.pipeline.build.run import build
+from kgctl.pipeline.builds.run import build
 from kgctl.pipeline.collect.at_rest import collect_at_rest
 from kgctl.pipeline.sources.pieces import segments
 from kgctl.pipeline.spread import LocalEngine
-from kgctl.pipeline.warehouse.warehouse import Warehouse
+from kgctl.pipeline.store.warehouse import Warehouse
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli, Ran, example_cluster
 from tests.cli.history.questions import QUESTIONS
@@ -127,7 +127,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def collected(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("history") / "collected"
     collected_history(folder)
-    build(Warehouse.open(folder), ["c1"], LocalEngine)
+    build(Warehouse.open(folder), ["c1"], lambda _: LocalEngine())
     return folder
 
 

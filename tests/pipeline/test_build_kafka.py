@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 
-from kgctl.pipeline.build.run import build
+from kgctl.pipeline.builds.run import build
 from kgctl.pipeline.spread import LocalEngine
-from kgctl.pipeline.warehouse.files import read_table
-from kgctl.pipeline.warehouse.warehouse import Warehouse
+from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.consumers import consumer, poll_until
 from tests.support.kafka.data import create_topic, delete_topic, unique
 from tests.support.kafka.kgctl import run_kgctl
 from tests.support.patience import PATIENCE_MS, SESSION_MS
 from tests.support.pipeline.commands import run_history
+from tests.support.pipeline.warehouses import rows_of as stored_rows
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -89,17 +89,19 @@ def told(kafka_broker: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) ->
     run_history("collect", folder, "--cluster", CLUSTER, "--bootstrap-server", bootstrap, "--once")
     delete_topic(bootstrap, topic)
     warehouse = Warehouse.open(folder)
-    assert build(warehouse, [CLUSTER], LocalEngine).failed == []
+    assert build(warehouse, [CLUSTER], lambda _: LocalEngine()).failed == []
     return warehouse, drivers
 
 
 def rows_of(warehouse: Warehouse, table: str, group: str) -> list[Row]:
-    found = [row for path in warehouse.gold(table, CLUSTER) for row in read_table(path).to_pylist()]
-    return [row for row in found if row["group"] == group]
+    found = [row for row in stored_rows(warehouse, table, CLUSTER) if row["group"] == group]
+    return sorted(found, key=lambda row: row["log_offset"])
 
 
-def at(rows: Sequence[Row], time_ms: int) -> list[Row]:
-    return [row for row in rows if row["from_ms"] <= time_ms and (row["to_ms"] is None or time_ms < row["to_ms"])]
+def at(rows: Sequence[Row], time_ms: int, *key: str) -> list[Row]:
+    """Of the changes of each key the last one up to a time, where it is not an end."""
+    last = {tuple(row[name] for name in key): row for row in rows if row["time_ms"] <= time_ms}
+    return [row for row in last.values() if row["change"] not in ("left", "revoked")]
 
 
 DRIVEN = ["member_joined", "member_joined", "member_left", "member_joined", "member_left", "group_emptied"]
@@ -110,7 +112,7 @@ DRIVEN = ["member_joined", "member_joined", "member_left", "member_joined", "mem
 )
 def test_rebalances_are_those_that_were_driven(told: tuple[Warehouse, dict[str, Driver]], kind: str, causes: list[str]) -> None:
     warehouse, drivers = told
-    rows = rows_of(warehouse, "group_generations", drivers[kind].group)
+    rows = rows_of(warehouse, "generations", drivers[kind].group)
     driven = [row for row in rows if row["cause"] != "partitions_handed_over"]
 
     assert [row["cause"] for row in driven] == causes
@@ -127,13 +129,13 @@ def test_rebalances_are_those_that_were_driven(told: tuple[Warehouse, dict[str, 
 def test_members_and_assignments_are_those_that_the_clients_had(told: tuple[Warehouse, dict[str, Driver]], kind: str) -> None:
     warehouse, drivers = told
     driver = drivers[kind]
-    members, owned = (rows_of(warehouse, table, driver.group) for table in ("members", "assignments"))
+    members, owned = (rows_of(warehouse, table, driver.group) for table in ("member_changes", "assignment_changes"))
 
     assert {row["topic"] for row in owned} == {driver.topic}, "also where the log only has ids"
     for time_ms, had in driver.seen:
-        names = {row["member_id"]: row["client_id"] for row in at(members, time_ms)}
+        names = {row["member_id"]: row["client_id"] for row in at(members, time_ms, "member_id")}
         assert sorted(names.values()) == sorted(had)
         found = {name: frozenset[int]() for name in had}
-        for row in at(owned, time_ms):
+        for row in at(owned, time_ms, "member_id", "topic", "partition"):
             found[names[row["member_id"]]] |= {row["partition"]}
         assert found == had

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, ResourceType
 
+from kgctl.pipeline.store.raw import RAW, conform
+from kgctl.pipeline.store.tables import from_stored
+from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.serde.coordinator_records import decode_record
 from kgctl.serde.record_batch import iterate_batches
 from tests.support.kafka import KafkaBroker, KafkaCluster, SecureKafkaBroker, commit, create_topic, produce, unique
@@ -97,8 +98,7 @@ def collect(node: Node, warehouse: Path, *arguments: str, code: int = 0) -> Kgct
 
 def records(warehouse: Path) -> Any:
     """All records that were collected, by place."""
-    files = sorted(warehouse.glob("bronze/records/**/*.parquet"))
-    table = pa.concat_tables([pq.ParquetFile(file).read() for file in files])
+    table = conform(from_stored("records", Warehouse.open(warehouse).table("records").rows()), RAW)
     return table.sort_by([("partition", "ascending"), ("offset", "ascending")])
 
 
@@ -152,13 +152,12 @@ def test_live_is_what_the_segments_hold_and_what_a_consumer_sees(node: Node, tmp
 def test_samples_are_of_the_topics_with_commits(node: Node, tmp_path: Path) -> None:
     create_topic(node.broker.bootstrap, "nobody-reads", 1)
     collect(node, tmp_path / "w", "--once")
-    (file,) = (tmp_path / "w").glob("bronze/log_offsets/*/*.parquet")
-    rows = pq.ParquetFile(file).read().to_pylist()
+    rows = Warehouse.open(tmp_path / "w").table("samples").rows().to_pylist()
     assert [(row["topic"], row["partition"], row["log_start_offset"]) for row in rows] == [("t", n, 0) for n in range(3)]
     assert [row["log_end_offset"] for row in rows][:2] == [20, 20]
     collect(node, tmp_path / "all", "--once", "--all-topics")
-    (file,) = (tmp_path / "all").glob("bronze/log_offsets/*/*.parquet")
-    assert {row["topic"] for row in pq.ParquetFile(file).read().to_pylist()} >= {"t", "nobody-reads", TOPIC}
+    every = Warehouse.open(tmp_path / "all").table("samples").rows().to_pylist()
+    assert {row["topic"] for row in every} >= {"t", "nobody-reads", TOPIC}
 
 
 @pytest.mark.parametrize("reader", ["wire", "confluent"])

@@ -9,10 +9,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
+from kgctl.pipeline.store.delta import Table
+from kgctl.pipeline.store.location import Location
+from kgctl.pipeline.store.raw import RAW, conform
+from kgctl.pipeline.store.tables import from_stored
+from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.kafka.kgctl import run_kgctl
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
@@ -49,13 +52,12 @@ def commit(raw: RawClient, offset: int) -> None:
 
 
 def records(warehouse: Path) -> Any:
-    files = sorted(warehouse.glob("bronze/records/**/*.parquet"))
-    return pa.concat_tables([pq.ParquetFile(file).read() for file in files]) if files else None
+    return conform(from_stored("records", Warehouse.open(warehouse).table("records").rows()), RAW).sort_by("offset")
 
 
 def samples(warehouse: Path) -> int:
-    """How many files of samples there are."""
-    return len(list(warehouse.glob("bronze/log_offsets/**/*.parquet")))
+    """How many samples there are."""
+    return int(Table(Location(str(warehouse)), "samples").rows().num_rows)
 
 
 def start(bootstrap: str, warehouse: Path) -> subprocess.Popen[str]:
@@ -88,21 +90,7 @@ def test_it_runs_until_it_is_told_to_end_and_all_is_written(kgctl_serve: ServeFa
         "unused:1", "history", "collect", "--record-log", str(tmp_path / "data"), "--warehouse", str(tmp_path / "f")
     )
     assert [row["records"] for row in by_folder.data] == [3]
-    assert records(tmp_path / "f").equals(records(tmp_path / "w").combine_chunks().sort_by("offset"))
-
-
-def test_two_collections_into_one_warehouse(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
-    server = kgctl_serve(topics={"orders": 2})
-    collecting = start(server.bootstrap, tmp_path / "w")
-    try:
-        lock = tmp_path / "w/state/collected/kgctl.lock"
-        wait_until(lambda: lock.exists() and lock.read_text() == f"{collecting.pid}\n", "the lock, with its owner")
-        refused = run_kgctl(server.bootstrap, "history", "collect", "--once", "--warehouse", str(tmp_path / "w"), code=5)
-        assert f"is in use by process {collecting.pid}" in refused.err
-        assert refused.out.count("Traceback") == 0
-    finally:
-        collecting.kill()
-        collecting.communicate()
+    assert records(tmp_path / "f").equals(records(tmp_path / "w"))
 
 
 def test_a_killed_collection_loses_nothing(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
@@ -141,32 +129,19 @@ def test_a_server_that_starts_again_is_waited_for(kgctl_serve: ServeFactory, tmp
     assert "trying again in" in err
 
 
-@pytest.mark.parametrize(("step", "times"), [pytest.param("commit_records", 4, marks=pytest.mark.deep), ("stage_records", 11)])
-def test_a_killed_collection_of_files_is_taken_up_again(tmp_path: Path, step: str, times: int) -> None:
-    """Killed when three of twelve partitions are there."""
+def test_a_killed_collection_of_files_leaves_nothing_half_done(tmp_path: Path) -> None:
+    """Killed when most of twelve partitions are read; nothing counts before all are."""
     for partition in range(12):
         folder = tmp_path / "logs" / f"__consumer_offsets-{partition}"
         folder.mkdir(parents=True)
         for number in range(3):
             (folder / f"{5_000 * number:020d}.log").write_bytes(segment([10] * 500, first_offset=5_000 * number))
     words = ("history", "collect", "--segments", str(tmp_path / "logs"), "--jobs", "1", "--warehouse")
-    command = [sys.executable, "-c", STOPPING, step, str(times), *words, str(tmp_path / "w")]
+    command = [sys.executable, "-c", STOPPING, "stage", "30", *words, str(tmp_path / "w")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as killed:
         assert killed.stdout is not None
         assert killed.stdout.readline() == "here\n"
         killed.kill()
-    committed = sum(json.loads(file.read_text())["files"] != [] for file in (tmp_path / "w/state/collected").glob("*/*=*.json"))
-    assert committed == 3
+    assert Table(Location(str(tmp_path / "w")), "records").version == -1
     rows = run_kgctl("unused:1", *words, str(tmp_path / "w")).data
-    assert sum(row["known"] for row in rows) == committed * 15_000
-    assert sum(row["records"] + row["known"] for row in rows) == 12 * 15_000
-    run_kgctl("unused:1", *words, str(tmp_path / "clean"))
-    assert by_place(tmp_path / "w").equals(by_place(tmp_path / "clean"))
-
-
-def by_place(warehouse: Path) -> Any:
-    """The records of the files that count, by place."""
-    manifests = sorted((warehouse / "state/collected").glob("*/*=*.json"))
-    files = [file["path"] for manifest in manifests for file in json.loads(manifest.read_text())["files"]]
-    table = pa.concat_tables([pq.ParquetFile(warehouse / file).read() for file in files])
-    return table.sort_by([("partition", "ascending"), ("offset", "ascending")])
+    assert sum(row["records"] for row in rows) == 12 * 15_000

@@ -14,6 +14,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from kgctl.pipeline.answers.history import History
+from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.consumers import joined
 from tests.support.kafka.data import unique, wait_until_coordinating
@@ -21,10 +22,11 @@ from tests.support.kafka.fixtures import java_or_skip
 from tests.support.kafka.kgctl import run_kgctl
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.commands import run_history
-from tests.support.pipeline.tables import assert_same, copy_samples, copy_shuffled, tables_of
+from tests.support.pipeline.tables import copy_samples, copy_shuffled
 from tests.support.pipeline.truth.check import certain_answers
 from tests.support.pipeline.truth.ledger import Ledger
 from tests.support.pipeline.truth.traffic import PARTITIONS, drive
+from tests.support.pipeline.warehouses import tables_of
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -100,7 +102,7 @@ def test_segments_of_the_broker_tell_the_same_history(driven: Driven, tmp_path: 
     copy_samples(driven.warehouse, copied, CLUSTER)
     run_history("build", copied, "--engine", "local")
 
-    assert_same(tables_of(copied, CLUSTER), tables_of(driven.warehouse, CLUSTER))
+    assert tables_of(Warehouse.open(copied), CLUSTER) == tables_of(Warehouse.open(driven.warehouse), CLUSTER)
 
 
 def test_other_files_and_another_order_tell_the_same_history(driven: Driven, tmp_path: Path) -> None:
@@ -108,7 +110,7 @@ def test_other_files_and_another_order_tell_the_same_history(driven: Driven, tmp
     copy_shuffled(driven.warehouse, shuffled, CLUSTER, cuts=6, seed=1)
     run_history("build", shuffled, "--engine", "local")
 
-    assert_same(tables_of(shuffled, CLUSTER), tables_of(driven.warehouse, CLUSTER))
+    assert tables_of(Warehouse.open(shuffled), CLUSTER) == tables_of(Warehouse.open(driven.warehouse), CLUSTER)
 
 
 def test_reset_is_found_and_undone(driven: Driven, tmp_path: Path) -> None:

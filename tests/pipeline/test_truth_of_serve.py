@@ -7,10 +7,12 @@ from pathlib import Path
 import pytest
 
 from kgctl.pipeline.answers.history import History
+from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.pipeline.commands import run_history
-from tests.support.pipeline.tables import assert_same, copy_samples, tables_of
+from tests.support.pipeline.tables import copy_samples
 from tests.support.pipeline.truth.check import certain_answers
 from tests.support.pipeline.truth.traffic import drive
+from tests.support.pipeline.warehouses import tables_of
 from tests.support.serve import ServeFactory
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
@@ -32,6 +34,6 @@ def test_wire_and_data_folder_tell_the_same_history(kgctl_serve: ServeFactory, t
     for warehouse in (over_wire, at_rest):
         run_history("build", warehouse, "--engine", "local")
 
-    assert_same(tables_of(over_wire, CLUSTER), tables_of(at_rest, CLUSTER))
+    assert tables_of(Warehouse.open(over_wire), CLUSTER) == tables_of(Warehouse.open(at_rest), CLUSTER)
 
     assert certain_answers(History.open(at_rest), ledger, ledger.random_times(TIMES)) > 0.5

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kgctl.cli.environment import Environment
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.build.run import BuildResult, Progress
+    from kgctl.pipeline.builds.run import BuildResult, Progress
     from kgctl.pipeline.engines import EngineOptions
     from kgctl.pipeline.spread import Engine
+    from kgctl.pipeline.store.location import Location
 
 
 def building(
     environment: Environment,
-    path: Path,
+    path: Location,
     cluster: str | None,
     options: EngineOptions,
     *,
@@ -28,13 +28,13 @@ def building(
     Raises:
         KgctlError: a package or Java is missing, there is no warehouse or no such cluster, somebody else is building.
     """
-    from kgctl.pipeline.engines import EngineName, open_engine
+    from kgctl.pipeline.engines import EngineName, choose, open_engine
     from kgctl.pipeline.extras import require
 
-    modules = ("pyarrow", "numpy", "pyspark") if options.name is EngineName.SPARK else ("pyarrow", "numpy")
-    require("kgctl history build", *modules)
-    from kgctl.pipeline.build.run import build
-    from kgctl.pipeline.warehouse.warehouse import Warehouse
+    modules = ("pyarrow", "numpy", "deltalake")
+    require("kgctl history build", *modules, *(["pyspark"] if options.name is EngineName.SPARK else []))
+    from kgctl.pipeline.builds.run import build
+    from kgctl.pipeline.store.warehouse import Warehouse
 
     warehouse = Warehouse.open(path)
     clusters = warehouse.clusters() if cluster is None else [warehouse.require_cluster(cluster)]
@@ -42,10 +42,17 @@ def building(
         warehouse.require_cluster(None)
     with ExitStack() as stack, _bar(environment) as on_progress:
 
-        def opened() -> Engine:
-            return stack.enter_context(open_engine(options))
+        def opened(records: int) -> Engine:
+            name, why = choose(options, records)
+            if options.name is EngineName.AUTO:
+                environment.notice(f"Built by {_ENGINES[name]}: {why}.")
+            return stack.enter_context(open_engine(options, records))
 
-        return build(warehouse, clusters, opened, is_rebuild=is_rebuild, on_progress=on_progress)
+        now_ms = environment.now_ms()
+        return build(warehouse, clusters, opened, now_ms=now_ms, is_rebuild=is_rebuild, on_progress=on_progress)
+
+
+_ENGINES = {"local": "this machine's processes", "spark": "Spark"}
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from kgctl.cli.history.progress_line import progress_line
 from kgctl.cli.output.report import Report
 from kgctl.cli.session import Session
 from kgctl.cli.settings import connection_settings
-from kgctl.errors import UsageError
+from kgctl.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
@@ -27,11 +27,10 @@ if TYPE_CHECKING:
     from kgctl.pipeline.engines import EngineOptions
     from kgctl.pipeline.sources.live.reader import ReaderName
     from kgctl.pipeline.sources.pieces import Piece
-    from kgctl.pipeline.warehouse.warehouse import Warehouse
+    from kgctl.pipeline.store.warehouse import Warehouse
 
 DEFAULT_CLUSTER = "default"
 _SAMPLE_EVERY_MS = 1_000
-_LEFT_OVERS_FROM_MS = 3_600_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Rest:
         """The options that say who reads files, as far as they ask for more than there is without them."""
         engine = self.engine
         given = {
-            "--engine": engine.name.value != "local",
+            "--engine": engine.name.value == "spark",
             "--jobs": engine.jobs is not None,
             "--master": engine.master is not None,
         }
@@ -79,26 +78,25 @@ def collect_from_files(session: Session, rest: Rest, warehouse: str | None, clus
     """Segments, a record log, Parquet."""
     from kgctl.pipeline.extras import require
 
-    require("kgctl history", "pyarrow", "numpy")
+    require("kgctl history", "pyarrow", "numpy", "deltalake")
     from kgctl.pipeline.collect.at_rest import collect_at_rest
     from kgctl.pipeline.engines import open_engine
 
     pieces, samples, found = _source(session, rest)
     opened = _open(session, warehouse)
     name = cluster or found or DEFAULT_CLUSTER
-    with opened.locked("collected"), open_engine(rest.engine) as engine, progress_line(session.environment) as progress:
-        _clean(session, opened)
-        collection = collect_at_rest(opened, name, pieces, engine, progress)
-        if samples.num_rows:
-            opened.add_log_offsets(name, samples)
-            collection.samples = samples.num_rows
+    now_ms = session.environment.now_ms()
+    with open_engine(rest.engine) as engine, progress_line(session.environment) as progress:
+        collection = collect_at_rest(opened, name, pieces, engine, progress, now_ms=now_ms)
+    if not any(isinstance(error, RefusedError) for error in collection.errors):
+        collection.samples = opened.add_samples(name, samples, is_again=True)
     return report_of(collection)
 
 
 def _source(session: Session, rest: Rest) -> tuple[list[Piece], Any, str | None]:
     """Pieces, samples, and the name that their cluster has there."""
     from kgctl.pipeline.sources import pieces
-    from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS
+    from kgctl.pipeline.store.raw import LOG_OFFSETS
 
     if rest.record_log is not None:
         from kgctl.pipeline.sources.record_log import record_log_samples
@@ -131,7 +129,7 @@ def collect_from_cluster(session: Session, live: LiveOptions, rest: Rest, wareho
         )
     from kgctl.pipeline.extras import require
 
-    require("kgctl history", "pyarrow", "numpy")
+    require("kgctl history", "pyarrow", "numpy", "deltalake")
     collection = _collect_live(session, settings, live, warehouse, cluster)
     return report_of(collection)
 
@@ -152,8 +150,7 @@ def _collect_live(
     try:
         state = reader.log_state()
         opened = _open(session, warehouse)
-        with opened.locked("collected"), progress_line(session.environment) as progress:
-            _clean(session, opened)
+        with progress_line(session.environment) as progress:
             halt = threading.Event()
             collection = LiveCollection(
                 opened,
@@ -178,14 +175,9 @@ def _properties(settings: ConnectionSettings) -> dict[str, str]:
 
 
 def _open(session: Session, warehouse: str | None) -> Warehouse:
-    from kgctl.pipeline.warehouse.warehouse import Warehouse
+    from kgctl.pipeline.store.warehouse import Warehouse
 
     return Warehouse.create(warehouse_path(warehouse, session.environment))
-
-
-def _clean(session: Session, warehouse: Warehouse) -> None:
-    """Remove what a crash left; files that were replaced just now may still be read by someone who began before."""
-    warehouse.remove_left_overs("collected", before_ms=session.environment.now_ms() - _LEFT_OVERS_FROM_MS)
 
 
 def _world(session: Session, halt: threading.Event, progress: Callable[[str], object]) -> World:

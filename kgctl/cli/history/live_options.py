@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from kgctl.pipeline.collect.live import Plan
 
 _SHORTEST_SAMPLE_MS = 1_000
-_DEFAULT_SAMPLE_MS = 30_000
+_DEFAULT_SAMPLE_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,8 +12,8 @@ from kgctl.cli.completers import complete_history_groups
 from kgctl.cli.environment import Environment
 from kgctl.errors import UsageError
 
-_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
-"""How a URL begins. One letter and a colon is a drive."""
+if TYPE_CHECKING:
+    from kgctl.pipeline.store.location import Location
 
 TIMES = "2024-01-31T10:00:00Z (no zone: UTC), epoch milliseconds, or `2h ago`"
 
@@ -23,8 +21,8 @@ Warehouse = Annotated[
     str | None,
     typer.Option(
         "--warehouse",
-        metavar="DIR",
-        help="The folder of the history; in the user's state folder otherwise. [env: KGCTL_WAREHOUSE]",
+        metavar="DIR|URL",
+        help="The history: a folder, or s3://, gs://, abfss://, hdfs://. [env: KGCTL_WAREHOUSE]",
         show_default=False,
     ),
 ]
@@ -75,20 +73,22 @@ class Span:
     to_ms: int | None = None
 
 
-def warehouse_path(given: str | None, environment: Environment) -> Path:
-    """The folder that ``--warehouse``, KGCTL_WAREHOUSE or else the user's state folder names. It need not exist.
+def warehouse_path(given: str | None, environment: Environment) -> Location:
+    """The folder or URL that ``--warehouse``, KGCTL_WAREHOUSE or else the user's state folder names. It need not exist.
 
     Raises:
         UsageError: the option is empty, or a URL of a store that kgctl cannot write.
     """
+    from kgctl.pipeline.store.location import Location
+
     if given is None:
-        return environment.warehouse_folder
+        return Location.parse(environment.warehouse_folder)
     if not given:
         raise UsageError("--warehouse is empty (an unset variable?): give it a folder")
-    scheme = _SCHEME.match(given)
-    if scheme is not None and scheme[1] != "file":
-        raise UsageError(f"--warehouse {given}: stores of the kind {scheme[1]}: are not handled; give it a folder")
-    return Path(given[len("file:") :] if scheme else given).expanduser()
+    try:
+        return Location.parse(given)
+    except UsageError as error:
+        raise UsageError(f"--warehouse {error.message}") from None
 
 
 def read_time_ms(option: str, text: str | None, environment: Environment) -> int | None:

@@ -24,6 +24,7 @@ COLUMNS = (
     "time_ms",
     "log_offset",
     "effect_offset",
+    "log_partition",
 )
 _KEY = ("group", "topic", "partition")
 
@@ -64,10 +65,13 @@ def offsets_at(history: History, groups: Sequence[str] | None, at_ms: int) -> li
     A commit counts from its own millisecond on. Of several commits the one that is last in the log counts, whatever their times.
     Partitions whose commit was deleted or had expired are not there.
     """
-    coverage = {partition: history.coverage(partition) for partition in history.partitions(groups)}
+    import pyarrow.compute as pc
+
+    rows = history.rows("offset_commits", COLUMNS, groups)
     found: list[CommitAt] = []
-    for part in history.parts("offset_commits", COLUMNS, groups):
-        found.extend(commits_at(part.rows, coverage[part.log_partition], at_ms))
+    for partition in rows.column("log_partition").unique().to_pylist():
+        here = rows.filter(pc.equal(rows.column("log_partition"), partition))
+        found.extend(commits_at(here, history.coverage(partition), at_ms))
     return sorted(found, key=lambda commit: (commit.group, commit.topic, commit.partition))
 
 

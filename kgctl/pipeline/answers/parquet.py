@@ -1,46 +1,55 @@
-"""Reading the rows of some groups out of a file of a table, which is sorted by group: only the row groups that can have them."""
+"""Reading the rows of some groups out of a table: only files and row groups that can have them."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError
-from kgctl.pipeline.warehouse.files import parquet_errors
-from kgctl.pipeline.warehouse.warehouse import REBUILD
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_NAMES = ("group", "topic", "member_id")
+    from kgctl.pipeline.store.delta import Table
+    from kgctl.pipeline.store.files import DataFile
+
+DICTIONARIES = ("group", "topic", "member_id")
 """Columns whose few values are repeated many times: read as dictionaries."""
+_SLICE = re.compile(r".*/[bh](\d+)-(\d+)-[0-9a-f]+\.parquet")
 
 
-def read_rows(path: Path, columns: Sequence[str], groups: Collection[str] | None = None) -> pa.Table:
-    """These columns of the file; of these groups, or of all.
+def files_of(table: Table, cluster: str, groups: Collection[str] | None, buckets: int) -> list[DataFile]:
+    """The files that can have rows of these groups, or of all, of a cluster."""
+    files = [file for file in table.files() if file.may_hold("cluster", cluster, cluster)]
+    if groups is None:
+        return files
+    from kgctl.pipeline.builds.slices import bucket_of
 
-    Raises:
-        StorageError: the file is damaged, or lacks a column: then another version of kgctl has built it.
-    """
-    import pyarrow.parquet as pq
-
-    dictionaries = [name for name in columns if name in _NAMES]
-    with parquet_errors(path, REBUILD), pq.ParquetFile(path, read_dictionary=dictionaries) as file:
-        _require(path, file.schema_arrow.names, columns)
-        if groups is None:
-            return file.read(list(columns))
-        places = _row_groups(file.metadata, sorted(groups))
-        return _of_groups(file.read_row_groups(places, list(columns)), groups)
+    places = {group: bucket_of(group, buckets) for group in groups}
+    return [file for file in files if any(_may_hold(file, group, bucket) for group, bucket in places.items())]
 
 
-def _require(path: Path, there: Collection[str], columns: Sequence[str]) -> None:
-    missing = [name for name in columns if name not in there]
-    if missing:
-        raise StorageError(
-            f"{path}: built by another version of kgctl (no column {missing[0]!r}): kgctl history build builds it anew"
-        )
+def _may_hold(file: DataFile, group: str, bucket: int) -> bool:
+    match = _SLICE.fullmatch(file.path)
+    return file.may_hold("group", group, group) and (match is None or int(match[1]) <= bucket <= int(match[2]))
+
+
+def read_rows(table: Table, file: DataFile, columns: Sequence[str], groups: Collection[str] | None = None) -> pa.Table:
+    """These columns of a file; of these groups, or of all. Raises `StorageError` where the file is damaged."""
+    from kgctl.pipeline.store.files import opened
+    from kgctl.pipeline.store.warehouse import REBUILD
+
+    try:
+        with opened(table.location, table.name, file.path, [name for name in columns if name in DICTIONARIES]) as source:
+            if groups is None:
+                return source.read(list(columns))
+            wanted = list(dict.fromkeys([*columns, "group"]))
+            found = source.read_row_groups(_row_groups(source.metadata, sorted(groups)), wanted)
+            return _of_groups(found, groups).select(list(columns))
+    except StorageError as error:
+        raise StorageError(f"{error.message}; {REBUILD}") from error
 
 
 def _row_groups(metadata: Any, groups: Sequence[str]) -> list[int]:

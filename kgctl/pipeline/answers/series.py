@@ -39,7 +39,7 @@ LAG = Series(
     is_of_commits=True,
 )
 REBALANCES = Series(
-    "group_generations",
+    "generations",
     (
         "group",
         "type",
@@ -83,7 +83,7 @@ HEALTH = Series(
 )
 RESETS = Series(
     "resets",
-    ("group", "topic", "partition", "time_ms", "offset_before", "offset_after", "kind", "records", "evidence", "log_offset"),
+    ("group", "topic", "partition", "time_ms", "offset_before", "offset_after", "records", "evidence", "log_offset"),
     ("group", "topic", "partition"),
     ("time_ms",),
     ("log_offset",),
@@ -113,11 +113,10 @@ def _last_rows(history: History, series: Series, groups: Sequence[str] | None, a
 
     from kgctl.pipeline.answers.latest import last_of_each
 
-    found: list[Row] = []
-    for part in history.parts(series.table, series.columns, groups):
-        past = part.rows.filter(pc.less_equal(_times(part.rows, series), at_ms))
-        timed = past.append_column("at", _times(past, series))
-        found += last_of_each(timed, series.key, ("at", *series.order)).select(series.columns).to_pylist()
+    rows = history.rows(series.table, series.columns, groups)
+    past = rows.filter(pc.less_equal(_times(rows, series), at_ms))
+    timed = past.append_column("at", _times(past, series))
+    found = last_of_each(timed, series.key, ("at", *series.order)).select(series.columns).to_pylist()
     return sorted(found, key=lambda row: tuple(row[name] for name in series.key))
 
 
@@ -125,25 +124,22 @@ def rows_between(
     history: History, series: Series, groups: Sequence[str] | None, from_ms: int | None, to_ms: int | None
 ) -> list[Row]:
     """The rows from ``from_ms`` on and before ``to_ms``, those too that still hold at ``from_ms``; sorted by key and time."""
-    tables = tables_between(history, series, groups, from_ms, to_ms)
-    return sorted((row for table in tables for row in table.to_pylist()), key=lambda row: _place(row, series))
+    found = table_between(history, series, groups, from_ms, to_ms).to_pylist()
+    return sorted(found, key=lambda row: _place(row, series))
 
 
-def tables_between(
+def table_between(
     history: History, series: Series, groups: Sequence[str] | None, from_ms: int | None, to_ms: int | None
-) -> list[pa.Table]:
-    """The same as tables, one for each partition of ``__consumer_offsets``, each in the order of its table."""
+) -> pa.Table:
+    """The same as a table; rows of one key keep the order of the table."""
     import pyarrow.compute as pc
 
-    tables = []
-    for part in history.parts(series.table, series.columns, groups):
-        rows = part.rows
-        if from_ms is not None:
-            rows = rows.filter(pc.greater_equal(_last_moments(rows, series), from_ms))
-        if to_ms is not None:
-            rows = rows.filter(pc.less(_times(rows, series), to_ms))
-        tables.append(rows)
-    return tables
+    rows = history.rows(series.table, series.columns, groups)
+    if from_ms is not None:
+        rows = rows.filter(pc.greater_equal(_last_moments(rows, series), from_ms))
+    if to_ms is not None:
+        rows = rows.filter(pc.less(_times(rows, series), to_ms))
+    return rows
 
 
 def _times(rows: pa.Table, series: Series) -> pa.ChunkedArray:

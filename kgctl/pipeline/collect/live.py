@@ -7,19 +7,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from kgctl.errors import AuthError, BrokerError, KgctlError, NotFoundError, RefusedError, UnreachableError
 from kgctl.pipeline.collect.summary import Collection
-from kgctl.pipeline.collect.topics import KnownTopics
+from kgctl.pipeline.collect.topics import TopicsSeen
 from kgctl.pipeline.sources.live.reader import LiveReader, LogOffsetRow, LogState, Part
 from kgctl.pipeline.sources.log.damage import damaged_table
-from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS, RAW, rows_of
-from kgctl.pipeline.warehouse.warehouse import Warehouse
+from kgctl.pipeline.store import records
+from kgctl.pipeline.store.raw import LOG_OFFSETS, rows_of
+from kgctl.pipeline.store.warehouse import Warehouse
 
 _WAIT_MS = 500
-_FLUSH_ROWS = 500_000
-_FLUSH_ALL_ROWS = 3_000_000
+_FLUSH_ROWS = 1_000_000
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
 _FUTILE_ROUNDS = 5
@@ -35,7 +34,7 @@ class Plan:
 
     once: bool = False
     for_s: float | None = None
-    sample_every_s: float = 30.0
+    sample_every_s: float = 10.0
     flush_every_s: float = 10.0
     all_topics: bool = False
 
@@ -67,7 +66,7 @@ class LiveCollection:
     """One collection. `run` does it; `stop` ends it, from a signal handler or another thread."""
 
     def __init__(self, warehouse: Warehouse, cluster: str, reader: LiveReader, *, source: str, plan: Plan, world: World) -> None:
-        """``source`` is what the manifests call the cluster: its address. Call `run` under `Warehouse.locked`."""
+        """``source`` is what the records are said to come from: the cluster's address."""
         self._warehouse = warehouse
         self._reader = reader
         self._source = source
@@ -81,7 +80,8 @@ class LiveCollection:
         self._sample_errors: dict[tuple[str | None, int | None, str], KgctlError] = {}
         self._log_id: str | None = None
         self._stopped = False
-        self._topics = KnownTopics(warehouse, cluster)
+        self._topics = TopicsSeen(warehouse.topics(cluster))
+        self._samples: list[pa.Table] = []
 
     def stop(self) -> None:
         """Come to an end: what was read is written, then `run` returns."""
@@ -94,7 +94,6 @@ class LiveCollection:
         is asked for; otherwise a cluster that is away is waited for.
         """
         self._begin(state)
-        self._warehouse.require_cluster_id(self._collection.cluster, state.cluster_id)
         if self._plan.once:
             self._collection.errors += state.errors.values()
         started = self._world.seconds()
@@ -113,8 +112,11 @@ class LiveCollection:
 
     def _begin(self, state: LogState) -> None:
         """Take up the partitions that are not followed yet: all of them at first, later those that were not to be had before."""
-        _require_same_log(self._collection.cluster, self._log_id, state.log_id)
+        cluster = self._collection.cluster
+        _require_same_cluster(cluster, self._warehouse.cluster_id(cluster), state.cluster_id)
+        _require_same_log(cluster, self._log_id or self._warehouse.log_id(cluster), state.log_id)
         self._log_id = state.log_id
+        self._warehouse.tell(cluster, self._world.now_ms(), cluster_id=state.cluster_id, log_id=state.log_id)
         for partition, (start, end) in sorted(state.bounds.items()):
             if partition not in self._buffers and partition not in self._given_up:
                 self._take_up(partition, start, end)
@@ -124,9 +126,8 @@ class LiveCollection:
         self._missing = set(state.errors)
 
     def _take_up(self, partition: int, start: int, end: int) -> None:
-        known = self._warehouse.collected(self._collection.cluster, partition)
-        _require_same_log(self._collection.cluster, known.log_id, self._log_id)
-        position = known.next_offset if known.next_offset is not None else start
+        known = records.next_offset(self._warehouse, self._collection.cluster, partition)
+        position = known if known is not None else start
         if position > end:
             self._give_up(partition, _truncated(self._collection.cluster, partition, position, end))
             return
@@ -190,14 +191,15 @@ class LiveCollection:
             self._world.pause(max_wait_ms / 1000)
         read = self._collection.records_read
         self._world.progress(f"collected {read} records, {len(self._behind())} partitions to go")
-        if sum(buffer.rows for buffer in self._buffers.values()) >= _FLUSH_ALL_ROWS:
+        if sum(buffer.rows for buffer in self._buffers.values()) >= _FLUSH_ROWS:
             self._flush_all()
 
     def _take(self, partition: int, part: Part) -> None:
         buffer = self._buffers[partition]
         if part.damaged:
             place = f"{self._source} __consumer_offsets-{partition} from offset {buffer.position}"
-            self._warehouse.add_damaged(self._collection.cluster, damaged_table(place, partition, part.damaged))
+            damaged = damaged_table(place, partition, part.damaged)
+            self._warehouse.add_damaged(self._collection.cluster, damaged, self._world.now_ms())
             self._collection.add_damage(partition, place, part.damaged)
         buffer.futile = 0 if part.next_offset > buffer.position else buffer.futile + 1
         buffer.position = part.next_offset
@@ -208,13 +210,11 @@ class LiveCollection:
             self._topics.see(part.table.column("key"))
         if buffer.futile >= _FUTILE_ROUNDS and buffer.position < buffer.target:
             buffer.target = buffer.position  # the log ends in records that no client is given
-        if buffer.rows >= _FLUSH_ROWS:
-            self._flush(partition)
 
     def _meet(self, partition: int, error: KgctlError) -> None:
         """An error that did not pass while it was asked again. A broker that is away comes back; a log that was cut does not."""
         if self._plan.once or isinstance(error, RefusedError | AuthError):
-            self._flush(partition)
+            self._flush_all()
             self._give_up(partition, error)
         elif self._troubles.get(partition) != error.code:
             self._troubles[partition] = error.code
@@ -226,28 +226,22 @@ class LiveCollection:
         self._collection.errors.append(error)
 
     def _flush_all(self) -> None:
-        for partition in list(self._buffers):
-            self._flush(partition)
-
-    def _flush(self, partition: int) -> None:
-        buffer, summary = self._buffers[partition], self._collection.of(partition)
-        if buffer.saved == buffer.position:
-            return
-        table = pa.concat_tables([RAW.empty_table(), *buffer.tables])
-        cluster, position = self._collection.cluster, buffer.position
-        self._topics.keep()
-        try:
-            added = self._warehouse.add_records(
-                cluster, partition, table, self._source, next_offset=position, log_id=self._log_id
-            )
-        except RefusedError as error:  # other partitions may be as they should
-            self._give_up(partition, error)
-            return
-        summary.added += added
-        if added:
-            offsets, times = (pc.min_max(table.column(name)).as_py() for name in ("offset", "timestamp_ms"))
-            summary.widen((offsets["min"], offsets["max"]), (times["min"], times["max"]))
-        buffer.tables, buffer.rows, buffer.saved = [], 0, buffer.position
+        """Commit what came, of all partitions in one step. Raises `RefusedError`, with nothing kept of it."""
+        cluster = self._collection.cluster
+        moved = {number: buffer for number, buffer in self._buffers.items() if buffer.saved != buffer.position}
+        self._warehouse.tell(cluster, self._world.now_ms(), topics=self._topics.topics)
+        if moved:
+            tables = [pa.concat_tables(buffer.tables) for buffer in moved.values() if buffer.tables]
+            staged = records.stage_together(records.Known.of(self._warehouse, cluster), tables, self._source)
+            positions = {number: buffer.position for number, buffer in moved.items()}
+            added = records.commit(self._warehouse, cluster, staged, positions=positions)
+            for number, fresh in added.items():
+                self._collection.of(number).see(fresh)
+            for buffer in moved.values():
+                buffer.tables, buffer.rows, buffer.saved = [], 0, buffer.position
+        if self._samples:
+            self._warehouse.add_samples(cluster, pa.concat_tables(self._samples))
+            self._samples = []
 
     def _sample(self) -> None:
         topics = None if self._plan.all_topics else sorted(self._topics.topics)
@@ -255,7 +249,7 @@ class LiveCollection:
         rows, errors = self._reader.log_offsets(topics)
         self._collection.samples += len(rows)
         if rows:
-            self._warehouse.add_log_offsets(self._collection.cluster, samples_table(rows, now_ms))
+            self._samples.append(samples_table(rows, now_ms))
         before = self._sample_errors
         self._sample_errors = {(error.topic, error.partition, error.code): error for error in errors}
         if not self._plan.once:
@@ -267,6 +261,14 @@ def samples_table(rows: list[LogOffsetRow], now_ms: int) -> Any:
     """Rows of `LOG_OFFSETS`, all of one moment."""
     columns = dict(zip(LogOffsetRow._fields, zip(*rows, strict=True), strict=True))
     return rows_of({**columns, "timestamp_ms": [now_ms] * len(rows)}, LOG_OFFSETS)
+
+
+def _require_same_cluster(cluster: str, known: str | None, now: str | None) -> None:
+    if known is not None and now is not None and known != now:
+        raise RefusedError(
+            f"the cluster's id is {now}, but what was collected as '{cluster}' is of the one with the id {known}: "
+            "--cluster NAME keeps them apart"
+        )
 
 
 def _require_same_log(cluster: str, known: str | None, now: str | None) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kgctl.errors import KgctlError, StorageError, UsageError
 from kgctl.pipeline.sources.log.damage import Damage
-from kgctl.pipeline.warehouse.manifests import BronzeFile
+from kgctl.pipeline.store.records import Staged
 
 _DAMAGES_NAMED = 20
 
@@ -29,10 +29,11 @@ class PartitionSummary:
     first_ms: int | None = None
     last_ms: int | None = None
 
-    def see(self, files: Iterable[BronzeFile]) -> None:
-        """Widen the bounds by these files."""
-        for file in files:
-            self.widen((file.first_offset, file.last_offset), (file.first_ms, file.last_ms))
+    def see(self, staged: Iterable[Staged]) -> None:
+        """Count these records, and widen the bounds by theirs."""
+        for each in staged:
+            self.added += each.rows
+            self.widen((each.first_offset, each.last_offset), (each.first_ms, each.last_ms))
 
     def widen(self, offsets: tuple[int, int], times: tuple[int, int]) -> None:
         """Widen the bounds by a lowest and highest of each."""
@@ -76,5 +77,5 @@ class Collection:
         for damage in damaged[:_DAMAGES_NAMED]:
             self.errors.append(StorageError(f"{source} {damage.describe()}", code="DAMAGED", partition=partition))
         if len(damaged) > _DAMAGES_NAMED:
-            more = f"{len(damaged) - _DAMAGES_NAMED} more damaged places, in the warehouse's bronze/damaged"
+            more = f"{len(damaged) - _DAMAGES_NAMED} more damaged places, in the warehouse's table damaged"
             self.errors.append(StorageError(f"{source}: {more}", code="DAMAGED", partition=partition))

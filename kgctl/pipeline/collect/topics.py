@@ -1,7 +1,7 @@
 """Which topics groups have commits on, from the keys of the records that pass.
 
-They are kept beside what was collected. A topic must not be forgotten because a sample failed, or because its records were
-collected by a run that ended before its first sample: a group that has stalled commits nothing that would bring it back.
+They are kept with the cluster (`Warehouse.tell`). A topic must not be forgotten because a sample failed, or because its records
+were collected by a run that ended before its first sample: a group that has stalled commits nothing that would bring it back.
 """
 
 from __future__ import annotations
@@ -11,10 +11,6 @@ from collections.abc import Iterable
 from typing import Any
 
 import pyarrow.compute as pc
-
-from kgctl.pipeline.warehouse import layout
-from kgctl.pipeline.warehouse.files import read_json, read_table, storage_errors, write_json
-from kgctl.pipeline.warehouse.warehouse import Warehouse
 
 _SHORT = struct.Struct(">h")
 _PARTITION_BYTES = 4
@@ -33,37 +29,6 @@ class TopicsSeen:
             topic = _topic(key)
             if topic:
                 self.topics.add(topic)
-
-
-class KnownTopics(TopicsSeen):
-    """Those of all records of a cluster that were collected so far, and of what is shown. Use it where the lock is held."""
-
-    def __init__(self, warehouse: Warehouse, cluster: str) -> None:
-        """Raises `StorageError`."""
-        self._path = warehouse.path / layout.topics_file(cluster)
-        kept = (read_json(self._path) or {}).get("topics")
-        super().__init__(kept or ())
-        self._kept = None if kept is None else set(kept)
-        if kept is None:
-            self._read(warehouse, cluster)
-
-    def keep(self) -> None:
-        """Write down what is new, before the records that tell of it are. Raises `StorageError`."""
-        if self._kept != self.topics:
-            self._kept = set(self.topics)
-            write_json(self._path, {"topics": sorted(self._kept)})
-
-    def _read(self, warehouse: Warehouse, cluster: str) -> None:
-        for partition in warehouse.partitions(cluster):
-            for file in warehouse.bronze_files(cluster, partition):
-                self.see(read_table(warehouse.path / file.path, ["key"]).column("key"))
-
-
-def forget_topics(warehouse: Warehouse, cluster: str) -> None:
-    """Have them read again from the records, which nobody has looked at, the next time that they are asked for."""
-    path = warehouse.path / layout.topics_file(cluster)
-    with storage_errors(path):
-        path.unlink(missing_ok=True)
 
 
 def _topic(key: bytes | None) -> str | None:

@@ -17,7 +17,7 @@ from kgctl.pipeline.decode.keys import NO_TYPE, Keys, decode_keys
 from kgctl.pipeline.decode.result import Decoded, Reason
 from kgctl.pipeline.decode.schemas import COMMITS, COVERAGE, GROUP_RECORDS, MARKERS, UNDECODED
 from kgctl.pipeline.decode.values import NEWEST_VERSION, decode_values
-from kgctl.pipeline.warehouse.schemas import RAW
+from kgctl.pipeline.store.raw import RAW
 
 BLOCK_ROWS = 1 << 18
 """Rows that are worked on at a time: bounds the memory, and the numbers stay in the processor's caches."""

@@ -162,5 +162,5 @@ def as_data(each: Figures) -> dict[str, Any]:
 
 def reset_text(row: Row) -> str:
     """A row of ``resets`` for people."""
-    why = row["evidence"].replace("_", " ").replace(",", ", ")
+    why = ", ".join(row["evidence"]).replace("_", " ")
     return f"{row['topic']}-{row['partition']}: {row['offset_before']} to {row['offset_after']} ({row['records']:+}): {why}"

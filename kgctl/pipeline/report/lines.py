@@ -34,11 +34,11 @@ def lag_lines(history: History, group: str, from_ms: int, to_ms: int) -> list[Li
     """By topic; from ``from_ms`` on and before ``to_ms``, with what held at ``from_ms``."""
     topics: dict[str, list[pa.Table]] = {}
     for table, columns in (("lag", ("lag",)), ("offset_commits", ("committed_offset", "effect_offset", "log_offset"))):
-        for part in history.parts(table, ("group", "topic", "partition", "time_ms", *columns), [group]):
-            rows = part.rows.filter(pc.less(part.rows.column("time_ms"), to_ms))
-            changes = rows if table == "lag" else _removals(rows)
-            for topic in changes.column("topic").unique().to_pylist():
-                topics.setdefault(topic, []).append(changes.filter(pc.equal(changes.column("topic"), topic)))
+        found = history.rows(table, ("group", "topic", "partition", "time_ms", *columns), [group])
+        rows = found.filter(pc.less(found.column("time_ms"), to_ms))
+        changes = rows if table == "lag" else _removals(rows)
+        for topic in changes.column("topic").unique().to_pylist():
+            topics.setdefault(topic, []).append(changes.filter(pc.equal(changes.column("topic"), topic)))
     return [_line(topic, tables, from_ms) for topic, tables in sorted(topics.items())]
 
 

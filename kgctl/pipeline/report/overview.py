@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from kgctl.pipeline.answers.latest import by_group
-from kgctl.pipeline.answers.series import HEALTH, tables_between
+from kgctl.pipeline.answers.series import HEALTH, table_between
 from kgctl.pipeline.tables.group_health import STATUSES
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ class GroupOverview:
 
 def overview(history: History, groups: Sequence[str] | None, from_ms: int, to_ms: int) -> list[GroupOverview]:
     """The groups of which something is known in that time, sorted by name."""
-    tables = tables_between(history, HEALTH, groups, from_ms, to_ms)
-    found = [_group(name, rows) for table in tables for name, rows in by_group(table)]
+    table = table_between(history, HEALTH, groups, from_ms, to_ms)
+    found = [_group(name, rows) for name, rows in by_group(table)]
     return sorted(found, key=lambda each: each.group)
 
 

@@ -1,4 +1,4 @@
-"""Where records of ``__consumer_offsets`` come from, all as tables of `kgctl.pipeline.warehouse.schemas.RAW`.
+"""Where records of ``__consumer_offsets`` come from, all as tables of `kgctl.pipeline.store.raw.RAW`.
 
 At rest (`pieces`): segment files of a broker, the record log of a data folder, Parquet of an earlier collection. Live (`live`):
 a cluster, through kgctl's own connection or through confluent-kafka.

@@ -1,4 +1,4 @@
-"""Parquet of earlier collections: another warehouse, or files with the columns of `kgctl.pipeline.warehouse.schemas.RAW`."""
+"""Parquet of earlier collections: another warehouse, or files with the columns of `kgctl.pipeline.store.raw.RAW`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,10 +15,10 @@ import pyarrow.parquet as pq
 from kgctl.errors import NotFoundError, UsageError
 from kgctl.pipeline.sources.log.parse import ParsedLog
 from kgctl.pipeline.sources.pieces import Source
-from kgctl.pipeline.warehouse.files import one_line, parquet_errors, read_table, storage_errors
-from kgctl.pipeline.warehouse.layout import MARKER
-from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS, RAW, conform
-from kgctl.pipeline.warehouse.warehouse import Warehouse
+from kgctl.pipeline.store.files import one_line, parquet_errors, storage_errors
+from kgctl.pipeline.store.raw import LOG_OFFSETS, RAW, conform
+from kgctl.pipeline.store.tables import from_stored
+from kgctl.pipeline.store.warehouse import OLD_MARKER, Warehouse
 
 _ROWS = 1 << 19
 
@@ -46,29 +47,43 @@ def parquet_source(path: Path) -> Source:
     with storage_errors(path):
         if not path.exists():
             raise NotFoundError(f"{path}: no such file or folder")
-        is_warehouse = (path / MARKER).exists()
+        is_old, is_warehouse = (path / OLD_MARKER).exists(), (path / "clusters" / "_delta_log").exists()
     if is_warehouse:
         warehouse = Warehouse.open(path)
-        cluster = warehouse.require_cluster(None)
-        files = [
-            warehouse.path / file.path
-            for partition in warehouse.partitions(cluster)
-            for file in warehouse.bronze_files(cluster, partition)
-        ]
-        return Source(_pieces(files), cluster)
-    files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+        records = [path / "records" / file.path for file in warehouse.table("records").files()]
+        return Source(_pieces(records), warehouse.require_cluster(None))
+    folder, cluster = (_old_folder(path, "records"), _old_cluster(path)) if is_old else (path, None)
+    files = sorted(folder.rglob("*.parquet")) if folder.is_dir() else [folder]
     if not files:
         raise NotFoundError(f"{path}: no Parquet file in it")
-    return Source(_pieces(files))
+    return Source(_pieces(files), cluster)
 
 
 def parquet_samples(path: Path) -> Any:
     """The samples of another warehouse (`LOG_OFFSETS`); none in other folders."""
-    if not (path / MARKER).exists():
-        return LOG_OFFSETS.empty_table()
-    warehouse = Warehouse.open(path)
-    files = warehouse.log_offset_files(warehouse.require_cluster(None))
-    return pa.concat_tables([LOG_OFFSETS.empty_table(), *(read_table(warehouse.path / file) for file in files)])
+    if (path / "clusters" / "_delta_log").exists():
+        return conform(from_stored("samples", Warehouse.open(path).table("samples").rows()), LOG_OFFSETS)
+    files = sorted(_old_folder(path, "log_offsets").rglob("*.parquet")) if (path / OLD_MARKER).exists() else []
+    return pa.concat_tables([LOG_OFFSETS.empty_table(), *(_read(file) for file in files)])
+
+
+def _old_cluster(path: Path) -> str:
+    """The one cluster of a warehouse of the format before Delta tables."""
+    found = sorted(each.name.partition("=")[2] for each in (path / "bronze" / "records").glob("cluster=*"))
+    if len(found) != 1:
+        raise UsageError(
+            f"{path} holds {len(found)} clusters: give one of the folders {path}/bronze/records/cluster=NAME, and --cluster"
+        )
+    return unquote(found[0])
+
+
+def _old_folder(path: Path, kind: str) -> Path:
+    return path / "bronze" / kind
+
+
+def _read(file: Path) -> Any:
+    with parquet_errors(file):
+        return pq.ParquetFile(file).read().cast(LOG_OFFSETS)
 
 
 def _pieces(files: Sequence[Path]) -> list[ParquetPiece]:
@@ -77,7 +92,7 @@ def _pieces(files: Sequence[Path]) -> list[ParquetPiece]:
 
 def _conformed(path: Path, table: Any) -> Any:
     try:
-        return conform(table, RAW)
+        return conform(from_stored("records", table) if "log_offset" in table.column_names else table, RAW)
     except KeyError as error:
         raise UsageError(f"{path}: has no column {error.args[0]}; wanted are the columns of collected records") from None
     except pa.ArrowInvalid as error:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from kgctl.pipeline.sources.log.parse import ParsedLog
-from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS, RAW, rows_of
+from kgctl.pipeline.store.raw import LOG_OFFSETS, RAW, rows_of
 from kgctl.storage.bulk import BulkReader, RecordColumns
 
 _PAGE_ROWS = 5_000  # larger ones are slower: rows are tuples, which the search for reference cycles looks at

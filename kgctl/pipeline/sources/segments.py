@@ -11,7 +11,7 @@ from kgctl.errors import NotFoundError, UsageError
 from kgctl.pipeline.sources.live.reader import OFFSETS_TOPIC
 from kgctl.pipeline.sources.log.damage import Damage, cut
 from kgctl.pipeline.sources.log.parse import ParsedLog, parse_log
-from kgctl.pipeline.warehouse.files import storage_errors
+from kgctl.pipeline.store.files import storage_errors
 
 _FOLDER = re.compile(rf"{OFFSETS_TOPIC}-(\d+)")
 _FILE = re.compile(r"\d{20}\.log")

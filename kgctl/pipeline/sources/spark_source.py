@@ -6,7 +6,7 @@
     spark.read.format("kgctl-consumer-offsets").option("segments", "/data/kafka-logs").load()
     spark.readStream.format("kgctl-consumer-offsets").option("kafka.bootstrap.servers", "broker:9092").load()
 
-Rows have the columns of `kgctl.pipeline.warehouse.schemas.RAW`, markers of transactions included. One of these options says where
+Rows have the columns of `kgctl.pipeline.store.raw.RAW`, markers of transactions included. One of these options says where
 they come from:
 
 ``segments``, ``recordLog``, ``parquet``

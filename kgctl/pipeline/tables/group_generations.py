@@ -26,6 +26,7 @@ SCHEMA = pa.schema(
         pa.field("type", pa.string(), nullable=False),
         pa.field("protocol_type", pa.string(), nullable=False),
         pa.field("generation_id", pa.int32(), nullable=False),
+        pa.field("time_ms", pa.int64(), nullable=False),
         ("started_ms", pa.int64()),
         ("stable_ms", pa.int64()),
         ("duration_ms", pa.int64()),

@@ -34,9 +34,6 @@ PARTITION_TABLES = (
     "group_health",
     "coverage",
 )
-RECORD_TABLES = ("offset_commits", "group_generations", "members", "assignments", "coverage")
-"""Those of them that the records alone decide: samples change nothing in them."""
-
 T = TypeVar("T")
 
 
@@ -83,10 +80,6 @@ class PartitionInputs:
     def table(self, name: str) -> pa.Table:
         """The table ``name`` of these inputs; built when it is first asked for, so that tables can stand on one another."""
         return self.once(f"table {name}", lambda _: module(name).build(self))
-
-    def give(self, name: str, table: pa.Table) -> None:
-        """What `table` answers for ``name``: it was built before."""
-        self._memory[f"table {name}"] = table
 
     def once(self, key: str, make: Callable[[PartitionInputs], T]) -> T:
         """``make(self)``, computed once for these inputs: what several tables share (a sort, the bounds of the series)."""

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from kgctl.pipeline.build.run import build
+from kgctl.pipeline.builds.run import build
 from kgctl.pipeline.session import SparkOptions, spark_session
 from kgctl.pipeline.spark_engine import SparkEngine
 from kgctl.pipeline.spread import Engine, LocalEngine
-from kgctl.pipeline.warehouse.warehouse import Warehouse
+from kgctl.pipeline.store.warehouse import Warehouse
 from tests.benchmarks.clusters import scratch
-from tests.benchmarks.pipeline.build_work import Noting, collected, forget
+from tests.benchmarks.pipeline.build_work import Noting, collected
 from tests.benchmarks.pipeline.decode import Run, best, drained, tree_cpu_s
 from tests.benchmarks.rates.rate import Rates, Row, Scale
 from tests.support.pipeline.generated_log import Size, generated_log
+from tests.support.pipeline.warehouses import add, data_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +52,7 @@ def measure(_: Sequence[str], scale: Scale) -> Sequence[Row]:
 
 def on_spark(warehouse: Warehouse, cores: int, records: int, scale: Scale) -> dict[str, Run]:
     """What runs on Spark; the scan with the whole compiler, since its rows pass through the JVM."""
-    files = [f"file://{path}" for path in sorted((warehouse.path / "bronze" / "records").rglob("*.parquet"))]
+    files = [f"file://{path}" for path in data_files(warehouse, "records")]
     with spark(cores, is_light=True) as session:
         engine = SparkEngine(session.sparkContext)
         built = best(scale, lambda: anew(warehouse, engine, records))
@@ -70,8 +71,7 @@ def spark(cores: int, *, is_light: bool) -> Iterator[SparkSession]:
 
 def anew(warehouse: Warehouse, engine: Engine, records: int) -> Run:
     """Build everything."""
-    forget(warehouse)
-    return run(warehouse, engine, records)
+    return run(warehouse, engine, records, is_rebuild=True)
 
 
 def more(warehouse: Warehouse, partitions: int, records: int) -> Run:
@@ -81,15 +81,16 @@ def more(warehouse: Warehouse, partitions: int, records: int) -> Run:
         log = generated_log(partition, Size(size // 100), seed=2)
         offsets = pa.array(range(size, size + log.num_rows))
         later = log.set_column(log.schema.get_field_index("offset"), log.schema.field("offset"), offsets)
-        warehouse.add_records("c1", partition, later, "more")
+        add(warehouse, "c1", later, "more")
     return run(warehouse, LocalEngine(2), records // 100)
 
 
-def run(warehouse: Warehouse, engine: Engine, records: int) -> Run:
+def run(warehouse: Warehouse, engine: Engine, records: int, *, is_rebuild: bool = False) -> Run:
     """One build."""
     noting = Noting(engine)
     wall, cpu = time.perf_counter(), tree_cpu_s()
-    result = build(warehouse, ["c1"], lambda: noting)
+    given = engine if engine.name == "spark" else noting
+    result = build(warehouse, ["c1"], lambda _: given, is_rebuild=is_rebuild)
     assert not result.failed
     return Run(records, time.perf_counter() - wall, tree_cpu_s() - cpu, noting.memory_kb)
 

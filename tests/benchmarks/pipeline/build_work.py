@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-import shutil
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -14,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from kgctl.pipeline.spread import Done, Engine
-from kgctl.pipeline.warehouse.warehouse import Warehouse
+from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.pipeline.generated_log import START_MS, Size, generated_log
+from tests.support.pipeline.warehouses import add
 
 SAMPLE_EVERY_MS = 15_000
 
@@ -24,8 +24,8 @@ def collected(folder: Path, partitions: int, records: int) -> Warehouse:
     """So many records over so many partitions, one file each, and samples of all topics' ends."""
     warehouse = Warehouse.create(folder)
     for partition in range(partitions):
-        warehouse.add_records("c1", partition, generated_log(partition, Size(records // partitions)), "generated")
-    warehouse.add_log_offsets("c1", samples(Size(records // partitions)))
+        add(warehouse, "c1", generated_log(partition, Size(records // partitions)), "generated")
+    warehouse.add_samples("c1", samples(Size(records // partitions)))
     return warehouse
 
 
@@ -43,12 +43,6 @@ def samples(size: Size) -> pa.Table:
             "log_end_offset": np.tile((times - START_MS) * 50, len(logs)),
         }
     )
-
-
-def forget(warehouse: Warehouse) -> None:
-    """As if nothing had been built."""
-    for folder in ("silver", "gold", "state/built"):
-        shutil.rmtree(warehouse.path / folder, ignore_errors=True)
 
 
 class Noting(Engine):

@@ -20,7 +20,7 @@ from kgctl.pipeline.sources.live.reader import OFFSETS_TOPIC, open_reader
 from kgctl.pipeline.sources.log.parse import parse_log
 from kgctl.pipeline.sources.pieces import Source, record_log, segments
 from kgctl.pipeline.spread import LocalEngine
-from kgctl.pipeline.warehouse.warehouse import Warehouse
+from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.serde.record_batch import iterate_batches, place
 from kgctl.storage.folder import DataFolder
 from kgctl.storage.protocols import StoredRecord

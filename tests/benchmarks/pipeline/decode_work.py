@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 
 from kgctl.pipeline.decode.decode import READ_DICTIONARY, decode
-from kgctl.pipeline.warehouse.files import write_table
 
 TABLES = ("commits", "group_records", "markers", "undecoded", "coverage")
 _VALUE = struct.Struct(">hqi")
@@ -42,7 +41,7 @@ def decode_file(work: Work) -> Worked:
     raw = pq.read_table(work.source, read_dictionary=list(READ_DICTIONARY), use_threads=False)
     decoded = decode(raw)
     for name in TABLES:
-        write_table(Path(work.target) / name / Path(work.source).name, getattr(decoded, name))
+        pq.write_table(getattr(decoded, name), _made(Path(work.target) / name) / Path(work.source).name, compression="zstd")
     return _worked(raw.num_rows, began)
 
 
@@ -100,3 +99,8 @@ def read_value(value: bytes) -> tuple[int, int, str, int]:
 
 def _worked(records: int, began: float) -> Worked:
     return Worked(records, time.process_time() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from kgctl.pipeline.decode.decode import decode
 from kgctl.pipeline.decode.transactions import resolve
+from kgctl.pipeline.store.raw import LOG_OFFSETS
 from kgctl.pipeline.tables import log_end_offsets
 from kgctl.pipeline.tables.registry import PARTITION_TABLES, ClusterInputs, PartitionInputs
-from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS
 from tests.benchmarks.rates.rate import Rates, Row, Scale
 from tests.support.pipeline.generated_log import START_MS, Size, generated_log
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
 
 import pytest
 
 from kgctl.cli.environment import Environment
 from kgctl.cli.history.progress_line import progress_line
+from kgctl.pipeline.store.delta import Table
+from kgctl.pipeline.store.location import Location
 from kgctl.storage.folder import DataFolder
 from tests.cli.harness import Cli, Terminal
 from tests.support.pipeline.segments import example_segments, segment
@@ -159,10 +160,10 @@ def test_empty_values(cli: Cli, logs: Path, option: str) -> None:
 
 def test_folders_that_are_no_warehouse(cli: Cli, logs: Path) -> None:
     ran = cli(f"history collect --segments {logs} --warehouse {logs}")
-    assert (ran.code, ran.err) == (2, f"kgctl: {logs} is not a warehouse (warehouse.json is not there)\n")
+    assert (ran.code, ran.err) == (2, f"kgctl: {logs} is not a warehouse (it has no table of clusters)\n")
     newer = cli.folder / "newer"
     newer.mkdir()
-    (newer / "warehouse.json").write_text(json.dumps({"kgctl_warehouse_version": 2}))
+    Table(Location(str(newer)), "clusters").commit([], numbers={"kgctl_warehouse": 3})
     ran = cli(f"history collect --segments {logs} --warehouse {newer}")
     assert ran.code == 2
     assert "made by a newer kgctl" in ran.err

@@ -63,7 +63,7 @@ def test_executed_it_saves_what_was_there_and_is_undone_by_that(cli: Cli, admin:
 def test_another_clusters_history_is_refused(cli: Cli, admin: FakeGroupAdmin, tmp_path: Path) -> None:
     rows = [commit("payments", "orders", 0, 7, 100, 1)]
     warehouse = write_gold(tmp_path / "w", {"offset_commits": rows, "coverage": [run(0, 9, 50, 900)]}, cluster="prod")
-    warehouse.require_cluster_id("prod", "abc")
+    warehouse.tell("prod", 0, cluster_id="abc")
     line = f"reset-offsets payments --to-history 100 --topic orders:0 --warehouse {tmp_path / 'w'}"
 
     admin.own_cluster_id = "other"
@@ -177,7 +177,7 @@ def test_doubts_are_said_and_what_is_not_known_is_not_guessed(cli: Cli, admin: F
         ("--to-earliest --all-topics --history-cluster c", 2, "--history-cluster has a place beside --to-history only"),
         (f"--to-history {AT} --history-cluster=", 2, "--history-cluster is empty"),
         (f"--to-history {AT} --history-cluster other", 4, "no cluster 'other' (there: staging)"),
-        (f"--to-history {AT} --warehouse nosuch", 4, "no warehouse at nosuch"),
+        (f"--to-history {AT} --warehouse nosuch", 4, "nosuch: kgctl history collect makes one"),
     ],
 )
 def test_mistakes_are_said_before_anything_is_contacted(

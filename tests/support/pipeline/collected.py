@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS
-from kgctl.pipeline.warehouse.warehouse import Warehouse
+from kgctl.pipeline.store.raw import LOG_OFFSETS
+from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.simulate.scenario.model import Event, Scenario
 from tests.support.pipeline.histories import Told, told_by_simulation
+from tests.support.pipeline.warehouses import add
 from tests.support.simulated import RANGE, event, scenario
 
 RESTARTS: Sequence[Event] = (event("restart", "app/0"),)
@@ -25,8 +26,8 @@ def collected_history(folder: Path, cluster: str = "c1") -> Told:
     """A warehouse with a collection in it and nothing built; the end of the log is sampled once, at the end."""
     told = told_by_simulation(small_scenario(), 1)
     warehouse = Warehouse.create(folder)
-    warehouse.add_records(cluster, 0, told.raw, "the simulator")
-    warehouse.add_log_offsets(cluster, samples_of(told))
+    add(warehouse, cluster, told.raw, "the simulator")
+    warehouse.add_samples(cluster, samples_of(told))
     return told
 
 

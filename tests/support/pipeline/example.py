@@ -13,6 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from kgctl.pipeline.decode.schemas import GROUP_RECORDS
+from kgctl.pipeline.tables.changes import status_changes
 from kgctl.pipeline.tables.registry import PartitionInputs
 from tests.support.pipeline.gold import Row, commit, run, schema_of, write_gold
 
@@ -21,7 +22,7 @@ MINUTE_MS = 60_000
 MORNING_MS = 1_772_438_400_000  # 2026-03-02T08:00:00Z
 RESET_AT = 40
 END_AT = 60
-COMPUTED = ("lag", "commit_rate", "stalls", "resets", "group_health")
+COMPUTED = ("lag", "commit_rate", "resets", "group_health")
 
 
 def minute(number: float) -> int:
@@ -38,8 +39,7 @@ def example_tables() -> Mapping[str, pa.Table]:
     """The tables, by name."""
     told = {
         "offset_commits": _commits(),
-        "group_generations": _generations(),
-        "members": _members(),
+        "generations": _generations(),
         "coverage": [run(0, 600, minute(0), minute(END_AT))],
     }
     tables = {name: pa.Table.from_pylist([dict(row) for row in rows], schema=schema_of(name)) for name, rows in told.items()}
@@ -49,9 +49,11 @@ def example_tables() -> Mapping[str, pa.Table]:
         log_offsets=pa.Table.from_pylist([dict(row) for row in _samples()], schema=schema_of("log_end_offsets")),
         coverage=tables["coverage"],
     )
-    for name in ("group_generations", "members"):
-        inputs.once(f"table {name}", _constant(tables[name]))
-    return {**tables, **{name: inputs.table(name) for name in COMPUTED}}
+    members = pa.Table.from_pylist([dict(row) for row in _members()], schema=schema_of("members"))
+    for name, given in (("group_generations", tables["generations"]), ("members", members)):
+        inputs.once(f"table {name}", _constant(given))
+    computed = {name: inputs.table(name) for name in COMPUTED}
+    return {**tables, **computed, "status_changes": status_changes(inputs.table("stalls"))}
 
 
 def _constant(table: pa.Table) -> Callable[[PartitionInputs], pa.Table]:
@@ -97,6 +99,7 @@ def _generation(number: int, at: int, took_ms: int, joined: list[str], left: lis
         "type": "classic",
         "protocol_type": "consumer",
         "generation_id": number,
+        "time_ms": minute(at) + took_ms,
         "started_ms": minute(at),
         "stable_ms": minute(at) + took_ms,
         "duration_ms": took_ms,

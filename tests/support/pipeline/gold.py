@@ -9,10 +9,15 @@ from typing import Any
 import pyarrow as pa
 
 from kgctl.coordinator.partitioning import partition_for
+from kgctl.pipeline.builds.run import COMMITTED
+from kgctl.pipeline.builds.tables_version import VERSION
+from kgctl.pipeline.store.files import write_files
+from kgctl.pipeline.store.raw import RAW
+from kgctl.pipeline.store.tables import to_stored
+from kgctl.pipeline.store.warehouse import Warehouse, version_number
+from kgctl.pipeline.tables.changes import ASSIGNMENT_CHANGES, MEMBER_CHANGES, STATUS_CHANGES
 from kgctl.pipeline.tables.registry import module
-from kgctl.pipeline.warehouse.files import write_table
-from kgctl.pipeline.warehouse.schemas import RAW
-from kgctl.pipeline.warehouse.warehouse import Warehouse
+from tests.support.pipeline.warehouses import add, rows_of
 
 Row = Mapping[str, Any]
 START_MS = 1_700_000_000_000
@@ -53,38 +58,58 @@ def run(first_offset: int, last_offset: int, first_ms: int, last_ms: int) -> Row
 def write_gold(
     folder: Path, tables: Mapping[str, pa.Table | Sequence[Row]], *, partition: int = HOME, cluster: str = "c1", files: int = 1
 ) -> Warehouse:
-    """Make these rows the built tables of a partition, beside what is in the folder already; ``files``: over how many files.
+    """Add these rows to the built tables of a cluster; ``files``: over how many files.
 
-    Rows stand in the order given; nullable columns may be left out.
+    Columns are those of the functions that make the tables. Nullable ones may be left out.
     """
     warehouse = Warehouse.create(folder)
-    if not warehouse.bronze_files(cluster, partition):
+    if partition not in {row["partition"] for row in rows_of(warehouse, "records", cluster)}:
         collect(warehouse, [0], partition=partition, cluster=cluster)
-    written = {f"gold/{name}": _write(warehouse, cluster, partition, name, rows, files) for name, rows in tables.items()}
-    inputs = [file.path for file in warehouse.bronze_files(cluster, partition)]
-    warehouse.publish(cluster, partition, written, inputs)
+    for name, rows in tables.items():
+        _write(warehouse, cluster, name, _placed(name, rows, partition), files)
+    state = warehouse.table("state")
+    numbers = {f"records/{cluster}": warehouse.table("records").version, f"tables/{cluster}": VERSION}
+    number = state.number(f"build/{cluster}")
+    versions = {name: warehouse.table(name).version for name in COMMITTED}
+    numbers |= {version_number(name): version for name, version in versions.items() if version >= 0}
+    state.commit([], once=(f"build/{cluster}", 0 if number is None else number + 1), numbers=numbers)
     return warehouse
 
 
 def collect(warehouse: Warehouse, offsets: Sequence[int], *, partition: int = HOME, cluster: str = "c1") -> None:
     """Keep raw records at these offsets; there is nothing in them."""
     rows = [{"partition": partition, "offset": offset, "timestamp_ms": START_MS + offset, "key": b""} for offset in offsets]
-    warehouse.add_records(cluster, partition, pa.Table.from_pylist(rows, schema=RAW), "by hand")
+    add(warehouse, cluster, pa.Table.from_pylist(rows, schema=RAW))
 
 
 def schema_of(table: str) -> pa.Schema:
-    """The schema of a gold table."""
-    return module(table).SCHEMA
+    """The schema of what the functions make of a table."""
+    return SCHEMAS[table] if table in SCHEMAS else module(MODULES.get(table, table)).SCHEMA
 
 
-def _write(
-    warehouse: Warehouse, cluster: str, partition: int, name: str, rows: pa.Table | Sequence[Row], files: int
-) -> list[Path]:
+SCHEMAS = {
+    "member_changes": MEMBER_CHANGES,
+    "assignment_changes": ASSIGNMENT_CHANGES,
+    "status_changes": STATUS_CHANGES,
+}
+MODULES = {"generations": "group_generations"}
+
+
+def _placed(name: str, rows: pa.Table | Sequence[Row], partition: int) -> pa.Table:
+    """With the partition of the log that this is said to be of."""
     table = rows if isinstance(rows, pa.Table) else pa.Table.from_pylist([dict(row) for row in rows], schema=schema_of(name))
+    there = pa.repeat(pa.scalar(partition, pa.int32()), table.num_rows)
+    if "log_partition" in table.column_names:
+        table = table.drop_columns(["log_partition"])
+    if name == "coverage":
+        table = table.append_column("time", table.column("first_ms"))
+    return table.append_column("log_partition", there)
+
+
+def _write(warehouse: Warehouse, cluster: str, name: str, table: pa.Table, files: int) -> None:
     size = -(-table.num_rows // files) or 1
-    paths = []
     for number in range(files):
-        path = warehouse.table_file("gold", name, cluster, partition, f"part-{number}")
-        write_table(path, table.slice(number * size, size))
-        paths.append(path)
-    return paths
+        part = to_stored(name, table.slice(number * size, size), cluster)
+        found = write_files(warehouse.location, name, part, "b0-63-")
+        if found:
+            warehouse.table(name).commit(found)

@@ -17,8 +17,8 @@ from kgctl.model.records import TransactionMarker
 from kgctl.pipeline.decode.columns import each_once
 from kgctl.pipeline.decode.decode import decode
 from kgctl.pipeline.decode.transactions import resolve
+from kgctl.pipeline.store.raw import LOG_OFFSETS, RAW
 from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs, module
-from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS, RAW
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic
 from kgctl.serde.coordinator_records import encode_record
 from kgctl.simulate.batch.files import ClusterState, cluster_state

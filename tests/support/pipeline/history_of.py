@@ -20,9 +20,9 @@ from kgctl.model.records import (
 from kgctl.pipeline.decode.columns import each_once
 from kgctl.pipeline.decode.decode import decode
 from kgctl.pipeline.decode.transactions import resolve
+from kgctl.pipeline.store.raw import LOG_OFFSETS, RAW
 from kgctl.pipeline.tables import log_end_offsets
 from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs, module
-from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS, RAW
 from kgctl.serde.coordinator_records import encode_record
 
 Timed = tuple[int, CoordinatorRecord]

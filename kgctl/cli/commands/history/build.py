@@ -15,7 +15,7 @@ from kgctl.errors import UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.build.run import BuildResult
+    from kgctl.pipeline.builds.run import BuildResult
 
 COLUMNS = (Column("cluster"), Column("table"), Column("rows"), Column("written"), Column("changed"))
 
@@ -31,8 +31,11 @@ def history_build(
     warehouse: Warehouse = None,
     cluster: Cluster = None,
     engine: Annotated[
-        EngineName, typer.Option(metavar="spark|local", help="Who does the work: Spark, or processes of kgctl.")
-    ] = EngineName.SPARK,
+        EngineName,
+        typer.Option(
+            help="Who does the work: processes of kgctl, or Spark; auto takes Spark for much, or where a master is given."
+        ),
+    ] = EngineName.AUTO,
     master: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Spark's master: spark://HOST:PORT, yarn; local[*] otherwise.", show_default=False),
@@ -66,9 +69,8 @@ def history_build(
 def _notices(result: BuildResult) -> Iterator[str]:
     if not result.built and not result.failed and not any(table.written for table in result.tables):
         yield "Nothing is new: all tables are as they were."
-    for cluster, tables in result.rebuilt.items():
-        if tables:
-            yield f"cluster '{cluster}': an older kgctl had built {', '.join(tables)}; they are built anew."
+    for cluster in result.rebuilt:
+        yield f"cluster '{cluster}': an older kgctl had built its tables; they are built anew."
     for cluster, counts in result.counts.items():
         yield from (f"cluster '{cluster}': {line}" for line in _remarks(counts))
 
@@ -83,7 +85,7 @@ UNDECODED = (
 )
 REMARKS = (
     ("clock_went_back", "records are older than the one before them: the broker's clock went back"),
-    ("damaged", "stretches of segment files could not be read; they are in bronze/damaged"),
+    ("damaged", "stretches of segment files could not be read; they are in the table damaged"),
     ("assignments_undecoded", "assignments are of another protocol type than consumers' or damaged, and are left out"),
     ("partitions_without_samples", "partitions have commits, and no log end was ever sampled: their lag is unknown"),
 )
@@ -92,5 +94,5 @@ REMARKS = (
 def _remarks(counts: Mapping[str, int]) -> Iterator[str]:
     undecoded = [f"{counts[reason]} {what}" for reason, what in UNDECODED if counts.get(reason)]
     if undecoded:
-        yield f"records kept aside, in silver/undecoded: {', '.join(undecoded)}."
+        yield f"records kept aside, in the table undecoded: {', '.join(undecoded)}."
     yield from (f"{counts[name]} {what}." for name, what in REMARKS if counts.get(name))

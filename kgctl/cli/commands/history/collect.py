@@ -64,13 +64,13 @@ def history_collect(
     ] = None,
     sample_every: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Live: sample the topics' log offsets so often. [default: 30s]", show_default=False),
+        typer.Option(metavar="TIME", help="Live: sample the topics' log offsets so often. [default: 10s]", show_default=False),
     ] = None,
     all_topics: Annotated[
         bool, typer.Option("--all-topics", help="Live: sample every topic, not only those that groups have commits on.")
     ] = False,
     reader: Annotated[Reader, typer.Option(help="Live: who reads; auto takes confluent where only it can log in.")] = Reader.AUTO,
-    engine: Annotated[EngineName, typer.Option(help="Files: read them here or on Spark.")] = EngineName.LOCAL,
+    engine: Annotated[EngineName, typer.Option(help="Files: read them here or on Spark.")] = EngineName.AUTO,
     jobs: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Files: so many processes. [default: one a processor]", show_default=False),

@@ -51,7 +51,11 @@ def history_resets(
 
 
 def _made(row: dict[str, Any]) -> Row:
-    return {"time": moment(row["time_ms"]), "evidence": row["evidence"].split(",")}
+    return {"time": moment(row["time_ms"]), "kind": _kind(row)}
+
+
+def _kind(row: dict[str, Any]) -> str:
+    return "forward" if row["records"] > 0 else "backward"
 
 
 SHAPE = Shape(columns=COLUMNS, made=_made, name_keys=("topic", "partition"), nothing="No resets were found.", as_of_now=False)

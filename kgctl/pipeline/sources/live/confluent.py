@@ -15,7 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from kgctl.errors import AuthError, KgctlError, NotFoundError, TimedOutError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.pipeline.sources.live.reader import OFFSETS_TOPIC, LogOffsetRow, LogState, Part, error_of
-from kgctl.pipeline.warehouse.schemas import RAW, rows_of
+from kgctl.pipeline.store.raw import RAW, rows_of
 
 T = TypeVar("T")
 

@@ -28,7 +28,7 @@ class LogState:
 
 
 class Part(NamedTuple):
-    """What came of one partition: rows of `kgctl.pipeline.warehouse.schemas.RAW`, and where to go on."""
+    """What came of one partition: rows of `kgctl.pipeline.store.raw.RAW`, and where to go on."""
 
     table: Any
     damaged: Sequence[Damage]

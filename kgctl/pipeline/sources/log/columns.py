@@ -1,4 +1,4 @@
-"""Columns of `kgctl.pipeline.warehouse.schemas.RAW` from the places of records in a buffer."""
+"""Columns of `kgctl.pipeline.store.raw.RAW` from the places of records in a buffer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from kgctl.pipeline.sources.log.records import Fields
-from kgctl.pipeline.warehouse.schemas import RAW
+from kgctl.pipeline.store.raw import RAW
 
 _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kgctl.pipeline.warehouse.schemas import DAMAGED, DAMAGED_DATA_BYTES, rows_of
+from kgctl.pipeline.store.raw import DAMAGED, DAMAGED_DATA_BYTES, rows_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ def cut(data: memoryview | bytes) -> bytes:
 
 
 def damaged_table(source: str, partition: int, damaged: Sequence[Damage]) -> Any:
-    """Rows of `kgctl.pipeline.warehouse.schemas.DAMAGED`."""
+    """Rows of `kgctl.pipeline.store.raw.DAMAGED`."""
     columns: dict[str, list[Any]] = {
         name: [getattr(each, name) for each in damaged]
         for name in ("position", "size", "base_offset", "records", "reason", "data")

@@ -1,4 +1,4 @@
-"""From bytes of a log to tables of `kgctl.pipeline.warehouse.schemas.RAW`."""
+"""From bytes of a log to tables of `kgctl.pipeline.store.raw.RAW`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kgctl.pipeline.sources.log.columns import raw_table
 from kgctl.pipeline.sources.log.damage import Damage, cut
 from kgctl.pipeline.sources.log.messages import Message, expanded
 from kgctl.pipeline.sources.log.records import SHORTEST_RECORD, Places, read_fields, record_places
-from kgctl.pipeline.warehouse.schemas import RAW, rows_of
+from kgctl.pipeline.store.raw import RAW, rows_of
 from kgctl.serde.record_batch import HEADER_BYTES
 
 _GROUP_BYTES = 1 << 25

@@ -36,6 +36,12 @@ class Generation:
     log_offset: int
 
     @property
+    def time_ms(self) -> int:
+        """When the record that made the row was written."""
+        times = (self.stable_ms, self.started_ms) if self.type == "classic" else (self.started_ms, self.stable_ms)
+        return next((time for time in times if time is not None), 0)
+
+    @property
     def duration_ms(self) -> int | None:
         """From its start to stability; None where one of them is not known."""
         if self.started_ms is None or self.stable_ms is None or self.cause is Cause.GROUP_DELETED:
@@ -56,20 +62,27 @@ class MemberInfo:
 
 @dataclass(slots=True)
 class MemberSpan:
-    """A row of ``members``: a member for as long as it was one without interruption."""
+    """A member for as long as it was one without interruption. ``infos``: what the log says of it, and since when (time, log
+    offset, generation)."""
 
     group: str
     member_id: str
-    info: MemberInfo
+    infos: list[tuple[int, int, int, MemberInfo]]
     from_ms: int
     first_generation: int
     to_ms: int | None = None
     last_generation: int = 0
+    to_offset: int = -1
+
+    @property
+    def info(self) -> MemberInfo:
+        """What the log says of it last."""
+        return self.infos[-1][3]
 
 
 @dataclass(slots=True)
 class AssignmentSpan:
-    """A row of ``assignments``."""
+    """A partition that a member had without interruption."""
 
     group: str
     partition: Partition
@@ -77,6 +90,8 @@ class AssignmentSpan:
     generation_id: int
     from_ms: int
     to_ms: int | None = None
+    from_offset: int = -1
+    to_offset: int = -1
 
 
 @dataclass
@@ -121,6 +136,8 @@ class GroupHistory:
         self._closed_members: dict[str, MemberSpan] = {}
         self._closed_owned: dict[tuple[str, Partition], AssignmentSpan] = {}
         self._closed_ms: int | None = None
+        self.log_offset = -1
+        """Of the record that is played back now."""
 
     def add(self, row: Generation) -> None:
         """The next generation."""
@@ -131,9 +148,11 @@ class GroupHistory:
         span = self.members.get(member_id) or self._reopened_member(member_id, now_ms)
         is_new = span is None
         if span is None:
-            span = MemberSpan(self.group, member_id, info, now_ms, generation)
+            span = MemberSpan(self.group, member_id, [(now_ms, self.log_offset, generation, info)], now_ms, generation)
             self.found.members.append(span)
-        span.info, span.last_generation = info, max(generation, span.first_generation)
+        if span.info != info:
+            span.infos.append((now_ms, self.log_offset, generation, info))
+        span.last_generation = max(generation, span.first_generation)
         self.members[member_id] = span
         return is_new
 
@@ -144,6 +163,7 @@ class GroupHistory:
         if span is not None:
             self._forget_closed(now_ms)
             span.to_ms, span.last_generation = max(now_ms, span.from_ms), max(generation, span.first_generation)
+            span.to_offset = self.log_offset
             self._closed_members[member_id] = span
 
     def all_gone(self, now_ms: int, generation: int) -> None:
@@ -157,7 +177,7 @@ class GroupHistory:
         for partition in [partition for partition in owned if partition not in partitions]:
             self._forget_closed(now_ms)
             span = owned.pop(partition)
-            span.to_ms = max(now_ms, span.from_ms)
+            span.to_ms, span.to_offset = max(now_ms, span.from_ms), self.log_offset
             self._closed_owned[member_id, partition] = span
         for partition, generation in partitions.items():
             if partition not in owned:
@@ -172,7 +192,7 @@ class GroupHistory:
         if span is not None and span.to_ms == now_ms:
             span.to_ms = None
             return span
-        span = AssignmentSpan(self.group, partition, member_id, generation, now_ms)
+        span = AssignmentSpan(self.group, partition, member_id, generation, now_ms, from_offset=self.log_offset)
         self.found.assignments.append(span)
         return span
 

@@ -82,7 +82,7 @@ class _Group:
     def apply(self, record: CoordinatorRecord, place: Place) -> None:
         """The next record of this group."""
         key, value = record.key, record.value
-        self.last_offset = place.log_offset
+        self.last_offset = self._history.log_offset = place.log_offset
         if isinstance(key, GroupMetadataKey):
             self._classic(value if isinstance(value, GroupMetadataValue) else None, place)
         elif isinstance(key, ConsumerGroupMetadataKey):

@@ -12,32 +12,33 @@ from kgctl.coordinator.partitioning import partition_for
 from kgctl.errors import NotFoundError, StorageError, UsageError
 from kgctl.pipeline.answers.history import History, Reach
 from kgctl.pipeline.answers.parquet import read_rows
-from kgctl.pipeline.warehouse.warehouse import Warehouse
+from kgctl.pipeline.store.delta import Table
+from kgctl.pipeline.store.files import DataFile
+from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.pipeline.example import example_history
 from tests.support.pipeline.gold import HOME, START_MS, collect, commit, run, write_gold
+from tests.support.pipeline.warehouses import data_files
 
 COLUMNS = ("group", "committed_offset")
 
 
 def offsets(history: History, groups: list[str] | None = None) -> list[tuple[str, int]]:
-    parts = history.parts("offset_commits", COLUMNS, groups)
-    return sorted((row["group"], row["committed_offset"]) for part in parts for row in part.rows.to_pylist())
+    return sorted((row["group"], row["committed_offset"]) for row in history.rows("offset_commits", COLUMNS, groups).to_pylist())
 
 
-def test_only_the_partition_of_a_group_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    other = (HOME + 1) % 50
-    write_gold(tmp_path, {"offset_commits": [commit("payments", "t", 0, 1, 1, 1)]})
-    write_gold(tmp_path, {"offset_commits": [commit("others", "t", 0, 2, 1, 1)]}, partition=other)
-    opened: set[str] = set()
+def test_only_files_that_can_have_a_group_are_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for group in ("audit", "payments", "shipping"):
+        write_gold(tmp_path, {"offset_commits": [commit(group, "t", 0, 1, 1, 1)]})
+    opened: list[str] = []
 
-    def reading(path: Path, columns: Sequence[str], groups: Sequence[str] | None) -> pa.Table:
-        opened.add(path.parent.name)
-        return read_rows(path, columns, groups)
+    def reading(table: Table, file: DataFile, columns: Sequence[str], groups: Sequence[str] | None) -> pa.Table:
+        opened.append(file.low["group"])
+        return read_rows(table, file, columns, groups)
 
-    monkeypatch.setattr("kgctl.pipeline.answers.history.read_rows", reading)
+    monkeypatch.setattr("kgctl.pipeline.answers.parquet.read_rows", reading)
 
     assert offsets(History.open(tmp_path), ["payments"]) == [("payments", 1)]
-    assert opened == {f"partition={HOME}"}
+    assert opened == ["payments"]
 
 
 def test_group_is_found_wherever_it_is(tmp_path: Path) -> None:
@@ -52,7 +53,7 @@ def test_group_is_found_wherever_it_is(tmp_path: Path) -> None:
 
 def test_row_groups_are_chosen_by_their_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [commit(f"g{number:03}", "t", 0, number, 1, number) for number in range(100)]
-    monkeypatch.setattr("kgctl.pipeline.warehouse.files._ROW_GROUP_ROWS", 10)
+    monkeypatch.setattr("kgctl.pipeline.store.files.ROW_GROUP_ROWS", 10)
     write_gold(tmp_path, {"offset_commits": rows})
     history = History.open(tmp_path)
 
@@ -63,30 +64,30 @@ def test_row_groups_are_chosen_by_their_groups(tmp_path: Path, monkeypatch: pyte
 def test_build_that_replaces_the_files_meanwhile_does_no_harm(tmp_path: Path) -> None:
     warehouse = write_gold(tmp_path, {"offset_commits": [commit("payments", "t", 0, 1, 1, 1)]})
     history = History.open(tmp_path)
-    assert history.built
-    (old,) = warehouse.gold("offset_commits", "c1")
-    other = warehouse.table_file("gold", "offset_commits", "c1", HOME, "other")
-    write_gold(tmp_path, {"offset_commits": [commit("payments", "t", 0, 2, 1, 1)]}, files=1)
-    old.rename(other)
-    warehouse.publish("c1", HOME, {"gold/offset_commits": [other]}, [])
+    table = warehouse.table("offset_commits")
+    before = table.files()
+    write_gold(tmp_path, {"offset_commits": [commit("payments", "t", 0, 2, 1, 1)]})
+    table.commit([], before)
 
-    assert offsets(history, ["payments"]) == [("payments", 2)]
+    assert offsets(history, ["payments"]) == [("payments", 1)]
 
-    other.unlink()
+    write_gold(tmp_path, {})
+    assert offsets(History.open(tmp_path), ["payments"]) == [("payments", 2)]
+    (left,) = data_files(warehouse, "offset_commits")
+    left.unlink()
     with pytest.raises(StorageError, match=r"cannot be read.*; kgctl history build --rebuild makes it anew$"):
-        offsets(History.open(tmp_path))
+        offsets(History.open(tmp_path), ["payments"])
 
 
 @pytest.mark.parametrize(
-    ("version", "who"), [(0, "an older kgctl: kgctl history build builds it anew"), (99, "a newer kgctl: use")]
+    ("version", "who"), [(0, "an older kgctl: kgctl history build builds them anew"), (99, "a newer kgctl: use")]
 )
-def test_tables_of_another_version_are_refused(tmp_path: Path, version: int, who: str) -> None:
-    warehouse = write_gold(tmp_path, {"offset_commits": [commit("payments", "t", 0, 1, 1, 1)]})
-    files = warehouse.gold("offset_commits", "c1")
-    warehouse.publish("c1", HOME, {"gold/offset_commits": files}, [], {"versions": {"offset_commits": version}})
+def test_tables_of_another_version_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, who: str) -> None:
+    monkeypatch.setattr("tests.support.pipeline.gold.VERSION", version)
+    write_gold(tmp_path, {"offset_commits": [commit("payments", "t", 0, 1, 1, 1)]})
 
-    with pytest.raises(StorageError, match=f"offset_commits of cluster 'c1' was built by {who}"):
-        offsets(History.open(tmp_path))
+    with pytest.raises(StorageError, match=f"the tables of cluster 'c1' were built by {who}"):
+        History.open(tmp_path)
 
 
 def test_reach_and_records_that_were_not_built_yet(tmp_path: Path) -> None:
@@ -116,4 +117,4 @@ def test_groups_of_a_history(tmp_path: Path) -> None:
 
 def test_what_is_no_history_is_said(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="nothing was collected yet"):
-        History.open(Warehouse.create(tmp_path / "w").path)
+        History.open(Warehouse.create(tmp_path / "w").location)

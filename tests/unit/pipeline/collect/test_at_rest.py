@@ -17,10 +17,13 @@ from kgctl.pipeline.collect.summary import Collection
 from kgctl.pipeline.sources.pieces import Piece, parquet, record_log, segments
 from kgctl.pipeline.sources.record_log import record_log_samples
 from kgctl.pipeline.spread import LocalEngine
-from kgctl.pipeline.warehouse.warehouse import Warehouse
+from kgctl.pipeline.store.raw import RAW, conform
+from kgctl.pipeline.store.tables import from_stored
+from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.folder import DataFolder
-from tests.support.pipeline.segments import commit_like, rows, segment
+from tests.support.pipeline.segments import commit_like, segment
+from tests.support.pipeline.warehouses import rows_of
 from tests.support.storage import commit, marker
 
 
@@ -43,8 +46,12 @@ def collect(warehouse: Warehouse, pieces: Sequence[Piece], *, jobs: int = 1) -> 
 
 
 def collected(warehouse: Warehouse, partition: int) -> list[Any]:
-    files = [warehouse.path / file.path for file in warehouse.bronze_files("c", partition)]
-    return sorted(rows(pa.concat_tables([pq.read_table(file) for file in files]))) if files else []
+    found = [row for row in rows_of(warehouse, "records", "c") if row["partition"] == partition]
+    return sorted(tuple(row[name] for name in ("offset", "timestamp_ms", "key", "value")) for row in found)
+
+
+def partitions(warehouse: Warehouse) -> set[int]:
+    return {row["partition"] for row in rows_of(warehouse, "records", "c")}
 
 
 def test_a_log_directory(tmp_path: Path, warehouse: Warehouse) -> None:
@@ -59,7 +66,7 @@ def test_a_log_directory(tmp_path: Path, warehouse: Warehouse) -> None:
     found = collect(warehouse, segments(logs).pieces, jobs=2)
     assert collected(warehouse, 0) == [tuple(commit_like(offset))[:4] for offset in range(12)]
     assert collected(warehouse, 12) == [tuple(commit_like(offset))[:4] for offset in range(2)]
-    assert (found.added, found.errors, found.notices, warehouse.partitions("c")) == (14, [], [], [0, 12])
+    assert (found.added, found.errors, found.notices, partitions(warehouse)) == (14, [], [], {0, 12})
     again = collect(warehouse, segments(logs).pieces)
     assert (again.added, again.records_read, again.errors) == (0, 14, [])
 
@@ -96,8 +103,7 @@ def test_damage_is_kept_aside_and_the_rest_is_collected(tmp_path: Path, warehous
         f"{folder}/{1:020d}.log: holds no record batch of Kafka's: not a segment of its log",
     ]
     assert {error.code for error in found.errors} == {"DAMAGED", "USAGE"}
-    tables = [pq.read_table(warehouse.path / file) for file in warehouse.damaged_files("c")]
-    kept = {row["source"]: row for table in tables for row in table.to_pylist()}
+    kept = {row["source"]: row for row in rows_of(warehouse, "damaged", "c")}
     assert kept[f"{folder}/{0:020d}.log"]["data"] == bytes(broken[third : 2 * third])
     assert kept[f"{folder}/{1:020d}.log"]["reason"] == "a batch that is cut off, though other segments follow"
     assert found.partitions[5].damaged == 1
@@ -144,7 +150,7 @@ def test_one_proof_of_another_cluster_refuses_everything(tmp_path: Path, warehou
     write(tmp_path / "d", 5, _foreign(), segment([3], first_offset=9))
     found = collect(warehouse, segments(tmp_path / "d").pieces)
     assert ([type(error) for error in found.errors], found.added) == ([RefusedError], 0)
-    assert (warehouse.partitions("c"), len(collected(warehouse, 5))) == ([5], 4)
+    assert (partitions(warehouse), len(collected(warehouse, 5))) == ({5}, 4)
     assert found.notices == ["Nothing was collected: records were refused, and the others come from the same place."]
 
 
@@ -153,7 +159,7 @@ def test_segments_of_a_normal_topic_are_refused(tmp_path: Path, warehouse: Wareh
     records = [Record(offset, 1_700_000_000_000, key, b"a value") for offset in range(5)]
     found = collect(warehouse, segments(write(tmp_path, 5, build_batch(records))).pieces)
     (error,) = found.errors
-    assert (type(error), found.added, warehouse.partitions("c")) == (RefusedError, 0, [])
+    assert (type(error), found.added, partitions(warehouse)) == (RefusedError, 0, set())
     assert error.message.endswith(
         "5 of 5 records have keys that no group coordinator writes: these are records of another topic than __consumer_offsets"
     )
@@ -199,9 +205,8 @@ def test_a_record_log_with_a_transaction(tmp_path: Path, warehouse: Warehouse) -
             for r in folder.record_log.read(0)
         ]
         assert collect(warehouse, record_log(tmp_path / "data").pieces).added == 3
-    (file,) = warehouse.bronze_files("c", 0)
-    table = pq.read_table(warehouse.path / file.path)
-    assert [tuple(row.values())[1:] for row in table.to_pylist()] == expected
+    found = sorted(rows_of(warehouse, "records", "c"), key=lambda row: row["offset"])
+    assert [tuple(row[name] for name in RAW.names[1:]) for row in found] == expected
     samples = record_log_samples(tmp_path / "data", every_ms=1_000, now_ms=9)
     assert samples.num_rows == 0
 
@@ -209,11 +214,11 @@ def test_a_record_log_with_a_transaction(tmp_path: Path, warehouse: Warehouse) -
 def test_parquet_and_other_warehouses(tmp_path: Path, warehouse: Warehouse) -> None:
     collect(warehouse, segments(write(tmp_path / "a", 5, segment([4]))).pieces)
     collect(warehouse, segments(write(tmp_path / "a", 6, segment([3]))).pieces)
-    source = parquet(warehouse.path)
+    source = parquet(Path(warehouse.location.uri))
     copy = Warehouse.create(tmp_path / "copy")
     assert (source.cluster, collect(copy, source.pieces).added) == ("c", 7)
     assert [collected(copy, number) for number in (5, 6)] == [collected(warehouse, number) for number in (5, 6)]
-    mixed = pa.concat_tables([pq.read_table(warehouse.path / f.path) for p in (5, 6) for f in warehouse.bronze_files("c", p)])
+    mixed = conform(from_stored("records", warehouse.table("records").rows()), RAW)
     pq.write_table(mixed.select(["offset", "key", "timestamp_ms", "value", "partition"]), tmp_path / "mixed.parquet")
     other = Warehouse.create(tmp_path / "other")
     assert collect(other, parquet(tmp_path / "mixed.parquet").pieces).added == 7

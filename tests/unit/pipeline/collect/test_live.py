@@ -19,9 +19,12 @@ from kgctl.pipeline.sources.live.reader import LogOffsetRow, LogState, Part
 from kgctl.pipeline.sources.log.damage import Damage
 from kgctl.pipeline.sources.pieces import parquet
 from kgctl.pipeline.spread import LocalEngine
-from kgctl.pipeline.warehouse.schemas import RAW, rows_of
-from kgctl.pipeline.warehouse.warehouse import Warehouse
+from kgctl.pipeline.store.raw import RAW, rows_of
+from kgctl.pipeline.store.records import Known, commit, next_offset, stage
+from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.pipeline.segments import commit_like
+from tests.support.pipeline.warehouses import add, offsets_in
+from tests.support.pipeline.warehouses import rows_of as rows_of_table
 
 
 @dataclass
@@ -117,8 +120,7 @@ def test_the_clusters_own_id_is_kept_and_another_one_refused(warehouse: Warehous
 
 
 def stored(warehouse: Warehouse, partition: int) -> list[int]:
-    tables = [pq.read_table(warehouse.path / file.path) for file in warehouse.bronze_files("c", partition)]
-    return sorted(offset for table in tables for offset in table.column("offset").to_pylist())
+    return offsets_in(warehouse, partition, "c")
 
 
 ONCE = Plan(once=True)
@@ -129,7 +131,7 @@ def test_once_goes_to_the_end_and_the_next_one_goes_on(warehouse: Warehouse) -> 
     found = run(warehouse, cluster, ONCE)
     assert [stored(warehouse, number) for number in range(3)] == [[0, 1, 4, 7, 8], [], [3]]
     assert {number: (each.read, each.added) for number, each in found.partitions.items() if each.read} == {0: (5, 5), 2: (1, 1)}
-    assert [warehouse.collected("c", number).next_offset for number in range(3)] == [9, None, 4]
+    assert [next_offset(warehouse, "c", number) for number in range(3)] == [9, None, 4]
     assert cluster.sampled == [["orders"]]
     cluster.logs[1] = [0]
     cluster.asked.clear()
@@ -144,7 +146,7 @@ def test_a_log_that_ends_in_what_no_client_is_given_ends(warehouse: Warehouse) -
     state = cluster.log_state()
     longer = LogState(state.cluster_id, state.log_id, {0: (0, 9)})
     found = LiveCollection(warehouse, "c", cluster, source="a:1", plan=ONCE, world=FakeWorld().world).run(longer)
-    assert (found.added, warehouse.collected("c", 0).next_offset) == (2, 2)
+    assert (found.added, next_offset(warehouse, "c", 0)) == (2, 2)
 
 
 def test_a_topic_that_was_made_anew_is_refused(warehouse: Warehouse) -> None:
@@ -176,8 +178,7 @@ def test_for_a_time_it_samples_and_follows(warehouse: Warehouse) -> None:
     found = run(warehouse, cluster, Plan(for_s=60, sample_every_s=10), fake)
     assert stored(warehouse, 0) == list(range(len(stored(warehouse, 0))))
     assert len(stored(warehouse, 0)) > 10
-    tables = [pq.read_table(warehouse.path / file) for file in warehouse.log_offset_files("c")]
-    times = sorted(row["timestamp_ms"] for table in tables for row in table.to_pylist())
+    times = sorted(row["timestamp_ms"] for row in rows_of_table(warehouse, "samples", "c"))
     assert 5 <= len(times) <= 8
     assert found.samples == len(times)
     assert [error.message for error in found.errors] == ["t-1: X"]  # as the last sample has it
@@ -206,7 +207,7 @@ def test_once_does_not_wait_but_keeps_what_came(warehouse: Warehouse) -> None:
     cluster = FakeCluster({0: [0, 1, 2, 3]}, troubles=[None, UnreachableError("away")])
     with pytest.raises(UnreachableError):
         run(warehouse, cluster, ONCE)
-    assert (stored(warehouse, 0), warehouse.collected("c", 0).next_offset) == ([0, 1], 2)
+    assert (stored(warehouse, 0), next_offset(warehouse, "c", 0)) == ([0, 1], 2)
     with pytest.raises(AuthError):
         run(warehouse, FakeCluster({0: [0, 1, 2]}, troubles=[AuthError("no")]), Plan(for_s=9))
 
@@ -261,22 +262,24 @@ def test_damage_is_kept_aside(warehouse: Warehouse) -> None:
     assert found.errors[0].message == (
         "a:1 __consumer_offsets-0 from offset 0 at byte 61: wrong checksum (80 bytes, 2 records from offset 5)"
     )
-    assert len(warehouse.damaged_files("c")) == 1
+    assert len(rows_of_table(warehouse, "damaged", "c")) == 1
 
 
-def test_a_partition_of_another_cluster_is_refused_and_the_others_are_written(warehouse: Warehouse) -> None:
+def test_records_of_another_cluster_refuse_everything(warehouse: Warehouse) -> None:
     other = rows_of({"partition": [0], "offset": [1], "timestamp_ms": [5], "key": [b"x"], "value": [b"y"]}, RAW)
-    warehouse.add_records("c", 0, other, "segments")
-    found = run(warehouse, FakeCluster({0: [0, 1], 1: [0]}), ONCE)
-    assert [type(error) for error in found.errors] == [RefusedError, BrokerError]
-    assert "offset 1 is in the warehouse with another record" in found.errors[0].message
-    assert (stored(warehouse, 0), stored(warehouse, 1)) == ([1], [0])
+    add(warehouse, "c", other, "segments")
+    with pytest.raises(RefusedError, match="offset 1 is in the warehouse with another record"):
+        run(warehouse, FakeCluster({0: [0, 1], 1: [0]}), ONCE)
+    assert (stored(warehouse, 0), stored(warehouse, 1)) == ([1], [])
 
 
 def test_topics_are_known_after_a_crash_before_the_first_sample(warehouse: Warehouse) -> None:
     record = commit_like(0)
     table = rows_of({"partition": [0], "offset": [0], "timestamp_ms": [5], "key": [record.key], "value": [record.value]}, RAW)
-    warehouse.add_records("c", 0, table, "a:1", next_offset=1)
+    warehouse.tell("c", 0, topics=["orders"])
+    staged = stage(Known.of(warehouse, "c"), table, "a:1")
+    assert staged is not None
+    commit(warehouse, "c", [staged], positions={0: 1})
     cluster = FakeCluster({0: [0]})
     run(warehouse, cluster, ONCE)
     assert cluster.sampled == [["orders"]]
@@ -296,7 +299,7 @@ def test_topics_are_known_after_a_sample_that_failed_and_one_without_them(wareho
 def test_topics_of_records_that_were_collected_at_rest_are_known(warehouse: Warehouse) -> None:
     run(warehouse, FakeCluster({0: [0]}), ONCE)
     key = b"\0\1\0\1g\0\6copied\0\0\0\0"
-    file = warehouse.path.with_name("copied.parquet")
+    file = Path(warehouse.location.uri).with_name("copied.parquet")
     pq.write_table(rows_of({"partition": [1], "offset": [0], "timestamp_ms": [5], "key": [key], "value": [b"v"]}, RAW), file)
     collect_at_rest(warehouse, "c", parquet(file).pieces, LocalEngine(), str)
     cluster = FakeCluster({0: [0]})
@@ -309,7 +312,7 @@ def test_it_ends_when_it_is_told_to(warehouse: Warehouse) -> None:
     collection = LiveCollection(warehouse, "c", cluster, source="a:1", plan=Plan(), world=FakeWorld().world)
     cluster.on_fetch = lambda count: collection.stop() if count == 3 else None
     found = collection.run(cluster.log_state())
-    assert (found.added, stored(warehouse, 0), warehouse.collected("c", 0).next_offset) == (6, list(range(6)), 6)
+    assert (found.added, stored(warehouse, 0), next_offset(warehouse, "c", 0)) == (6, list(range(6)), 6)
 
 
 def test_topics_are_told_by_the_keys_of_commits() -> None:

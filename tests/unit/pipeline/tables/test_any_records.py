@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kgctl.model.records import CoordinatorRecord
+from kgctl.pipeline.store.raw import RAW
 from kgctl.pipeline.tables.registry import PARTITION_TABLES, module
-from kgctl.pipeline.warehouse.schemas import RAW
 from kgctl.serde.coordinator_records import encode_record
 from tests.support.kafka_records import VALUES_OF
 from tests.support.pipeline.histories import inputs_of

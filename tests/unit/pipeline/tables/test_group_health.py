@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kgctl.pipeline.store.raw import LOG_OFFSETS, RAW
 from kgctl.pipeline.tables import group_health
 from kgctl.pipeline.tables.health.windows import NONE, Windows
 from kgctl.pipeline.tables.registry import PartitionInputs
-from kgctl.pipeline.warehouse.schemas import LOG_OFFSETS, RAW
 from tests.support.pipeline.histories import inputs_of, told_by_simulation
 from tests.support.simulated import CONSUMER, RANGE, event, scenario
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kgctl.model.records import TransactionMarker
 from kgctl.pipeline.sources.log.parse import parse_log
-from kgctl.pipeline.warehouse.schemas import RAW
+from kgctl.pipeline.store.raw import RAW
 from kgctl.serde.record_batch import Record, build_batch, build_marker, iterate_batches, iterate_records
 from tests.support.pipeline.segments import CODECS, commit_like, compressed, message, pack, read_by_kafka_python, rows, segment
 

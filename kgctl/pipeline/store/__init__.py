@@ -1,0 +1,1 @@
+"""Open tables: Delta Lake, without any jar. ``delta`` commits, ``files`` writes Parquet, ``tables`` says what the columns are."""

@@ -1,0 +1,211 @@
+"""Commits: the only module that imports deltalake. One version of one table, all or nothing, each kind of work once.
+
+A commit carries transactions of its application, (name, number): deltalake keeps the highest number of each name with the table,
+so that what was done is done once, whoever does it again, and a number (the next offset to collect) changes with the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from kgctl.errors import StorageError
+from kgctl.pipeline.store.files import DataFile, instant_ms, one_line, read_file
+from kgctl.pipeline.store.location import Location
+from kgctl.pipeline.store.tables import TABLES
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+_ATTEMPTS = 20
+_CHECKPOINT_EVERY = "100"
+
+
+class Table:
+    """One table of a warehouse as of now, or of ``version``. It need not be there yet: then it has no files and version -1."""
+
+    def __init__(self, location: Location, name: str, version: int | None = None) -> None:
+        self.location = location
+        self.name = name
+        self.stored = TABLES[name]
+        self._asked = version
+        self._opened: DeltaTable | None = None
+        self._is_looked_for = False
+
+    @property
+    def uri(self) -> str:
+        """Where it is."""
+        return self.location.child(self.name)
+
+    @property
+    def version(self) -> int:
+        """Its version; -1 where it is not there."""
+        opened = self._open()
+        return -1 if opened is None else opened.version()
+
+    def reload(self) -> Table:
+        """Look again."""
+        self._is_looked_for = False
+        return self
+
+    def number(self, app: str) -> int | None:
+        """The highest number of this name; None where there is none."""
+        opened = self._open()
+        return None if opened is None else opened.transaction_version(app)
+
+    def files(self) -> list[DataFile]:
+        """Its files."""
+        opened = self._open()
+        if opened is None:
+            return []
+        with _told(self.uri):
+            actions = pa.table(opened.get_add_actions(flatten=True))
+        return list(_data_files(actions, self.stored.ranges))
+
+    def rows(self, files: Iterable[DataFile] | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of some of its files, or of all."""
+        chosen = self.files() if files is None else files
+        schema = self.stored.schema
+        if columns is not None:
+            schema = pa.schema([schema.field(name) for name in columns])
+        found = [read_file(self.location, self.name, file.path, columns).cast(schema) for file in chosen]
+        return pa.concat_tables([schema.empty_table(), *found])
+
+    def commit(
+        self,
+        adds: Sequence[DataFile],
+        removes: Iterable[DataFile] = (),
+        *,
+        once: tuple[str, int] | None = None,
+        numbers: Mapping[str, int] | None = None,
+    ) -> bool:
+        """Add and remove files in one version; whether that was done now.
+
+        ``once``: not done where this name has this number or a higher one already. ``numbers`` are kept in the same step, also
+        where there is no file to add. Raises `StorageError`.
+        """
+        from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+
+        gone = list(removes)
+        for attempt in range(_ATTEMPTS):
+            before = self.reload().version
+            done = None if once is None else self.number(once[0])
+            if once is not None and done is not None and done >= once[1]:
+                return False
+            try:
+                self._commit(adds, gone, {**(numbers or {}), **dict([once] if once else [])})
+            except (CommitFailedError, TableNotFoundError):
+                if attempt == _ATTEMPTS - 1:
+                    raise StorageError(f"{self.uri}: too many writers at once") from None
+                continue
+            except DeltaError as error:
+                if self.reload().version != before and attempt < _ATTEMPTS - 1:  # somebody else was first
+                    continue
+                raise StorageError(f"{self.uri}: cannot be written: {one_line(error)}") from error
+            except OSError as error:
+                raise StorageError(f"{self.uri}: cannot be written: {one_line(error)}") from error
+            self.reload()
+            return True
+        return False
+
+    def _commit(self, adds: Sequence[DataFile], removes: Sequence[DataFile], numbers: Mapping[str, int]) -> None:
+        from deltalake import CommitProperties, Schema
+        from deltalake.transaction import RemoveAction, Transaction, create_table_with_add_actions
+
+        schema = Schema.from_arrow(self.stored.schema.append(pa.field("date", pa.date32())))
+        properties = CommitProperties(
+            app_transactions=[Transaction(name, number) for name, number in sorted(numbers.items())],
+        )
+        added = [self._add(file) for file in adds]
+        opened = self._open()
+        if opened is None:
+            create_table_with_add_actions(
+                self.uri,
+                schema,
+                added,
+                partition_by=["date"],
+                name=self.name,
+                description=self.stored.about,
+                configuration={"delta.checkpointInterval": _CHECKPOINT_EVERY},
+                storage_options=self.location.storage_options(),
+                commit_properties=properties,
+            )
+            return
+        there = {file.path for file in self.files()} if removes else set()
+        removed = [RemoveAction(each.path, True, 0, each.size, {"date": each.date}) for each in removes if each.path in there]  # noqa: FBT003
+        opened.create_write_transaction([*added, *removed], "append", schema, partition_by=["date"], commit_properties=properties)
+
+    def _add(self, file: DataFile) -> Any:
+        from deltalake.transaction import AddAction
+
+        return AddAction(file.path, file.size, {"date": file.date}, 0, True, file.stats(self.stored))  # noqa: FBT003
+
+    def _open(self) -> DeltaTable | None:
+        if self._is_looked_for:
+            return self._opened
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        self._opened = None
+        if self._asked is None or self._asked >= 0:
+            with suppress(TableNotFoundError), _told(self.uri):
+                self._opened = DeltaTable(self.uri, version=self._asked, storage_options=self.location.storage_options())
+        self._is_looked_for = True
+        return self._opened
+
+
+def delete_before(table: Table, day: date) -> int:
+    """Take away whole days before ``day``; how many files."""
+    old = [file for file in table.files() if file.date < day.isoformat()]
+    if old:
+        table.commit([], old)
+    return len(old)
+
+
+def vacuum(table: Table, *, hours: int) -> int:
+    """Remove files that no version of the last ``hours`` has; how many."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import TableNotFoundError
+
+    with suppress(TableNotFoundError), _told(table.uri):
+        opened = DeltaTable(table.uri, storage_options=table.location.storage_options())
+        found = opened.vacuum(hours, dry_run=False, enforce_retention_duration=False)
+        opened.create_checkpoint()
+        opened.cleanup_metadata()
+        return len(found)
+    return 0
+
+
+def dataset(table: Table) -> Any:
+    """The table as a pyarrow dataset; None where it is not there."""
+    opened = table._open()
+    return None if opened is None else opened.to_pyarrow_dataset()
+
+
+@contextmanager
+def _told(uri: str) -> Iterator[None]:
+    from deltalake.exceptions import DeltaError, TableNotFoundError
+
+    try:
+        yield
+    except TableNotFoundError:
+        raise
+    except (DeltaError, OSError) as error:
+        raise StorageError(f"{uri}: cannot be read: {one_line(error)}") from error
+
+
+def _data_files(actions: pa.Table, ranges: Sequence[str]) -> Iterator[DataFile]:
+    names = set(actions.column_names)
+    kept = [name for name in ranges if f"min.{name}" in names and f"max.{name}" in names]
+    for row in actions.to_pylist():
+        low = {name: _plain(row[f"min.{name}"]) for name in kept if row[f"min.{name}"] is not None}
+        high = {name: _plain(row[f"max.{name}"]) for name in low}
+        yield DataFile(row["path"], row["size_bytes"], row["num_records"], row["partition.date"].isoformat(), low, high)
+
+
+def _plain(value: Any) -> Any:
+    return instant_ms(value) if isinstance(value, datetime) else value

@@ -1,0 +1,174 @@
+"""Data files: Parquet with zstd under names that are never used twice, and what a commit says of each."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyarrow import types
+
+from kgctl.errors import StorageError
+from kgctl.pipeline.store.location import Location
+from kgctl.pipeline.store.tables import TABLES, StoredTable
+
+ROW_GROUP_ROWS = 131_072
+_DAY_US = 86_400_000_000
+_EPOCH = date(1970, 1, 1)
+_INSTANT = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class DataFile:
+    """A file of a table, as a commit adds it. ``path`` is relative to the table's folder.
+
+    ``low`` and ``high`` are the smallest and greatest values of the columns that the table keeps them of: texts, numbers, and
+    times in milliseconds; a column without any value is missing.
+    """
+
+    path: str
+    size: int
+    rows: int
+    date: str
+    low: Mapping[str, Any] = field(default_factory=dict)
+    high: Mapping[str, Any] = field(default_factory=dict)
+
+    def may_hold(self, column: str, low: Any, high: Any) -> bool:
+        """Whether a row may have a value from ``low`` to ``high``, ends included."""
+        return column not in self.low or (self.low[column] <= high and self.high[column] >= low)
+
+    def stats(self, table: StoredTable) -> str:
+        """Delta's statistics."""
+        times = {name for name in table.schema.names if types.is_timestamp(table.schema.field(name).type)}
+        return json.dumps(
+            {
+                "numRecords": self.rows,
+                "minValues": {name: _instant(value) if name in times else value for name, value in self.low.items()},
+                "maxValues": {name: _instant(value) if name in times else value for name, value in self.high.items()},
+                "nullCount": {name: 0 for name in self.low if not table.schema.field(name).nullable},
+            }
+        )
+
+
+def _instant(time_ms: int) -> str:
+    found = _INSTANT + timedelta(milliseconds=time_ms)
+    return f"{found.strftime('%Y-%m-%dT%H:%M:%S').rjust(19, '0')}.{time_ms % 1000:03d}Z"
+
+
+def write_files(location: Location, name: str, rows: pa.Table, prefix: str) -> list[DataFile]:
+    """Write rows of a table (its ``schema``), a file for each day of theirs; none where there are no rows.
+
+    The files count once a commit names them. Raises `StorageError`.
+    """
+    table = TABLES[name]
+    if not rows.num_rows:
+        return []
+    days = pc.floor(pc.divide(rows.column(table.time).cast(pa.int64()).cast(pa.float64()), float(_DAY_US))).cast(pa.int64())
+    found = []
+    distinct = sorted(pc.unique(days).to_pylist())
+    for day in distinct:
+        part = rows if len(distinct) == 1 else rows.filter(pc.equal(days, day))
+        found.append(_write(location, table, part, (_EPOCH + timedelta(days=day)).isoformat(), prefix))
+    return found
+
+
+def _write(location: Location, table: StoredTable, rows: pa.Table, day: str, prefix: str) -> DataFile:
+    path = f"data/date={day}/{prefix}{uuid.uuid4().hex}.parquet"  # noqa: TID251 - a name that nobody else takes
+    sink = pa.BufferOutputStream()
+    encode_table(rows, sink)
+    data = sink.getvalue()
+    filesystem, root = location.filesystem()
+    target = f"{root}/{table.name}/{path}"
+    with storage_errors(target):
+        if location.is_local:
+            Path(target).parent.mkdir(parents=True, exist_ok=True)
+        with filesystem.open_output_stream(target) as stream:
+            stream.write(data)
+    low, high = {}, {}
+    for name in table.ranges:
+        bounds = pc.min_max(rows.column(name)).as_py()
+        if bounds["min"] is not None:
+            low[name], high[name] = _plain(bounds["min"]), _plain(bounds["max"])
+    return DataFile(path, data.size, rows.num_rows, day, low, high)
+
+
+def _plain(value: Any) -> Any:
+    return instant_ms(value) if isinstance(value, datetime) else value
+
+
+def instant_ms(value: datetime) -> int:
+    """Milliseconds since the epoch."""
+    return (value.astimezone(UTC) - _INSTANT) // timedelta(milliseconds=1)
+
+
+def encode_table(table: Any, file: Any) -> None:
+    """Write a table as Parquet to an open file or stream.
+
+    Dictionaries for texts and keys, which repeat; differences for integers, which ascend. Smallest and greatest values are kept
+    of what readers leave row groups out by.
+    """
+    numbers = {each.name: "DELTA_BINARY_PACKED" for each in table.schema if _is_number(each.type)}
+    texts = [each.name for each in table.schema if types.is_string(each.type)]
+    ranges = [name for name in ("cluster", "group", "topic", "time", "log_partition", "log_offset") if name in table.schema.names]
+    pq.write_table(
+        table,
+        file,
+        compression="zstd",
+        compression_level=1,
+        row_group_size=ROW_GROUP_ROWS,
+        write_statistics=ranges,
+        use_dictionary=[*texts, *({"key"} & set(table.schema.names))],
+        column_encoding=numbers,
+    )
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_int32(kind) or types.is_int64(kind) or types.is_timestamp(kind))
+
+
+def read_file(
+    location: Location, name: str, path: str, columns: Sequence[str] | None = None, *, dictionaries: Sequence[str] = ()
+) -> pa.Table:
+    """The rows of one data file, in the types of the table's schema. Raises `StorageError`, which names the file."""
+    with opened(location, name, path, dictionaries) as file:
+        return file.read(None if columns is None else list(columns))
+
+
+@contextmanager
+def opened(location: Location, name: str, path: str, dictionaries: Sequence[str] = ()) -> Iterator[Any]:
+    """A data file, open. Raises `StorageError`, which names the file, also for what is done with it."""
+    filesystem, root = location.filesystem()
+    target = f"{root}/{name}/{path}"
+    with parquet_errors(target), filesystem.open_input_file(target) as source:
+        yield pq.ParquetFile(source, read_dictionary=list(dictionaries))
+
+
+@contextmanager
+def parquet_errors(path: str | Path, remedy: str = "") -> Iterator[None]:
+    """A Parquet file that cannot be read, as a `StorageError` that names it; ``remedy``: what helps."""
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise StorageError(f"{path}: cannot be read: {one_line(error)}" + (f"; {remedy}" if remedy else "")) from error
+
+
+@contextmanager
+def storage_errors(path: str | Path) -> Iterator[None]:
+    """What the operating system or a store refuses, as a `StorageError` that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror or one_line(error)}") from error
+
+
+def one_line(error: BaseException) -> str:
+    """An error's text without line breaks."""
+    return " ".join(str(error).split())

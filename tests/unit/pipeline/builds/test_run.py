@@ -1,0 +1,198 @@
+"""The build: whatever the cut, order and repetition of what was collected, and the number of slices, the tables are the same."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kgctl.errors import RefusedError
+from kgctl.pipeline.builds import run, slices
+from kgctl.pipeline.builds.run import COMMITTED, Progress, build
+from kgctl.pipeline.builds.tables_version import VERSION
+from kgctl.pipeline.spread import LocalEngine
+from kgctl.pipeline.store.delta import Table
+from kgctl.pipeline.store.tables import TABLES
+from kgctl.pipeline.store.warehouse import Warehouse
+from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, built_whole, collected, data_files, rows_of, tables_of
+
+RECORDS = sum(part.num_rows for part in LOG)
+
+
+class Death(BaseException):
+    """Ends everything; nobody catches it."""
+
+
+def test_every_table_has_its_columns_and_rows(tmp_path: Path) -> None:
+    warehouse = collected(tmp_path / "w")
+
+    result = built(warehouse)
+
+    assert (result.built, result.unchanged, result.failed, result.decoded) == (1, 0, [], RECORDS)
+    rows = {name: warehouse.table(name).rows() for name in COMMITTED}
+    assert all(table.schema.equals(TABLES[name].schema) for name, table in rows.items())
+    assert {each.table: each.rows for each in result.tables} == {name: table.num_rows for name, table in rows.items()}
+    assert [name for name, table in rows.items() if not table.num_rows] == ["undecoded"]
+    assert rows_of(warehouse, "offset_commits")[0]["log_partition"] in range(4)
+
+
+def test_the_same_build_again_changes_nothing(tmp_path: Path) -> None:
+    warehouse = built_whole(tmp_path / "w")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "w").rglob("*")}
+
+    def no_engine(_records: int) -> LocalEngine:
+        raise AssertionError("there is nothing to do")
+
+    result = build(warehouse, ["c1"], no_engine)
+
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "w").rglob("*")} == before
+    assert (result.built, result.unchanged, result.decoded) == (0, 1, 0)
+    assert not any(table.changed or table.written for table in result.tables)
+
+
+def test_a_rebuild_gives_the_same_rows(tmp_path: Path) -> None:
+    warehouse = built_whole(tmp_path / "w")
+    before = tables_of(warehouse)
+
+    assert built(warehouse, is_rebuild=True).built == 1
+
+    assert tables_of(warehouse) == before
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_any_cut_order_and_repetition_gives_the_same_tables(tmp_path: Path, seed: int) -> None:
+    expected = tables_of(built_whole(tmp_path / "whole"))
+    choice = random.Random(seed)
+    parts = []
+    for part in LOG:
+        cuts = [0, *sorted(choice.sample(range(part.num_rows), choice.randint(1, 6))), part.num_rows]
+        pieces = [part.slice(low, high - low) for low, high in pairwise(cuts)]
+        parts += [*pieces, *choice.sample(pieces, 1)]
+    choice.shuffle(parts)
+    warehouse = collected(tmp_path / "cut", parts, SAMPLES.take(choice.sample(range(SAMPLES.num_rows), SAMPLES.num_rows)))
+    if seed % 2:
+        assert warehouse.add_samples("c1", SAMPLES.slice(3, 5), is_again=True) == 0
+
+    built(warehouse)
+
+    assert tables_of(warehouse) == expected
+
+
+def test_builds_in_between_end_with_the_same_tables(tmp_path: Path) -> None:
+    expected = tables_of(built_whole(tmp_path / "whole"))
+    choice = random.Random(1)
+    pieces = [part.slice(low, 40) for part in LOG for low in range(0, part.num_rows, 40)]
+    choice.shuffle(pieces)
+    warehouse = collected(tmp_path / "cut", [], SAMPLES.slice(0, 50))
+    for number, piece in enumerate(pieces):
+        add(warehouse, "c1", piece, str(number))
+        if number % 5 == 0:
+            assert built(warehouse).built == 1
+    warehouse.add_samples("c1", SAMPLES.slice(50))
+
+    built(warehouse)
+
+    assert tables_of(warehouse) == expected
+
+
+def test_processes_and_slices_make_the_same_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = tables_of(built_whole(tmp_path / "whole"))
+    warehouse = collected(tmp_path / "w")
+    seen: list[Progress] = []
+    monkeypatch.setattr(slices, "ROWS_IN_SLICE", 40)
+
+    build(warehouse, ["c1"], lambda _: LocalEngine(2), on_progress=seen.append)
+
+    assert tables_of(warehouse) == expected
+    assert len({file.path.split("/")[-1].split("-")[0] for file in warehouse.table("lag").files()}) > 3
+    assert len(seen) > 3
+
+
+def test_a_damaged_file_of_records_fails_the_build_and_the_tables_stay(tmp_path: Path) -> None:
+    warehouse = collected(tmp_path / "w", [part.slice(0, 30) for part in LOG])
+    built(warehouse)
+    before = tables_of(warehouse)
+    add(warehouse, "c1", LOG[2].slice(30), "the rest")
+    broken = data_files(warehouse, "records")[-1]
+    whole = broken.read_bytes()
+    broken.write_bytes(whole[: len(whole) // 2])
+
+    result = built(warehouse)
+
+    assert (result.built, len(result.failed)) == (0, 1)
+    assert result.failed[0].message.startswith(f"cluster 'c1' was not built: {broken}: cannot be read: ")
+    assert tables_of(warehouse) == before
+
+    broken.write_bytes(whole)
+    assert (built(warehouse).failed, warehouse.records_behind("c1")) == ([], 0)
+
+
+def test_two_builds_at_a_time_build_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = tables_of(built_whole(tmp_path / "whole"))
+    warehouse = collected(tmp_path / "w")
+    write = run._write_coverage
+
+    def meanwhile(*given: Any) -> Any:
+        monkeypatch.setattr(run, "_write_coverage", write)
+        assert built(Warehouse.open(tmp_path / "w")).built == 1
+        return write(*given)
+
+    monkeypatch.setattr(run, "_write_coverage", meanwhile)
+    assert built(warehouse).failed == []
+    assert tables_of(warehouse) == expected
+    assert built(warehouse).unchanged == 1
+
+
+def test_death_between_any_two_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = tables_of(built_whole(tmp_path / "whole"))
+    commit = Table.commit
+    for last in range(len(COMMITTED) + 1):
+        warehouse = collected(tmp_path / f"{last}", [part.slice(0, 30) for part in LOG])
+        built(warehouse)
+        before = _as_read(warehouse)
+        for part in LOG:
+            add(warehouse, "c1", part.slice(30), "the rest")
+        left = last
+
+        def counted(table: Table, *given: Any, **named: Any) -> bool:
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise Death
+            return commit(table, *given, **named)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Table, "commit", counted)
+            with pytest.raises(Death):
+                built(warehouse)
+        assert _as_read(warehouse) == before, "readers go by the last build that has ended"
+        add(warehouse, "c1", LOG[0].slice(0, 3), "nothing new")
+        assert built(warehouse).failed == []
+        assert tables_of(warehouse) == expected, f"after {last} commits"
+
+
+def _as_read(warehouse: Warehouse) -> dict[str, int]:
+    return {name: warehouse.table(name, version).rows().num_rows for name, version in warehouse.versions().items()}
+
+
+def test_tables_of_another_kgctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = built_whole(tmp_path / "w")
+    monkeypatch.setattr(run, "VERSION", VERSION - 1)
+    with pytest.raises(RefusedError, match="a newer kgctl built the tables of cluster 'c1'"):
+        built(warehouse)
+    monkeypatch.setattr(run, "VERSION", VERSION + 2)
+    assert (built(warehouse).rebuilt, built(warehouse).rebuilt) == (["c1"], [])
+
+
+def test_clusters_are_built_by_themselves(tmp_path: Path) -> None:
+    warehouse = collected(tmp_path / "w")
+    add(warehouse, "c2", LOG[0])
+    built(warehouse)
+    assert (warehouse.records_behind("c1"), warehouse.records_behind("c2")) == (0, LOG[0].num_rows)
+    before = tables_of(warehouse)
+    assert build(warehouse, ["c2"], lambda _: LocalEngine()).built == 1
+    assert tables_of(warehouse) == before
+    assert rows_of(warehouse, "offset_commits", "c2")

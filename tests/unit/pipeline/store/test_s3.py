@@ -1,0 +1,66 @@
+"""A warehouse on S3, as moto answers for it: collected, built and asked, by two at once too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from moto.server import ThreadedMotoServer
+from pyarrow import fs
+
+from kgctl.pipeline.answers.history import History
+from kgctl.pipeline.answers.offsets import offsets_at
+from kgctl.pipeline.store import location
+from kgctl.pipeline.store.warehouse import Warehouse
+from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, built_whole, tables_of
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
+    """The URL of a folder in a bucket that nothing is in: moto's servers of one process share their buckets."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    for name, value in {
+        "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+        "AWS_ACCESS_KEY_ID": "key",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    location._filesystem.cache_clear()
+    filesystem, _ = location.Location.parse("s3://history/w").filesystem()
+
+    fs.S3FileSystem(endpoint_override=f"{host}:{port}", scheme="http", region="us-east-1", allow_bucket_creation=True).create_dir(
+        "history"
+    )
+    assert filesystem is not None
+    yield "s3a://history/w"
+    location._filesystem.cache_clear()
+    server.stop()
+
+
+def test_collected_built_and_asked_on_s3(bucket: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    expected = tables_of(built_whole(tmp_path_factory.mktemp("local") / "w"))
+    warehouse = Warehouse.create(bucket)
+    for part in LOG:
+        add(warehouse, "c1", part)
+    assert add(warehouse, "c1", LOG[0].slice(0, 30)) == 0
+    warehouse.add_samples("c1", SAMPLES)
+
+    assert (warehouse.location.uri, built(warehouse).failed) == (bucket.replace("s3a", "s3"), [])
+
+    assert tables_of(warehouse) == expected
+    assert offsets_at(History.open(bucket), None, 10**12)
+
+
+def test_two_writers_at_once_both_land(bucket: str) -> None:
+    warehouse = Warehouse.create(bucket)
+    writers = [Thread(target=add, args=(Warehouse.open(bucket), "c1", part)) for part in LOG[:2]]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert warehouse.table("records").rows().num_rows == LOG[0].num_rows + LOG[1].num_rows
