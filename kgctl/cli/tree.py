@@ -16,6 +16,8 @@ from kgctl.cli.registry import COMMANDS, FAMILIES, CommandSpec
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import UsageError, did_you_mean
 
+VERBOSE = {"-v", "--verbose"}
+ARGUMENTS = "kgctl.arguments"
 HELP_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 ROOT_HELP = """Administers Apache Kafka consumer groups, and rehearses what will happen to them.
@@ -138,7 +140,8 @@ class KgctlGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Options of Kafka's own tool in place of a command are told what to type."""
+        """Options of Kafka's own tool in place of a command are told what to type; ``--version`` is told of all words."""
+        ctx.meta.setdefault(ARGUMENTS, list(args))
         if args and (hint := kgctl_line(command_name(ctx), args)) and args[0].startswith("--"):
             raise UsageError(f"that is a line for kafka-consumer-groups.sh{hint}")
         return super().parse_args(ctx, args)
@@ -168,11 +171,16 @@ class CommandWithOthers(KgctlGroup):
         return self.plain.make_context(info_name, args, parent=parent, **extra)
 
 
-def _print_version(value: bool | None) -> None:
+def _print_version(ctx: typer.Context, value: bool | None) -> None:
     if value:
         from kgctl import __version__
 
         typer.echo(f"kgctl {__version__}")
+        if VERBOSE & set(ctx.meta.get(ARGUMENTS, ())):
+            from kgctl.cli.version import installation
+
+            for name, text in installation().items():
+                typer.echo(f"{name:<18} {text}")
         raise typer.Exit
 
 
@@ -182,8 +190,11 @@ def _declare_version(
         bool,
         typer.Option("--version", help="Show the version and exit.", is_eager=True, callback=_print_version, expose_value=False),
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="With --version: say what a report of a fault needs.", expose_value=False)
+    ] = False,
 ) -> None:
-    """Declares the option; typer reads the signature, nothing calls it."""
+    """Declares the options; typer reads the signature, nothing calls it."""
 
 
 def _version_parameters() -> list[Any]:

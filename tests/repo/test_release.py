@@ -1,0 +1,96 @@
+"""What others use of this repository: the GitHub action runs, the container file names what is there, the version is told."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kgctl import __version__
+from tests.repo.project import ROOT
+from tests.support.kafka.fixtures import unavailable
+from tests.support.patience import PATIENCE_S
+
+ACTION = ROOT / ".github" / "actions" / "simulate" / "action.yml"
+CONTAINERFILE = ROOT / ".github" / "Containerfile"
+
+
+def action() -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
+    return found
+
+
+def test_the_action_uses_inputs_that_it_declares_and_quotes_none_into_a_script() -> None:
+    text = ACTION.read_text(encoding="utf-8")
+    assert set(re.findall(r"inputs\.([\w-]+)", text)) == action()["inputs"].keys()
+    assert all(step["shell"] == "bash" and "${{" not in step["run"] for step in action()["runs"]["steps"])
+    assert [name for name, given in action()["inputs"].items() if not given["description"]] == []
+
+
+@pytest.mark.parametrize(("check", "code"), [("rebalances>0", 0), ("rebalances<0", 6)])
+def test_the_action_posts_the_summary_and_ends_as_kgctl_does(tmp_path: Path, check: str, code: int) -> None:
+    """The step itself, in the environment that GitHub gives it."""
+    programs = tmp_path / "kgctl" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "kgctl").symlink_to(Path(sys.executable).parent / "kgctl")
+    (run,) = (step for step in action()["runs"]["steps"] if step["id"] == "run")
+    environment = {
+        **os.environ,
+        **dict.fromkeys(run["env"], ""),
+        "FILE": "crash-detection",
+        "RUNS": "2",
+        "OPTIONS": f"--variant cooperative --check {check}",
+        "RUNNER_TEMP": str(tmp_path),
+        "GITHUB_STEP_SUMMARY": str(tmp_path / "summary"),
+        "GITHUB_OUTPUT": str(tmp_path / "out"),
+    }
+    ran = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", run["run"]],
+        env=environment, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert (ran.returncode, (tmp_path / "out").read_text()) == (code, f"exit-code={code}\n"), ran.stderr
+    assert "crash-detection" in (tmp_path / "summary").read_text()
+
+
+def test_scripts_of_the_action_pass_shellcheck(tmp_path: Path) -> None:
+    shellcheck = shutil.which("shellcheck")
+    if shellcheck is None:
+        unavailable("no shellcheck: apt-get install shellcheck")
+    for step in action()["runs"]["steps"]:
+        names = "".join(f"export {name}\n" for name in step["env"])
+        (tmp_path / step["id"]).write_text(f"#!/usr/bin/env bash\n{names}{step['run']}")
+    ran = subprocess.run([shellcheck, *sorted(tmp_path.iterdir())], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stdout) == (0, "")
+
+
+def test_the_container_file_is_well_formed_and_runs_kgctl_without_rights() -> None:
+    text = re.sub(r"\\\n\s*", "", CONTAINERFILE.read_text(encoding="utf-8"))
+    lines = [line.split(maxsplit=1) for line in text.splitlines() if line and not line.startswith("#")]
+    known = {"FROM", "COPY", "RUN", "USER", "WORKDIR", "ENV", "EXPOSE", "ENTRYPOINT"}
+    assert [words for words in lines if words[0] not in known or len(words) != 2] == []
+    last_stage = lines[max(number for number, words in enumerate(lines) if words[0] == "FROM") :]
+    assert [words[1] for words in last_stage if words[0] in ("USER", "ENTRYPOINT")] == ["kgctl", '["kgctl"]']
+    named = re.findall(r"/checkout/(\S+)", text)
+    assert named
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
+def test_the_version_with_its_commit_and_libraries() -> None:
+    program = Path(sys.executable).parent / "kgctl"
+    plain, verbose = (
+        subprocess.run([program, *words], capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout.splitlines()
+        for words in (["--version"], ["--version", "-v"])
+    )
+    assert plain == [f"kgctl {__version__}"] == verbose[:1]
+    told = dict(line.split(maxsplit=1) for line in verbose[1:])
+    assert re.fullmatch(r"[0-9a-f]{40}(-dirty)?|unknown", told["commit"])
+    assert told["Python"] == ".".join(map(str, sys.version_info[:3]))
+    assert {"confluent-kafka", "google-re2", "pyspark", "kazoo"} <= told.keys()
+    assert "pytest" not in told
