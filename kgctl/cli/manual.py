@@ -29,6 +29,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "simulate", "scenario-files", "events", "expectations", "metrics", "autoscaling", "brokers", "sweeps", "believing-it",
     ),
     "history": ("history", "tables", "spark"),
+    "in programs": ("python",),
     "how it is built": ("architecture", "coordinator", "adding-things", "development", "benchmarks"),
 }  # fmt: skip
 

@@ -38,10 +38,7 @@ def _formats() -> str:
 def _manual() -> str:
     from kgctl.cli.manual import CHAPTERS
 
-    return "".join(
-        f"- **{chapter}**: {', '.join(f'[{name}](kgctl/manual/{name}.md)' for name in names)}\n"
-        for chapter, names in CHAPTERS.items()
-    )
+    return "".join(f"- **{chapter}**: {', '.join(names)}\n" for chapter, names in CHAPTERS.items())
 
 
 def _events() -> str:
