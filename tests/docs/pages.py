@@ -37,6 +37,7 @@ _VARYING = (
     (re.compile(r"127\.0\.0\.1:\d+"), "HOST:PORT"),
     (re.compile(r"\d{8}T\d{6}Z-([a-z]+(?:-[a-z]+)*)(-\d+)?\b"), r"NOW-\1"),  # a number where two fall into one second
     (re.compile(r"means \S+Z \(UTC\)"), "means NOW"),
+    (re.compile(r"^process \d+, up .*$", re.MULTILINE), "process NUMBER"),
     (re.compile(r" {2,}"), "  "),
 )
 

@@ -70,8 +70,8 @@ def parse(words: list[str]) -> None:
     """
     command: Any = build_tree()
     context = command.make_context("kgctl", words)
-    while isinstance(command, TyperGroup):
-        name, command, rest = command.resolve_command(context, [*context._protected_args, *context.args])
+    while isinstance(command, TyperGroup) and (rest := [*context._protected_args, *context.args]):
+        name, command, rest = command.resolve_command(context, rest)
         context = command.make_context(name, rest, parent=context)
 
 
