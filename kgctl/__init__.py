@@ -9,7 +9,9 @@ from importlib import import_module as _import_module
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "Admin": "kgctl.library.clusters",
     "Assigned": "kgctl.library.assignment",
+    "AsyncAdmin": "kgctl.library.clusters",
     "AsyncCoordinator": "kgctl.library.coordinator",
     "ConsumerGroup": "kgctl.group.consumer_group",
     "Coordinator": "kgctl.library.coordinator",
@@ -20,6 +22,7 @@ _PUBLIC = {
     "MemoryOffsetStorage": "kgctl.storage.offset_storage",
     "OffsetAndMetadata": "kgctl.model.partitions",
     "OffsetStorage": "kgctl.storage.offset_storage",
+    "Plan": "kgctl.library.clusters",
     "SqliteOffsetStorage": "kgctl.storage.offset_storage",
     "StoredOffset": "kgctl.storage.offset_storage",
     "TopicPartition": "kgctl.model.partitions",

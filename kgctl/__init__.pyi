@@ -9,6 +9,9 @@ from kgctl.library.assignment import Assigned as Assigned
 from kgctl.library.assignment import assign as assign
 from kgctl.library.client_assignors import aiokafka_assignor as aiokafka_assignor
 from kgctl.library.client_assignors import kafka_python_assignor as kafka_python_assignor
+from kgctl.library.clusters import Admin as Admin
+from kgctl.library.clusters import AsyncAdmin as AsyncAdmin
+from kgctl.library.clusters import Plan as Plan
 from kgctl.library.clusters import connect as connect
 from kgctl.library.coordinator import AsyncCoordinator as AsyncCoordinator
 from kgctl.library.coordinator import Coordinator as Coordinator

@@ -1,41 +1,193 @@
-"""`kgctl.connect`: the groups of a cluster, or of a data folder."""
+"""`kgctl.connect`: the groups of a cluster, of a data folder or of ZooKeeper, and resets that are planned first."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
 
-from kgctl.errors import UsageError
+from kgctl.errors import MisuseError, RefusedError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
+    from kgctl.admin.plan.offset_reset import ResetRow, Strategy
+    from kgctl.admin.reset import ResetPlan
+
+
+class Admin:
+    """All of `kgctl.GroupAdmin`, and `plan_reset`. Close it, or use ``with``; for one thread at a time."""
+
+    def __init__(self, groups: GroupAdmin) -> None:
+        self.groups = groups
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.groups, name)
+
+    def plan_reset(
+        self,
+        group_ids: str | Sequence[str],
+        *,
+        to: Literal["earliest", "latest", "current"] | int | datetime | None = None,
+        shift_by: int | None = None,
+        topics: Sequence[str] | None = None,
+        clamp: bool = True,
+    ) -> Plan:
+        """Look at the cluster, change nothing, and return what a reset would do, as ``kgctl reset-offsets`` shows it.
+
+        ``to``: a place, an offset, or a moment (with a time zone; the first record at or after it); or ``shift_by`` records.
+        ``topics``: names, or ``orders:0,2-5``; without them every partition that has a commit. ``clamp``: offsets outside the
+        log become its start or end; otherwise such a plan can't be executed.
+
+        Raises:
+            UsageError: no target, or two; a moment without a time zone; no such form of a topic.
+            NotFoundError: a topic or partition does not exist.
+        """
+        from kgctl.admin.plan.scope import parse_topic_scopes
+        from kgctl.admin.reset import ResetRequest, plan_reset
+
+        request = ResetRequest(
+            group_ids=(group_ids,) if isinstance(group_ids, str) else tuple(group_ids),
+            strategy=_strategy(to, shift_by),
+            scopes=None if topics is None else parse_topic_scopes(topics),
+            clamp=clamp,
+        )
+        return Plan(self.groups, plan_reset(self.groups, request))
+
+    def close(self) -> None:
+        """Give connections back. Safe to call twice."""
+        self.groups.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+
+class Plan:
+    """A reset that was planned: `rows` say what would happen, `execute` does it, `undo` brings back what it replaced."""
+
+    def __init__(self, groups: GroupAdmin, plan: ResetPlan) -> None:
+        self._groups = groups
+        self._plan = plan
+        self._done: ResetPlan | None = None
+
+    @property
+    def rows(self) -> tuple[ResetRow, ...]:
+        """One for each group and partition: old and new offset, ``result`` (planned, unchanged, reset, failed, ...), note."""
+        return (self._done or self._plan).rows
+
+    @property
+    def errors(self) -> tuple[Exception, ...]:
+        """What failed about groups that could not be planned, or were left alone."""
+        return (self._done or self._plan).errors
+
+    def execute(self) -> tuple[ResetRow, ...]:
+        """Do it, once, and return what became of each row. Groups with members are left alone and named in `errors`.
+
+        Raises:
+            RefusedError: an offset lies outside its log, and clamping was not wanted; nothing was changed.
+            MisuseError: it was executed before.
+        """
+        from kgctl.admin.reset import execute_reset
+
+        if self._done is not None:
+            raise MisuseError("this plan was executed before: plan again, or undo it")
+        if self._plan.is_out_of_range:
+            raise RefusedError("an offset of the plan lies outside its log: nothing was changed")
+        executed = execute_reset(self._groups, self._plan)
+        self._done = executed.plan
+        if executed.ended_by is not None and not executed.may_have_changed:
+            raise executed.ended_by
+        return self._done.rows
+
+    def undo(self) -> Plan:
+        """Return the plan that brings back what `execute` replaced, commits that were not there included; execute it in turn."""
+        from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset, ResetResult
+        from kgctl.admin.reset import ResetRequest, plan_reset
+
+        if self._done is None:
+            raise MisuseError("nothing to undo: this plan was not executed")
+        before: dict[str, dict[Any, PlannedOffset]] = {}
+        for row in self._done.rows:
+            if row.result in (ResetResult.RESET, ResetResult.DELETED, ResetResult.UNKNOWN):
+                before.setdefault(row.group_id, {})[row.partition] = PlannedOffset(row.old)
+        return Plan(self._groups, plan_reset(self._groups, ResetRequest(tuple(before), FromFile(before), create=True)))
+
+
+class AsyncAdmin:
+    """An `Admin` for coroutines: every method is awaited, and runs in a thread; one call at a time."""
+
+    def __init__(self, admin: Admin) -> None:
+        self.admin = admin
+        self._lock = asyncio.Lock()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        method = getattr(self.admin, name)
+
+        async def call(*arguments: Any, **options: Any) -> Any:
+            async with self._lock:
+                return await asyncio.to_thread(method, *arguments, **options)
+
+        return call
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        await asyncio.to_thread(self.admin.close)
 
 
 def connect(
     bootstrap: str | None = None,
     *,
     embedded: Path | str | None = None,
+    zookeeper: str | None = None,
     properties: Mapping[str, str] | None = None,
     timeout_ms: int = 10_000,
-) -> GroupAdmin:
+) -> Admin:
     """Return what administers the groups there; close it, or use ``with``. Nothing is contacted before the first call.
 
-    One of ``bootstrap`` (``host:port[,host:port]``) and ``embedded`` (the data folder of ``kgctl serve``). ``properties`` have
-    librdkafka's names. ``timeout_ms`` covers each call as a whole.
+    One of ``bootstrap`` (``host:port[,host:port]``), ``embedded`` (the data folder of ``kgctl serve``) and ``zookeeper``
+    (``host:port[/chroot]``: groups of the old consumer; ``bootstrap`` beside it names the brokers that know the logs).
+    ``properties`` have librdkafka's names. ``timeout_ms`` covers each call as a whole.
 
     Raises:
-        UsageError: none of the two, or both; settings that cannot be.
+        UsageError: none of the three, or two that do not go together; settings that cannot be.
     """
-    from kgctl.admin import connect as admin
+    from kgctl.admin.connect import ConnectionSettings
+    from kgctl.admin.connect import connect as connect_to
 
-    named = [name for name, value in (("bootstrap", bootstrap), ("embedded", embedded)) if value]
-    if len(named) != 1:
-        raise UsageError(f"name one cluster: bootstrap or embedded (given: {', '.join(named) or 'none'})")
-    settings = admin.ConnectionSettings(
+    named = [name for name, value in (("bootstrap", bootstrap), ("embedded", embedded), ("zookeeper", zookeeper)) if value]
+    if len(named) != 1 and named != ["bootstrap", "zookeeper"]:
+        raise UsageError(f"name one cluster: bootstrap, embedded or zookeeper (given: {', '.join(named) or 'none'})")
+    settings = ConnectionSettings(
         bootstrap=bootstrap,
         embedded=None if embedded is None else Path(embedded),
+        zookeeper=zookeeper,
         properties=dict(properties or {}),
         timeout_ms=timeout_ms,
     )
-    return admin.connect(settings)
+    return Admin(connect_to(settings))
+
+
+def _strategy(to: str | int | datetime | None, shift_by: int | None) -> Strategy:
+    from kgctl.admin.plan.offset_reset import ShiftBy, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
+
+    if (to is None) == (shift_by is None):
+        raise UsageError("say where to: one of to= and shift_by=")
+    if shift_by is not None:
+        return ShiftBy(shift_by)
+    if isinstance(to, datetime):
+        if to.tzinfo is None:
+            raise UsageError(f"to={to!r} has no time zone: give one (datetime.timezone.utc)")
+        return ToTime(round(to.timestamp() * 1000))
+    if isinstance(to, int):
+        return ToOffset(to)
+    places: dict[str, Strategy] = {"earliest": ToEarliest(), "latest": ToLatest(), "current": ToCurrent()}
+    if not isinstance(to, str) or to not in places:
+        raise UsageError(f"to={to!r}: expected earliest, latest, current, an offset or a datetime")
+    return places[to]

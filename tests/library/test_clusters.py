@@ -1,0 +1,106 @@
+"""`kgctl.connect`: what it connects to, and resets that are planned, done and undone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+import kgctl
+from kgctl.errors import MisuseError, NotFoundError, RefusedError, UsageError
+from kgctl.library.clusters import AsyncAdmin
+from kgctl.testing import EmbeddedCluster
+from tests.support.patience import PATIENCE_S
+
+
+@pytest.fixture
+def cluster() -> Iterator[EmbeddedCluster]:
+    """Ten records in each of two partitions; the group has read four of one."""
+    with EmbeddedCluster({"orders": 2}) as running:
+        producer = Producer({"bootstrap.servers": running.bootstrap})
+        for number in range(20):
+            producer.produce("orders", b"x", partition=number % 2)
+        assert producer.flush(PATIENCE_S) == 0
+        running.commit("payments", {("orders", 0): 4})
+        yield running
+
+
+def test_a_reset_is_planned_done_and_undone(cluster: EmbeddedCluster) -> None:
+    with kgctl.connect(cluster.bootstrap) as admin:
+        plan = admin.plan_reset("payments", to="latest", topics=["orders"])
+        assert [
+            (str(row.partition), row.old and row.old.offset, row.new and row.new.offset, row.result) for row in plan.rows
+        ] == [
+            ("orders-0", 4, 10, "planned"),
+            ("orders-1", None, 10, "planned"),
+        ]
+        assert cluster.committed("payments") == {("orders", 0): 4}
+        assert [row.result for row in plan.execute()] == ["reset", "reset"]
+        assert cluster.committed("payments") == {("orders", 0): 10, ("orders", 1): 10}
+        with pytest.raises(MisuseError, match="executed before"):
+            plan.execute()
+        plan.undo().execute()
+        assert cluster.committed("payments") == {("orders", 0): 4}
+
+
+@pytest.mark.parametrize(
+    ("target", "offset"),
+    [
+        ({"to": "earliest"}, 0),
+        ({"to": 7}, 7),
+        ({"to": 99}, 10),
+        ({"shift_by": -3}, 1),
+        ({"to": datetime(2100, 1, 1, tzinfo=UTC)}, 10),
+        ({"to": datetime(2000, 1, 1, tzinfo=UTC)}, 0),
+    ],
+)
+def test_targets(cluster: EmbeddedCluster, target: dict[str, Any], offset: int) -> None:
+    with kgctl.connect(cluster.bootstrap) as admin:
+        (row,) = admin.plan_reset(["payments"], **target).rows
+    assert row.new is not None
+    assert row.new.offset == offset
+
+
+def test_active_groups_and_offsets_outside_are_left_alone(cluster: EmbeddedCluster) -> None:
+    with kgctl.connect(cluster.bootstrap) as admin:
+        with pytest.raises(RefusedError, match="nothing was changed"):
+            admin.plan_reset("payments", to=99, clamp=False).execute()
+        with cluster.consumer_group("payments", "orders") as group:
+            group.next(PATIENCE_S)
+            plan = admin.plan_reset("payments", to="earliest")
+            plan.execute()
+            assert [type(error) for error in plan.errors] == [RefusedError]
+    assert cluster.committed("payments") == {("orders", 0): 4}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({}, UsageError, "one of to= and shift_by="),
+        ({"to": "latest", "shift_by": 1}, UsageError, "one of to= and shift_by="),
+        ({"to": "newest"}, UsageError, "expected earliest"),
+        ({"to": datetime(2100, 1, 1)}, UsageError, "no time zone"),  # noqa: DTZ001
+        ({"to": "latest", "topics": ["ordres"]}, NotFoundError, "ordres"),
+    ],
+)
+def test_refused_plans(cluster: EmbeddedCluster, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+    with kgctl.connect(cluster.bootstrap) as admin, pytest.raises(error, match=message):
+        admin.plan_reset("payments", **arguments)
+
+
+def test_nothing_to_undo(cluster: EmbeddedCluster) -> None:
+    with kgctl.connect(cluster.bootstrap) as admin, pytest.raises(MisuseError, match="not executed"):
+        admin.plan_reset("payments", to="latest").undo()
+
+
+def test_coroutines_may_ask_too(cluster: EmbeddedCluster) -> None:
+    async def ask() -> Any:
+        async with AsyncAdmin(kgctl.connect(cluster.bootstrap)) as admin:
+            return await asyncio.gather(admin.list_groups(), admin.list_topics(["orders"]))
+
+    groups, topics = asyncio.run(ask())
+    assert (list(groups.values), topics) == (["payments"], {"orders": 2})
