@@ -10,7 +10,9 @@ from kgctl.admin.execution import Account, Outcome, Step, Stop, carry_out
 from kgctl.admin.plan.offset_reset import (
     OUT_OF_RANGE,
     FromFile,
+    Heal,
     PartitionFacts,
+    PlannedOffset,
     ResetResult,
     ResetRow,
     Strategy,
@@ -18,7 +20,7 @@ from kgctl.admin.plan.offset_reset import (
     ToTime,
     plan_partition,
 )
-from kgctl.admin.plan.scope import TopicScope, resolve_scopes
+from kgctl.admin.plan.scope import TopicScope, is_within, present_scopes, resolve_scopes
 from kgctl.admin.results import ItemError
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
@@ -33,7 +35,8 @@ class ResetRequest:
     """What to reset, and to where.
 
     ``scopes`` None means every partition with a commit, with `ToHistory` also those that had one then; a strategy from a file
-    brings its own scope. ``create`` allows groups that do not exist, which the reset then makes.
+    brings its own scope. ``create`` allows groups that do not exist, which the reset then makes. ``skip_missing`` leaves out
+    topics and partitions that do not exist, which are errors else.
     """
 
     group_ids: tuple[str, ...]
@@ -41,6 +44,7 @@ class ResetRequest:
     scopes: tuple[TopicScope, ...] | None = None
     clamp: bool = True
     create: bool = False
+    skip_missing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +157,9 @@ def _plan_groups(
 def _common_scope(admin: GroupAdmin, request: ResetRequest) -> Sequence[TopicPartition]:
     if request.scopes is None or isinstance(request.strategy, FromFile):
         return ()
-    return sorted(resolve_scopes(request.scopes, admin.list_topics([scope.topic for scope in request.scopes])))
+    counts = admin.list_topics([scope.topic for scope in request.scopes])
+    scopes = present_scopes(request.scopes, counts) if request.skip_missing else request.scopes
+    return sorted(resolve_scopes(scopes, counts))
 
 
 def _scope(
@@ -184,7 +190,7 @@ def _rows(
         for flaw in flaws
         if flaw.partition is not None
     }
-    return tuple(
+    rows = [
         plan_partition(
             request.strategy,
             group_id,
@@ -193,7 +199,11 @@ def _rows(
             clamp=request.clamp,
         )
         for partition in partitions
-    )
+        if not (request.skip_missing and facts.is_missing(partition))
+    ]
+    if isinstance(request.strategy, Heal):
+        rows = [row for row in rows if row.result is not ResetResult.UNCHANGED]
+    return tuple(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +232,11 @@ class _Facts:
         times = admin.list_offsets_at(present, strategy.timestamp_ms)
         return cls(logs.values, times.values, {**missing, **times.errors, **logs.errors})
 
+    def is_missing(self, partition: TopicPartition) -> bool:
+        """Whether there is no such partition."""
+        error = self.errors.get(partition)
+        return error is not None and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
     def of(
         self, partition: TopicPartition, committed: OffsetAndMetadata | None, unread: ItemError | None = None
     ) -> PartitionFacts:
@@ -245,6 +260,26 @@ class Executed:
 
 
 _RowKey = tuple[str, TopicPartition]
+
+
+def from_group(admin: GroupAdmin, source: str, group_ids: Sequence[str], scopes: Sequence[TopicScope]) -> FromFile:
+    """The commits of another group, as what each of these groups shall have; those within ``scopes``, or all where there are
+    none.
+
+    Raises:
+        KgctlError: they cannot be read, or there are none.
+    """
+    found = admin.list_committed_offsets([source])
+    if error := found.errors.get(source):
+        raise error.to_exception(group=source)
+    wanted = {
+        partition: PlannedOffset(commit)
+        for partition, commit in found.values[source].items()
+        if commit.offset != NO_OFFSET and (not scopes or is_within(partition, scopes))
+    }
+    if not wanted:
+        raise NotFoundError(f"group {source!r} has no committed offsets there: nothing to copy", group=source)
+    return FromFile(dict.fromkeys(group_ids, wanted))
 
 
 def execute_reset(admin: GroupAdmin, plan: ResetPlan, stop: Stop | None = None) -> Executed:

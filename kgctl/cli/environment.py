@@ -35,6 +35,10 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _sleep_ms(milliseconds: int) -> None:
+    time.sleep(milliseconds / 1000)
+
+
 @dataclass(frozen=True)
 class Environment:
     """Everything that a command may touch outside of itself.
@@ -49,6 +53,7 @@ class Environment:
     variables: Mapping[str, str] = field(default_factory=lambda: os.environ)
     connect: Callable[[ConnectionSettings], GroupAdmin] = _connect
     now_ms: Callable[[], int] = _now_ms
+    sleep_ms: Callable[[int], None] = _sleep_ms
 
     @property
     def program(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,8 @@ class Cli:
         self.settings: list[ConnectionSettings] = []
         self.connect_failure: KgctlError | None = None
         self.terminal = False
+        self.now_ms = NOW_MS
+        self.sleep_ms: Callable[[int], None] = self._sleep_ms
         self.answers = True
         """Whether what is on stdin is typed at a terminal."""
 
@@ -86,10 +88,14 @@ class Cli:
             stderr=err,
             variables={**self.variables, **(variables or {})},
             connect=self._connect,
-            now_ms=lambda: NOW_MS,
+            now_ms=lambda: self.now_ms,
+            sleep_ms=self.sleep_ms,
         )
         code = run(argv, environment)
         return Ran(int(code), out.getvalue(), err.getvalue())
+
+    def _sleep_ms(self, milliseconds: int) -> None:
+        self.now_ms += milliseconds
 
     def _connect(self, settings: ConnectionSettings) -> GroupAdmin:
         self.settings.append(settings)

@@ -58,6 +58,11 @@ class ToCurrent:
 
 
 @dataclass(frozen=True, slots=True)
+class Heal:
+    """Bring commits that lie outside their log to its nearer end, and leave everything else alone."""
+
+
+@dataclass(frozen=True, slots=True)
 class PlannedOffset:
     """What a file says of one partition. ``target`` None: take the commit away.
 
@@ -96,7 +101,7 @@ class ToHistory:
     groups: Mapping[str, Mapping[TopicPartition, PastOffset]] = field(default_factory=dict)
 
 
-Strategy = ToEarliest | ToLatest | ToOffset | ShiftBy | ToTime | ToCurrent | FromFile | ToHistory
+Strategy = ToEarliest | ToLatest | ToOffset | ShiftBy | ToTime | ToCurrent | Heal | FromFile | ToHistory
 
 
 class ResetResult(StrEnum):
@@ -234,6 +239,8 @@ def _wanted(strategy: Strategy, row: ResetRow, facts: PartitionFacts, start: int
             wanted = _at_time(facts, timestamp_ms, end)
         case ToCurrent():
             wanted = (row.old, None) if row.old else (OffsetAndMetadata(end), "nothing was committed; log end")
+        case Heal():
+            wanted = (row.old, None) if row.old else replace(row, result=ResetResult.UNCHANGED)
         case FromFile():
             wanted = _from_file(strategy, row)
         case ToHistory():

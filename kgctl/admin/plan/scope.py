@@ -63,6 +63,17 @@ def is_within(partition: TopicPartition, scopes: Iterable[TopicScope]) -> bool:
     return any(partition in scope for scope in scopes)
 
 
+def present_scopes(scopes: Iterable[TopicScope], topics: Mapping[str, int]) -> tuple[TopicScope, ...]:
+    """The scopes without the topics and partitions that do not exist."""
+    found = []
+    for scope in scopes:
+        count = topics.get(scope.topic, 0)
+        ranges = None if scope.ranges is None else tuple((low, min(high, count - 1)) for low, high in scope.ranges if low < count)
+        if count and ranges != ():
+            found.append(TopicScope(scope.topic, ranges))
+    return tuple(found)
+
+
 def resolve_scopes(scopes: Iterable[TopicScope], topics: Mapping[str, int]) -> tuple[TopicPartition, ...]:
     """The partitions of all scopes; ``topics`` maps the topics that exist to their number of partitions.
 

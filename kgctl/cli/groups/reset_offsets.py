@@ -8,9 +8,11 @@ import typer
 
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.plan.offset_reset import FromFile, Strategy
+from kgctl.admin.plan.times import parse_duration_ms
 from kgctl.admin.reset import ResetRequest, plan_reset
-from kgctl.cli.groups.change_options import Backup, DryRun, Execute, NoBackup, OtherCluster, check_backup
-from kgctl.cli.groups.offset_change import Change
+from kgctl.admin.reset import from_group as copied
+from kgctl.cli.groups.change_options import Backup, DryRun, Execute, NoBackup, OtherCluster, check_backup, check_new_file
+from kgctl.cli.groups.offset_change import Change, wait_until_empty
 from kgctl.cli.groups.reset_options import (
     AllTopics,
     ByDurationOption,
@@ -18,16 +20,23 @@ from kgctl.cli.groups.reset_options import (
     Create,
     Export,
     FromFileOption,
+    FromGroupOption,
     GivenStrategy,
+    HealFlag,
     HistoryCluster,
     HistoryWarehouse,
+    PlanOption,
+    PlanOut,
     ShiftByOption,
+    SkipMissing,
+    Summary,
     ToCurrentFlag,
     ToDatetimeOption,
     ToEarliestFlag,
     ToHistoryOption,
     ToLatestFlag,
     ToOffsetOption,
+    WaitEmpty,
     read_scopes,
     read_strategy,
 )
@@ -57,8 +66,9 @@ kgctl reset-offsets payments --topic orders --to-earliest
 kgctl reset-offsets payments --topic orders:0,2-5 --shift-by -100 --execute
 kgctl reset-offsets payments --all-topics --by-duration PT1H --execute
 kgctl reset-offsets payments --to-history '2h ago'
-kgctl reset-offsets payments --all-topics --to-latest -o csv > plan.csv
-kgctl reset-offsets --from-file plan.csv --execute
+kgctl reset-offsets --all-groups --heal --execute
+kgctl reset-offsets payments --all-topics --to-latest --plan-out plan.csv
+kgctl reset-offsets --plan plan.csv --execute --wait-empty 60s
 """
 
 
@@ -88,7 +98,14 @@ def reset_offsets(
     to_history: ToHistoryOption = None,
     warehouse: HistoryWarehouse = None,
     history_cluster: HistoryCluster = None,
+    heal: HealFlag = False,
+    from_group: FromGroupOption = None,
     from_file: FromFileOption = None,
+    plan: PlanOption = None,
+    plan_out: PlanOut = None,
+    skip_missing: SkipMissing = False,
+    wait_empty: WaitEmpty = None,
+    summary: Summary = False,
     other_cluster: OtherCluster = False,
     clamp: Clamp = True,
     create: Create = False,
@@ -108,13 +125,25 @@ def reset_offsets(
     if execute and dry_run:
         raise UsageError("--execute and --dry-run exclude each other")
     check_backup(backup, no_backup=no_backup)
+    wait_ms = _wait_ms(wait_empty, plan_out, execute=execute)
     session = session_of(ctx)
     group_ids = merged_groups(groups, group)
     names = name_filter(match, exclude)
-    if from_file is None or all_groups or names:
+    if (from_file is None and plan is None) or all_groups or names:
         check_selection(group_ids, all_groups=all_groups, names=names)
     given = GivenStrategy(
-        to_earliest, to_latest, to_current, to_offset, shift_by, to_datetime, by_duration, to_history, from_file
+        to_earliest,
+        to_latest,
+        to_current,
+        to_offset,
+        shift_by,
+        to_datetime,
+        by_duration,
+        to_history,
+        from_file,
+        heal,
+        from_group,
+        plan,
     )
     strategy, remarks = read_strategy(given, group_ids, session.environment.now_ms(), session.environment.stdin)
     scopes = read_scopes(strategy, topic or (), all_topics=all_topics)
@@ -122,20 +151,43 @@ def reset_offsets(
     with session.connect() as admin:
         cluster = session.cluster(admin)
         if isinstance(strategy, FromFile):
-            check_cluster(strategy.header, cluster, other_cluster=other_cluster, name=str(from_file))
+            check_cluster(strategy.header, cluster, other_cluster=other_cluster, name=str(from_file or plan))
         chosen = _chosen(admin, group_ids, names, strategy)
         check_count(len(chosen.group_ids), max_groups)
+        if from_group is not None:
+            strategy = copied(admin, from_group, chosen.group_ids, scopes or ())
         if history is not None:
             chosen, strategy, told = from_history(history, strategy, chosen, cluster.cluster_id)
             remarks = (*remarks, *told)
-        plan = plan_reset(admin, ResetRequest(chosen.group_ids, strategy, scopes, clamp, create))
-        plan = replace(plan, errors=(*chosen.errors, *plan.errors))
-        change = Change(session, cluster, remarks, backup, no_backup=no_backup, export=export)
-        return change.execute(admin, plan, ask=all_groups or bool(names), yes=yes) if execute else change.show(plan)
+        if wait_ms:
+            wait_until_empty(session, admin, chosen.group_ids, wait_ms)
+        planned = plan_reset(admin, ResetRequest(chosen.group_ids, strategy, scopes, clamp, create, skip_missing))
+        planned = replace(planned, errors=(*chosen.errors, *planned.errors))
+        change = Change(session, cluster, remarks, backup, no_backup=no_backup, export=export, summary=summary)
+        if execute:
+            return change.execute(admin, planned, ask=all_groups or bool(names), yes=yes)
+        if plan_out is not None:
+            change.write_plan(planned, plan_out)
+        return change.show(planned)
+
+
+def _wait_ms(wait_empty: str | None, plan_out: str | None, *, execute: bool) -> int:
+    """How long to wait for members to leave; checks what only a dry run, or only the deed, can take."""
+    if plan_out is not None and execute:
+        raise UsageError("--plan-out keeps the plan of a dry run: --execute has no place beside it")
+    check_new_file("--plan-out", plan_out)
+    if wait_empty is None:
+        return 0
+    if not execute:
+        raise UsageError("--wait-empty waits before --execute only: a dry run works on active groups too")
+    try:
+        return parse_duration_ms(wait_empty)
+    except UsageError as error:
+        raise UsageError(f"--wait-empty: {error.message}") from None
 
 
 def _chosen(admin: GroupAdmin, group_ids: list[str], names: NameFilter, strategy: Strategy) -> Selection:
-    if not isinstance(strategy, FromFile):
+    if not isinstance(strategy, FromFile) or not strategy.groups:
         return select_groups(admin, group_ids, names)
     found = [group_id for group_id in strategy.groups if names(group_id)]
     if not found:

@@ -12,6 +12,7 @@ import typer
 from kgctl.admin.plan.offset_file import parse_offset_file
 from kgctl.admin.plan.offset_reset import (
     FromFile,
+    Heal,
     ShiftBy,
     Strategy,
     ToCurrent,
@@ -22,7 +23,8 @@ from kgctl.admin.plan.offset_reset import (
     ToTime,
 )
 from kgctl.admin.plan.scope import TopicScope, parse_topic_scopes
-from kgctl.admin.plan.times import format_instant, parse_duration_ms, parse_instant_ms, parse_past_instant_ms
+from kgctl.admin.plan.times import format_instant, parse_duration_ms, parse_past_instant_ms
+from kgctl.cli.completers import complete_groups
 from kgctl.cli.groups.change_options import check_file_name
 from kgctl.errors import UsageError
 
@@ -40,7 +42,7 @@ ToDatetimeOption = Annotated[
     typer.Option(
         "--to-datetime",
         metavar="TIME",
-        help="To the first record at or after TIME: 2024-01-31T10:00:00Z (no zone: UTC), 2024-01-31, or epoch milliseconds.",
+        help="To the first record at or after TIME: 2024-01-31T10:00:00Z (no zone: UTC), 2024-01-31, `2h ago`, or epoch ms.",
     ),
 ]
 ByDurationOption = Annotated[
@@ -60,6 +62,22 @@ ToHistoryOption = Annotated[
         metavar="TIME",
         help="To what was committed at TIME, by the collected history; like --to-datetime, or `2h ago`.",
     ),
+]
+HealFlag = Annotated[
+    bool, typer.Option("--heal", help="Only bring commits that lie outside their log back into it; leave the rest alone.")
+]
+FromGroupOption = Annotated[
+    str | None,
+    typer.Option("--from-group", metavar="GROUP", help="To what another group has committed.", autocompletion=complete_groups),
+]
+PlanOption = Annotated[
+    str | None, typer.Option("--plan", metavar="FILE", help="To what a plan of --plan-out says, if the cluster is still so.")
+]
+PlanOut = Annotated[str | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan of a dry run here, for --plan.")]
+Summary = Annotated[bool, typer.Option("--summary", help="One row a group, not one a partition.")]
+SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Leave out topics and partitions that do not exist.")]
+WaitEmpty = Annotated[
+    str | None, typer.Option("--wait-empty", metavar="SPAN", help="With --execute: wait this long for members to leave first.")
 ]
 HistoryWarehouse = Annotated[
     str | None,
@@ -98,6 +116,9 @@ class GivenStrategy:
     by_duration: str | None = None
     to_history: str | None = None
     from_file: str | None = None
+    heal: bool = False
+    from_group: str | None = None
+    plan: str | None = None
 
     def chosen(self) -> str:
         """The name of the one option given.
@@ -130,6 +151,9 @@ def read_strategy(given: GivenStrategy, group_ids: Sequence[str], now_ms: int, s
         "to_offset": lambda: _to_offset(given.to_offset or 0),
         "shift_by": lambda: ShiftBy(given.shift_by or 0),
         "from_file": lambda: read_file(given.from_file or "", group_ids, stdin),
+        "heal": Heal,
+        "from_group": FromFile,
+        "plan": lambda: _read_plan(given.plan or "", group_ids, stdin),
     }
     return builders[chosen](), ()
 
@@ -140,13 +164,13 @@ def read_scopes(strategy: Strategy, topics: Sequence[str], *, all_topics: bool) 
     Raises:
         UsageError: both, none for a strategy that has no partitions of its own, or one beside a file.
     """
-    if isinstance(strategy, FromFile):
+    if isinstance(strategy, FromFile) and strategy.groups:
         if topics or all_topics:
             raise UsageError("--from-file says which partitions are meant: --topic and --all-topics have no place beside it")
         return None
     if topics and all_topics:
         raise UsageError("--topic and --all-topics exclude each other")
-    if not topics and not all_topics and not isinstance(strategy, ToHistory):
+    if not topics and not all_topics and not isinstance(strategy, ToHistory | Heal | FromFile):
         raise UsageError("no scope given: use --topic TOPIC, --topic TOPIC:0,2-5 or --all-topics")
     return parse_topic_scopes(topics) if topics else None
 
@@ -171,20 +195,28 @@ def _time_strategy(chosen: str, text: str, now_ms: int) -> tuple[Strategy, tuple
 
 
 _TIMES: dict[str, Callable[[str, int], int]] = {
-    "to_datetime": lambda text, _: parse_instant_ms(text),
+    "to_datetime": parse_past_instant_ms,
     "by_duration": lambda text, now_ms: max(0, now_ms - parse_duration_ms(text)),
     "to_history": parse_past_instant_ms,
 }
 """How the strategies that name a time read it."""
 
 
-def read_file(path: str, group_ids: Sequence[str], stdin: TextIO) -> FromFile:
+def _read_plan(path: str, group_ids: Sequence[str], stdin: TextIO) -> FromFile:
+    """A plan, which must be one of ``--plan-out``: it knows its cluster, and what each partition had."""
+    strategy = read_file(path, group_ids, stdin, "--plan")
+    if strategy.header is None or strategy.header.kind != "plan":
+        raise UsageError(f"{path} is no plan that --plan-out wrote; --from-file takes other files")
+    return strategy
+
+
+def read_file(path: str, group_ids: Sequence[str], stdin: TextIO, option: str = "--from-file") -> FromFile:
     """What a file of offsets says; ``-`` is stdin.
 
     Raises:
         UsageError: it cannot be read, or is not as it should be; names the line.
     """
-    check_file_name("--from-file", path)
+    check_file_name(option, path)
     try:
         if path == "-":
             return parse_offset_file(stdin.read(), "stdin", group_ids)

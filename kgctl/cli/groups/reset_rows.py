@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from kgctl.admin.plan.offset_reset import ResetResult, ResetRow
-from kgctl.admin.reset import Executed, ResetPlan
+from kgctl.admin.reset import Executed, GroupPlan, ResetPlan
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.output.result_rows import ended
@@ -28,6 +28,15 @@ COLUMNS = (
     Column("result"),
     Column("note", wide=True),
 )
+SUMMARY = (
+    Column("group"),
+    Column("state"),
+    Column("partitions", "#PARTITIONS"),
+    Column("delta"),
+    Column("lag_before"),
+    Column("lag_after"),
+    Column("results"),
+)
 _DONE = (ResetResult.PLANNED, ResetResult.UNCHANGED, ResetResult.RESET, ResetResult.DELETED)
 
 
@@ -45,6 +54,27 @@ def reset_report(plan: ResetPlan, notices: Sequence[str]) -> Report:
         any(row.result in _DONE for group in plan.groups if not group.is_refused for row in group.rows),
         summary={result.value: counts[result] for result in ResetResult if counts[result]},
     )
+
+
+def summarised(report: Report, plan: ResetPlan) -> Report:
+    """The report with one row a group: how many partitions of each result, how far they move, and the lag before and after."""
+    return replace(report, columns=SUMMARY, rows=[_group_row(group) for group in plan.groups], name_keys=("group",))
+
+
+def _group_row(group: GroupPlan) -> Row:
+    counts = Counter(row.result.value for row in group.rows)
+    moved = [row.delta for row in group.rows if row.delta is not None]
+    before = [row.log.log_end_offset - row.old.offset for row in group.rows if row.old and row.log.log_end_offset is not None]
+    after = [row.lag_after for row in group.rows if row.lag_after is not None]
+    return {
+        "group": group.group_id,
+        "state": group.state.value,
+        "partitions": len(group.rows),
+        "delta": sum(moved),
+        "lag_before": sum(before),
+        "lag_after": sum(after),
+        "results": [f"{count} {result}" for result, count in sorted(counts.items())],
+    }
 
 
 def executed_report(executed: Executed, notices: Sequence[str]) -> Report:

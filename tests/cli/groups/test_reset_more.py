@@ -1,0 +1,116 @@
+"""``kgctl reset-offsets``: heal, copy, wait, plans as files, summaries."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.model.groups import MemberDescription
+from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from tests.cli.fake_admin import FakeGroupAdmin
+from tests.cli.harness import Cli
+
+T1 = [TopicPartition("t1", number) for number in range(3)]
+T2 = TopicPartition("t2", 0)
+
+
+def test_heal_touches_only_commits_outside_their_log(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("sick", {T1[0]: OffsetAndMetadata(130, "m"), T1[1]: OffsetAndMetadata(50, "kept"), T2: 10})
+    ran = cli("reset-offsets sick --heal --execute -o json")
+    assert [(row["topic"], row["partition"], row["old_offset"], row["new_offset"]) for row in ran.data] == [
+        ("t1", 0, 130, 100),
+        ("t2", 0, 10, 40),
+    ]
+    assert cluster.commits("sick") == {("t1", 0): 100, ("t1", 1): 50, ("t2", 0): 40}
+    assert (cli("reset-offsets g1 --heal").code, cli("reset-offsets g1 --heal").out) == (0, "")
+
+
+def test_from_group_copies_what_another_group_has(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    assert cli("reset-offsets new --from-group g1 --create --execute").code == 0
+    assert cluster.commits("new") == cluster.commits("g1")
+    assert cli("reset-offsets g3 --from-group g2 --topic t1:1 --execute").code == 0
+    assert cluster.commits("g3") == {("t1", 1): 90, ("t2", 0): 10}
+    assert cli("reset-offsets g1 --from-group nosuch").code == 4
+    assert cli("reset-offsets new2 --from-group g1 --execute").code == 4
+
+
+def test_plan_file_is_executed_while_the_cluster_is_as_it_was(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    path = cli.folder / "plan.csv"
+    cluster.own_cluster_id = "A"
+    told = cli(f"reset-offsets g1 g3 --all-topics --to-latest --plan-out {path}")
+    assert (told.code, f"to execute: kgctl --bootstrap-server fake:9092 reset-offsets --plan {path} --execute" in told.err) == (
+        0,
+        True,
+    )
+    cluster.own_cluster_id = "B"
+    assert cli(f"reset-offsets --plan {path} --execute").code == 5
+    cluster.own_cluster_id = "A"
+    cluster.groups["g3"].offsets[T2] = OffsetAndMetadata(60)
+    ran = cli(f"reset-offsets --plan {path} --execute -o json")
+    assert [(row["group"], row["partition"], row["result"]) for row in ran.data] == [("g1", 1, "reset"), ("g3", 0, "refused")]
+    assert (ran.code, cluster.commits("g1")[("t1", 1)], cluster.commits("g3")) == (3, 100, {("t2", 0): 60})
+
+
+def test_plan_must_be_a_plan(cli: Cli) -> None:
+    (cli.folder / "x.csv").write_text("t1,0,5\n")
+    ran = cli(f"reset-offsets g1 --plan {cli.folder}/x.csv --execute")
+    assert (ran.code, "is no plan that --plan-out wrote" in ran.err) == (2, True)
+
+
+def test_wait_empty_waits_and_then_executes(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    left: list[int] = []
+
+    def leave(milliseconds: int) -> None:
+        left.append(milliseconds)
+        if len(left) == 2:
+            cluster.group("g2", cluster.groups["g2"].offsets)
+
+    cli.sleep_ms = leave
+    ran = cli("reset-offsets g2 --topic t1 --to-earliest --execute --wait-empty 30s")
+    assert (ran.code, left, set(cluster.commits("g2").values())) == (0, [500, 500], {0})
+    assert ran.err.startswith("Waiting up to 30 s for the members of 'g2' to leave.\n")
+
+
+def test_wait_empty_gives_up(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("g5", {T1[0]: 1}, [MemberDescription("m")])
+    ran = cli("reset-offsets g5 --topic t1 --to-earliest --execute --wait-empty 2s")
+    assert (ran.code, cluster.commits("g5")) == (5, {("t1", 0): 1})
+    assert "1 group ('g5') still have members after 2 s; nothing was changed" in ran.err
+
+
+def test_skip_missing_leaves_out_what_is_not_there(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("g4", {TopicPartition("gone", 0): 5, T1[0]: 5})
+    assert [row["topic"] for row in cli("reset-offsets g4 --all-topics --to-latest --skip-missing -o json").data] == ["t1"]
+    ran = cli("reset-offsets g1 --topic nope --topic t1:1-7 --to-latest --skip-missing -o json")
+    assert (ran.code, [row["partition"] for row in ran.data]) == (0, [1, 2])
+
+
+def test_summary_has_one_row_a_group(cli: Cli) -> None:
+    rows = cli("reset-offsets g1 g3 --all-topics --to-latest --summary -o json").data
+    assert rows[0] == {
+        "group": "g1",
+        "state": "Empty",
+        "partitions": 2,
+        "delta": 50,
+        "lag_before": 50,
+        "lag_after": 0,
+        "results": ["1 planned", "1 unchanged"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("g1 --topic t1 --to-latest --wait-empty 5s", "--wait-empty waits before --execute only"),
+        ("g1 --topic t1 --to-latest --execute --wait-empty soon", "--wait-empty: cannot read 'soon'"),
+        ("g1 --topic t1 --to-latest --execute --plan-out p", "--plan-out keeps the plan of a dry run"),
+        ("g1 --heal --to-latest", "--to-latest and --heal exclude each other"),
+    ],
+)
+def test_usage_errors(cli: Cli, arguments: str, message: str) -> None:
+    ran = cli(f"reset-offsets {arguments}")
+    assert (ran.code, message in ran.err, cli.settings) == (2, True, []), ran.err
+
+
+def test_times_ago_are_times(cli: Cli) -> None:
+    ran = cli.run(["reset-offsets", "g1", "--topic", "t1:0", "--to-datetime", "30m ago", "-o", "json"])
+    assert [row["new_offset"] for row in ran.data] == [70]
