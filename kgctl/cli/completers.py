@@ -15,9 +15,10 @@ import typer
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
     from kgctl.cli.environment import Environment
+    from kgctl.model.groups import MemberDescription
 
 COMPLETION_TIMEOUT_MS = 1500
-_SAFE = re.compile(r"[A-Za-z0-9._-]+")
+_SAFE = re.compile(r"[A-Za-z0-9._-]+(:[0-9]+)?")
 
 
 def complete_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
@@ -26,8 +27,41 @@ def complete_groups(ctx: typer.Context, args: list[str], incomplete: str) -> lis
 
 
 def complete_topics(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Topic names that begin like what was typed."""
-    return _safe(_from_cluster(ctx, lambda admin: admin.list_topics()), incomplete)
+    """Topics that begin like what was typed: of the groups that the line names, where it does; behind ``orders:`` partitions."""
+    return _safe(_from_cluster(ctx, lambda admin: _topics(ctx, admin, incomplete)), incomplete)
+
+
+def complete_members(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Member ids of the group that the line names."""
+    return _safe(_from_cluster(ctx, lambda admin: [one.member_id for one in _members(ctx, admin)]), incomplete)
+
+
+def complete_instances(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Group instance ids of the group that the line names."""
+    return _safe(_from_cluster(ctx, lambda admin: [one.group_instance_id or "" for one in _members(ctx, admin)]), incomplete)
+
+
+def _members(ctx: typer.Context, admin: GroupAdmin) -> Iterable[MemberDescription]:
+    described = admin.describe_groups(_groups(ctx)).values
+    return [member for description in described.values() for member in description.members]
+
+
+def _groups(ctx: typer.Context) -> list[str]:
+    """The groups that the line names so far."""
+    return [*(ctx.params.get("groups") or ()), *(ctx.params.get("group") or ())]
+
+
+def _topics(ctx: typer.Context, admin: GroupAdmin, incomplete: str) -> Iterable[str]:
+    """The topics of the groups that the line names, else all; behind ``orders:`` the partitions."""
+    topic, colon, _ = incomplete.partition(":")
+    if colon:
+        count = admin.list_topics([topic]).get(topic, 0)
+        return [f"{topic}:{number}" for number in range(count)]
+    groups = _groups(ctx)
+    if not groups:
+        return admin.list_topics()
+    committed = admin.list_committed_offsets(groups).values
+    return {partition.topic for offsets in committed.values() for partition in offsets}
 
 
 def complete_contexts(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001

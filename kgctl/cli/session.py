@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from kgctl.cli.environment import Environment
-from kgctl.cli.settings import Flags, cluster_reference, connection_settings, without_properties
+from kgctl.cli.settings import Flags, cluster_reference, connection_settings, secret_warnings, without_properties
 
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
@@ -60,6 +60,8 @@ class Session:
             KgctlError: no cluster is named, or it cannot be reached.
         """
         settings = connection_settings(self.flags, self.environment)
+        for line in secret_warnings(self.flags, self.environment):
+            self.notice(line)
         with self.environment.connect(settings) as admin:
             yield admin
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from kgctl.cli.context.config_file import ClusterContext, load_config_file
+from kgctl.cli.context.secrets import resolved, warning
 from kgctl.cli.environment import Environment
 from kgctl.cli.output.formats import OutputFormat
 from kgctl.errors import UsageError
@@ -80,6 +82,14 @@ def connection_settings(flags: Flags, environment: Environment) -> ConnectionSet
     return _build(context, {**by_file, **by_x}, flags.timeout)
 
 
+def secret_warnings(flags: Flags, environment: Environment) -> list[str]:
+    """What to say of files with secrets that others can read: the config file's context in use."""
+    by_file, by_x = _properties_by_flag(flags)
+    context = _context(flags, environment, by_file, by_x)
+    found = warning(environment.config_file, context.properties) if context.properties else None
+    return [found] if found else []
+
+
 def cluster_reference(flags: Flags, environment: Environment) -> tuple[str, tuple[str, ...]]:
     """How the user knows the cluster (an address, or ``context NAME``), and the flags that name it wherever they are typed.
 
@@ -91,17 +101,24 @@ def cluster_reference(flags: Flags, environment: Environment) -> tuple[str, tupl
     arguments = tuple(flags.cluster_arguments())
     given = {**by_file, **by_x}
     addresses = [given[name] for name in ADDRESSES if given.get(name)]
-    own = context.bootstrap_server or (
-        f"the data folder {Path(context.embedded).expanduser().absolute()}" if context.embedded else ""
-    )
-    if context.name and own and not (flags.bootstrap_server or flags.embedded or addresses):
-        by_variable = environment.variables.get("KGCTL_BOOTSTRAP_SERVER")
+    own = _address_text(context)
+    if context.name and own and not (flags.bootstrap_server or flags.embedded or flags.zookeeper or addresses):
+        by_variable = environment.variables.get("KGCTL_BOOTSTRAP_SERVER") or environment.variables.get("KGCTL_ZOOKEEPER")
         if not by_variable or flags.context:
             return f"context {context.name}", (*arguments, *(() if flags.context else ("--context", context.name)))
     label = own or "".join(addresses[:1]) or f"context {context.name}"
-    if not (flags.bootstrap_server or flags.embedded or flags.context or addresses):
-        arguments = (*arguments, "--bootstrap-server", label)
+    if not (flags.bootstrap_server or flags.embedded or flags.zookeeper or flags.context or addresses):
+        named = (("--zookeeper", context.zookeeper), ("--bootstrap-server", context.bootstrap_server))
+        arguments = (*arguments, *(word for flag, value in named if value for word in (flag, value)))
     return label, arguments
+
+
+def _address_text(context: ClusterContext) -> str:
+    if context.zookeeper:
+        return f"ZooKeeper {context.zookeeper}"
+    if context.embedded:
+        return f"the data folder {Path(context.embedded).expanduser().absolute()}"
+    return context.bootstrap_server or ""
 
 
 def without_properties(argv: Sequence[str]) -> list[str]:
@@ -178,7 +195,7 @@ def _properties_of(context: ClusterContext) -> Mapping[str, str]:
     from kgctl.admin.properties import load_command_config, parse_x
 
     base = load_command_config(Path(context.command_config).expanduser()) if context.command_config else {}
-    return {**base, **parse_x([f"{key}={value}" for key, value in context.properties.items()])}
+    return resolved({**base, **parse_x([f"{key}={value}" for key, value in context.properties.items()])}, os.environ)
 
 
 def _properties_by_flag(flags: Flags) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -188,7 +205,7 @@ def _properties_by_flag(flags: Flags) -> tuple[Mapping[str, str], Mapping[str, s
     from kgctl.admin.properties import load_command_config, parse_x
 
     by_file = load_command_config(Path(flags.command_config).expanduser()) if flags.command_config else {}
-    return by_file, parse_x(list(flags.properties))
+    return resolved(by_file, os.environ), resolved(parse_x(list(flags.properties)), os.environ)
 
 
 def parse_timeout_ms(text: str) -> int:

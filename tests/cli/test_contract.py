@@ -94,6 +94,8 @@ LINES = {
     ),
     "context list": ("", "context current bootstrap_server embedded zookeeper command_config timeout"),
     "context use": ("desk", "context current bootstrap_server embedded zookeeper command_config timeout"),
+    "context current": ("", "context current bootstrap_server embedded zookeeper command_config timeout"),
+    "context set": ("desk --timeout 5s", "context current bootstrap_server embedded zookeeper command_config timeout"),
     "context show": ("desk", "context setting value"),
 }
 DATA_OF_THEIR_OWN = {
@@ -103,7 +105,14 @@ DATA_OF_THEIR_OWN = {
     "simulate show": "rolling-restart",
     "simulate init": "",
 }
-WITHOUT_A_RESULT = {"serve", "demo", "serve complete-rebalance"}  # the last needs a server: test_serve_operator.py
+WITHOUT_A_RESULT = {
+    "serve",
+    "demo",
+    "completion",
+    "context add",
+    "context delete",
+    "serve complete-rebalance",
+}  # the last needs a server: test_serve_operator.py
 SMALL = """\
 kgctl: 1
 name: small
@@ -113,7 +122,7 @@ warmup: 30s
 events: [{at: 0s, restart: app/1}]
 variants: {slow: {}, fast: {members: {app: {boot: 1s}}}}
 """
-CONFIG = "current-context: desk\ncontexts: {desk: {bootstrap-server: 'a:1'}}\n"
+CONFIG = "current-context: desk\ncontexts:\n  desk:\n    bootstrap-server: 'a:1'\n"
 
 
 @pytest.fixture(scope="module")

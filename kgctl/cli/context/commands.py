@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kgctl.cli.completers import complete_contexts
-from kgctl.cli.context.config_file import ClusterContext, load_config_file, save_current_context
+from kgctl.cli.context.config_file import ClusterContext, load_config_file, save_context, save_current_context
+from kgctl.cli.context.secrets import is_pointer, is_secret
 from kgctl.cli.output.report import Column, Report
-from kgctl.cli.session import session_of
-from kgctl.cli.settings import context_settings
-from kgctl.errors import UsageError
+from kgctl.cli.session import Session, session_of
+from kgctl.cli.settings import Flags, context_settings
+from kgctl.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
@@ -28,8 +30,8 @@ CONTEXTS = (
     Column("timeout", wide=True),
 )
 SETTINGS = (Column("context"), Column("setting"), Column("value"))
-_SECRET = ("password", "secret", "jaas", "pem", "token", "credentials")
 HIDDEN = "[hidden]"
+UNSETTABLE = ("bootstrap_server", "embedded", "zookeeper", "command_config", "timeout")
 
 
 def contexts_report(contexts: Sequence[ClusterContext], current: str | None, notices: Sequence[str] = ()) -> Report:
@@ -56,14 +58,10 @@ def settings_report(name: str, settings: ConnectionSettings) -> Report:
         "embedded": str(settings.embedded) if settings.embedded else None,
         "zookeeper": settings.zookeeper,
         "timeout": f"{settings.timeout_ms} ms",
-        **{key: HIDDEN if _is_secret(key) else value for key, value in sorted(settings.properties.items())},
+        **{key: HIDDEN if is_secret(key) else value for key, value in sorted(settings.properties.items())},
     }
     rows = [{"context": name, "setting": key, "value": value} for key, value in values.items() if value is not None]
     return Report(SETTINGS, rows, name_keys=("setting",))
-
-
-def _is_secret(key: str) -> bool:
-    return any(word in key for word in _SECRET)
 
 
 def register_list(app: typer.Typer) -> None:
@@ -113,3 +111,133 @@ def context_show(
     if not wanted:
         raise UsageError(f"no context is named, and {config.path} has no current-context")
     return settings_report(wanted, context_settings(config.context(wanted)))
+
+
+def register_current(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl context current")(context_current)
+
+
+def context_current(ctx: typer.Context) -> Report:
+    """Show which context commands use that name no cluster."""
+    environment = session_of(ctx).environment
+    config = load_config_file(environment.config_file)
+    name = environment.variables.get("KGCTL_CONTEXT") or config.current_context
+    if not name:
+        raise NotFoundError(f"there is no current context ({config.path})")
+    return contexts_report([config.context(name)], name)
+
+
+def register_add(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog=ADD_EPILOG)(context_add)
+
+
+ADD_EPILOG = """Examples:
+
+\b
+kgctl context add staging --bootstrap-server broker1:9092,broker2:9092 --use
+kgctl context add prod --bootstrap-server b:9093 --command-config prod.properties -X sasl.password=env:PROD_PASSWORD
+"""
+
+
+def context_add(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What to call it.")],
+    *,
+    use: Annotated[bool, typer.Option("--use", help="Make it the current context.")] = False,
+) -> Report:
+    """Add a context: the cluster options of this line are kept under a name.
+
+    A password is written as env:NAME, file:PATH or cmd:COMMAND, and read when it is needed.
+    """
+    session = session_of(ctx)
+    config = load_config_file(session.environment.config_file)
+    if name in config.contexts:
+        raise UsageError(f"there is a context {name!r} already: kgctl context set {name} changes it")
+    context = _given(ClusterContext(name), session.flags)
+    if not (context.bootstrap_server or context.embedded or context.zookeeper or context.command_config):
+        raise UsageError("say which cluster: --bootstrap-server, --embedded, or --command-config with a file that names it")
+    return _saved(session, name, context, use=use)
+
+
+def register_set(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl context set staging --timeout 30s")(context_set)
+
+
+def context_set(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A context of the config file.", autocompletion=complete_contexts)],
+    *,
+    unset: Annotated[
+        list[str] | None, typer.Option("--unset", metavar="SETTING", help="Take a setting or property away; repeatable.")
+    ] = None,
+) -> Report:
+    """Change settings of a context: those given on this line replace its own, the rest stays."""
+    session = session_of(ctx)
+    context = _given(load_config_file(session.environment.config_file).context(name), session.flags)
+    for setting in unset or ():
+        field = setting.removeprefix("--").replace("-", "_")
+        if setting in context.properties:
+            context = replace(context, properties={key: value for key, value in context.properties.items() if key != setting})
+        elif getattr(context, field, None) and field in (
+            "bootstrap_server",
+            "embedded",
+            "zookeeper",
+            "command_config",
+            "timeout",
+        ):
+            gone: dict[str, Any] = {field: None}
+            context = replace(context, **gone)
+        else:
+            raise UsageError(f"context {name!r} has no setting {setting!r}")
+    return _saved(session, name, context, use=False)
+
+
+def register_delete(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl context delete staging")(context_delete)
+
+
+def context_delete(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A context of the config file.", autocompletion=complete_contexts)],
+) -> Report:
+    """Take a context out of the config file; the cluster itself is not touched."""
+    session = session_of(ctx)
+    config = load_config_file(session.environment.config_file)
+    gone = config.context(name)
+    save_context(config, name, None)
+    told = [f"Context {name!r} is deleted."]
+    if config.current_context == name:
+        told.append("It was the current one: kgctl context use NAME chooses another.")
+    return contexts_report([gone], None, told)
+
+
+def _given(context: ClusterContext, flags: Flags) -> ClusterContext:
+    """The context with what the flags say."""
+    if flags.context:
+        raise UsageError("--context has no place here: the context is named by its argument")
+    given = dict(text.partition("=")[::2] for text in flags.properties)
+    for key, value in given.items():
+        if is_secret(key) and not is_pointer(value):
+            raise UsageError(f"-X {key}: a secret is not kept as it stands; write env:NAME, file:PATH or cmd:COMMAND")
+    if flags.bootstrap_server and flags.embedded:
+        raise UsageError("--bootstrap-server and --embedded exclude each other")
+    address = {"bootstrap_server": flags.bootstrap_server, "embedded": flags.embedded, "zookeeper": flags.zookeeper}
+    settings = {"command_config": flags.command_config, "timeout": flags.timeout}
+    changed: dict[str, Any] = {key: value for key, value in settings.items() if value}
+    if any(address.values()):
+        changed |= address
+    return replace(context, properties={**context.properties, **given}, **changed)
+
+
+def _saved(session: Session, name: str, context: ClusterContext, *, use: bool) -> Report:
+    context_settings(context)  # what cannot be connected with is not kept
+    path = session.environment.config_file
+    save_context(load_config_file(path), name, context)
+    if use:
+        save_current_context(load_config_file(path), name)
+    config = load_config_file(path)
+    return contexts_report([config.context(name)], config.current_context, (f"Written to {path}.",))

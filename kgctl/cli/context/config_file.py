@@ -20,7 +20,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -81,6 +81,67 @@ def load_config_file(path: Path) -> ConfigFile:
     return _Reader(path).read(text)
 
 
+def save_context(config: ConfigFile, name: str, context: ClusterContext | None) -> None:
+    """Write a context in the place of the one of this name, or behind the others; None takes it away.
+
+    The rest of the file, comments too, stays as it is; a new file is for its owner alone.
+
+    Raises:
+        UsageError: the file cannot be written, or is written in a way (all on one line) that this cannot be changed in.
+    """
+    text = config.path.read_text(encoding="utf-8") if config.path.exists() else ""
+    lines = text.splitlines()
+    block = [] if context is None else _block(context)
+    start, end = _lines_of(lines, name)
+    if start is None and not any(line.rstrip() == "contexts:" for line in lines):
+        if config.contexts:
+            raise UsageError(f"{config.path}: its contexts are on one line; edit the file, or give each its own")
+        lines = [line for line in lines if not line.startswith("contexts:")] + ["contexts:"]
+    if start is None:
+        start = end = next(at for at, line in enumerate(lines) if line.rstrip() == "contexts:") + 1
+    lines[start:end] = block
+    if context is None and len(config.contexts) == 1:
+        lines = ["contexts: {}" if line.rstrip() == "contexts:" else line for line in lines]
+    changed = "\n".join(lines) + "\n"
+    _Reader(config.path).read(changed)
+    _write(config.path, changed)
+
+
+def _block(context: ClusterContext) -> list[str]:
+    """The context as lines of YAML, indented below ``contexts:``."""
+    import yaml
+
+    settings = {key: getattr(context, key.replace("-", "_")) for key in _KEYS if key != "properties"}
+    body: dict[str, Any] = {key: value for key, value in settings.items() if value}
+    if context.properties:
+        body["properties"] = dict(context.properties)
+    text = yaml.safe_dump({context.name: body}, sort_keys=False, allow_unicode=True, width=4096)
+    return [f"  {line}" for line in text.splitlines()]
+
+
+def _lines_of(lines: Sequence[str], name: str) -> tuple[int | None, int]:
+    """Where the block of a context begins and ends; None where there is none that has lines of its own."""
+    top = next((at for at, line in enumerate(lines) if line.rstrip() == "contexts:"), None)
+    if top is None:
+        return None, 0
+    key = re.compile(rf"""(\s+)["']?{re.escape(name)}["']?\s*:(\s|$)""")
+    for at in range(top + 1, len(lines)):
+        if (found := key.match(lines[at])) and len(found[1]) == _indent(lines, top):
+            end = at + 1
+            while end < len(lines) and (not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) > len(found[1])):
+                end += 1
+            return at, end
+        if lines[at].strip() and not lines[at][0].isspace() and not lines[at].startswith("#"):
+            break
+    return None, 0
+
+
+def _indent(lines: Sequence[str], top: int) -> int:
+    """How far the contexts are indented: as far as the first of them."""
+    first = next((line for line in lines[top + 1 :] if line.strip() and not line.lstrip().startswith("#")), "  ")
+    return len(first) - len(first.lstrip())
+
+
 def save_current_context(config: ConfigFile, name: str) -> None:
     """Make ``name`` the current context, leaving the rest of the file, comments too, as it is.
 
@@ -90,14 +151,19 @@ def save_current_context(config: ConfigFile, name: str) -> None:
     config.context(name)
     line = "current-context: " + _quoted(name)
     text = config.path.read_text(encoding="utf-8")
-    changed = _CURRENT.sub(lambda _: line, text, count=1) if _CURRENT.search(text) else f"{line}\n{text}"
-    temporary = config.path.with_name(config.path.name + ".new")
+    _write(config.path, _CURRENT.sub(lambda _: line, text, count=1) if _CURRENT.search(text) else f"{line}\n{text}")
+
+
+def _write(path: Path, text: str) -> None:
+    """The whole file at once, with the rights that it has; a new one, and its folder, for its owner alone."""
+    temporary = path.with_name(path.name + ".new")
     try:
-        temporary.write_text(changed, encoding="utf-8")
-        temporary.chmod(config.path.stat().st_mode & 0o777)
-        temporary.replace(config.path)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o600)
+        temporary.replace(path)
     except OSError as error:
-        raise UsageError(f"cannot write {config.path}: {error}") from None
+        raise UsageError(f"cannot write {path}: {error}") from None
 
 
 def _quoted(name: str) -> str:

@@ -12,6 +12,7 @@ from kgctl.admin.client import GroupAdmin
 from kgctl.admin.execution import Account, Step, carry_out
 from kgctl.admin.plan.sealed_file import named_groups
 from kgctl.admin.results import ItemError, item_error
+from kgctl.cli.completers import complete_instances, complete_members
 from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups
 from kgctl.cli.output.report import Column, Report
 from kgctl.cli.output.result_rows import account_report, counted, result_report
@@ -66,11 +67,15 @@ def remove_members(
     max_groups: MaxGroupsOption = None,
     member: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="A member id (CONSUMER-ID) of the one group; repeatable."),
+        typer.Option(metavar="ID", help="A member id (CONSUMER-ID); repeatable.", autocompletion=complete_members),
     ] = None,
     instance: Annotated[
         list[str] | None,
-        typer.Option(metavar="ID", help="A group instance id of the one group, for static members; repeatable."),
+        typer.Option(
+            metavar="ID",
+            help="A group instance id; repeatable.",
+            autocompletion=complete_instances,
+        ),
     ] = None,
     all_members: Annotated[bool, typer.Option("--all", help="Every member of the groups.")] = False,
     reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the broker's log.")] = None,

@@ -1,0 +1,112 @@
+"""``kgctl context add|set|delete|current``, and secrets that a setting points to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.harness import Cli
+
+FILE = """\
+# ours
+current-context: stage
+contexts:
+  # the small one
+  stage:
+    bootstrap-server: s:1
+  prod:  # careful
+    bootstrap-server: p:1
+    properties:
+      client.id: me
+
+# the end
+"""
+
+
+@pytest.fixture
+def config(cli: Cli) -> Path:
+    path = cli.folder / "config.yaml"
+    path.write_text(FILE)
+    path.chmod(0o600)
+    return path
+
+
+def test_first_context_makes_a_file_for_its_owner_alone(cli: Cli) -> None:
+    ran = cli("context add desk --bootstrap-server d:1 --timeout 20s -X client.id=me --use")
+    path = cli.folder / "config.yaml"
+    assert (ran.code, path.stat().st_mode & 0o777) == (0, 0o600)
+    assert path.read_text() == (
+        "current-context: desk\ncontexts:\n  desk:\n    bootstrap-server: d:1\n    timeout: 20s\n    properties:\n"
+        "      client.id: me\n"
+    )
+    assert cli("context current -o name").out == "desk\n"
+
+
+def test_rest_of_the_file_stays_as_it_is(cli: Cli, config: Path) -> None:
+    assert cli("context add desk --embedded /d").code == 0
+    assert cli("context set prod --timeout 5s --unset client.id").code == 0
+    assert cli("context delete stage").code == 0
+    assert config.read_text() == (
+        "# ours\ncurrent-context: stage\ncontexts:\n  desk:\n    embedded: /d\n  # the small one\n"
+        "  prod:\n    bootstrap-server: p:1\n"
+        "    timeout: 5s\n# the end\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        ("context add stage --bootstrap-server x:1", 2, "there is a context 'stage' already"),
+        ("context add new", 2, "say which cluster"),
+        ("context add new --bootstrap-server x:1 -X sasl.password=hunter2", 2, "a secret is not kept as it stands"),
+        ("context set nosuch --timeout 5s", 2, "unknown context 'nosuch'"),
+        ("context set stage --unset nosuch", 2, "context 'stage' has no setting 'nosuch'"),
+        ("context set stage -X nosuch=1", 2, "no such property"),
+        ("context delete nosuch", 2, "unknown context 'nosuch'"),
+    ],
+)
+def test_bad_input_changes_nothing(cli: Cli, config: Path, line: str, code: int, message: str) -> None:
+    ran = cli(line)
+    assert (ran.code, message in ran.err, config.read_text()) == (code, True, FILE), ran.err
+    assert "hunter2" not in ran.err
+
+
+def test_no_current_context_is_not_found(cli: Cli) -> None:
+    assert cli("context current").code == 4
+
+
+def test_secrets_are_read_where_a_setting_points(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "pw").write_text("from-file\n")
+    monkeypatch.setenv("KGCTL_TEST_PW", "from-env")
+    common = "-X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=PLAIN -X sasl.username=me"
+    for pointer, secret in (
+        ("env:KGCTL_TEST_PW", "from-env"),
+        (f"file:{tmp_path}/pw", "from-file"),
+        ("cmd:echo from-cmd", "from-cmd"),
+    ):
+        ran = cli.run(["list", "groups", *common.split(), "-X", f"sasl.password={pointer}"])
+        assert (ran.code, cli.settings[-1].properties["sasl.password"]) == (0, secret)
+
+
+@pytest.mark.parametrize(
+    ("pointer", "message"),
+    [
+        ("env:KGCTL_NOT_SET", "sasl.password: the variable KGCTL_NOT_SET is not set"),
+        ("file:/no/such", "sasl.password: cannot read /no/such: No such file or directory"),
+        ("cmd:false", "sasl.password: 'false' ended with 1 and no output"),
+        ("cmd:no-such-program-here", "sasl.password: cannot run 'no-such-program-here': No such file or directory"),
+    ],
+)
+def test_secret_that_cannot_be_had_is_a_usage_error(cli: Cli, pointer: str, message: str) -> None:
+    ran = cli(f"list groups -X sasl.password={pointer}")
+    assert (ran.code, ran.err) == (2, f"kgctl: {message}\n")
+
+
+def test_file_with_a_secret_that_others_can_read_is_told(cli: Cli, config: Path) -> None:
+    config.write_text(FILE.replace("client.id: me", "sasl.password: hunter2"))
+    config.chmod(0o644)
+    ran = cli("list groups --context prod")
+    assert (ran.code, ran.err.startswith(f"Others can read {config}, which holds sasl.password: chmod 600 it")) == (0, True)
+    config.chmod(0o600)
+    assert "Others can read" not in cli("list groups --context prod").err
