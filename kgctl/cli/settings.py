@@ -79,7 +79,8 @@ def connection_settings(flags: Flags, environment: Environment) -> ConnectionSet
     """
     by_file, by_x = _properties_by_flag(flags)
     context = _context(flags, environment, by_file, by_x)
-    return _build(context, {**by_file, **by_x}, flags.timeout)
+    settings = _build(context, {**by_file, **by_x}, flags.timeout)
+    return replace(settings, properties=resolved(settings.properties, os.environ))
 
 
 def secret_warnings(flags: Flags, environment: Environment) -> list[str]:
@@ -132,7 +133,7 @@ def without_properties(argv: Sequence[str]) -> list[str]:
 
 
 def context_settings(context: ClusterContext) -> ConnectionSettings:
-    """What a context alone amounts to."""
+    """What a context alone amounts to, secrets left where they are."""
     return _build(context, {}, None)
 
 
@@ -195,7 +196,7 @@ def _properties_of(context: ClusterContext) -> Mapping[str, str]:
     from kgctl.admin.properties import load_command_config, parse_x
 
     base = load_command_config(Path(context.command_config).expanduser()) if context.command_config else {}
-    return resolved({**base, **parse_x([f"{key}={value}" for key, value in context.properties.items()])}, os.environ)
+    return {**base, **parse_x([f"{key}={value}" for key, value in context.properties.items()])}
 
 
 def _properties_by_flag(flags: Flags) -> tuple[Mapping[str, str], Mapping[str, str]]:
@@ -205,7 +206,7 @@ def _properties_by_flag(flags: Flags) -> tuple[Mapping[str, str], Mapping[str, s
     from kgctl.admin.properties import load_command_config, parse_x
 
     by_file = load_command_config(Path(flags.command_config).expanduser()) if flags.command_config else {}
-    return resolved(by_file, os.environ), resolved(parse_x(list(flags.properties)), os.environ)
+    return by_file, parse_x(list(flags.properties))
 
 
 def parse_timeout_ms(text: str) -> int:

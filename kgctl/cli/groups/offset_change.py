@@ -55,8 +55,10 @@ class Change:
             f"Plan written; to execute: {shlex.join(['kgctl', *cluster.arguments, 'reset-offsets', '--plan', path, '--execute'])}"
         )
 
-    def show(self, plan: ResetPlan) -> Report:
-        """The dry run."""
+    def show(self, plan: ResetPlan, plan_out: str | None = None) -> Report:
+        """The dry run, kept as a plan where ``plan_out`` names a file."""
+        if plan_out is not None:
+            self.write_plan(plan, plan_out)
         notices = [*self.remarks, *row_warnings(plan), *dry_run_notices(plan, self.cluster)]
         return self._shown(reset_report(plan, notices), plan)
 
@@ -98,7 +100,7 @@ POLL_MS = 500
 
 
 def wait_until_empty(session: Session, admin: GroupAdmin, group_ids: Sequence[str], wait_ms: int) -> None:
-    """Watch the groups until their members have left, and say once that it waits.
+    """Watch the groups until their members have left, and say once that it waits; not at all where ``wait_ms`` is 0.
 
     Raises:
         RefusedError: there still are members after the time; nothing was changed.
@@ -106,7 +108,7 @@ def wait_until_empty(session: Session, admin: GroupAdmin, group_ids: Sequence[st
     environment = session.environment
     until_ms = environment.now_ms() + wait_ms
     is_told = False
-    while True:
+    while wait_ms:
         described = admin.describe_groups(group_ids).values
         active = [group_id for group_id, description in described.items() if not description.state.is_inactive]
         if not active:

@@ -126,25 +126,11 @@ def reset_offsets(
         raise UsageError("--execute and --dry-run exclude each other")
     check_backup(backup, no_backup=no_backup)
     wait_ms = _wait_ms(wait_empty, plan_out, execute=execute)
-    session = session_of(ctx)
-    group_ids = merged_groups(groups, group)
-    names = name_filter(match, exclude)
+    session, group_ids, names = session_of(ctx), merged_groups(groups, group), name_filter(match, exclude)
     if (from_file is None and plan is None) or all_groups or names:
         check_selection(group_ids, all_groups=all_groups, names=names)
-    given = GivenStrategy(
-        to_earliest,
-        to_latest,
-        to_current,
-        to_offset,
-        shift_by,
-        to_datetime,
-        by_duration,
-        to_history,
-        from_file,
-        heal,
-        from_group,
-        plan,
-    )
+    targets = (to_earliest, to_latest, to_current, to_offset, shift_by, to_datetime, by_duration, to_history)
+    given = GivenStrategy(*targets, from_file, heal, from_group, plan)
     strategy, remarks = read_strategy(given, group_ids, session.environment.now_ms(), session.environment.stdin)
     scopes = read_scopes(strategy, topic or (), all_topics=all_topics)
     history = open_for_undo(session, strategy, warehouse, history_cluster)
@@ -159,16 +145,13 @@ def reset_offsets(
         if history is not None:
             chosen, strategy, told = from_history(history, strategy, chosen, cluster.cluster_id)
             remarks = (*remarks, *told)
-        if wait_ms:
-            wait_until_empty(session, admin, chosen.group_ids, wait_ms)
+        wait_until_empty(session, admin, chosen.group_ids, wait_ms)
         planned = plan_reset(admin, ResetRequest(chosen.group_ids, strategy, scopes, clamp, create, skip_missing))
         planned = replace(planned, errors=(*chosen.errors, *planned.errors))
         change = Change(session, cluster, remarks, backup, no_backup=no_backup, export=export, summary=summary)
         if execute:
             return change.execute(admin, planned, ask=all_groups or bool(names), yes=yes)
-        if plan_out is not None:
-            change.write_plan(planned, plan_out)
-        return change.show(planned)
+        return change.show(planned, plan_out)
 
 
 def _wait_ms(wait_empty: str | None, plan_out: str | None, *, execute: bool) -> int:
