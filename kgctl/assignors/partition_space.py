@@ -23,7 +23,7 @@ def java_text_key(text: str) -> bytes:
 
 
 def sorted_like_java(texts: Iterable[str]) -> list[str]:
-    """Strings in the order of ``String.compareTo``."""
+    """Return strings in the order of ``String.compareTo``, by UTF-16 unit."""
     found = list(texts)
     return sorted(found) if all(map(str.isascii, found)) else sorted(found, key=java_text_key)
 
@@ -92,7 +92,7 @@ class PartitionSpace:
         return self._phantom_list[number - self.total][0]
 
     def partition(self, number: int) -> TopicPartition:
-        """The name of a partition."""
+        """Return the topic and partition that a number stands for."""
         if number >= self.total:
             topic, partition = self._phantom_list[number - self.total]
             return TopicPartition(self.names[topic], partition)
@@ -189,7 +189,7 @@ class NumberedPartitions(Protocol):
         ...
 
     def by_topic(self) -> Mapping[str, Sequence[int]]:
-        """The partitions by name."""
+        """Return the partitions as ``{topic: [partitions, ascending]}``."""
         ...
 
 
@@ -205,5 +205,5 @@ class PartitionIds:
         return self.ids if space.is_twin(self.space) else None
 
     def by_topic(self) -> Mapping[str, Sequence[int]]:
-        """The partitions by name."""
+        """Return the partitions as ``{topic: [partitions, ascending]}``."""
         return self.space.by_topic(self.ids)

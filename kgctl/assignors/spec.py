@@ -150,9 +150,9 @@ class Assignor(Protocol):
 
     @property
     def name(self) -> str:
-        """The protocol's name, as members offer it."""
+        """Return the protocol's name, as members offer it."""
         ...
 
     def assign(self, group: GroupSpec) -> Mapping[str, PartitionsByTopic]:
-        """The assignment of this group."""
+        """Return the assignment of this group."""
         ...

@@ -187,7 +187,7 @@ class AssignmentWriter:
         self._packed = [_INT32.pack(partition) for partition in range(max(space.counts, default=0))]
 
     def write(self, numbers: Sequence[int]) -> bytes:
-        """The bytes for one member, without user data."""
+        """Return the assignment's bytes for one member, without user data."""
         space = self._space
         if numbers and max(numbers) >= space.total:
             return self._write_named(numbers)
@@ -282,5 +282,5 @@ def decode_cooperative(data: bytes | StickyClaim | None) -> int | None:
 
 
 def encode_cooperative(generation: int) -> bytes:
-    """The user data of a cooperative-sticky member."""
+    """Return the user data of a cooperative-sticky member: its generation."""
     return _GENERATION.pack(generation)

@@ -220,7 +220,7 @@ class GroupConfig:
 
     @classmethod
     def of_broker(cls, config: CoordinatorConfig) -> Self:
-        """What a group has that sets nothing itself."""
+        """Return the settings of a group that sets none of its own."""
         return cls(**{name: getattr(config, f"group_{name}") for name in _from_broker()})
 
     @classmethod

@@ -218,7 +218,7 @@ class GroupCoordinator:
 
     @property
     def shard(self) -> Shard:
-        """The state, for reading: tests, traces."""
+        """Return the state, for reading: tests, traces and tools look at it."""
         return self._shard
 
     def handle(self, request: Request, now_ms: int) -> list[Effect]:

@@ -26,7 +26,7 @@ class Group(ABC):
     @property
     @abstractmethod
     def group_state(self) -> GroupState:
-        """The state as ListGroups shows it."""
+        """Return the state as ListGroups shows it."""
 
     @property
     @abstractmethod
@@ -40,16 +40,16 @@ class Group(ABC):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it may be deleted."""
+        """Return whether the group may be deleted."""
         return self.group_state is GroupState.EMPTY
 
     @abstractmethod
     def offset_commit_error(self, request: OffsetCommit | TxnOffsetCommit, image: MetadataImage) -> ErrorCode:
-        """Whether this commit is accepted as a whole."""
+        """Return the error that refuses this commit as a whole, or NONE."""
 
     @abstractmethod
     def offset_fetch_error(self, request: OffsetFetch) -> ErrorCode:
-        """Whether this fetch is accepted as a whole."""
+        """Return the error that refuses this fetch as a whole, or NONE."""
 
     @abstractmethod
     def offset_delete_error(self) -> ErrorCode:
@@ -69,7 +69,7 @@ class Group(ABC):
 
     @abstractmethod
     def timer_keys(self) -> Iterable[TimerKey]:
-        """The keys under which it may have timers."""
+        """Return the keys under which the group may have timers."""
 
     @abstractmethod
     def durable(self) -> object:

@@ -13,7 +13,7 @@ from kgctl.model.groups import GroupType
 
 
 def check_shard(shard: Shard) -> None:
-    """Check every group, and that offsets have one."""
+    """Check every group, and that committed offsets have one. Raises `InvariantViolation`."""
     for group_id in shard.offsets.group_ids():
         if group_id not in shard.groups and group_id not in shard.forgotten:
             raise shard.violation(group_id, "there are offsets but no group")
@@ -24,7 +24,7 @@ def check_shard(shard: Shard) -> None:
 
 
 def check_group(shard: Shard, group: Group) -> None:
-    """Check one group by the rules of its type."""
+    """Check one group by the rules of its type. Raises `InvariantViolation`."""
     check = CHECKS.get(group.type)
     if check is not None:
         check(shard, group)
@@ -63,7 +63,7 @@ def _supported(group: ClassicGroup) -> dict[str, int]:
 
 
 def _broken_facts(group: ClassicGroup) -> Iterator[str]:
-    """What the state's entry in STATE promises."""
+    """Yield what contradicts the state's entry in STATE."""
     facts = STATE[group.state]
     members = group.members.values()
     if members and not facts.may_have_members:

@@ -48,7 +48,7 @@ def _join(shard: Shard, group_id: str, request: JoinGroup) -> None:
 
 
 def handle_sync_group(shard: Shard, request: SyncGroup) -> None:
-    """SyncGroup."""
+    """Answer a SyncGroup, by the rules of the group's protocol."""
     group = shard.groups.get(request.group_id or "")
     if not request.group_id:
         shard.reply(request.request_id, refuse(request, ErrorCode.INVALID_GROUP_ID))
@@ -61,7 +61,7 @@ def handle_sync_group(shard: Shard, request: SyncGroup) -> None:
 
 
 def handle_heartbeat(shard: Shard, request: Heartbeat) -> None:
-    """Heartbeat."""
+    """Answer a Heartbeat, by the rules of the group's protocol."""
     group = shard.groups.get(request.group_id or "")
     if isinstance(group, ClassicGroup) and request.group_id:
         heartbeat(shard, group, request)
@@ -74,7 +74,7 @@ def handle_heartbeat(shard: Shard, request: Heartbeat) -> None:
 
 
 def handle_leave_group(shard: Shard, request: LeaveGroup) -> None:
-    """LeaveGroup."""
+    """Answer a LeaveGroup, by the rules of the group's protocol."""
     group = shard.groups.get(request.group_id or "")
     if not request.group_id:
         shard.reply(request.request_id, refuse(request, ErrorCode.INVALID_GROUP_ID))

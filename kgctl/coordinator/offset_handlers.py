@@ -116,7 +116,7 @@ def _append_offset(
 
 
 def _fits(shard: Shard, partition: OffsetCommitPartition) -> bool:
-    """Whether the metadata is not too long."""
+    """Return whether the metadata has at most `offset.metadata.max.bytes` UTF-16 units."""
     return partition.metadata is None or _utf16_length(partition.metadata) <= shard.config.offset_metadata_max_bytes
 
 

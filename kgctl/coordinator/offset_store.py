@@ -26,13 +26,13 @@ class PartitionTable(dict[str, TimelineHashMap[str, TimelineHashMap[int, V]]]):
     """Group -> topic -> partition -> something, in the order in which Kafka's maps of the same shape iterate."""
 
     def get_at(self, group_id: str, topic: str, partition: int) -> V | None:
-        """What is stored there, or None."""
+        """Return what is stored for a topic's partition, or None."""
         topics = self.get(group_id)
         partitions = None if topics is None else topics.get(topic)
         return None if partitions is None else partitions.get(partition)
 
     def put_at(self, group_id: str, topic: str, partition: int, value: V) -> None:
-        """Store it there."""
+        """Store a value for a topic's partition."""
         topics = self.get(group_id)
         if topics is None:
             topics = self[group_id] = TimelineHashMap()
@@ -55,7 +55,7 @@ class PartitionTable(dict[str, TimelineHashMap[str, TimelineHashMap[int, V]]]):
         return value
 
     def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, V]]:
-        """Everything of a group, in Kafka's order."""
+        """Return everything stored for a group, in the order of Java's maps."""
         for topic in self.topics(group_id):
             yield from self.of_topic(group_id, topic)
 
@@ -90,7 +90,7 @@ class OffsetStore:
         return list(self._stored)
 
     def get(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
-        """The committed offset, or None."""
+        """Return the committed offset, or None."""
         stored = self._stored.get_at(group_id, topic, partition)
         return None if stored is None else stored.value
 
@@ -117,7 +117,7 @@ class OffsetStore:
         return group_id in self._open
 
     def pending_partitions(self, group_id: str) -> list[TopicPartition]:
-        """The partitions held back, in Kafka's order."""
+        """Return the partitions that open transactions hold back, in the order of Java's maps."""
         return [partition for partition, _ in self._open.of_group(group_id)]
 
     def pending(self) -> Iterator[tuple[str, TopicPartition, OffsetCommitValue]]:
@@ -128,7 +128,7 @@ class OffsetStore:
                     yield group_id, partition, stored.value
 
     def put(self, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
-        """A committed offset."""
+        """Store a committed offset."""
         self._position += 1
         self._store(key.group, key.topic, key.partition, StoredOffset(self._position, value))
 

@@ -57,12 +57,12 @@ class OpaqueGroup(Group):
 
     @property
     def listed_protocol_type(self) -> str:
-        """The type is the protocol type."""
+        """Return the protocol type that ListGroups shows, which is the group's type."""
         return self.type.value
 
     @property
     def member_count(self) -> int:
-        """How many member records there are."""
+        """Return how many records of members the log has."""
         return sum(1 for key in self.records if key.record_type in _MEMBER_TYPES)
 
     def offset_commit_error(self, request: OffsetCommit | TxnOffsetCommit, _image: MetadataImage) -> ErrorCode:
@@ -80,7 +80,7 @@ class OpaqueGroup(Group):
         return fetch_error({}, request)
 
     def offset_delete_error(self) -> ErrorCode:
-        """A share group has no offsets of this kind."""
+        """Refuse: a share group has no offsets of this kind."""
         return ErrorCode.GROUP_ID_NOT_FOUND if self.type is GroupType.SHARE else ErrorCode.NONE
 
     def is_subscribed_to(self, _topic: str) -> bool:
@@ -92,7 +92,7 @@ class OpaqueGroup(Group):
         return None if self.type is GroupType.SHARE else offset.commit_timestamp_ms
 
     def tombstone_keys(self) -> list[RecordKey]:
-        """Those of an empty group."""
+        """Return the keys that an empty group of this type has."""
         group = self.group_id.encode()
         return [
             OpaqueKey(number, pack(f">hh{len(group)}s", number, len(group), group), self.group_id)
@@ -100,9 +100,9 @@ class OpaqueGroup(Group):
         ]
 
     def timer_keys(self) -> Iterable[TimerKey]:
-        """It has no timers."""
+        """Return nothing: a group that is only carried has no timers."""
         return ()
 
     def durable(self) -> object:
-        """The records."""
+        """Return the records, as a value to compare."""
         return dict(self.records)

@@ -77,7 +77,7 @@ def load_record(shard: Shard, record: CoordinatorRecord, producer_id: int | None
 
 
 def apply_marker(shard: Shard, marker: TransactionMarker) -> None:
-    """Apply the end of a transaction."""
+    """Apply the end of a transaction to the offsets that it held back."""
     shard.offsets.end_transaction(marker.producer_id, committed=marker.committed)
 
 
@@ -158,11 +158,11 @@ class Story:
         return tuple(f"{now_ms} ms: {what} {_text(detail)}".rstrip() for now_ms, what, detail in events)
 
     def group_ids(self) -> list[str]:
-        """The groups that anything is known of."""
+        """Return the groups of which events are known."""
         return list(self._events)
 
     def forget(self, group_id: str) -> None:
-        """Drop the group's events; it is gone."""
+        """Drop the events of a group that is gone."""
         self._events.pop(group_id, None)
 
 
@@ -244,11 +244,11 @@ class Shard:
         self._effects.append(AppendRecord(marker, marker.producer_id, marker.producer_epoch))
 
     def emit(self, effect: Effect) -> None:
-        """Hand the driver something to do."""
+        """Add an effect to those that the driver gets from this call."""
         self._effects.append(effect)
 
     def take_effects(self) -> list[Effect]:
-        """The effects since the last time, in order."""
+        """Return the effects since the last call of this, in order."""
         effects, self._effects = self._effects, []
         return effects
 

@@ -92,7 +92,7 @@ class TimerQueue:
             self.arm(key, deadline_ms, argument)
 
     def cancel(self, key: TimerKey) -> None:
-        """Remove the timer, if there is one."""
+        """Remove the timer of this key, if there is one."""
         self._timers.pop(key, None)
 
     def clear(self) -> None:

@@ -37,11 +37,11 @@ class Rng(Protocol):
     """The seeded source of randomness that is handed in (``random.Random`` is one)."""
 
     def random(self) -> float:
-        """A number of [0, 1)."""
+        """Return a number of [0, 1)."""
         ...
 
     def getrandbits(self, k: int, /) -> int:
-        """A number of ``k`` random bits."""
+        """Return a number of ``k`` random bits."""
         ...
 
 
@@ -102,7 +102,7 @@ class ListOffsets:
 
 @quick_enum
 class CallbackKind(StrEnum):
-    """The methods of a ConsumerRebalanceListener."""
+    """The methods of Java's ConsumerRebalanceListener."""
 
     REVOKED = "revoked"
     ASSIGNED = "assigned"
@@ -134,13 +134,13 @@ class StartConsuming:
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """The partitions, in order."""
+        """Return the partitions, in order."""
         return tuple(self.positions)
 
 
 @quick_enum
 class StopReason(StrEnum):
-    """Why a member no longer reads a partition."""
+    """Why a member stops reading a partition."""
 
     REVOKED = "revoked"
     LOST = "lost"
@@ -182,7 +182,7 @@ class Failed:
 
 @frozen_in_order
 class Closed:
-    """close() has returned: the process may end."""
+    """The consumer's close() has returned: the process may end."""
 
 
 Action: TypeAlias = (
@@ -263,7 +263,7 @@ class Member(Protocol):
 
     @property
     def identity(self) -> MemberIdentity:
-        """Who it is."""
+        """Return member id, instance id and group."""
         ...
 
     @property
@@ -278,7 +278,7 @@ class Member(Protocol):
 
     @property
     def state(self) -> MemberState:
-        """Where it stands."""
+        """Return the state of the member's membership."""
         ...
 
     @property
@@ -340,7 +340,7 @@ class Member(Protocol):
         ...
 
     def on_metadata(self, image: MetadataImage, now_us: int) -> list[Action]:
-        """The answer to `RefreshMetadata`."""
+        """Take the answer to a `RefreshMetadata`: the topics that exist."""
         ...
 
     def close(self, now_us: int) -> list[Action]:

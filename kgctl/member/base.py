@@ -73,23 +73,23 @@ class MemberParts(ABC):
 
     @abstractmethod
     def on_coordinator_found(self) -> None:
-        """The coordinator is known (again)."""
+        """Go on with the group, whose coordinator is known (again)."""
 
     @abstractmethod
     def fetch_identity(self) -> tuple[str | None, int]:
-        """Member id and epoch for OffsetFetch."""
+        """Return the member id and epoch that an OffsetFetch carries."""
 
     @abstractmethod
     def commit_identity(self) -> CommitIdentity | ErrorCode:
-        """In whose name a commit may be sent now."""
+        """Return in whose name a commit may be sent now, or None."""
 
     @abstractmethod
     def on_commit_refused(self, error: ErrorCode, sent: CommitIdentity) -> None:
-        """A commit met this error of the coordinator."""
+        """React to an error with which the coordinator refused a commit."""
 
     @abstractmethod
     def begin(self) -> None:
-        """The first poll()."""
+        """Do what the first poll() begins."""
 
     @abstractmethod
     def next_step(self) -> Step | None:
@@ -101,15 +101,15 @@ class MemberParts(ABC):
 
     @abstractmethod
     def on_deadline(self, name: str) -> None:
-        """A deadline of the protocol's own has come."""
+        """Act on one of the protocol's own deadlines."""
 
     @abstractmethod
     def on_poll(self) -> None:
-        """poll() was called."""
+        """Do what the protocol does in each poll()."""
 
     @abstractmethod
     def on_poll_limit(self) -> None:
-        """``max.poll.interval.ms`` is over."""
+        """Leave the group: ``max.poll.interval.ms`` is over (KIP-62)."""
 
     @abstractmethod
     def begin_close(self) -> None:
@@ -122,29 +122,29 @@ class MemberParts(ABC):
     @property
     @abstractmethod
     def is_at_rest(self) -> bool:
-        """Whether the protocol has nothing under way."""
+        """Return whether the protocol has nothing under way."""
 
     @property
     @abstractmethod
     def clock(self) -> HeartbeatClock:
-        """The heartbeats."""
+        """Return the clock of the member's heartbeats."""
 
     @property
     @abstractmethod
     def member_id(self) -> str:
-        """The member's id."""
+        """Return the member's id, "" before it has one."""
 
     @property
     @abstractmethod
     def generation_id(self) -> int:
-        """The generation or epoch."""
+        """Return the generation, or the epoch of the consumer protocol."""
 
     def awaits_poll(self) -> bool:
         """Whether the member did something for want of polls that the next one mends."""
         return False
 
     def request_rebalance(self) -> None:  # noqa: B027  # the consumer protocol has nothing to ask for
-        """Join again at the next poll()."""
+        """Ask for joining again at the next poll()."""
 
     def run_background(self) -> None:  # noqa: B027  # only some protocols have such a thread
         """What the client does by itself, after whatever has just happened."""
@@ -156,17 +156,17 @@ class MemberParts(ABC):
 
     @property
     def identity(self) -> MemberIdentity:
-        """Who it is."""
+        """Return member id, instance id and group."""
         return self.runtime.identity
 
     @property
     def config(self) -> MemberConfig:
-        """Its settings."""
+        """Return the settings."""
         return self.runtime.config
 
     @property
     def state(self) -> MemberState:
-        """Where it stands."""
+        """Return the state of the membership."""
         if self._end is not None:
             return self._end
         if self.is_closing:
@@ -175,12 +175,12 @@ class MemberParts(ABC):
 
     @property
     def owned_partitions(self) -> tuple[TopicPartition, ...]:
-        """What it believes to own, sorted."""
+        """Return the partitions that the member believes to own, sorted."""
         return tuple(sorted(self.owned))
 
     @property
     def consumed_partitions(self) -> tuple[TopicPartition, ...]:
-        """What it reads, sorted."""
+        """Return the partitions that it reads, sorted."""
         return tuple(sorted(self.positions.consumed))
 
     @property
@@ -190,7 +190,7 @@ class MemberParts(ABC):
 
     @property
     def needs_poll(self) -> bool:
-        """Whether a poll would do something now."""
+        """Return whether a poll would do something now."""
         if self._after_callback is not None or self._end is not None or self.is_closing:
             return False
         if self._inbox or not self.is_started or self._deadlines.is_armed(POLL_LIMIT) or self.awaits_poll():
@@ -199,7 +199,7 @@ class MemberParts(ABC):
 
     @property
     def is_quiet(self) -> bool:
-        """Whether chores change nothing."""
+        """Return whether nothing is under way that a heartbeat or an automatic commit would change."""
         return (
             self.is_started
             and self._end is None
@@ -215,11 +215,11 @@ class MemberParts(ABC):
         )
 
     def next_loud_deadline_us(self) -> int | None:
-        """The next deadline that is no chore."""
+        """Return the next deadline that is neither a heartbeat nor an automatic commit."""
         return self._deadlines.next_except(CHORES)
 
     def skip_quiet(self, until_us: int, commits_late_us: int = 0) -> Skipped:
-        """Take the chores before this as done."""
+        """Take the chores before this time as done."""
         beats, last_us = 0, None
         clock = self.clock
         if clock.next_us < until_us and self._deadlines.is_armed(HEARTBEAT):
@@ -252,7 +252,7 @@ class BaseMember(MemberParts):
     """
 
     def start(self, now_us: int) -> list[Action]:
-        """subscribe() was called."""
+        """Begin the life of the member: the application has called subscribe()."""
         self._enter(now_us)
         message = refusal(self.config)
         if message is not None:
@@ -262,7 +262,7 @@ class BaseMember(MemberParts):
         return self._leave()
 
     def poll(self, now_us: int, until_us: int | None = None) -> list[Action]:
-        """poll() was called."""
+        """Do what a poll() of the application does."""
         self._enter(now_us)
         if self._end is not None or self.is_closing or self._after_callback is not None:
             return self.runtime.take_actions()
@@ -275,13 +275,13 @@ class BaseMember(MemberParts):
         return self._leave()
 
     def application_busy(self, since_us: int) -> list[Action]:
-        """No poll() is in sight."""
+        """Note that the application will not poll for a while."""
         if self.is_started and self._end is None and self.config.behaviour.limits_poll_interval:
             self.runtime.deadlines.arm(POLL_LIMIT, since_us + self.config.max_poll_interval_ms * 1000)
         return []
 
     def commit(self, now_us: int) -> list[Action]:
-        """The application commits."""
+        """Commit for the application, sync or async."""
         self._enter(now_us)
         if self._end is None and not self.is_closing:
             retry_us = self.config.default_api_timeout_ms * 1000
@@ -289,7 +289,7 @@ class BaseMember(MemberParts):
         return self._leave()
 
     def callback_done(self, now_us: int) -> list[Action]:
-        """The callback has returned."""
+        """Go on after the application's rebalance callback has returned."""
         self._enter(now_us)
         after, self._after_callback = self._after_callback, None
         if after is None or self._end is not None:
@@ -302,14 +302,14 @@ class BaseMember(MemberParts):
         return self._leave()
 
     def enforce_rebalance(self, now_us: int) -> list[Action]:
-        """The application wants to join again."""
+        """Join again at the next poll() (KIP-568)."""
         self._enter(now_us)
         if self.is_started and self._end is None and not self.is_closing:
             self.request_rebalance()
         return self._leave()
 
     def on_reply(self, correlation_id: int, result: Answer, now_us: int) -> list[Action]:
-        """An answer has come."""
+        """Take a broker's answer, or the failure of a request."""
         self._enter(now_us)
         if self.connection.expects(correlation_id):
             if self._reads_answers():
@@ -319,14 +319,14 @@ class BaseMember(MemberParts):
         return self._leave()
 
     def on_metadata(self, image: MetadataImage, now_us: int) -> list[Action]:
-        """The topics have come."""
+        """Take the topics of the cluster."""
         self._enter(now_us)
         if self._end is None:
             self.topics.take(image)
         return self._leave()
 
     def close(self, now_us: int) -> list[Action]:
-        """close() was called."""
+        """Leave and end, as the consumer's close() does."""
         self._enter(now_us)
         if self._end is MemberState.FAILED or (self._end is None and not self.is_started):
             self._finish_close()
@@ -338,11 +338,11 @@ class BaseMember(MemberParts):
         return self._leave()
 
     def next_deadline_us(self) -> int | None:
-        """When `expire` is due."""
+        """Return when `expire` has to be called; None: not before something else happens."""
         return self._deadlines.next_us()
 
     def expire(self, now_us: int) -> list[Action]:
-        """Do what is due."""
+        """Do everything whose time has come."""
         self._enter(now_us)
         deadlines = self.runtime.deadlines
         while (name := deadlines.pop_due(now_us)) is not None:
@@ -360,13 +360,13 @@ class BaseMember(MemberParts):
         self._suspend(action, after)
 
     def stop(self, partitions: set[TopicPartition], reason: StopReason) -> None:
-        """Read these no longer."""
+        """Stop reading these partitions."""
         stopped = self.positions.drop(partitions)
         if stopped:
             self.runtime.emit(StopConsuming(stopped, reason))
 
     def fail(self, error: str, message: str = "") -> None:
-        """An error that the consumer does not get over."""
+        """End the member by an error that the consumer does not get over."""
         self.stop(set(self.owned), StopReason.FAILED)
         self.owned.clear()
         self.runtime.emit(Failed(error, message))

@@ -21,7 +21,7 @@ RETRY_COMMIT = "retry commit"
 
 @frozen_in_order
 class CommitIdentity:
-    """In whose name a commit is sent."""
+    """In whose name a commit is sent: member, generation or epoch, instance."""
 
     member_id: str
     generation_id: int
@@ -116,7 +116,7 @@ class Committer:
         self._try(entry)
 
     def retry(self) -> None:
-        """Try those again that wait."""
+        """Send again the commits that wait for it."""
         waiting, self._waiting = self._waiting, []
         for entry in waiting:
             if entry.is_automatic:
@@ -132,13 +132,13 @@ class Committer:
             self._finish(entry, ErrorCode.UNKNOWN_MEMBER_ID)
 
     def give_up(self) -> None:
-        """Try nothing again."""
+        """Drop the commits that wait for another attempt."""
         self._waiting.clear()
         self._runtime.deadlines.cancel(RETRY_COMMIT)
         self._runtime.deadlines.cancel(AUTO_COMMIT)
 
     def _offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """What has been read of these so far."""
+        """Return how far these partitions have been read."""
         position_of, now_us = self._runtime.position_of, self._runtime.now_us
         offsets = {}
         for partition in sorted(partitions):
@@ -222,7 +222,7 @@ class Positions:
 
     @property
     def is_settled(self) -> bool:
-        """Whether every position is known."""
+        """Return whether every partition has a position."""
         return not self._awaiting
 
     def own(self, partitions: Iterable[TopicPartition]) -> None:

@@ -115,7 +115,7 @@ class MemberConfig:
 
     @property
     def effective_rebalance_timeout_ms(self) -> int:
-        """The rebalance timeout that the member sends."""
+        """Return the rebalance timeout that the member sends."""
         if self.rebalance_timeout_ms is not None:
             return self.rebalance_timeout_ms
         return self.session_timeout_ms if self.behaviour.rebalance_timeout_is_session_timeout else self.max_poll_interval_ms
@@ -277,7 +277,7 @@ _ALIASES: Mapping[str, Mapping[str, str]] = {
 
 
 def profile_names() -> tuple[str, ...]:
-    """The clients that there are, in their order."""
+    """Return the names of the clients that there are profiles of."""
     return tuple(PROFILES)
 
 

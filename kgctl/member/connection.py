@@ -55,7 +55,7 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no answer is awaited."""
+        """Return whether no answer is awaited."""
         return not self._in_flight
 
     @property
@@ -64,7 +64,7 @@ class Connection:
         return not any(entry.to_coordinator for entry in self._in_flight.values())
 
     def expects(self, correlation_id: int) -> bool:
-        """Whether this request is still waited for."""
+        """Return whether the answer to this request is still awaited."""
         return correlation_id in self._in_flight
 
     def find(self) -> None:
@@ -75,7 +75,7 @@ class Connection:
         self.ask(FindCoordinator, self._on_coordinator)
 
     def ask(self, action: Callable[[int], Action], handler: Handler) -> int:
-        """Ask any broker."""
+        """Send a request that any broker can answer."""
         correlation_id = next(self._ids)
         self._add(correlation_id, handler, None, to_coordinator=False, parks=False)
         self._runtime.emit(action(correlation_id))
@@ -129,7 +129,7 @@ class Connection:
             handler(NetworkError(number))
 
     def expire_requests(self) -> None:
-        """Give up requests that have waited too long."""
+        """Give up the requests that have waited for longer than ``request.timeout.ms``."""
         now_us = self._runtime.now_us
         for number in [number for number, entry in self._in_flight.items() if entry.deadline_us <= now_us]:
             if number in self._in_flight:
@@ -137,7 +137,7 @@ class Connection:
         self._arm_timeouts()
 
     def abandon(self) -> None:
-        """Wait for nothing any more."""
+        """Stop waiting for every answer."""
         self._in_flight.clear()
         self._held.clear()
         self._runtime.deadlines.cancel(REQUESTS)

@@ -21,7 +21,7 @@ class Deadlines:
         """The earliest; None: to be looked for."""
 
     def arm(self, name: str, at_us: int) -> None:
-        """Arm the deadline of this name."""
+        """Arm the deadline of this name, in the place of the one there is."""
         self._armed += 1
         next_us = self._next_us
         if next_us is not None:
@@ -32,18 +32,18 @@ class Deadlines:
         self._at[name] = (at_us, self._armed)
 
     def cancel(self, name: str) -> None:
-        """Forget it, if it is armed."""
+        """Disarm the deadline of this name, if it is armed."""
         entry = self._at.pop(name, None)
         if entry is not None and entry[0] == self._next_us:
             self._next_us = None
 
     def at(self, name: str) -> int | None:
-        """When it is due; None: not armed."""
+        """Return when the deadline of this name is due; None if it is not armed."""
         entry = self._at.get(name)
         return None if entry is None else entry[0]
 
     def is_armed(self, name: str) -> bool:
-        """Whether it is armed."""
+        """Return whether the deadline of this name is armed."""
         return name in self._at
 
     def next_us(self) -> int | None:
@@ -69,7 +69,7 @@ class Deadlines:
         return name
 
     def clear(self) -> None:
-        """Forget all."""
+        """Disarm all deadlines."""
         self._at.clear()
         self._next_us = None
 
@@ -87,11 +87,11 @@ class Runtime:
     actions: list[Action] = field(default_factory=list)
 
     def emit(self, action: Action) -> None:
-        """Something for the driver to do."""
+        """Add an action to those that the driver gets from this call."""
         self.actions.append(action)
 
     def take_actions(self) -> list[Action]:
-        """What this call has led to."""
+        """Return the actions since the last call of this, in order."""
         taken, self.actions = self.actions, []
         return taken
 
@@ -101,7 +101,7 @@ class Runtime:
 
 
 def draw(rng: Rng, bound: int) -> int:
-    """An evenly spread whole number of 0..bound."""
+    """Return an evenly spread whole number of 0..bound."""
     return rng.getrandbits(32) * (bound + 1) >> 32 if bound > 0 else 0
 
 
@@ -125,7 +125,7 @@ class Backoff:
         return base_us - spread_us + draw(self.rng, 2 * spread_us)
 
     def reset(self) -> None:
-        """It has worked."""
+        """Begin with the shortest wait again, after a success."""
         self.attempts = 0
 
 
@@ -148,7 +148,7 @@ class HeartbeatClock:
 
     @property
     def period_us(self) -> int:
-        """The mean distance of two beats."""
+        """Return the mean distance of two beats."""
         return self._interval_us + self._drift.constant_us
 
     def restart(self, now_us: int, interval_us: int) -> None:

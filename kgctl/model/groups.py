@@ -46,7 +46,7 @@ class GroupState(StrEnum):
 
     @property
     def is_rebalancing(self) -> bool:
-        """Whether members are between two assignments."""
+        """Return whether members of a group in this state are between two assignments."""
         return self in _REBALANCING
 
 
@@ -62,7 +62,7 @@ _REBALANCING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A broker. ``node_id`` is -1 where unknown."""
+    """A broker of the cluster. ``node_id`` is -1 where it is unknown."""
 
     node_id: int
     host: str

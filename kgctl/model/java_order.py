@@ -51,7 +51,7 @@ def uuid_hash(uuid: UUID) -> int:
 
 
 def integer_hash(value: int) -> int:
-    """``Integer.hashCode``: the value."""
+    """Return ``Integer.hashCode()`` of ``value``, which is the value."""
     return value
 
 
@@ -168,7 +168,7 @@ class HashMap(dict[K, V], Generic[K, V]):
             self._capacity *= 2
 
     def java_order(self) -> list[K]:
-        """The keys in Java's order."""
+        """Return the keys in the order in which Java iterates over them."""
         keys, (capacity, before, _) = list(self), self._ordered
         if keys != before or capacity != self._capacity:
             ordered = hash_map_order(keys, capacity=self._capacity, hash_of=self._hash_of)
@@ -176,7 +176,7 @@ class HashMap(dict[K, V], Generic[K, V]):
         return list(self._ordered[2])
 
     def java_values(self) -> list[V]:
-        """The values in Java's order."""
+        """Return the values in the order in which Java iterates over their keys."""
         return list(map(self.__getitem__, self.java_order()))
 
 
@@ -198,9 +198,9 @@ class TimelineHashMap(dict[K, V], Generic[K, V]):
         super().__setitem__(key, value)
 
     def java_order(self) -> list[K]:
-        """The keys in Java's order."""
+        """Return the keys in the order in which Java iterates over them."""
         return timeline_hash_map_order(self, bits=self._bits, hash_of=self._hash_of)
 
     def java_values(self) -> list[V]:
-        """The values in Java's order."""
+        """Return the values in the order in which Java iterates over their keys."""
         return [self[key] for key in self.java_order()]

@@ -19,7 +19,7 @@ TopicPartitions = tuple[tuple[UUID, tuple[int, ...]], ...]
 
 
 class RecordType(IntEnum):
-    """The int16 that a key begins with."""
+    """The int16 with which a record's key begins. Kafka: CoordinatorRecordType."""
 
     LEGACY_OFFSET_COMMIT = 0
     OFFSET_COMMIT = 1
@@ -47,7 +47,7 @@ class RecordType(IntEnum):
 
 @frozen_in_order
 class OffsetCommitKey:
-    """Type 1 (and 0, which is read as 1)."""
+    """Key of type 1, a committed offset; type 0 is read as 1."""
 
     group: str
     topic: str
@@ -68,7 +68,7 @@ class OffsetCommitValue:
 
 @frozen_in_order
 class GroupMetadataKey:
-    """Type 2: a classic group."""
+    """Key of type 2: a classic group."""
 
     group: str
 
@@ -101,7 +101,7 @@ class GroupMetadataValue:
 
 @frozen_in_order
 class ConsumerGroupMetadataKey:
-    """Type 3: a consumer-protocol group."""
+    """Key of type 3: a consumer-protocol group and its epoch."""
 
     group: str
 
@@ -123,7 +123,7 @@ class ConsumerGroupPartitionMetadataKey:
 
 @frozen_in_order
 class ConsumerGroupMemberMetadataKey:
-    """Type 5."""
+    """Key of type 5: what a consumer-protocol member subscribes to."""
 
     group: str
     member_id: str
@@ -165,7 +165,7 @@ class ConsumerGroupMemberMetadataValue:
 
 @frozen_in_order
 class ConsumerGroupTargetAssignmentMetadataKey:
-    """Type 6."""
+    """Key of type 6: the epoch of a group's target assignment."""
 
     group: str
 
@@ -180,7 +180,7 @@ class ConsumerGroupTargetAssignmentMetadataValue:
 
 @frozen_in_order
 class ConsumerGroupTargetAssignmentMemberKey:
-    """Type 7."""
+    """Key of type 7: the target assignment of one member."""
 
     group: str
     member_id: str
@@ -188,14 +188,14 @@ class ConsumerGroupTargetAssignmentMemberKey:
 
 @frozen_in_order
 class ConsumerGroupTargetAssignmentMemberValue:
-    """What a member should own."""
+    """The partitions that the member should own."""
 
     topic_partitions: TopicPartitions = ()
 
 
 @frozen_in_order
 class ConsumerGroupCurrentMemberAssignmentKey:
-    """Type 8."""
+    """Key of type 8: what a member owns and has to give up, and its epochs."""
 
     group: str
     member_id: str
@@ -223,7 +223,7 @@ class ConsumerGroupCurrentMemberAssignmentValue:
 
 @frozen_in_order
 class ConsumerGroupRegularExpressionKey:
-    """Type 16."""
+    """Key of type 16: a regular expression of a group and the topics it stands for."""
 
     group: str
     regular_expression: str

@@ -63,7 +63,7 @@ class SyncGroup(Request):
 
 @frozen
 class Heartbeat(Request):
-    """Heartbeat of the classic protocol."""
+    """A member of a classic group lives, at this generation."""
 
     group_id: str | None
     generation_id: int
@@ -73,7 +73,7 @@ class Heartbeat(Request):
 
 @frozen
 class MemberIdentity:
-    """Who is to leave."""
+    """A member that is to leave, by member id, instance id or both."""
 
     member_id: str = ""
     group_instance_id: str | None = None
@@ -152,7 +152,7 @@ class OffsetFetch(Request):
 
 @frozen
 class OffsetDelete(Request):
-    """OffsetDelete."""
+    """Delete committed offsets of these partitions."""
 
     group_id: str | None
     partitions: tuple[TopicPartition, ...]
@@ -160,14 +160,14 @@ class OffsetDelete(Request):
 
 @frozen
 class DescribeGroups(Request):
-    """DescribeGroups."""
+    """Describe groups as DescribeGroups shows them, of the classic protocol alone."""
 
     group_ids: tuple[str | None, ...]
 
 
 @frozen
 class ListGroups(Request):
-    """ListGroups; empty filters pass everything."""
+    """List the groups in these states and of these types; an empty filter passes everything."""
 
     states_filter: tuple[str, ...] = ()
     types_filter: tuple[str, ...] = ()
@@ -175,7 +175,7 @@ class ListGroups(Request):
 
 @frozen
 class DeleteGroups(Request):
-    """DeleteGroups."""
+    """Delete groups, each only if it is empty."""
 
     group_ids: tuple[str | None, ...]
 
@@ -198,7 +198,7 @@ class ConsumerGroupHeartbeat(Request):
 
 @frozen
 class ConsumerGroupDescribe(Request):
-    """ConsumerGroupDescribe."""
+    """Describe consumer-protocol groups (KIP-848)."""
 
     group_ids: tuple[str | None, ...]
 

@@ -14,7 +14,7 @@ TopicPartitions = tuple[tuple[UUID, tuple[int, ...]], ...]
 
 @frozen
 class JoinGroupMember:
-    """A member as the leader is told of it."""
+    """A member as the leader of a generation is told of it."""
 
     member_id: str
     group_instance_id: str | None = None
@@ -23,7 +23,7 @@ class JoinGroupMember:
 
 @frozen
 class JoinGroupResult:
-    """Defaults are those of an error reply."""
+    """What a member learns of its new generation; the defaults are those of an error."""
 
     error: ErrorCode = ErrorCode.NONE
     generation_id: int = -1
@@ -37,7 +37,7 @@ class JoinGroupResult:
 
 @frozen
 class SyncGroupResult:
-    """The member's assignment."""
+    """The assignment of the member that asked."""
 
     error: ErrorCode = ErrorCode.NONE
     protocol_type: str | None = None
@@ -47,7 +47,7 @@ class SyncGroupResult:
 
 @frozen
 class HeartbeatResult:
-    """Only an error code."""
+    """Whether the member may go on; REBALANCE_IN_PROGRESS asks it to join again."""
 
     error: ErrorCode = ErrorCode.NONE
 
@@ -106,7 +106,7 @@ class OffsetFetchResult:
 
 @frozen
 class DescribedMember:
-    """A member in DescribeGroups."""
+    """A member as DescribeGroups shows it."""
 
     member_id: str
     group_instance_id: str | None = None
@@ -131,14 +131,14 @@ class DescribedGroup:
 
 @frozen
 class DescribeGroupsResult:
-    """In the order of the request."""
+    """Groups in the order of the request."""
 
     groups: tuple[DescribedGroup, ...]
 
 
 @frozen
 class ListedGroup:
-    """A group in ListGroups."""
+    """A group as ListGroups shows it."""
 
     group_id: str
     protocol_type: str
@@ -148,7 +148,7 @@ class ListedGroup:
 
 @frozen
 class ListGroupsResult:
-    """In Kafka's order."""
+    """Groups in the order in which Kafka lists them."""
 
     error: ErrorCode = ErrorCode.NONE
     groups: tuple[ListedGroup, ...] = ()
@@ -192,7 +192,7 @@ class ConsumerGroupDescribedMember:
 
 @frozen
 class ConsumerGroupDescribedGroup:
-    """A group in ConsumerGroupDescribe."""
+    """A group as ConsumerGroupDescribe shows it."""
 
     group_id: str
     error: ErrorCode = ErrorCode.NONE
@@ -206,7 +206,7 @@ class ConsumerGroupDescribedGroup:
 
 @frozen
 class ConsumerGroupDescribeResult:
-    """In the order of the request."""
+    """Groups in the order of the request."""
 
     groups: tuple[ConsumerGroupDescribedGroup, ...]
 

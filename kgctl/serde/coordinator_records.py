@@ -392,7 +392,7 @@ def _plain_string(reader: Reader) -> str:
 
 
 def _structure(found: Any) -> Any:
-    """``found``, which the tables have for sure."""
+    """Return ``found``, which the tables have for every type and version that is asked for."""
     assert found is not None
     return found
 

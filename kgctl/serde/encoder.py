@@ -40,7 +40,7 @@ def encode(plan: EntityPlan, values: Values, out: bytearray) -> None:
 
 @cache
 def entity_encoder(plan: EntityPlan) -> EntityEncoder:
-    """The encoder of one structure."""
+    """Return the function that appends one structure to a buffer."""
     steps = _steps(plan)
     tagged = tuple(_tagged_step(field) for field in plan.tagged)
     if not plan.flexible:

@@ -10,7 +10,7 @@ class MalformedMessage(ValueError):  # noqa: N818 - says what the bytes are
 
 
 class MalformedFrame(MalformedMessage):
-    """A length prefix that cannot be one."""
+    """The four bytes before a frame are no length."""
 
 
 class FrameTooLarge(MalformedFrame):
@@ -34,7 +34,7 @@ _LENGTH = struct.Struct(">i")
 
 
 def frame(payload: bytes) -> bytes:
-    """The payload behind its length."""
+    """Return ``payload`` with its length of four bytes in front."""
     return _LENGTH.pack(len(payload)) + payload
 
 

@@ -64,7 +64,7 @@ def read_varint(buffer: bytes, position: int) -> tuple[int, int]:
 
 @cache
 def entity_walker(plan: EntityPlan) -> Walker:
-    """The walk over a structure."""
+    """Return the function that walks over one structure and raises for what would hurt its reader."""
     steps = _merged(tuple(field_step(field, flexible=plan.flexible) for field in plan.fields))
     if plan.flexible:
         steps = (*steps, _tags_walker(plan))
@@ -103,14 +103,14 @@ def _as_walker(step: Step) -> Walker:
 
 
 def field_step(field: FieldPlan, *, flexible: bool) -> Step:
-    """The step over one field, its tag aside."""
+    """Return the function that walks over one field, its tag aside."""
     if field.is_array:
         return _array_walker(field, flexible=flexible)
     return _value_step(field, flexible=flexible, nullable=field.nullable)
 
 
 def field_walker(field: FieldPlan, *, flexible: bool) -> Walker:
-    """The walk over one field, its tag aside."""
+    """Return the function that walks over one field's value, its tag aside."""
     return _as_walker(field_step(field, flexible=flexible))
 
 
@@ -264,7 +264,7 @@ _ERRORS = "kgctl-java"
 
 
 def readable_text(data: bytes) -> str:
-    """``new String(data, UTF_8)``."""
+    """Return the text as Java's ``new String(data, UTF_8)`` reads it: bad bytes become U+FFFD."""
     return data.decode("utf-8", _ERRORS)
 
 
@@ -282,7 +282,7 @@ codecs.register_error(_ERRORS, _replace)
 
 
 def varint(value: int) -> bytes:
-    """The bytes of a number that is not negative."""
+    """Return the bytes of an unsigned varint. ``value`` is not negative."""
     if value < 0x80:
         return _ONE_BYTE[value]
     out = bytearray()

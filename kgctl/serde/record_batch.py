@@ -71,7 +71,7 @@ class BatchHeader:
 
     @property
     def size_bytes(self) -> int:
-        """The whole batch, header included."""
+        """Return the size of the whole batch, header included."""
         return self.batch_length + _LENGTH_AND_BASE_BYTES
 
     @property
@@ -213,7 +213,7 @@ def build_batch(
 
 
 def build_marker(marker: TransactionMarker, offset: int, timestamp_ms: int, *, leader_epoch: int = 0) -> bytes:
-    """The control batch that ends a transaction."""
+    """Return the control batch that ends a producer's transaction."""
     key = _MARKER_KEY.pack(0, 1 if marker.committed else 0)
     record = Record(offset, timestamp_ms, key, _MARKER_VALUE.pack(0, marker.coordinator_epoch))
     return build_batch(

@@ -43,11 +43,11 @@ class Reader:
 
     @property
     def remaining(self) -> int:
-        """Bytes not read yet."""
+        """Return how many bytes are not read yet."""
         return len(self.data) - self.position
 
     def take(self, count: int) -> bytes:
-        """The next ``count`` bytes."""
+        """Return the next ``count`` bytes."""
         end = self.position + count
         if count < 0 or end > len(self.data):
             raise RecordDecodeError(f"{count} bytes announced at byte {self.position}, {self.remaining} left")
@@ -56,7 +56,7 @@ class Reader:
         return taken
 
     def varint(self) -> int:
-        """An unsigned varint of at most five bytes."""
+        """Return the next unsigned varint, of at most five bytes."""
         value = 0
         for shift in range(0, 35, 7):
             byte = self.take(1)[0]
@@ -86,10 +86,10 @@ def uuid_from_bytes(raw: bytes) -> UUID:
 
 
 class Codec(Protocol):
-    """Reads and writes one value."""
+    """Reads and writes values of one type; `Reader` has the bytes."""
 
     def read(self, reader: Reader) -> Any:
-        """The next value."""
+        """Return the next value."""
 
     def write(self, out: bytearray, value: Any) -> None:
         """Append ``value``."""
@@ -109,7 +109,7 @@ Type = Callable[[Layout], Codec]
 
 
 class Fixed:
-    """A number of fixed size, big-endian."""
+    """A number of a fixed size, big-endian."""
 
     def __init__(self, layout: str) -> None:
         self._struct = Struct(layout)
@@ -127,7 +127,7 @@ class Fixed:
 
 
 class UuidBytes:
-    """A UUID of 16 bytes."""
+    """A UUID as its 16 bytes."""
 
     size = 16
 
@@ -159,7 +159,7 @@ class Length:
 
 
 class Text:
-    """A string, null or not."""
+    """A string behind its length; null where the codec allows it."""
 
     def __init__(self, *, flexible: bool, nullable: bool) -> None:
         self.length = Length(flexible=flexible, plain=_INT16)
@@ -191,7 +191,7 @@ class Text:
 
 
 class Blob:
-    """Bytes."""
+    """Bytes behind their length."""
 
     def __init__(self, *, flexible: bool) -> None:
         self.length = Length(flexible=flexible, plain=_INT32)
@@ -205,7 +205,7 @@ class Blob:
 
 
 class Array:
-    """An array as a tuple. Null reads as empty."""
+    """An array behind its length, as a tuple. Null reads as empty."""
 
     def __init__(self, element: Codec, *, flexible: bool) -> None:
         self.length = Length(flexible=flexible, plain=_INT32)
@@ -319,30 +319,30 @@ INT64 = _fixed(">q")
 
 
 def uuid(_layout: Layout) -> Codec:
-    """16 bytes."""
+    """Return the codec of a UUID."""
     return UuidBytes()
 
 
 def string(layout: Layout) -> Codec:
-    """A string that is never null."""
+    """Return the codec of a string that is never null."""
     return Text(flexible=layout.flexible, nullable=False)
 
 
 def nullable_string(layout: Layout) -> Codec:
-    """A string or None."""
+    """Return the codec of a string or None."""
     return Text(flexible=layout.flexible, nullable=True)
 
 
 def blob(layout: Layout) -> Codec:
-    """Bytes that are never null."""
+    """Return the codec of bytes that are never null."""
     return Blob(flexible=layout.flexible)
 
 
 def array(element: Type) -> Type:
-    """A tuple of ``element``."""
+    """Return the codec of a tuple of ``element``."""
     return lambda layout: Array(element(layout), flexible=layout.flexible)
 
 
 def nullable(element: Callable[[Layout], Structure]) -> Type:
-    """A structure or None, in a tagged field."""
+    """Return the codec of a structure or None, in a tagged field."""
     return lambda layout: Nullable(element(layout))

@@ -59,7 +59,7 @@ class EntityPlan:
     tagged: tuple[FieldPlan, ...]
 
     def min_size(self) -> int:
-        """The fewest bytes that it can take."""
+        """Return the fewest bytes that the structure can take."""
         size = sum(_min_field_size(field, flexible=self.flexible) for field in self.fields)
         return size + (1 if self.flexible else 0)
 
@@ -93,7 +93,7 @@ def header_is_flexible(api_key: int, version: int, direction: Direction) -> bool
 
 @cache
 def entity_plan(schema: Any) -> EntityPlan:
-    """The plan of one of kio's classes."""
+    """Return the plan of one of kio's classes."""
     plans = [_field_plan(field) for field in dataclasses.fields(schema)]
     return EntityPlan(
         type=schema,

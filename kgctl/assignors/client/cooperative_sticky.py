@@ -34,7 +34,7 @@ class CooperativeStickyAssignor:
 
 
 class _Adjusted(GroupAssignment):
-    """An assignment without what is in transfer."""
+    """An assignment without the partitions that their owners have to give up first."""
 
     __slots__ = ("_aim", "_left_out", "max_generation")
 
@@ -50,7 +50,7 @@ class _Adjusted(GroupAssignment):
         self.max_generation = aim.max_generation
 
     def ordered_ids(self, member_id: str) -> Sequence[int]:
-        """The order of the whole assignment."""
+        """Return the member's partitions in the order of the whole assignment."""
         return _without(self._aim.ordered_ids(member_id), self._left_out.get(member_id, set()))
 
 

@@ -32,7 +32,7 @@ class RackAffinityAssignor:
 
 
 class _Topic:
-    """One topic while it is handed out."""
+    """The partitions of a topic that are not handed out yet, and its subscribers."""
 
     def __init__(self, topic: TopicSpec, subscribers: Sequence[MemberSpec]) -> None:
         self._share, self._extras = divmod(topic.partition_count, len(subscribers))

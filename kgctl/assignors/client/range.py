@@ -40,7 +40,7 @@ class TopicState:
         return max(0, self._quota + (self._extra > 0) - self._taken[member_id])
 
     def take(self, member_id: str, partitions: Sequence[int]) -> None:
-        """The member has got these partitions."""
+        """Note that the member has got these partitions."""
         self._taken[member_id] += len(partitions)
         if self._taken[member_id] > self._quota:
             self._extra -= 1
@@ -140,7 +140,7 @@ class _RangeAssignment(GroupAssignment):
         self._keys: array[int] | None = None
 
     def ordered_ids(self, member_id: str) -> Sequence[int]:
-        """Topics in map order, partitions ascending."""
+        """Return the member's partitions: topics in map order, partitions ascending."""
         if self._keys is None:
             self._keys = self._sort_keys()
         return sorted(self.ids(member_id), key=self._keys.__getitem__)

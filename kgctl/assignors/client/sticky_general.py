@@ -143,7 +143,7 @@ class LoadQueue:
                 heappop(heap)
 
     def update(self, member: int) -> None:
-        """The member has fewer partitions than before."""
+        """Move the member to its place by size, now that it has fewer partitions."""
         if member in self._members:
             heappush(self._heap, self._sizes[member] * self._count + member)
 

@@ -66,7 +66,7 @@ class GeneralState:
         self.topic_order = sorted(range(len(space.names)), key=lambda topic: (counts[topic], topic))
 
     def numbers(self, topic: int) -> range:
-        """The partitions of a topic."""
+        """Return the numbers of a topic's partitions."""
         return range(self.space.offsets[topic], self.space.offsets[topic + 1])
 
     def can_move(self, topic: int) -> bool:
@@ -74,14 +74,14 @@ class GeneralState:
         return self._subscriptions_per_topic[topic] >= 2
 
     def maximum(self, member: int) -> int:
-        """How many partitions the member could hold."""
+        """Return how many partitions the member could hold, by its subscription."""
         listed = self.subscriptions[member]
         if len(listed) == len(self.space.names):
             return self.space.total
         return sum(self.space.counts[topic] for topic in listed)
 
     def give(self, number: int, member: int) -> None:
-        """A partition without owner goes to the member."""
+        """Give a partition without owner to the member."""
         self.owners[number] = member
         self.sizes[member] += 1
 
@@ -100,11 +100,11 @@ class GeneralState:
         self.active = [member for member in self.active if member not in self.fixed]
 
     def copy(self) -> Snapshot:
-        """The present owners and sizes."""
+        """Return the present owners and sizes, to `restore` them."""
         return Snapshot(self.owners.copy(), self.sizes.copy(), self.active)
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Back to a former state."""
+        """Go back to owners and sizes that `copy` returned."""
         self.owners, self.sizes = snapshot.owners, snapshot.sizes
 
     def score(self) -> int:
@@ -112,7 +112,7 @@ class GeneralState:
         return Snapshot([], self.sizes, self.active).score()
 
     def lists(self) -> list[list[int]]:
-        """Each member's partitions, by number."""
+        """Return each member's partitions, by the member's number."""
         lists: list[list[int]] = [[] for _ in self.sizes]
         for number, owner in enumerate(self.owners):
             lists[owner].append(number)

@@ -24,13 +24,13 @@ from kgctl.assignors.spec import GroupAssignment, GroupSpec, Promises
 
 
 class ServerRangeAssignor:
-    """The assignor that brokers know as "range"."""
+    """The assignor that brokers know as "range". Kafka: RangeAssignor of the coordinator."""
 
     name = "server-range"
     promises = Promises(even_per_topic=True, ignores_member_order=True)
 
     def assign(self, group: GroupSpec) -> GroupAssignment:
-        """The targets of a group with topics by name."""
+        """Return the targets of a group whose topics are given by name."""
         return assign_by_name(self.assign_indexed, group)
 
     def assign_targets(self, spec: TargetSpec, moves: list[Move] | None = None) -> dict[str, dict[UUID, Sequence[int]]]:  # noqa: ARG002
@@ -68,14 +68,14 @@ def _order(entry: tuple[int, IndexedMember]) -> tuple[bool, bytes]:
 
 
 class _Cut:
-    """A topic that is cut into runs."""
+    """A topic that is cut into runs, one for each subscriber."""
 
     def __init__(self, count: int, subscribers: int) -> None:
         self._quota, self._extras = divmod(count, subscribers)
         self._start = 0
 
     def next(self) -> range:
-        """The next subscriber's run."""
+        """Return the next subscriber's run of partitions."""
         start = self._start
         self._start += self._quota
         if self._extras:

@@ -68,11 +68,11 @@ class Move(NamedTuple):
 
 
 class TargetAssignor(Protocol):
-    """A server assignor as the coordinator sees it."""
+    """A server assignor as the coordinator calls it."""
 
     @property
     def name(self) -> str:
-        """The name in ``group.consumer.assignors``."""
+        """Return the name in ``group.consumer.assignors``."""
         ...
 
     def assign_targets(self, spec: TargetSpec, moves: list[Move] | None = None) -> dict[str, dict[UUID, Sequence[int]]]:
@@ -104,7 +104,7 @@ IndexedTarget = dict[int, Sequence[int]]
 
 @dataclass(frozen=True, slots=True)
 class IndexedMember:
-    """`TargetMember` with indexes for ids."""
+    """A `TargetMember` with indexes in the place of topic ids."""
 
     member_id: str
     topics: Sequence[int]
@@ -148,7 +148,7 @@ class IndexedGroup:
 
 
 def indexed(spec: TargetSpec) -> IndexedGroup:
-    """The group with indexes for ids."""
+    """Return the group with indexes in the place of topic ids."""
     ids = list(spec.topics)
     index = {topic: position for position, topic in enumerate(ids)}
     known: dict[int, list[int]] = {}

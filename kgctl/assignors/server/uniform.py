@@ -289,7 +289,7 @@ def _java_uuid_key(topic: UUID) -> tuple[int, int]:
 
 
 class _Heterogeneous:
-    """Members are numbered in map order."""
+    """The work for a group of unequal subscriptions. Kafka: UniformHeterogeneousAssignmentBuilder."""
 
     def __init__(self, group: IndexedGroup, moves: list[Move] | None) -> None:
         self._group = group

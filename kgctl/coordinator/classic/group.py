@@ -127,7 +127,7 @@ class ClassicMember:
 
     @property
     def is_static(self) -> bool:
-        """Whether it has an instance id (KIP-345)."""
+        """Return whether the member has an instance id (KIP-345)."""
         return self.group_instance_id is not None
 
     @property
@@ -200,7 +200,7 @@ class ClassicGroup(Group):
 
     @property
     def group_state(self) -> GroupState:
-        """The state."""
+        """Return the state as ListGroups shows it."""
         return self.state
 
     @property
@@ -231,7 +231,7 @@ class ClassicGroup(Group):
         return ErrorCode.NONE if transactional else RESPONSES[self.state].commit
 
     def offset_fetch_error(self, _request: OffsetFetch) -> ErrorCode:
-        """Nobody's identity is looked at."""
+        """Accept every fetch: a classic group asks for nobody's identity."""
         return ErrorCode.NONE
 
     def offset_delete_error(self) -> ErrorCode:
@@ -259,7 +259,7 @@ class ClassicGroup(Group):
         return None
 
     def tombstone_keys(self) -> list[RecordKey]:
-        """One record is all a classic group has."""
+        """Return the key of the group's one record."""
         return [GroupMetadataKey(self.group_id)]
 
     def timer_keys(self) -> Iterable[TimerKey]:
@@ -271,7 +271,7 @@ class ClassicGroup(Group):
             yield self.session_timer(member_id)
 
     def durable(self) -> object:
-        """The group's record."""
+        """Return the group's record, which is all that survives a reload."""
         return self.recorded
 
     # Members.
@@ -330,7 +330,7 @@ class ClassicGroup(Group):
         member.parked_join = request_id
 
     def set_protocols(self, member: ClassicMember, protocols: tuple[JoinProtocol, ...]) -> None:
-        """What the member offers from now on."""
+        """Replace what the member offers, and count the supported protocols anew."""
         before = member.protocol_names
         member.protocols = protocols
         if before != member.protocol_names:
@@ -344,7 +344,7 @@ class ClassicGroup(Group):
 
     @property
     def is_initial_rebalance(self) -> bool:
-        """Whether it collects its first members."""
+        """Return whether the group waits for its first members, until `group.initial.rebalance.delay.ms` is over (KIP-134)."""
         return self.state is PREPARING_REBALANCE and self.previous_state is EMPTY
 
     @property

@@ -92,7 +92,7 @@ def accepts_member(shard: Shard, group: ClassicGroup, member_id: str) -> bool:
 
 
 def _join_new(shard: Shard, group: ClassicGroup, request: JoinGroup) -> None:
-    """A request without a member id."""
+    """Answer a JoinGroup without member id. Kafka: GroupMetadataManager#classicGroupJoinNewMember."""
     instance_id = request.group_instance_id
     member_id = shard.new_member_id(request.client_id if instance_id is None else instance_id)
     if instance_id is not None and instance_id in group.static_members:

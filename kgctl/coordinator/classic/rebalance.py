@@ -165,7 +165,7 @@ def refuse_join(shard: Shard, group: ClassicGroup, member: ClassicMember, error:
 
 
 def described_members(group: ClassicGroup) -> tuple[JoinGroupMember, ...]:
-    """What the leader is told, in Kafka's order."""
+    """Return the members as the leader is told of them, in the order of Java's map."""
     protocol = group.protocol_name or ""
     return tuple(
         JoinGroupMember(member_id=m.member_id, group_instance_id=m.group_instance_id, metadata=m.metadata(protocol))
@@ -174,7 +174,7 @@ def described_members(group: ClassicGroup) -> tuple[JoinGroupMember, ...]:
 
 
 def extend_session(shard: Shard, member: ClassicMember) -> None:
-    """A sign of life: the session starts anew."""
+    """Start the member's session anew, after a sign of life."""
     shard.arm(member.session_timer, member.session_timeout_ms)
 
 
@@ -203,7 +203,7 @@ def complete_sync(shard: Shard, group: ClassicGroup, assignments: dict[str, byte
 
 
 def assignment_result(group: ClassicGroup, member: ClassicMember) -> SyncGroupResult:
-    """The member's assignment."""
+    """Return the answer that gives the member its assignment."""
     return SyncGroupResult(protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment)
 
 
@@ -217,7 +217,7 @@ def on_sync_timer(shard: Shard, timer: Timer) -> None:
 
 
 def remove_members_that_did_not_sync(shard: Shard, group: ClassicGroup) -> None:
-    """Take them out and start a rebalance."""
+    """Take out the members that still owe a SyncGroup, and start a rebalance."""
     for member_id in list(group.pending_syncs):
         shard.disarm(group.session_timer(member_id))
         group.remove(member_id)
@@ -239,7 +239,7 @@ def note_progress(shard: Shard, group: ClassicGroup) -> None:
 
 
 def end_rebalance(shard: Shard, group: ClassicGroup) -> None:
-    """The rebalance is over."""
+    """Note that no rebalance is under way any more."""
     group.rebalance_started_ms = group.rebalance_progress_ms = None
     shard.disarm(group.stuck_timer)
 
@@ -311,7 +311,7 @@ def handle_force_complete_rebalance(shard: Shard, request: ForceCompleteRebalanc
 
 
 def on_stuck_timer(shard: Shard, timer: Timer) -> None:
-    """No progress for longer than the limit."""
+    """Complete by force a rebalance that made no progress for longer than the limit allows."""
     group = shard.groups.get(timer.key.group_id)
     if isinstance(group, ClassicGroup) and phase(group) is not None:
         force_complete(shard, group)

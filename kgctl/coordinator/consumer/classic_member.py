@@ -38,7 +38,7 @@ MEMBER_ID_REQUIRED_VERSION = 4
 
 
 def join_group(shard: Shard, group: ConsumerGroup, request: JoinGroup) -> None:
-    """JoinGroup to a group that has members."""
+    """Answer a JoinGroup to a consumer group that has members (KIP-848, online migration)."""
     try:
         result = _join(shard, group, request)
     except Refusal as refusal:

@@ -101,7 +101,7 @@ class ConsumerGroup(Group):
 
     @property
     def group_state(self) -> GroupState:
-        """The first row of `GROUP_STATES` that holds."""
+        """Return the state: the first row of `GROUP_STATES` whose condition holds."""
         return next(row.state for row in GROUP_STATES if row.holds(self))
 
     @property
@@ -115,17 +115,17 @@ class ConsumerGroup(Group):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no members."""
+        """Return whether the group has no members."""
         return not self.members
 
     @property
     def listed_protocol_type(self) -> str:
-        """As ListGroups shows it."""
+        """Return the protocol type as ListGroups shows it, which is always "consumer"."""
         return "consumer"
 
     @property
     def member_count(self) -> int:
-        """How many members it has."""
+        """Return how many members the group has."""
         return len(self.members)
 
     def offset_commit_error(self, request: OffsetCommit | TxnOffsetCommit, image: MetadataImage) -> ErrorCode:
@@ -145,19 +145,19 @@ class ConsumerGroup(Group):
         return topic in self.topic_counts
 
     def expiry_base_ms(self, offset: OffsetCommitValue) -> int | None:
-        """The time of the commit."""
+        """Return the commit's time, from which the retention counts."""
         return offset.commit_timestamp_ms
 
     def tombstone_keys(self) -> list[RecordKey]:
-        """All its records."""
+        """Return the keys of all records of the group, in the order in which Kafka deletes them."""
         return group_tombstone_keys(self.group_id, self.members.java_order(), self.resolved_regexes.java_order())
 
     def timer_keys(self) -> Iterable[TimerKey]:
-        """Four for each member."""
+        """Return the keys of the four timers that each member may have."""
         return [key for member_id in self.members for key in self.member_timers(member_id)]
 
     def durable(self) -> object:
-        """Everything that its records say."""
+        """Return everything that the group's records say, as a value to compare."""
         return (
             (self.group_epoch, self.assignment_epoch, self.assignment_timestamp_ms, self.metadata_hash),
             dict(self.members),
@@ -169,7 +169,7 @@ class ConsumerGroup(Group):
     # Questions of this protocol.
 
     def member_timers(self, member_id: str) -> list[TimerKey]:
-        """The keys of a member's timers."""
+        """Return the keys of the timers that a member may have."""
         return [TimerKey(kind, self.group_id, member_id) for kind in MEMBER_TIMERS]
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:
@@ -238,7 +238,7 @@ class ConsumerGroup(Group):
             self._behind.add(member.member_id)
 
     def remove_member(self, member_id: str) -> None:
-        """Take a member out; nothing if there is none."""
+        """Take a member out; do nothing if there is none of this id."""
         old = self.members.pop(member_id, None)
         if old is not None:
             self._behind.discard(member_id)

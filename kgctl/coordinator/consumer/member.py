@@ -50,14 +50,14 @@ _MEMBER_STATE_VALUES = frozenset(MemberState)
 
 
 class Group(Protocol):
-    """What a group's state is computed from."""
+    """The part of a group that its state is computed from."""
 
     group_epoch: int
     assignment_epoch: int
 
     @property
     def member_count(self) -> int:
-        """How many members it has."""
+        """Return how many members the group has."""
 
     @property
     def is_reconciled(self) -> bool:
@@ -260,7 +260,7 @@ class ConsumerMember:
 
     @property
     def uses_classic_protocol(self) -> bool:
-        """Whether it speaks JoinGroup and SyncGroup."""
+        """Return whether the member speaks JoinGroup and SyncGroup inside this group."""
         return self.classic is not None
 
     @property
@@ -323,7 +323,7 @@ def topic_order(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def with_metadata(member: ConsumerMember, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
-    """The member with the subscription of a record."""
+    """Return the member with the subscription that a record of type 5 holds."""
     return replace(
         member,
         instance_id=value.instance_id,

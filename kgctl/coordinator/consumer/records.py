@@ -25,7 +25,7 @@ from kgctl.model.records import (
 
 
 def member_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
-    """Type 5: the subscription."""
+    """Return the record of type 5, the member's subscription."""
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
@@ -50,7 +50,7 @@ def group_record(group_id: str, group_epoch: int, metadata_hash: int) -> Coordin
 
 
 def target_record(group_id: str, member_id: str, target: Target) -> CoordinatorRecord:
-    """Type 7: what a member should own."""
+    """Return the record of type 7, the partitions that the member should own."""
     topics = tuple((topic_id, tuple(partitions)) for topic_id, partitions in target.items())
     key = ConsumerGroupTargetAssignmentMemberKey(group_id, member_id)
     return CoordinatorRecord(key, ConsumerGroupTargetAssignmentMemberValue(topics))
@@ -81,7 +81,7 @@ def regex_record(group_id: str, regex: str, topics: Sequence[str], version: int,
 
 
 def tombstone(key: RecordKey) -> CoordinatorRecord:
-    """The record that takes this key's value away."""
+    """Return the record that deletes what this key stands for."""
     return CoordinatorRecord(key, None)
 
 

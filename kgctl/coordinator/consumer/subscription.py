@@ -80,7 +80,7 @@ class Subscriptions:
 
 
 def current_subscriptions(group: ConsumerGroup) -> Subscriptions:
-    """As they are, when a request changes nothing."""
+    """Return the subscriptions as they are, for a request that changes none."""
     return Subscriptions(group.group_epoch, group.is_homogeneous)
 
 

@@ -58,7 +58,7 @@ class _Numbers:
             self.capacity *= 2
 
     def ordered(self) -> Sequence[int]:
-        """As Java iterates over them."""
+        """Return the contents in the order in which Java iterates over them."""
         return hash_map_order(self.numbers, capacity=self.capacity, hash_of=integer_hash)
 
 
@@ -91,14 +91,14 @@ class _Topics:
         self._sets[topic].add(number)
 
     def remove(self, topic: UUID, number: int) -> None:
-        """A topic without partitions goes."""
+        """Take a partition away, and the topic with its last one."""
         numbers = self._sets[topic].numbers
         del numbers[number]
         if not numbers:
             self._remove_topic(topic)
 
     def ordered(self) -> dict[UUID, Sequence[int]]:
-        """As Java iterates over it."""
+        """Return the contents in the order in which Java iterates over them."""
         order = hash_map_order(self._order, capacity=self._capacity, hash_of=uuid_hash)
         return {topic: self._sets[topic].ordered() for topic in order}
 
@@ -160,7 +160,7 @@ class UniformOrder:
     """Topic -> the partitions that were in somebody's target before: those are handed out last."""
 
     def __call__(self, target: Target, before: Target) -> dict[UUID, Sequence[int]]:
-        """``target`` in the order of Java's maps."""
+        """Return ``target`` in the order of Java's maps."""
         if have_same_partitions(target, before):
             return unmoved_target(before)
         kept = [topic for topic in hash_map_order(before, hash_of=uuid_hash) if topic in target]
@@ -334,7 +334,7 @@ def subscribed_names(group: ConsumerGroup, member: ConsumerMember) -> Sequence[s
 
 
 def subscribed_topic_ids(group: ConsumerGroup, member: ConsumerMember, image: MetadataImage) -> list[UUID]:
-    """Those of its topics that exist."""
+    """Return the ids of those topics of the subscription that exist."""
     return [image.topics[name].topic_id for name in subscribed_names(group, member) if name in image.topics]
 
 

@@ -44,7 +44,7 @@ def fence_members(shard: Shard, group: ConsumerGroup, members: Sequence[Consumer
 
 
 def _regexes_of_nobody(group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> list[str]:
-    """The expressions that only these members use."""
+    """Return the expressions that only these members use."""
     counts = Counter(member.regex for member in leaving if member.regex is not None)
     return [regex for regex in hash_map_order(counts) if counts[regex] == group.regex_subscribers.get(regex, 0)]
 
@@ -63,7 +63,7 @@ def arm_rebalance(shard: Shard, group_id: str, member: ConsumerMember) -> None:
 
 
 def disarm_rebalance(shard: Shard, group_id: str, member_id: str) -> None:
-    """The member has done what it had to."""
+    """Stop the revocation's time: the member has given up what it had to."""
     shard.disarm(TimerKey(TimerKind.CONSUMER_REBALANCE, group_id, member_id))
 
 
@@ -74,7 +74,7 @@ def arm_join_if_absent(shard: Shard, group_id: str, member: ConsumerMember) -> N
 
 
 def disarm_join(shard: Shard, group_id: str, member_id: str) -> None:
-    """It has joined."""
+    """Stop the wait for the classic member's JoinGroup."""
     shard.disarm(TimerKey(TimerKind.CONSUMER_JOIN, group_id, member_id))
 
 
@@ -84,7 +84,7 @@ def arm_sync(shard: Shard, group_id: str, member_id: str, timeout_ms: int) -> No
 
 
 def disarm_sync(shard: Shard, group_id: str, member_id: str) -> None:
-    """It has synced."""
+    """Stop the wait for the classic member's SyncGroup."""
     shard.disarm(TimerKey(TimerKind.CONSUMER_SYNC, group_id, member_id))
 
 
@@ -100,7 +100,7 @@ def wake_group(shard: Shard, group: ConsumerGroup) -> None:
 
 
 def _on_timer(shard: Shard, timer: Timer) -> None:
-    """Its time is up: the member is out."""
+    """Take the member out: its session, or its time to answer a rebalance, is over."""
     group = shard.groups.get(timer.key.group_id)
     member = group.members.get(timer.key.member_id) if isinstance(group, ConsumerGroup) else None
     if isinstance(group, ConsumerGroup) and member is not None:

@@ -43,7 +43,7 @@ class _Commit(Enum):
 
 
 class Rebalance:
-    """The rounds of one member."""
+    """The rounds of one member: revoke, join, sync, assigned. Kafka: ConsumerCoordinator, AbstractCoordinator."""
 
     def __init__(self, member: ClassicMember) -> None:
         config = member.config
@@ -64,7 +64,7 @@ class Rebalance:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a round has begun and not ended."""
+        """Return whether a round has begun and not ended."""
         return self._is_joining or self._commit is not _Commit.NOT_SENT
 
     def is_needed(self) -> bool:
@@ -345,7 +345,7 @@ class Rebalance:
 
 
 class ClassicMember(BaseMember):
-    """See `kgctl.member.api.Member`."""
+    """A member of a classic group; the calls are those of `kgctl.member.api.Member`."""
 
     def __init__(
         self, config: MemberConfig, identity: MemberIdentity, rng: Rng, position_of: PositionOf, request_ids: Iterator[int]
@@ -357,22 +357,22 @@ class ClassicMember(BaseMember):
 
     @property
     def member_id(self) -> str:
-        """The id that the coordinator gave it."""
+        """Return the id that the coordinator gave the member."""
         return self.membership.generation.member_id
 
     @property
     def generation_id(self) -> int:
-        """The generation that it is in."""
+        """Return the generation that the member is in, -1 outside of one."""
         return self.membership.generation.generation_id
 
     @property
     def clock(self) -> HeartbeatClock:
-        """The heartbeats."""
+        """Return the clock of the member's heartbeats."""
         return self.session.clock
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no round is under way or needed."""
+        """Return whether no round is under way or needed."""
         return (
             self.membership.phase is JoinPhase.STABLE
             and self.session.fatal is None
@@ -389,7 +389,7 @@ class ClassicMember(BaseMember):
         return MemberState.JOINING
 
     def begin(self) -> None:
-        """Nothing beside what all members do."""
+        """Do nothing beside what all members do in the first poll()."""
 
     def request_rebalance(self) -> None:
         """Kafka: ``ConsumerCoordinator#requestRejoin`` for ``enforceRebalance``."""
@@ -407,7 +407,7 @@ class ClassicMember(BaseMember):
         return None, -1
 
     def commit_identity(self) -> CommitIdentity | ErrorCode:
-        """Only within a generation."""
+        """Return the member's identity within a generation, None outside."""
         if self.membership.phase is JoinPhase.STABLE:
             return CommitIdentity(self.member_id, self.generation_id)
         return ErrorCode.REBALANCE_IN_PROGRESS if self.membership.is_rebalancing else ErrorCode.UNKNOWN_MEMBER_ID
@@ -425,7 +425,7 @@ class ClassicMember(BaseMember):
             self.session.disable()
 
     def reads_network(self) -> bool:
-        """The heartbeat thread does, while it runs."""
+        """Return whether the heartbeat thread reads answers, which it does while it runs."""
         return self.session.is_enabled
 
     def next_step(self) -> Step | None:
@@ -454,7 +454,7 @@ class ClassicMember(BaseMember):
             self.session.leave(reason="consumer poll timeout has expired.")
 
     def on_beats_skipped(self, last_us: int) -> None:
-        """The session runs from the last beat."""
+        """Count the session from the last beat that was skipped."""
         self.session.restart_session(last_us)
 
     def begin_close(self) -> None:

@@ -37,7 +37,7 @@ NO_GENERATION = Generation()
 
 @quick_enum
 class JoinPhase(Enum):
-    """How far the member is into a generation."""
+    """How far the member is in the way into a generation."""
 
     UNJOINED = "not in the group"
     PREPARING = "JoinGroup is sent"
@@ -57,11 +57,11 @@ class Membership:
 
     @property
     def is_rebalancing(self) -> bool:
-        """Whether a join is under way."""
+        """Return whether a join is under way."""
         return self.phase in (JoinPhase.PREPARING, JoinPhase.COMPLETING)
 
     def request_rejoin(self, reason: str) -> None:
-        """Join again at the next poll()."""
+        """Ask for joining again at the next poll()."""
         self.rejoin_needed = True
         self.rejoin_reason = reason
 
@@ -91,20 +91,20 @@ class Session:
         self._backoff = Backoff(runtime.config, runtime.rng)
 
     def enable(self) -> None:
-        """A generation has begun: the timers start."""
+        """Start the timers of a generation that has begun."""
         self.is_enabled = True
         self.clock.restart(self._runtime.now_us, self._runtime.config.heartbeat_interval_ms * 1000)
         self._runtime.deadlines.arm(HEARTBEAT, self.clock.next_us)
         self.restart_session()
 
     def disable(self) -> None:
-        """No heartbeats outside of a generation."""
+        """Stop the timers: there are no heartbeats outside of a generation."""
         self.is_enabled = False
         self._runtime.deadlines.cancel(HEARTBEAT)
         self._runtime.deadlines.cancel(SESSION)
 
     def restart_session(self, from_us: int | None = None) -> None:
-        """The coordinator was heard of."""
+        """Count the session anew: the coordinator was heard of."""
         if self.is_enabled:
             from_us = self._runtime.now_us if from_us is None else from_us
             self._runtime.deadlines.arm(SESSION, from_us + self._runtime.config.session_timeout_ms * 1000)
@@ -120,7 +120,7 @@ class Session:
             self.beat()
 
     def beat(self) -> None:
-        """The heartbeat is due."""
+        """Send the heartbeat that is due."""
         if not self.is_enabled or self.is_locked:
             return
         expires_us = self._runtime.deadlines.at(SESSION)

@@ -31,7 +31,7 @@ STATIC_LEAVE_EPOCH = -2
 
 @quick_enum
 class Phase(Enum):
-    """Kafka: MemberState."""
+    """The phases of a membership. Kafka: the consumer's MemberState."""
 
     UNSUBSCRIBED = "not in the group"
     JOINING = "the heartbeat that joins is due or under way"
@@ -58,7 +58,7 @@ class LocalAssignment:
 
     @property
     def is_none(self) -> bool:
-        """Whether there was no assignment yet."""
+        """Return whether the member has had no assignment yet."""
         return self.number < 0
 
     def updated(self, assignment: TopicPartitions) -> LocalAssignment:
@@ -84,7 +84,7 @@ class ConsumerMembership:
 
     @property
     def is_reconciled(self) -> bool:
-        """Whether the member has what it should have."""
+        """Return whether the member owns what it should own."""
         return self.target == self.current
 
     def join(self) -> None:

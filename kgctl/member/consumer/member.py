@@ -46,12 +46,12 @@ class Reconciliation:
         self._refreshed_for: LocalAssignment | None = None
 
     def is_wanted(self) -> bool:
-        """Whether there is something to reconcile."""
+        """Return whether there is an assignment to reconcile and no reconciliation under way."""
         membership = self._member.membership
         return membership.phase is Phase.RECONCILING and not self.is_under_way and not membership.is_reconciled
 
     def abort(self) -> None:
-        """The membership has ended, or begun anew."""
+        """Drop the reconciliation under way: the membership has ended, or begun anew."""
         self._round += 1
         self.is_under_way = False
 
@@ -200,17 +200,17 @@ class ConsumerMember(BaseMember):
 
     @property
     def member_id(self) -> str:
-        """The id that it made itself."""
+        """Return the id that the member made itself (KIP-1082)."""
         return self.membership.member_id
 
     @property
     def generation_id(self) -> int:
-        """The member epoch; -1 outside of the group."""
+        """Return the member epoch; -1 outside of the group."""
         return self.membership.epoch if self.membership.epoch > 0 else -1
 
     @property
     def clock(self) -> HeartbeatClock:
-        """The heartbeats."""
+        """Return the clock of the member's heartbeats."""
         return self.heartbeats.clock
 
     @property
@@ -238,7 +238,7 @@ class ConsumerMember(BaseMember):
         self._queue.append((self._poll_number, step))
 
     def begin(self) -> None:
-        """The first poll() joins."""
+        """Join, as the first poll() does."""
         self.membership.join()
 
     def on_poll(self) -> None:
@@ -253,23 +253,23 @@ class ConsumerMember(BaseMember):
         return bool(self._queue) or self._poll_limit_is_over or self.membership.phase is Phase.STALE
 
     def on_coordinator_found(self) -> None:
-        """The background thread sees for itself."""
+        """Do nothing: the background thread sees for itself."""
 
     def fetch_identity(self) -> tuple[str | None, int]:
-        """Fetching offsets takes the member's epoch."""
+        """Return the member id and epoch that an OffsetFetch carries."""
         return self.membership.member_id, self.membership.epoch
 
     def commit_identity(self) -> CommitIdentity | ErrorCode:
-        """Commits are made in the name of the epoch."""
+        """Return the member's identity with its epoch, in whose name commits are made."""
         if self.membership.epoch > 0:
             return CommitIdentity(self.membership.member_id, self.membership.epoch)
         return ErrorCode.UNKNOWN_MEMBER_ID
 
     def on_commit_refused(self, error: ErrorCode, sent: CommitIdentity) -> None:
-        """The heartbeat finds out by itself."""
+        """Do nothing: the next heartbeat finds out."""
 
     def reads_network(self) -> bool:
-        """The background thread does."""
+        """Return true: the background thread always reads answers."""
         return True
 
     def run_background(self) -> None:
