@@ -1,4 +1,4 @@
-"""OffsetCommit, TxnOffsetCommit and the end of a transaction.
+"""OffsetCommit, TxnOffsetCommit, the end of a transaction, OffsetFetch, OffsetDelete, and the expiry of offsets.
 
 Kafka: OffsetMetadataManager#commitOffset and #commitTransactionalOffset.
 """
@@ -41,7 +41,10 @@ def handle_offset_commit(shard: Shard, request: OffsetCommit) -> None:
 
 
 def handle_txn_offset_commit(shard: Shard, request: TxnOffsetCommit) -> None:
-    """TxnOffsetCommit: the offsets are pending until the transaction ends."""
+    """Commit offsets inside a transaction: they are pending until it ends (KIP-98, KIP-447).
+
+    Kafka: OffsetMetadataManager#commitTransactionalOffset.
+    """
     error = ErrorCode.NONE if request.group_id else ErrorCode.INVALID_GROUP_ID
     error = error or _commit_error(shard, request)
     if error:
@@ -51,17 +54,22 @@ def handle_txn_offset_commit(shard: Shard, request: TxnOffsetCommit) -> None:
 
 
 def handle_end_transaction(shard: Shard, request: EndTransaction) -> None:
-    """The marker: what the producer's transaction held back counts now, or never."""
+    """Write the marker: what the producer's transaction held back counts now, or never.
+
+    Kafka: OffsetMetadataManager#replayEndTransactionMarker.
+    """
     shard.append_marker(TransactionMarker(request.producer_id, request.producer_epoch, request.committed))
     shard.reply(request.request_id, Done())
 
 
 def _commit_error(shard: Shard, request: OffsetCommit | TxnOffsetCommit) -> ErrorCode:
+    # "" is a group like others here, as it was before groups had members; only JoinGroup and the like refuse it.
     if request.group_id is None:
         return ErrorCode.INVALID_GROUP_ID
     group = shard.groups.get(request.group_id)
     if group is not None:
         return group.offset_commit_error(_looked_at(shard, request), shard.image)
+    # Who names no generation manages its partitions itself: its commit makes the group (a "simple" one, without protocol type).
     if request.generation_id < 0:
         return ErrorCode.NONE
     if isinstance(request, OffsetCommit) and request.api_version >= _GROUP_ID_NOT_FOUND_VERSION:
@@ -70,13 +78,16 @@ def _commit_error(shard: Shard, request: OffsetCommit | TxnOffsetCommit) -> Erro
 
 
 def _looked_at(shard: Shard, request: OffsetCommit | TxnOffsetCommit) -> OffsetCommit | TxnOffsetCommit:
-    """The request without the partitions that fail alone: whether a member may commit those is not asked."""
+    """Return the request without the partitions that fail alone: whether a member may commit those is not asked."""
     fitting = tuple(partition for partition in request.partitions if _fits(shard, partition))
     return request if len(fitting) == len(request.partitions) else replace(request, partitions=fitting)
 
 
 def _append_offsets(shard: Shard, request: OffsetCommit | TxnOffsetCommit, expire_ms: int) -> None:
-    """A record for each partition whose metadata is not too long; the others fail alone. The first one creates the group."""
+    """Append a record for each partition whose metadata is not too long; the others fail alone.
+
+    The first one creates the group. Kafka: OffsetMetadataManager#commitOffset, #isMetadataInvalid.
+    """
     results = []
     for partition in request.partitions:
         fits = _fits(shard, partition)
@@ -121,12 +132,12 @@ def _fits(shard: Shard, partition: OffsetCommitPartition) -> bool:
 
 
 def _utf16_length(text: str) -> int:
-    """The length as Java counts it, in UTF-16 units."""
+    """Return the length as Java counts it, in UTF-16 units."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def handle_offset_delete(shard: Shard, request: OffsetDelete) -> None:
-    """OffsetDelete: offsets of topics that a member uses are kept."""
+    """Delete offsets (KIP-496); those of topics that a member uses are kept. Kafka: OffsetMetadataManager#deleteOffsets."""
     group = shard.groups.get(request.group_id or "")
     if not request.group_id:
         error = ErrorCode.INVALID_GROUP_ID

@@ -1,4 +1,7 @@
-"""Committing offsets: the application's own commits, and those that the client makes by itself."""
+"""Commits, the application's own and those that the client makes by itself, and where reading begins.
+
+Kafka: ConsumerCoordinator, CommitRequestManager, OffsetsRequestManager#updateFetchPositions.
+"""
 
 from __future__ import annotations
 

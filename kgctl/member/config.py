@@ -1,4 +1,4 @@
-"""A consumer's settings, under Kafka's names, with the defaults of its client (`kgctl.member.config`)."""
+"""A consumer's settings, under Kafka's names; the defaults of each client are its profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The member's line to its coordinator: finding it, requests under way and their timeouts, losing it."""
+"""The member's line to its coordinator: finding it, requests under way and their timeouts, losing it; and the topics it asks for.
+
+Kafka: AbstractCoordinator#lookupCoordinator and #markCoordinatorUnknown, CoordinatorRequestManager, ConsumerMetadata.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Making members."""
+"""Makes a member of the protocol that its settings name (``group.protocol``)."""
 
 from __future__ import annotations
 

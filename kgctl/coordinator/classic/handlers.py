@@ -1,8 +1,9 @@
-"""JoinGroup to a classic group, or to none. Kafka: GroupMetadataManager#classicGroupJoinToClassicGroup.
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup to a classic group, and the end of a session.
 
 A dynamic member first gets an id (KIP-394) and comes back with it; a static one is taken in, or takes over from the holder of its
 instance id, at once (KIP-345). What may change the assignment starts a rebalance and parks the request; what cannot is answered
-with the current generation.
+with the current generation. Kafka: GroupMetadataManager#classicGroupJoin, #classicGroupSync, #classicGroupHeartbeat,
+#classicGroupLeave.
 """
 
 from __future__ import annotations
@@ -43,16 +44,23 @@ from kgctl.model.results import HeartbeatResult, JoinGroupResult, LeaveGroupResu
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """A member that does not know its id yet cannot send heartbeats; it gets this long. Kafka: a constant too."""
 MEMBER_ID_REQUIRED_VERSION = 4
+"""JoinGroup from this version on knows MEMBER_ID_REQUIRED (KIP-394); older clients are taken in at once."""
 SKIP_ASSIGNMENT_VERSION = 9
+"""JoinGroup from this version on can tell a leader to keep the assignment (KIP-814)."""
 
 
 def join_group(shard: Shard, group: ClassicGroup | None, request: JoinGroup) -> None:
-    """Take a member in or back in; ``group`` None: there is none yet."""
+    """Take a member in or back in; ``group`` None: there is none yet.
+
+    Kafka: GroupMetadataManager#classicGroupJoinToClassicGroup.
+    """
     if group is None:
         if request.member_id:
             _refuse(shard, request, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
             return
         group = _create_group(shard, request)
+    # The size is looked at before anything else; who is refused loses the id, or the place, that it had. Nobody asks then whether
+    # the join phase could end without it.
     if not accepts_member(shard, group, request.member_id):
         group.remove(request.member_id)
         _refuse(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED)
@@ -82,6 +90,8 @@ def _refuse(shard: Shard, request: JoinGroup, error: ErrorCode, member_id: str =
 
 def accepts_member(shard: Shard, group: ClassicGroup, member_id: str) -> bool:
     """Whether ``group.max.size`` leaves room for this id. Kafka: GroupMetadataManager#acceptJoiningMember."""
+    # In PreparingRebalance only those count that have joined: members of the generation before may not come back. The id of a
+    # static member that returns is not known yet, so a full group refuses it.
     limit = shard.config.group_max_size
     member = group.members.get(member_id)
     if group.state in (EMPTY, DEAD):
@@ -107,7 +117,10 @@ def _join_new(shard: Shard, group: ClassicGroup, request: JoinGroup) -> None:
 
 
 def _join_known(shard: Shard, group: ClassicGroup, request: JoinGroup) -> None:
-    """A request with a member id: one that was handed out, or one of a member."""
+    """Answer a request with a member id: one that was handed out, or a member's.
+
+    Kafka: GroupMetadataManager#classicGroupJoinExistingMember.
+    """
     member_id = request.member_id
     if member_id in group.pending_joins:
         if request.group_instance_id is None:
@@ -131,7 +144,7 @@ def _join_known(shard: Shard, group: ClassicGroup, request: JoinGroup) -> None:
 
 
 def _changes_nothing(group: ClassicGroup, member: ClassicMember, request: JoinGroup) -> bool:
-    """Whether the current generation is the answer: a repeated join while syncs are awaited, or a follower's in Stable.
+    """Return whether the current generation is the answer: to a repeated join while syncs are awaited, or a follower's in Stable.
 
     A leader that joins again in Stable wants a rebalance: it has seen the topics change.
     """
@@ -153,6 +166,7 @@ def _add_member(shard: Shard, group: ClassicGroup, request: JoinGroup, member_id
         parked_join=request.request_id,
         is_new=True,
     )
+    # Who arrives during the initial delay prolongs it (KIP-134): many members that start together make one generation.
     if group.is_initial_rebalance:
         group.new_member_added = True
     group.add_member(member, request.protocol_type)
@@ -162,6 +176,8 @@ def _add_member(shard: Shard, group: ClassicGroup, request: JoinGroup, member_id
 
 
 def _update_member(shard: Shard, group: ClassicGroup, member: ClassicMember, request: JoinGroup) -> None:
+    # An earlier JoinGroup that is still parked is never answered: its client has sent this one since. The session goes on as it
+    # was; only the answer starts it anew. Kafka: GroupMetadataManager#updateMemberThenRebalanceOrCompleteJoin.
     group.set_protocols(member, request.protocols)
     member.rebalance_timeout_ms = _rebalance_timeout_ms(request)
     member.session_timeout_ms = request.session_timeout_ms
@@ -170,6 +186,7 @@ def _update_member(shard: Shard, group: ClassicGroup, member: ClassicMember, req
 
 
 def _rebalance_timeout_ms(request: JoinGroup) -> int:
+    # JoinGroup 0 has no rebalance timeout (KIP-62).
     return request.session_timeout_ms if request.rebalance_timeout_ms is None else request.rebalance_timeout_ms
 
 
@@ -183,6 +200,8 @@ def _replace_static_member(shard: Shard, group: ClassicGroup, request: JoinGroup
     # The old id's session timer is left to fire without effect, as in Kafka; the new one starts with the old timeout.
     extend_session(shard, member)
     _update_member(shard, group, member, request)
+    # In Stable the others need not notice, unless the protocol that is elected now is another one. While syncs are awaited nobody
+    # knows whether the leader has counted on the old id: a new rebalance settles it.
     if group.state is not STABLE:
         if group.state is PREPARING_REBALANCE:
             complete_join_if_ready(shard, group)
@@ -206,9 +225,11 @@ def _take_over(shard: Shard, group: ClassicGroup, old_id: str, new_id: str) -> C
 def _answer_replacement(
     shard: Shard, group: ClassicGroup, member: ClassicMember, request: JoinGroup, old_leader_id: str | None
 ) -> None:
-    """The current generation. From version 9 on a returning leader is told to keep the assignment (KIP-814); an older client is
-    given
-    the leader's old id, so that it does not think that it has to assign."""
+    """Answer with the current generation.
+
+    From version 9 on a returning leader is told to keep the assignment (KIP-814). An older client is given the leader's old id,
+    so that it does not think that it has to assign.
+    """
     if request.api_version >= SKIP_ASSIGNMENT_VERSION:
         is_leader = group.leader_id == member.member_id
         answer_join(shard, group, member, members=described_members(group) if is_leader else (), skip_assignment=is_leader)
@@ -217,7 +238,10 @@ def _answer_replacement(
 
 
 def sync_group(shard: Shard, group: ClassicGroup, request: SyncGroup) -> None:
-    """Take the leader's assignment, or give a member its own: when Stable at once, else when the leader has synced."""
+    """Take the leader's assignment, or give a member its own: when Stable at once, else when the leader has synced.
+
+    Kafka: GroupMetadataManager#classicGroupSyncToClassicGroup.
+    """
     error = _error(group, request)
     if error:
         shard.reply(request.request_id, SyncGroupResult(error=error))
@@ -225,6 +249,7 @@ def sync_group(shard: Shard, group: ClassicGroup, request: SyncGroup) -> None:
     member = group.members[request.member_id]
     remove_pending_sync(shard, group, request.member_id)
     if group.state is not COMPLETING_REBALANCE:
+        # A late follower. What a leader sends again in Stable is ignored; the session is not prolonged by this.
         shard.reply(request.request_id, assignment_result(group, member))
         return
     member.parked_sync = request.request_id
@@ -234,6 +259,8 @@ def sync_group(shard: Shard, group: ClassicGroup, request: SyncGroup) -> None:
 
 
 def _error(group: ClassicGroup, request: SyncGroup) -> ErrorCode:
+    # In this order, so that a fenced member learns that before its generation counts.
+    # Kafka: GroupMetadataManager#validateSyncGroup.
     if group.state in (EMPTY, DEAD):
         return RESPONSES[group.state].sync or ErrorCode.NONE
     error = group.identity_error(request.member_id, request.group_instance_id)
@@ -255,7 +282,10 @@ _RESULTS = {response.heartbeat: HeartbeatResult(error=response.heartbeat) for re
 
 
 def heartbeat(shard: Shard, group: ClassicGroup, request: Heartbeat) -> None:
-    """Extend the member's session, and tell it to rejoin while a rebalance collects members."""
+    """Extend the member's session, and tell it to rejoin while a rebalance collects members.
+
+    Kafka: GroupMetadataManager#classicGroupHeartbeatToClassicGroup, #validateClassicGroupHeartbeat.
+    """
     state = group.state
     if state is EMPTY or state is DEAD:
         error = RESPONSES[state].heartbeat
@@ -271,10 +301,11 @@ def heartbeat(shard: Shard, group: ClassicGroup, request: Heartbeat) -> None:
 
 
 def on_session_timer(shard: Shard, timer: Timer) -> None:
-    """An id that was handed out has not joined, or a member has been silent for its session timeout: it is taken out.
+    """Take out an id that was handed out and has not joined, or a member that was silent for its session timeout.
 
     A member whose request is parked is alive: it is left alone, and its timer is armed again when it is answered. A new one is
     not spared: its JoinGroup may be parked for a client that is long gone.
+    Kafka: GroupMetadataManager#expireClassicGroupMemberHeartbeat.
     """
     group = shard.groups.get(timer.key.group_id)
     if not isinstance(group, ClassicGroup):
@@ -295,13 +326,17 @@ def on_session_timer(shard: Shard, timer: Timer) -> None:
 
 
 def _complete_join_without(shard: Shard, group: ClassicGroup) -> None:
-    """Kafka does not ask here whether the phase is the initial one, so an expiry may end that one early."""
+    # Kafka does not ask here whether the phase is the initial one (GroupMetadataManager#maybeCompleteJoinPhase does), so an
+    # expiry may end that one early.
     if group.state is PREPARING_REBALANCE and group.has_all_members_joined:
         complete_join(shard, group)
 
 
 def leave_group(shard: Shard, group: ClassicGroup, request: LeaveGroup) -> None:
-    """Take the named members out, each judged by itself; one rebalance for all of them."""
+    """Take the named members out, each judged by itself; one rebalance for all of them (KIP-345).
+
+    Kafka: GroupMetadataManager#classicGroupLeaveToClassicGroup.
+    """
     if group.state is DEAD:
         shard.reply(request.request_id, LeaveGroupResult(error=ErrorCode.COORDINATOR_NOT_AVAILABLE))
         return

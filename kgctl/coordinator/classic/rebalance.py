@@ -36,7 +36,10 @@ _INITIAL_PHASE = 1
 
 
 def rebalance_or_complete_join(shard: Shard, group: ClassicGroup) -> None:
-    """Something changed the group: start a rebalance, or see whether the one under way can go on."""
+    """Start a rebalance after a change of the group, or see whether the one under way can go on.
+
+    Kafka: GroupMetadataManager#maybePrepareRebalanceOrCompleteJoin.
+    """
     if RESPONSES[group.state].may_rebalance:
         start_rebalance(shard, group)
     else:
@@ -45,12 +48,14 @@ def rebalance_or_complete_join(shard: Shard, group: ClassicGroup) -> None:
 
 def start_rebalance(shard: Shard, group: ClassicGroup) -> None:
     """Go to PreparingRebalance. Kafka: GroupMetadataManager#prepareRebalance."""
+    # What the leader was about to hand out is void; who waits for it has to join again.
     if group.state is COMPLETING_REBALANCE:
         reset_assignments(shard, group, ErrorCode.REBALANCE_IN_PROGRESS)
     group.pending_syncs.clear()
     shard.disarm(group.sync_timer)
     is_initial = group.state is EMPTY
     if is_initial:
+        # The first member's rebalance timeout bounds the whole wait, however many come after it.
         delay_ms = shard.config.group_initial_rebalance_delay_ms
         _wait_for_first_members(shard, group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
     group.transition_to(PREPARING_REBALANCE, shard.now_ms)
@@ -62,6 +67,7 @@ def start_rebalance(shard: Shard, group: ClassicGroup) -> None:
     if group.has_all_members_joined:
         complete_join(shard, group)
     else:
+        # The largest timeout of the members there are now; who joins later does not move it.
         shard.arm(group.join_timer, group.rebalance_timeout_ms)
 
 
@@ -71,7 +77,7 @@ def _wait_for_first_members(shard: Shard, group: ClassicGroup, delay_ms: int, re
 
 
 def on_join_timer(shard: Shard, timer: Timer) -> None:
-    """The join phase has lasted long enough; the initial one is extended as long as members arrive.
+    """End the join phase, which has lasted long enough; extend the initial one as long as members arrive.
 
     Kafka: GroupMetadataManager#tryCompleteInitialRebalanceElseSchedule and #completeClassicGroupJoin.
     """
@@ -97,6 +103,7 @@ def complete_join_if_ready(shard: Shard, group: ClassicGroup) -> None:
 def complete_join(shard: Shard, group: ClassicGroup) -> None:
     """End the join phase with those that have joined. Kafka: GroupMetadataManager#completeClassicGroupJoin."""
     shard.disarm(group.join_timer)
+    # A static member may be restarting: only the end of its session takes it out (KIP-345).
     for member in [member for member in group.members.values() if member.parked_join is None and not member.is_static]:
         shard.disarm(member.session_timer)
         group.remove(member.member_id)
@@ -121,6 +128,7 @@ def complete_join(shard: Shard, group: ClassicGroup) -> None:
 
 
 def _answer_joins(shard: Shard, group: ClassicGroup) -> None:
+    # Every member owes a SyncGroup now, also a static one that has not joined: its session starts anew with the others'.
     for member in group.members.java_values():
         if member.parked_join is not None:
             answer_join(shard, group, member, members=described_members(group) if member.member_id == group.leader_id else ())
@@ -179,7 +187,10 @@ def extend_session(shard: Shard, member: ClassicMember) -> None:
 
 
 def reset_assignments(shard: Shard, group: ClassicGroup, error: ErrorCode) -> None:
-    """Forget all assignments and answer the parked SyncGroups with this error."""
+    """Forget all assignments and answer the parked SyncGroups with this error.
+
+    Kafka: GroupMetadataManager#resetAndPropagateAssignmentWithError.
+    """
     for member in group.members.java_values():
         member.assignment = b""
         if member.parked_sync is not None:
@@ -189,7 +200,11 @@ def reset_assignments(shard: Shard, group: ClassicGroup, error: ErrorCode) -> No
 
 
 def complete_sync(shard: Shard, group: ClassicGroup, assignments: dict[str, bytes]) -> None:
-    """The leader has spoken: record the assignments, answer everybody that waits, Stable. Members it forgot get nothing."""
+    """Record the leader's assignments, answer everybody that waits, go to Stable. Members that it forgot get nothing.
+
+    The record comes first: an assignment that a reload would not know must not be handed out.
+    Kafka: GroupMetadataManager#setAndPropagateAssignment.
+    """
     shard.append(GroupMetadataKey(group.group_id), record_value(group, assignments))
     for member in group.members.java_values():
         member.assignment = assignments.get(member.member_id, b"")
@@ -225,14 +240,14 @@ def remove_members_that_did_not_sync(shard: Shard, group: ClassicGroup) -> None:
 
 
 def remove_pending_sync(shard: Shard, group: ClassicGroup, member_id: str) -> None:
-    """The member has synced; the sync timer goes when it was the last."""
+    """Note that the member has synced; the sync timer goes with the last. Kafka: GroupMetadataManager#removePendingSyncMember."""
     group.pending_syncs.pop(member_id, None)
     if not group.pending_syncs:
         shard.disarm(group.sync_timer)
 
 
 def note_progress(shard: Shard, group: ClassicGroup) -> None:
-    """The rebalance moves on: the limit for stuck ones counts from now."""
+    """Count the limit for stuck rebalances from now: this one moves on."""
     group.rebalance_progress_ms = shard.now_ms
     if shard.config.kgctl_rebalance_stuck_timeout_ms:
         shard.arm(group.stuck_timer, shard.config.kgctl_rebalance_stuck_timeout_ms)
@@ -333,7 +348,7 @@ def force_complete(shard: Shard, group: ClassicGroup) -> None:
 
 
 def restore(group: ClassicGroup) -> None:
-    """Take members, generation and leader from the record: the last generation that was complete counts again.
+    """Take members, generation and leader from the record, so that the last complete generation counts again.
 
     A member supports only the protocol that was elected; a rebalance timeout that the record lacks is the session timeout.
     """
@@ -376,7 +391,7 @@ def wake(shard: Shard, group: ClassicGroup) -> None:
 
 
 def retire(shard: Shard, group: ClassicGroup) -> None:
-    """The coordinator gives the group up: whoever waits is told to look for another coordinator."""
+    """Give the group up: whoever waits is told to look for another coordinator. Kafka: GroupMetadataManager#onUnloaded."""
     group.transition_to(DEAD, shard.now_ms)
     refuse_waiting(shard, group, ErrorCode.NOT_COORDINATOR)
 

@@ -62,8 +62,12 @@ class Reconciliation:
 
 
 def reconcile(facts: Reconciliation) -> ConsumerMember:
-    """The member after this heartbeat; the same object when nothing changes. Raises `Refusal` for one in an unknown state."""
+    """Return the member after this heartbeat; the same object when nothing changes. Raises `Refusal` for one in an unknown state.
+
+    Kafka: CurrentAssignmentBuilder#build.
+    """
     member = facts.member
+    # A state that a younger broker wrote: only a member that says it owns nothing can start from here.
     if member.state is MemberState.UNKNOWN:
         if facts.owned is None or facts.owned:
             message = "The consumer group member is in a unknown state. The member must abandon all its partitions and rejoin."
@@ -77,6 +81,7 @@ def reconcile(facts: Reconciliation) -> ConsumerMember:
 
 def _step(facts: Reconciliation) -> Step:
     member, rules = facts.member, MEMBER_RULES[facts.member.state]
+    # Nobody gets a partition before the one who has it says that it is given up, or its rebalance timeout is over (KIP-848).
     if member.state is MemberState.UNREVOKED_PARTITIONS and _still_owns(facts.owned, member.pending_revocation):
         return rules.changed_holding if facts.subscription_changed else rules.holding
     if member.member_epoch == facts.assignment_epoch:
@@ -85,14 +90,17 @@ def _step(facts: Reconciliation) -> Step:
 
 
 def _still_owns(owned: OwnedPartitions | None, partitions: Partitions) -> bool:
-    """Whether the member has one of these, by its own word; without its word it counts as having them."""
+    """Return whether the member has one of these, by its own word; without its word it counts as having them."""
     if owned is None:
         return True
     return any(number in partitions[topic_id] for topic_id, numbers in owned if topic_id in partitions for number in numbers)
 
 
 def _trim(facts: Reconciliation) -> ConsumerMember:
-    """Take topics away that the member no longer subscribes to; no new target is looked at."""
+    """Take topics away that the member no longer subscribes to; no new target is looked at.
+
+    Kafka: CurrentAssignmentBuilder#updateCurrentAssignment.
+    """
     member = facts.member
     # Java compares identities, and the empty map of a member that has just come is the one that stands for no topics.
     nothing_left = not facts.has_topics and not member.pending_revocation and member.previous_member_epoch != _NEVER
@@ -148,6 +156,8 @@ def _compute_next(facts: Reconciliation, base_epoch: int) -> ConsumerMember:
     kept = _all_kept(facts)
     if kept is not None:
         return member.moved(facts.assignment_epoch, member.member_epoch, MemberState.STABLE, kept, NOTHING)
+    # First give up, then advance, then receive: the epoch grows only when everything to be revoked is revoked, so that commits of
+    # what is still owned stay valid meanwhile.
     split = _split(facts)
     if split.revoked and _still_owns(facts.owned, split.revoked):
         return member.moved(
@@ -198,6 +208,7 @@ def _split_topic(facts: Reconciliation, split: _Split, topic_id: UUID, target: S
     for number in copied_set_order(target, hash_of=integer_hash):
         if number in owned:
             continue
+        # What the member was about to give up is its own still; everything else has to be free.
         if facts.partition_epoch(topic_id, number) == _FREE or number in pending:
             added.append(number)
         else:

@@ -1,4 +1,7 @@
-"""ConsumerGroupDescribe, and where a group's reconciliation stands. Kafka: ConsumerGroup#asDescribedGroup."""
+"""ConsumerGroupDescribe, where a group's reconciliation stands, and what must hold.
+
+Kafka: ConsumerGroup#asDescribedGroup.
+"""
 
 from __future__ import annotations
 

@@ -40,7 +40,10 @@ from kgctl.model.results import ConsumerGroupHeartbeatResult
 
 
 def handle_consumer_group_heartbeat(shard: Shard, request: ConsumerGroupHeartbeat) -> None:
-    """ConsumerGroupHeartbeat: to a consumer group, to none, or to a classic one, which it may replace or upgrade."""
+    """Answer a ConsumerGroupHeartbeat: to a consumer group, to none, or to a classic one, which it may replace or upgrade.
+
+    Kafka: GroupMetadataManager#consumerGroupHeartbeat, #consumerGroupLeave.
+    """
     try:
         check_request(shard, request)
         result = _leave(shard, request) if request.member_epoch < 0 else _heartbeat(shard, request)
@@ -54,8 +57,10 @@ def handle_consumer_group_heartbeat(shard: Shard, request: ConsumerGroupHeartbea
 
 def _heartbeat(shard: Shard, request: ConsumerGroupHeartbeat) -> ConsumerGroupHeartbeatResult:
     records: list[CoordinatorRecord] = []
+    # The size counts before the identity: Kafka asks in this order, so a full group fences nobody.
     group = _find_or_create_group(shard, request, records)
     check_size(shard, group, request.member_id)
+    # From version 1 on clients make their ids themselves (KIP-1082).
     member_id = request.member_id or shard.new_member_id("")
     claim = Claim(member_id, request.instance_id, request.member_epoch, request.topic_partitions, request.member_epoch == 0)
     old = find_or_create(group, claim, records)
@@ -68,7 +73,10 @@ def _heartbeat(shard: Shard, request: ConsumerGroupHeartbeat) -> ConsumerGroupHe
 
 
 def _find_or_create_group(shard: Shard, request: ConsumerGroupHeartbeat, records: list[CoordinatorRecord]) -> ConsumerGroup:
-    """The group; a joining member makes a new one in the place of none or of an empty classic one, and upgrades a classic one."""
+    """Return the group; a joining member makes one in the place of none or of an empty classic one, and upgrades a classic one.
+
+    Kafka: GroupMetadataManager#getOrMaybeCreateConsumerGroup.
+    """
     group, joins = shard.groups.get(request.group_id), request.member_epoch == 0
     if isinstance(group, ConsumerGroup):
         return group
@@ -84,7 +92,10 @@ def _find_or_create_group(shard: Shard, request: ConsumerGroupHeartbeat, records
 
 
 def check_size(shard: Shard, group: ConsumerGroup, member_id: str) -> None:
-    """A full group takes nobody in; not even a static member that comes back under a new id."""
+    """Refuse whoever a full group has no room for, also a static member that comes back under a new id.
+
+    Kafka: GroupMetadataManager#throwIfConsumerGroupIsFull.
+    """
     limit = shard.config.group_consumer_max_size
     if len(group.members) >= limit and member_id not in group.members:
         message = f"The consumer group has reached its maximum capacity of {limit} members."
@@ -105,6 +116,7 @@ def _with_request(member: ConsumerMember, request: ConsumerGroupHeartbeat) -> Co
         "client_host": request.client_host,
     }
     changes = {name: value for name, value in said.items() if value is not None and value != getattr(member, name)}
+    # A heartbeat of this protocol ends the member's classic life inside the group.
     if member.classic is not None:
         changes["classic"] = None
     names = request.subscribed_topic_names
@@ -146,7 +158,7 @@ def update_member(shard: Shard, change: RequestContext, owned: OwnedPartitions |
 
 
 def subscribe(shard: Shard, change: RequestContext, *, bump: bool) -> Subscriptions:
-    """The first step: the group epoch grows when the member's subscription or the topics have changed."""
+    """Do the first step: the group epoch grows when the member's subscription or the topics have changed."""
     if bump or change.group.is_metadata_due(shard.now_ms):
         return update_subscriptions(shard, change, bump=bump)
     return current_subscriptions(change.group)
@@ -155,7 +167,10 @@ def subscribe(shard: Shard, change: RequestContext, *, bump: bool) -> Subscripti
 def reconcile_member(
     shard: Shard, change: RequestContext, target: MemberTarget, owned: OwnedPartitions | None, *, subscription_changed: bool
 ) -> None:
-    """The third step; a member that has to revoke gets its rebalance timeout for it."""
+    """Do the third step; a member that has to revoke gets its rebalance timeout for it.
+
+    Kafka: GroupMetadataManager#maybeReconcile, CurrentAssignmentBuilder.
+    """
     group, member = change.group, change.new
     if not subscription_changed and member.is_reconciled_to(target.assignment_epoch):
         return
@@ -173,6 +188,7 @@ def reconcile_member(
     if change.new is member or change.new == member:
         return
     change.records.append(current_assignment_record(group.group_id, change.new))
+    # A classic member hears of it by REBALANCE_IN_PROGRESS, and has a join timer instead.
     if change.new.uses_classic_protocol:
         return
     if change.new.state is MemberState.UNREVOKED_PARTITIONS:
@@ -182,7 +198,7 @@ def reconcile_member(
 
 
 def _answer(shard: Shard, request: ConsumerGroupHeartbeat, change: RequestContext) -> ConsumerGroupHeartbeatResult:
-    """The assignment travels only when it is news: to a member that joins, says everything, or has got another one."""
+    """Return the answer. The assignment travels only when it is news: to who joins, says everything, or has got another one."""
     says_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     is_full = request.rebalance_timeout_ms != -1 and says_topics and request.topic_partitions is not None
     assignment = None
@@ -197,7 +213,10 @@ def _answer(shard: Shard, request: ConsumerGroupHeartbeat, change: RequestContex
 
 
 def _leave(shard: Shard, request: ConsumerGroupHeartbeat) -> ConsumerGroupHeartbeatResult:
-    """Epoch -1, or -2 for a static member that will be back: its partitions stay with it until its session ends."""
+    """Take the member out at epoch -1; at -2 a static one keeps its partitions until its session ends (KIP-848).
+
+    Kafka: GroupMetadataManager#consumerGroupLeave, #consumerGroupStaticMemberGroupLeave.
+    """
     group = shard.groups.get(request.group_id)
     if not isinstance(group, ConsumerGroup):
         what = "not found" if group is None else "is not a consumer group"

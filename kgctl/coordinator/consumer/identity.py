@@ -30,10 +30,11 @@ class Claim:
 
 
 def find_or_create(group: ConsumerGroup, claim: Claim, records: list[CoordinatorRecord]) -> ConsumerMember:
-    """The member as it was before this request; a takeover of an instance id goes into ``records``. Raises `Refusal`."""
+    """Return the member as it was before this request; a takeover of an instance id goes into ``records``. Raises `Refusal`."""
     if claim.instance_id is None:
         return _dynamic(group, claim)
     holder = group.static_member(claim.instance_id)
+    # A heartbeat that goes on names its instance id as well: it has to be the holder's, else somebody has taken it over.
     if not claim.may_create:
         member = known_static(group, claim.member_id, claim.instance_id)
         _check_epoch(member, claim)
@@ -54,7 +55,10 @@ def _dynamic(group: ConsumerGroup, claim: Claim) -> ConsumerMember:
 
 
 def known_static(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
-    """The holder of the instance id, which has to be this member. Raises `Refusal`."""
+    """Return the holder of the instance id, which has to be this member. Raises `Refusal`.
+
+    Kafka: GroupMetadataManager#throwIfStaticMemberIsUnknown, #throwIfInstanceIdIsFenced.
+    """
     holder = group.static_member(instance_id)
     if holder is None:
         raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
@@ -65,7 +69,7 @@ def known_static(group: ConsumerGroup, member_id: str, instance_id: str) -> Cons
 
 
 def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
-    """The member, which has to hold its instance id if it names one. Raises `Refusal`."""
+    """Return the member, which has to hold its instance id if it names one. Raises `Refusal`."""
     if instance_id is not None:
         return known_static(group, member_id, instance_id)
     member = group.members.get(member_id)
@@ -75,12 +79,17 @@ def known_member(group: ConsumerGroup, member_id: str, instance_id: str | None) 
 
 
 def _take_over(group: ConsumerGroup, claim: Claim, holder: ConsumerMember, records: list[CoordinatorRecord]) -> ConsumerMember:
-    """A restarted client takes over its instance id; from another member of the consumer protocol only once that has left."""
+    """Give a restarted client its instance id; from another member of the consumer protocol only once that has left.
+
+    Two clients with one instance id would else throw each other out for ever.
+    Kafka: GroupMetadataManager#throwIfInstanceIdIsUnreleased, #replaceMember.
+    """
     both_consumer = claim.member_epoch is not None and not holder.uses_classic_protocol
     if both_consumer and holder.member_epoch != STATIC_LEAVE_EPOCH:
         newcomer = f"Static member {claim.member_id} with instance id {claim.instance_id}"
         message = f"{newcomer} cannot join the group because the instance id is owned by {holder.member_id} member."
         raise Refusal(ErrorCode.UNRELEASED_INSTANCE_ID, message)
+    # Target and assignment go to the new id, so that nobody else notices the restart (KIP-345, KIP-848).
     member = replace(holder, member_id=claim.member_id, member_epoch=0, previous_member_epoch=0)
     group_id = group.group_id
     records += member_tombstones(group_id, holder.member_id)
@@ -94,6 +103,7 @@ def _check_epoch(member: ConsumerMember, claim: Claim) -> None:
     """Epoch 0 starts over. An older epoch is only the one before, of a member that did not get the last answer.
 
     It shows that by owning nothing that is not assigned to it.
+    Kafka: GroupMetadataManager#throwIfConsumerGroupMemberEpochIsInvalid.
     """
     epoch = claim.member_epoch
     if not epoch or epoch == member.member_epoch:

@@ -1,4 +1,4 @@
-"""One member's request while it is worked out."""
+"""What a request of one member changes in its group, step by step, before anything is written."""
 
 from __future__ import annotations
 

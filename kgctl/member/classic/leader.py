@@ -1,4 +1,7 @@
-"""The leader's work: from the members' subscriptions to everybody's assignment."""
+"""What a member says when it joins, and the leader's work: from the members' subscriptions to everybody's assignment.
+
+Kafka: ConsumerCoordinator#metadata and #onLeaderElected.
+"""
 
 from __future__ import annotations
 
