@@ -259,8 +259,7 @@ def sync_group(shard: Shard, group: ClassicGroup, request: SyncGroup) -> None:
 
 
 def _error(group: ClassicGroup, request: SyncGroup) -> ErrorCode:
-    # In this order, so that a fenced member learns that before its generation counts.
-    # Kafka: GroupMetadataManager#validateSyncGroup.
+    # In this order (GroupMetadataManager#validateSyncGroup), so that a fenced member learns that before its generation counts.
     if group.state in (EMPTY, DEAD):
         return RESPONSES[group.state].sync or ErrorCode.NONE
     error = group.identity_error(request.member_id, request.group_instance_id)
