@@ -9,7 +9,7 @@ from kgctl.simulate.engine.run import complete
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.metrics.registry import MetricView
 from kgctl.simulate.scenario.distributions import Constant, Distribution
-from kgctl.simulate.scenario.model import Event, MemberSet, Scenario, Topic, Traffic
+from kgctl.simulate.scenario.model import Cluster, Event, MemberSet, Scenario, Topic, Traffic
 from kgctl.simulate.scenario.selectors import parse_selector
 
 S = 1_000_000
@@ -42,13 +42,18 @@ def scenario(
     boot_s: int = 1,
     **members: Any,
 ) -> Scenario:
-    """One topic ``t`` and one set of members ``app``; ``rate``: records a second that are written."""
+    """One topic ``t`` and one set of members ``app``; ``rate``: records a second that are written.
+
+    Clients start and brokers write without taking time, and member ids sort as the pods do, unless a test says otherwise.
+    """
+    exact = {"client_id": "$name", "client_start": AT_ONCE, **members}
     return Scenario(
         name="test",
         warmup_us=warmup_s * S,
+        cluster=Cluster(append=AT_ONCE),
         duration_us=None if duration_s is None else duration_s * S,
         topics=(Topic(name="t", partitions=partitions),),
-        members=(MemberSet(name="app", count=count, boot=Constant(boot_s * S), poll=poll, config=config, **members),),
+        members=(MemberSet(name="app", count=count, boot=Constant(boot_s * S), poll=poll, config=config, **exact),),
         traffic=() if rate is None else (Traffic(topic="t", steps=((0, rate * S),)),),
         events=events,
     )

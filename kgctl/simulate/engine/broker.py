@@ -56,6 +56,8 @@ class Broker:
         """From the first event on that is about brokers."""
         self._armed_us = -1
         cluster = simulation.scenario.cluster
+        self._append = cluster.append
+        self._append_rng = simulation.randomness.stream("append")
         self._replication_us = 2 * cluster.network.broker.mean_us if cluster.brokers > 1 else 0
 
     def clock_ms(self, at_us: int) -> int:
@@ -200,8 +202,11 @@ class Broker:
             if isinstance(effect, Reply):
                 self._reply(effect, wait_us)
             elif isinstance(effect, AppendRecord):
-                wait_us = self._replication_us
-                records = self.observer.on_record(effect) or records
+                is_of_group = self.observer.on_record(effect)
+                if is_of_group and not records:
+                    wait_us = self._replication_us + self._append.sample(self._append_rng)
+                wait_us = max(wait_us, self._replication_us)
+                records = is_of_group or records
             elif isinstance(effect, ResolveRegexes):
                 self._resolve(effect)
             else:

@@ -13,7 +13,7 @@ from kgctl.member.config import HeartbeatDrift, MemberConfig
 from kgctl.simulate.engine.network import Link
 from kgctl.simulate.scenario.model import RANDOM_DRIFT, SECOND_US, MemberSet
 from kgctl.simulate.scenario.selectors import Choice, Selector
-from kgctl.simulate.scenario.settings import member_config
+from kgctl.simulate.scenario.settings import client_id_of, member_config
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.process import Process
@@ -55,6 +55,11 @@ class Pod:
     def boot_rng(self) -> Rng:
         """For the boot times; made when it is needed, as few scenarios draw any."""
         return self.simulation.randomness.stream("boot", self.name)
+
+    @cached_property
+    def start_rng(self) -> Rng:
+        """For the times that the client takes to start."""
+        return self.simulation.randomness.stream("client start", self.name)
 
     @cached_property
     def callback_rng(self) -> Rng:
@@ -113,7 +118,7 @@ class Pod:
         return MemberIdentity(
             name=self.name,
             group_id=self.simulation.scenario.group_id,
-            client_id=self.name,
+            client_id=client_id_of(self.members, self.simulation.scenario.group_id, self.name, self.instance_id),
             topics=topics,
             pattern=pattern,
             group_instance_id=self.instance_id,
@@ -147,14 +152,17 @@ _MANY_CALLS = 20
 class PollCadence:
     """The calls of one process."""
 
-    __slots__ = ("_pod", "is_continuous", "last_us", "next_us")
+    __slots__ = ("_pod", "_until_us", "is_continuous", "last_us", "next_us", "timeout_us")
 
     def __init__(self, pod: Pod) -> None:
         self._pod = pod
         self.is_continuous = pod.members.poll.upper_us == 0
         """Whether one call follows the other at once."""
+        self.timeout_us = pod.members.poll_timeout_us
+        """How long a call waits for records; None: as long as there are none."""
         self.last_us = -1
         self.next_us = -1
+        self._until_us = -1
 
     def may_exceed(self, limit_us: int) -> bool:
         """Whether a gap may be longer than this: then every call is an event."""
@@ -162,17 +170,40 @@ class PollCadence:
         upper_us = poll.mean_us * _FAR_ABOVE_MEAN if poll.upper_us is None else poll.upper_us
         return self._slowed(upper_us) > limit_us
 
-    def polled(self, now_us: int) -> int:
+    def is_inside(self, now_us: int) -> bool:
+        """Whether an application that finds no records is in a call now, rather than between two."""
+        if self.timeout_us is None:
+            return True
+        if self.next_us < now_us:
+            self._draw_phase(now_us, self.timeout_us)
+        return now_us < self._until_us
+
+    def _draw_phase(self, now_us: int, timeout_us: int) -> None:
+        """Where in its loop the application is, of which nothing was seen for a while."""
+        pod = self._pod
+        pause = pod.members.poll
+        passed_us = int(pod.poll_rng.random() * (timeout_us + self._slowed(pause.mean_us)))
+        if passed_us < timeout_us:
+            self._until_us = now_us + timeout_us - passed_us
+            self.next_us = self._until_us + self._slowed(pause.sample(pod.poll_rng))
+        else:
+            self._until_us = now_us
+            self.next_us = now_us + self._slowed(pause.residual(pod.poll_rng))
+
+    def polled(self, now_us: int, *, finds_records: bool = True) -> int:
         """poll() was called: when it will be called again."""
         pod = self._pod
         self.last_us = now_us
-        self.next_us = now_us + self._slowed(pod.members.poll.sample(pod.poll_rng))
+        self._until_us = now_us + (0 if finds_records or self.timeout_us is None else self.timeout_us)
+        self.next_us = self._until_us + self._slowed(pod.members.poll.sample(pod.poll_rng))
         return self.next_us
 
-    def upcoming_us(self, now_us: int) -> int:
+    def upcoming_us(self, now_us: int, *, finds_records: bool = True) -> int:
         """When the next call comes."""
         pod = self._pod
-        if self.next_us < now_us:
+        if self.next_us < now_us and self.timeout_us is not None and not finds_records:
+            self._draw_phase(now_us, self.timeout_us)
+        elif self.next_us < now_us:
             self.next_us = now_us + self._slowed(pod.members.poll.residual(pod.poll_rng))
         return self.next_us
 

@@ -225,14 +225,15 @@ class DrivenMember(ABC):
 
     def _polls_now(self, member: Member) -> bool:
         """Whether the application, which has nothing to process, sits in a poll() that has something to do at once."""
-        return not self.consuming and not self.stop_wanted and self.stalled_until_us <= self.loop.now_us and member.needs_poll
+        is_free = not self.consuming and not self.stop_wanted and self.stalled_until_us <= self.loop.now_us
+        return is_free and member.needs_poll and self._waits_in_poll
 
     def _look_ahead(self, member: Member) -> None:
         if not self._is_poll_armed and self.phase is _RUNNING and not member.in_callback:
             has_to = self.stop_wanted or member.needs_poll
             if has_to or self._polls_each:
                 now_us = self.loop.now_us
-                self._arm_poll(now_us if has_to and self._waits_in_poll else self.polls.upcoming_us(now_us))
+                self._arm_poll(now_us if has_to and self._waits_in_poll else self._upcoming_us(now_us))
             elif not self.is_skipping and member.is_quiet:
                 self.simulation.fast_forward.skip(self._me)
         self._arm_deadline(member)
@@ -289,7 +290,7 @@ class DrivenMember(ABC):
     def _call_poll(self, member: Member) -> list[Action]:
         """poll(): it waits for answers where there is nothing to process."""
         now_us = self.loop.now_us
-        next_us = self.polls.polled(now_us)
+        next_us = self.polls.polled(now_us, finds_records=self._finds_records)
         actions = member.poll(now_us, now_us if self._waits_in_poll else None)
         if self._polls_each and next_us - now_us > self.config.max_poll_interval_ms * 1000:
             actions = actions + member.application_busy(now_us)
@@ -312,8 +313,24 @@ class DrivenMember(ABC):
 
     @property
     def _waits_in_poll(self) -> bool:
-        """Whether one poll() follows the other at once: there is no batch to process where nothing is read."""
-        return not self.consuming or self.polls.is_continuous
+        """Whether what comes is handled at once, by a poll() that waits: there is no batch to process where nothing is read.
+
+        AsyncKafkaConsumer (the consumer protocol) handles what its background thread has for it when poll() is called, not
+        while it waits for records.
+        """
+        polls = self.polls
+        if polls.timeout_us is None:
+            return not self.consuming or polls.is_continuous
+        if self._finds_records or self.config.group_protocol == "consumer":
+            return False
+        return polls.is_inside(self.loop.now_us)
+
+    @property
+    def _finds_records(self) -> bool:
+        return bool(self.consuming) and self.simulation.has_traffic
+
+    def _upcoming_us(self, now_us: int) -> int:
+        return self.polls.upcoming_us(now_us, finds_records=self._finds_records)
 
     def _is_out(self) -> bool:
         return self.phase in _OUT
@@ -354,7 +371,23 @@ class Process(DrivenMember):
         """The process starts; after the boot time it subscribes."""
         pod = self.pod
         self.simulation.log(PodChanged(self.simulation.log_time, pod.name, "boot"))
-        self.loop.at(self.loop.now_us + pod.members.boot.sample(pod.boot_rng), self._subscribe)
+        self.loop.at(self.loop.now_us + pod.members.boot.sample(pod.boot_rng), self._booted)
+
+    def _booted(self, _: object) -> None:
+        """The application is up and subscribes; its client sends its first request when it has started, too."""
+        if self.phase is not Phase.BOOTING or self._hold(self._booted, None):
+            return
+        start_us = self.pod.members.client_start.sample(self.pod.start_rng)
+        if not start_us:
+            self._subscribe(None)
+            return
+        self._ready()
+        self.loop.at(self.loop.now_us + start_us, self._subscribe)
+
+    def _ready(self) -> None:
+        on_ready, self._on_ready = self._on_ready, None
+        if on_ready is not None:
+            on_ready()
 
     def _subscribe(self, _: object) -> None:
         if self.phase is not Phase.BOOTING or self._hold(self._subscribe, None):
@@ -374,8 +407,7 @@ class Process(DrivenMember):
         simulation.log(PodChanged(simulation.log_time, pod.name, "start"))
         simulation.on_running(self)
         self.act(self.member.start(self.loop.now_us))
-        if self._on_ready is not None:
-            self._on_ready()
+        self._ready()
 
     def stop(self, then: Callable[[], None] | None = None) -> None:
         """SIGTERM: close() at the end of the batch under way, or, where the application has no such handler, the end at once."""

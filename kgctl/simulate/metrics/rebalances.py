@@ -90,17 +90,33 @@ def aborted(run: Measured, filters: Filters) -> float:
 
 
 def time_to_stable(run: Measured, filters: Filters) -> float | None:
-    """Until the group is settled with every partition where it belongs, and stays so for two heartbeats; never: infinite."""
-    since_us = run.event_us(filters)
-    if since_us is None:
+    """From the end of the last event, or of the one that is named, until the group is settled with every partition where it
+    belongs and stays so: for two heartbeats, and to the end or the next event; never: infinite."""
+    times = _disturbed_until(run, filters)
+    if times is None:
         return None
-    quiet_us = _calm_us(run)
-    for first, last in run.history.calm.until(run.end_us):
-        start = max(first, since_us)
-        is_open = last == run.end_us and run.history.calm.since_us is not None
-        if last - start >= quiet_us or (is_open and last >= start):
-            return seconds(start - since_us)
+    since_us, until_us = times
+    for first, last in reversed(run.history.calm.until(run.end_us)):
+        if first <= until_us:
+            start = max(first, since_us)
+            is_open = last == run.end_us and run.history.calm.since_us is not None
+            lasts = last >= until_us and (last - start >= _calm_us(run) or is_open)
+            return seconds(start - since_us) if lasts else float("inf")
     return float("inf")
+
+
+def _disturbed_until(run: Measured, filters: Filters) -> tuple[int, int] | None:
+    """(when what is asked about was over, when the next event begins, or the run's end)."""
+    if filters.at_us is not None:
+        return run.start_us + filters.at_us, run.end_us
+    if not filters.words:
+        over = [at_us for at_us in (*run.history.disturbances, *run.history.lifted) if at_us >= run.start_us]
+        return max(over, default=run.start_us), run.end_us
+    marks = [mark.at_us for mark in run.history.events if mark.name in filters.words and mark.what in ("begins", "ends")]
+    if not marks:
+        return None
+    following = [mark.at_us for mark in run.history.events if mark.what == "begins" and mark.at_us > marks[-1]]
+    return marks[-1], min(following, default=run.end_us)
 
 
 def _calm_us(run: Measured) -> int:

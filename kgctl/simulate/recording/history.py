@@ -152,5 +152,7 @@ class History:
     """A partition was consumed for the first time: ``amount`` is how long it had existed by then."""
     disturbances: list[int] = field(default_factory=list)
     """When something was done to pods or topics."""
+    lifted: list[int] = field(default_factory=list)
+    """When a fault that lasts (a stall, a slow or frozen process, a bad network) was over."""
     crashes: list[tuple[int, int]] = field(default_factory=list)
     """(when, pod)"""

@@ -33,6 +33,13 @@ class Ending(NamedTuple):
     stopped: str
 
 
+def _has_traffic(scenario: Scenario) -> bool:
+    """Whether a record is ever written: ``0/s`` is no traffic."""
+    steps = [step for traffic in scenario.traffic for step in traffic.steps]
+    steps += [step for event in scenario.events for step in event["rate"] or ()]
+    return any(rate_uhz for _, rate_uhz in steps) or any(traffic.wave is not None for traffic in scenario.traffic)
+
+
 class Recording:
     """One run, so far or whole. Times are microseconds from the run's beginning; ``start_us`` is the end of the warm-up.
 
@@ -47,7 +54,7 @@ class Recording:
         self.start_us = scenario.warmup_us
         self.now_us = 0
         self.step = 0
-        self.has_traffic = bool(scenario.traffic) or any(event["rate"] for event in scenario.events)
+        self.has_traffic = _has_traffic(scenario)
         self.partitions = PartitionTable()
         self.owners = PartitionOwners(self.partitions)
         self.ledger = Ledger()

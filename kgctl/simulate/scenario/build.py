@@ -70,7 +70,7 @@ class Builder:
             loss_ppm=given.network.loss,
         )
         config = plain_settings(given.config)
-        return Cluster(brokers=given.brokers, racks=tuple(given.racks), network=network, config=config)
+        return Cluster(brokers=given.brokers, racks=tuple(given.racks), network=network, append=given.append, config=config)
 
     def _topic(self, name: str, given: TopicSection) -> Topic:
         path: Path = ("topics", name)
@@ -111,7 +111,10 @@ class Builder:
             rack=given.rack,
             client=given.client,
             config=plain_settings(settings),
-            poll=given.poll,
+            poll=given.poll.pause,
+            poll_timeout_us=given.poll.timeout,
+            client_id=given.client_id or settings.get("client.id"),
+            client_start=given.client_start,
             rate_uhz=given.rate,
             commit=given.commit or _commit_of(settings),
             leaves_on_stop=given.on_stop,

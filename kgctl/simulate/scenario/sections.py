@@ -23,7 +23,7 @@ from kgctl.simulate.scenario.autoscale import (
 )
 from kgctl.simulate.scenario.distributions import ZERO
 from kgctl.simulate.scenario.fields import Keys, RateSteps, Section, parse_keys, parse_traffic
-from kgctl.simulate.scenario.model import MemberSet, Network
+from kgctl.simulate.scenario.model import Cluster, MemberSet, Network
 from kgctl.simulate.scenario.patches import long_topic, long_traffic
 from kgctl.simulate.scenario.quantities import Wave
 from kgctl.simulate.scenario.wording import did_you_mean, shown
@@ -214,6 +214,9 @@ class ClusterSection(Section):
 
     brokers: int = Field(default=3, ge=1, le=1_000)
     racks: list[str] = Field(default_factory=list)
+    append: fields.Varying = Field(
+        default=Cluster().append, description="Until a record of the group is written and answered, beyond the messages."
+    )
     network: Annotated[NetworkSection, BeforeValidator(short_network, json_schema_input_type=NetworkSection | str)] = (
         NetworkSection()
     )
@@ -269,6 +272,20 @@ class CallbacksSection(Section):
 _MEMBER = MemberSet(name="")
 
 
+class PollSection(Section):
+    """The application's poll loop."""
+
+    timeout: fields.Duration | None = Field(
+        default=None, description="What poll() is given: so long it waits for records; default: as long as there are none."
+    )
+    pause: fields.Varying = Field(default=_MEMBER.poll, description="From the return of a poll() to the next one.")
+
+
+def short_poll(raw: Any) -> Any:
+    """Return ``poll: 0ms..100ms`` written out: it is the pause."""
+    return raw if isinstance(raw, dict) else {"pause": raw}
+
+
 class MembersSection(Section):
     """Pods that are all alike, called after the set: ``app-0``, ``app-1``."""
 
@@ -284,7 +301,17 @@ class MembersSection(Section):
     rack: str | None = Field(default=None, description="A rack of the cluster, or spread.")
     client: str = Field(default="java", description="The client family.")
     config: fields.Config = Field(default_factory=dict, description="Consumer settings, over those of the group.")
-    poll: fields.Varying = Field(default=_MEMBER.poll, description="Between two poll() calls.")
+    client_id: str | None = Field(
+        default=None,
+        min_length=1,
+        description="client.id; $name is the pod's name. Default: the client's own, as java's consumer-GROUP-1.",
+    )
+    client_start: fields.Varying = Field(
+        default=_MEMBER.client_start, description="From the end of boot to the client's first request."
+    )
+    poll: Annotated[PollSection, BeforeValidator(short_poll, json_schema_input_type=PollSection | str | int)] = Field(
+        default=PollSection(), description="The poll loop: {timeout: 100ms, pause: 0ms..100ms}; a duration alone is the pause."
+    )
     rate: fields.Rate | None = Field(
         default=None, description="Records that a member can process; default: as fast as they come."
     )

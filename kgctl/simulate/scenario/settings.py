@@ -133,3 +133,21 @@ def commit_of(members: MemberSet, config: MemberConfig) -> Commit:
     if members.commit.mode is CommitMode.AUTO and not config.enable_auto_commit:
         return Commit(mode=CommitMode.AFTER_BATCH)
     return members.commit
+
+
+_CLIENT_IDS: Mapping[str, str] = {
+    "java": "consumer-$group-$instance",
+    "librdkafka": "rdkafka",
+    "kafka-go": "app@$name (github.com/segmentio/kafka-go)",
+    "franz-go": "kgo",
+    "kafka-python": "kafka-python-2.2",
+    "aiokafka": "aiokafka-0.12",
+}
+"""Client -> its client.id where nobody has chosen one. Java's ends with the instance id, or counts the consumers of its process
+(ConsumerConfig#maybeOverrideClientId), so it is the same in every pod; kafka-go's has the host."""
+
+
+def client_id_of(members: MemberSet, group_id: str, pod: str, instance_id: str | None) -> str:
+    """Return the client id of one of these members. Member ids begin with it, and assignors sort by those."""
+    template = members.client_id or _CLIENT_IDS.get(members.client, "$name")
+    return template.replace("$name", pod).replace("$group", group_id).replace("$instance", instance_id or "1")

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from kgctl.simulate.engine.simulation import Simulation
 
 
+_LASTING = frozenset({"stall", "slow", "pause_process", "network"})
+"""Faults that do something to pods until they are over."""
+
+
 class EventRun:
     """One beginning of an event, until it is over. A kind's ``begin`` gets it and sees to it that `over` is called once."""
 
@@ -34,6 +38,8 @@ class EventRun:
     def over(self, _: object = None) -> None:
         """It has done all that it does; what comes ``after`` it may begin."""
         self.simulation.log_event(self.event, "ends")
+        if self.event.kind in _LASTING:
+            self.simulation.history.lifted.append(self.simulation.loop.now_us)
         self._on_over()
 
     def without_effect(self) -> None:

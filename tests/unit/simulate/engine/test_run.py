@@ -16,7 +16,8 @@ from kgctl.errors import UsageError
 from kgctl.simulate.engine.run import RunLimits
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
 from kgctl.simulate.recording.trace import TraceEvent
-from kgctl.simulate.scenario.model import Cluster, Network, Scenario
+from kgctl.simulate.scenario.distributions import Constant
+from kgctl.simulate.scenario.model import Network, Scenario
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
 EXACT: dict[str, Any] = {"client": "librdkafka", "heartbeat_drift_us": 0, "count": 2, "partitions": 2}
@@ -75,7 +76,7 @@ def test_quiet_times_cost_nothing_and_change_nothing(config: dict[str, str]) -> 
     """A link that might lose a packet is never taken as quiet: every heartbeat is an event there."""
     events = (event("crash", "app/1", at_s=600, for_us=30 * S), event("scale", "app", at_s=1200, by=1))
     quiet = scenario(*events, config=config, rate=100, **EXACT)
-    loud = replace(quiet, cluster=Cluster(network=Network(loss_ppm=1)))
+    loud = replace(quiet, cluster=replace(quiet.cluster, network=Network(loss_ppm=1)))
     first, second = run(quiet, 1), run(loud, 1)
     assert summary(first) == summary(second)
     assert first.lanes() == second.lanes()
@@ -186,3 +187,53 @@ def test_the_same_seed_gives_the_same_log_and_another_seed_another() -> None:
 def test_no_members_at_all_is_a_run_as_well() -> None:
     empty = Scenario(name="empty", duration_us=S)
     assert run(empty, 1).summary()["unavailable"] == 0
+
+
+@pytest.mark.parametrize(
+    ("client", "instance_id", "prefix"),
+    [
+        ("java", None, "consumer-group-1-"),
+        ("java", "$name", "app-0-"),
+        ("librdkafka", None, "rdkafka-"),
+        ("kafka-go", None, "app@app-0 (github.com/segmentio/kafka-go)-"),
+        ("franz-go", None, "kgo-"),
+    ],
+)
+def test_member_ids_begin_with_the_clients_own_id(client: str, instance_id: str | None, prefix: str) -> None:
+    ran = run(scenario(client=client, instance_id=instance_id, client_id=None, count=1, duration_s=5), 1)
+    assert ran.recording.history.pods[0].member_id.startswith(prefix)
+
+
+def test_assignors_deal_by_ids_that_say_nothing_of_the_pod() -> None:
+    orders = set()
+    for seed in range(1, 7):
+        given = run(scenario(client_id=None, count=3, partitions=3, duration_s=5), seed).final_assignment()
+        orders.add(tuple(topics["t"][0] for _, topics in sorted(given.items())))
+    assert len(orders) > 2
+
+
+@pytest.mark.parametrize("rate", [None, 0])
+def test_traffic_of_nothing_is_no_traffic(rate: int | None) -> None:
+    result = run(scenario(event("stop", "app/1", 5), rate=rate, duration_s=30), 1)
+    assert not result.recording.has_traffic
+    assert result.digest == run(scenario(event("stop", "app/1", 5), duration_s=30), 1).digest
+
+
+def test_an_application_that_pauses_joins_late_though_it_reads_nothing() -> None:
+    """A pod that has no partitions is in poll() for a tenth of its time only; the others wait for it in an eager rebalance."""
+    scale = event("scale", "app", 10, by=1)
+    times = {}
+    for timeout_us in (None, 100_000, 900_000):
+        given = scenario(scale, poll=Constant(900_000), poll_timeout_us=timeout_us, duration_s=60, rate=10)
+        times[timeout_us] = [run(given, seed).metric("rebalance_time") or 0 for seed in range(1, 6)]
+    mean = {timeout_us: sum(map(float, found)) / len(found) for timeout_us, found in times.items()}
+    assert mean[100_000] > mean[900_000] > mean[None]
+
+
+def test_the_consumer_protocol_hands_over_when_poll_is_called() -> None:
+    scale = event("scale", "app", 10, by=1)
+    gaps = []
+    for timeout_us in (None, 2 * S):
+        given = scenario(scale, config=CONSUMER, poll=Constant(0), poll_timeout_us=timeout_us, duration_s=90)
+        gaps.append(max(float(run(given, seed).metric("max_gap") or 0) for seed in range(1, 4)))
+    assert gaps[1] > gaps[0]

@@ -12,7 +12,7 @@ from kgctl.errors import UsageError
 from kgctl.model.partitions import MetadataImage, TopicMetadata
 from kgctl.simulate.metrics.registry import COMPUTE, MetricView
 from kgctl.simulate.metrics.result import run
-from kgctl.simulate.recording.history import Counted, GroupPoint, Identity, PodHistory
+from kgctl.simulate.recording.history import Counted, EventMark, GroupPoint, Identity, PodHistory
 from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.scenario.model import MemberSet, Scenario, Topic
 from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, Cause
@@ -145,8 +145,32 @@ def test_stable_is_what_stays_calm_for_two_heartbeats() -> None:
     view = MetricView(made)
     # Ten seconds are two heartbeats of the consumer protocol's default, six of the classic one's; there is no process here.
     assert view.metric("time_to_stable") == 10
-    assert [view.metric("time_to_stable", (when,)) for when in ("at 0s", "at 1s", "at 30s")] == [0, 19, 0]
+    assert [view.metric("time_to_stable", (when,)) for when in ("at 0s", "at 1s", "at 30s")] == [20, 19, 0]
     assert view.metric("time_to_stable", ("nothing",)) is None
+
+
+def test_what_was_stable_for_a_while_and_is_not_at_the_end_is_not_stable() -> None:
+    made = recorded()
+    for first, last in ((0, 10), (12, 40)):
+        made.history.calm.set(first * S, is_so=True)
+        made.history.calm.set(last * S, is_so=False)
+    made.history.disturbances += [10 * S]
+    made.history.events += [
+        EventMark(5 * S, "first", "begins", "a"),
+        EventMark(10 * S, "first", "ends", "a"),
+        EventMark(39 * S, "second", "begins", "a"),
+    ]
+    at(made, 100)
+    view = MetricView(made)
+    assert view.metric("time_to_stable") == float("inf")
+    assert [view.metric("time_to_stable", (name,)) for name in ("first", "second")] == [2, float("inf")]
+
+
+def test_a_fault_that_lasts_counts_to_its_end() -> None:
+    stall = run(scenario(event("stall", "app/1", 5, for_us=400 * S), duration_s=600), 1)
+    assert stall.metric("rebalances") == 2
+    assert 0 < stall.metric("time_to_stable") < 10  # type: ignore[operator]  # it joins again when it polls again
+    assert stall.recording.history.lifted == [(20 + 405) * S]
 
 
 def test_never_stable_is_infinite() -> None:
