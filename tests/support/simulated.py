@@ -18,7 +18,7 @@ COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
 CONSUMER = {"group.protocol": "consumer"}
 AT_ONCE = Constant(0)
 NOT_OF_PODS = frozenset(
-    {"add_partitions", "create_topic", "delete_topic", "set_traffic", "scale", "broker_down", "coordinator_move"}
+    {"add_partitions", "create_topic", "delete_topic", "set_traffic", "rollout", "scale", "broker_down", "coordinator_move"}
 )
 
 

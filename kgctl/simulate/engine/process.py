@@ -409,16 +409,22 @@ class Process(DrivenMember):
         self.act(self.member.start(self.loop.now_us))
         self._ready()
 
-    def stop(self, then: Callable[[], None] | None = None) -> None:
-        """SIGTERM: close() at the end of the batch under way, or, where the application has no such handler, the end at once."""
+    def stop(self, then: Callable[[], None] | None = None, *, grace_us: int = GRACE_US, on_sigterm: str | None = None) -> None:
+        """SIGTERM: close() at the end of the batch under way, or, where the application has no such handler, the end at once.
+
+        ``on_sigterm``: close, exit, or ignored (it goes on until it is killed ``grace_us`` later); None: as its set says.
+        """
         if then is not None:
             self.on_closed.append(then)
-        if self.phase in (Phase.BOOTING, Phase.FAILED) or not self.pod.members.leaves_on_stop:
+        leaves = self.pod.members.leaves_on_stop if on_sigterm is None else on_sigterm == "close"
+        if on_sigterm == "ignored":
+            self.loop.at(self.loop.now_us + grace_us, self._kill)
+        elif self.phase in (Phase.BOOTING, Phase.FAILED) or not leaves:
             self.die("stopped")
         elif self.phase is Phase.RUNNING and not self.stop_wanted:
             self.stop_wanted = True
             self.simulation.log(PodChanged(self.simulation.log_time, self.pod.name, "stop"))
-            self.loop.at(self.loop.now_us + GRACE_US, self._kill)
+            self.loop.at(self.loop.now_us + grace_us, self._kill)
             self.catch_up()
             self._cancel_poll()
             if self.member is not None and not self.member.in_callback:

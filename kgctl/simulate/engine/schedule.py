@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import UsageError
-from kgctl.simulate.engine.events import brokers, pods, rolling, topics
+from kgctl.simulate.engine.events import brokers, pods, rolling, rollout, topics
 from kgctl.simulate.engine.events.event_run import EventRun
 from kgctl.simulate.scenario.distributions import Distribution, Exponential, Uniform
 from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, EventKind
@@ -24,6 +24,7 @@ BEGIN: Mapping[str, Callable[[EventRun], None]] = {
     "restart": pods.restart,
     "rolling_restart": rolling.roll,
     "upgrade": rolling.roll,
+    "rollout": rollout.rollout,
     "scale": pods.scale,
     "stall": pods.stall,
     "slow": pods.slow,

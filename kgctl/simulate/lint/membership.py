@@ -30,6 +30,19 @@ def ids_not_unique(context: Context) -> Iterator[Finding]:
             seen[instance_id] = pod
 
 
+def new_ids_in_each_rollout(context: Context) -> Iterator[Finding]:
+    """Static members whose ids end with their pods: the coordinator keeps the partitions of the old id until its session ends."""
+    named = {members.name for members, _ in context.sets() if "$name" in (members.instance_id or "")}
+    for index, event in enumerate(context.scenario.events):
+        is_deployment = event.kind == "rollout" and (event["workload"] or "deployment") == "deployment"
+        if is_deployment and event.target in named:
+            yield Finding(
+                ("events", index, "rollout"),
+                f"a Deployment's new pods of {event.target!r} have new instance ids: the partitions of each old pod are kept for "
+                "its session timeout and nobody reads them; use workload: statefulset, or no instance_id",
+            )
+
+
 def mixed_assignor_lists(context: Context) -> Iterator[Finding]:
     """No assignor that all members have, or lists that put the group into another protocol than each member believes."""
     classic = [(members, config) for members, config in context.sets() if config.group_protocol == "classic" and members.count]

@@ -17,6 +17,7 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "no-warmup": settings.no_warmup,
     "event-after-end": settings.event_after_the_end,
     "ids-not-unique": membership.ids_not_unique,
+    "static-rollout": membership.new_ids_in_each_rollout,
     "mixed-assignors": membership.mixed_assignor_lists,
     "mixed-protocols": membership.mixes_eager_and_cooperative,
     "client-refuses": membership.client_refuses,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from kgctl.simulate.recording.history import Counted, Identity, Intervals, MemberKey
 from kgctl.simulate.recording.owners import NOBODY, Gap, Segment
@@ -24,11 +24,21 @@ class Measured:
         self.ledger = recording.ledger
         self.start_us = recording.start_us
         self._gaps: tuple[int, dict[tuple[int, int], list[Gap]]] = (-1, {})
+        self._kept: tuple[int, dict[Any, Any]] = (-1, {})
 
     @property
     def end_us(self) -> int:
         """The end of the window."""
         return self.recording.end_us
+
+    def kept(self, key: Any, make: Callable[[], Any]) -> Any:
+        """What ``make`` gives, worked out once for this key as long as nothing happens in the run: several metrics ask for it."""
+        if self._kept[0] != self.recording.step:
+            self._kept = (self.recording.step, {})
+        found = self._kept[1]
+        if key not in found:
+            found[key] = make()
+        return found[key]
 
     def window(self, filters: Filters) -> tuple[int, int]:
         """The window within ``after`` and ``before``."""

@@ -97,8 +97,13 @@ class Snapshot:
     members: tuple[MemberKey, ...]
 
 
-def _owners(run: Measured, number: int, window: tuple[int, int]) -> list[tuple[int, int, MemberKey]]:
+def _owners(run: Measured, number: int, window: tuple[int, int]) -> Sequence[tuple[int, int, MemberKey]]:
     """(from, to, owner) of a partition, gaps skipped, neighbours of one owner joined; first who had it before the window."""
+    found: Sequence[tuple[int, int, MemberKey]] = run.kept(("owners", number, window), lambda: _owners_of(run, number, window))
+    return found
+
+
+def _owners_of(run: Measured, number: int, window: tuple[int, int]) -> list[tuple[int, int, MemberKey]]:
     before = run.owners.owner_before(number, window[0])
     found = [] if before == NOBODY else [(window[0], window[0], run.member_at(before, window[0]))]
     for first, last, value in run.segments(number, window):
@@ -162,8 +167,14 @@ def state_moved(run: Measured, filters: Filters) -> float | None:
     return moved
 
 
-def _snapshots(run: Measured, filters: Filters) -> list[Snapshot]:
+def _snapshots(run: Measured, filters: Filters) -> Sequence[Snapshot]:
     """The group in each of its calm times of the window."""
+    key = ("snapshots", run.window(filters), filters.topics)
+    found: Sequence[Snapshot] = run.kept(key, lambda: _snapshots_of(run, filters))
+    return found
+
+
+def _snapshots_of(run: Measured, filters: Filters) -> list[Snapshot]:
     window = run.window(filters)
     calm = run.clip(run.history.calm.until(run.end_us), window)
     times = [first for first, _ in calm]
@@ -187,7 +198,9 @@ def _members(run: Measured, at_us: int) -> tuple[MemberKey, ...]:
 def moves_min(run: Measured, filters: Filters) -> float:
     """The fewest moves with which any assignor could have gone from each balanced state to the next."""
     snapshots = _snapshots(run, filters)
-    return sum(_fewest(run, before, after) for before, after in itertools.pairwise(snapshots))
+    key = ("moves_min", run.window(filters), filters.topics)
+    found: int = run.kept(key, lambda: sum(_fewest(run, before, after) for before, after in itertools.pairwise(snapshots)))
+    return found
 
 
 def _fewest(run: Measured, before: Snapshot, after: Snapshot) -> int:

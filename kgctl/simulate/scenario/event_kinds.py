@@ -31,6 +31,7 @@ class FieldType(StrEnum):
     COUNT = "count"  # a whole number of 1 or more
     SIZE = "size"  # a whole number of 0 or more
     CHANGE = "change"  # a whole number with its sign: +10, -3
+    SIZE_OR_SHARE = "size or share"  # a whole number of 0 or more, or a Share
     COUNT_OR_SHARE = "count or share"  # a whole number, or a Share
     SHARE = "share"  # millionths
     FACTOR = "factor"  # millionths
@@ -101,6 +102,63 @@ FIELDS = (
     Field(name="abort_if", type=FieldType.CONDITION, help="looked at before each batch: if it holds, the rest is left as it is"),
 )
 
+ROLLOUT = (
+    Field(
+        name="workload",
+        type=FieldType.CHOICE,
+        help="deployment: new pods have new names, and new instance ids where these have $name; statefulset: the same ones",
+        default="deployment",
+        choices=("deployment", "statefulset"),
+    ),
+    Field(
+        name="strategy",
+        type=FieldType.CHOICE,
+        help="of a deployment: rolling (RollingUpdate), or recreate (all end, then all start)",
+        default="rolling",
+        choices=("rolling", "recreate"),
+    ),
+    Field(
+        name="max_surge",
+        type=FieldType.SIZE_OR_SHARE,
+        help="maxSurge of a deployment: pods above the wanted number; a share is rounded up",
+        default=Share(250_000),
+    ),
+    Field(
+        name="max_unavailable",
+        type=FieldType.SIZE_OR_SHARE,
+        help="maxUnavailable: pods that may be missing; a share is rounded down; 25% of a deployment, 1 of a statefulset",
+        default=Share(250_000),
+    ),
+    Field(
+        name="ready",
+        type=FieldType.DISTRIBUTION,
+        help="from subscribe() until the readiness probe succeeds",
+        default=Constant(0),
+    ),
+    Field(name="never_ready", type=FieldType.FLAG, help="the probe of the new version never succeeds", default=False),
+    Field(name="min_ready", type=FieldType.DURATION, help="minReadySeconds: ready for so long counts as available", default=0),
+    Field(
+        name="grace",
+        type=FieldType.DURATION,
+        help="terminationGracePeriodSeconds: from SIGTERM to SIGKILL",
+        default=30_000_000,
+    ),
+    Field(
+        name="sigterm",
+        type=FieldType.CHOICE,
+        help="what the application does: close (the consumer), exit (without), ignored (until it is killed); default: on_stop",
+        choices=("close", "exit", "ignored"),
+    ),
+    Field(name="partition", type=FieldType.SIZE, help="of a statefulset: pods below this number stay as they are", default=0),
+    Field(
+        name="deadline",
+        type=FieldType.DURATION,
+        help="after this time the rollout is given up, as it stands (progressDeadlineSeconds, of the whole rollout)",
+        default=1_800_000_000,
+    ),
+    Field(name="set", type=FieldType.CONFIG, help="consumer settings that the new version has", default={}),
+)
+
 SET = Field(name="set", type=FieldType.CONFIG, help="consumer settings that the new processes have", default={})
 
 REQUIRED_SET = Field(name="set", type=FieldType.CONFIG, help="consumer settings that the new processes have", is_required=True)
@@ -147,6 +205,12 @@ EVENT_KINDS: Mapping[str, EventKind] = {
             target=Target.PODS,
             help="Restart pods batch by batch with other settings.",
             fields=(*FIELDS, REQUIRED_SET),
+        ),
+        EventKind(
+            name="rollout",
+            target=Target.MEMBER_SET,
+            help="A new version of a set, as Kubernetes rolls it out: a Deployment (new pods, new names) or a StatefulSet.",
+            fields=ROLLOUT,
         ),
         EventKind(
             name="scale",

@@ -231,6 +231,10 @@ def _count_or_share(raw: Any) -> Any:
     return Share(parse_share(raw)) if isinstance(raw, str) else _count(raw)
 
 
+def _size_or_share(raw: Any) -> Any:
+    return Share(parse_share(raw)) if isinstance(raw, str) else _size(raw)
+
+
 def _flag(raw: Any) -> bool:
     if not isinstance(raw, bool):
         raise ValueError(f"must be true or false, not {shown(raw)}")
@@ -256,6 +260,7 @@ _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "size": _size,
     "change": _change,
     "count or share": _count_or_share,
+    "size or share": _size_or_share,
     "share": parse_share,
     "factor": _factor,
     "rate": parse_rates,

@@ -16,6 +16,7 @@ _OF_TYPE: Mapping[str, Mapping[str, Any]] = {
     "count": {"type": "integer", "minimum": 1},
     "size": {"type": "integer", "minimum": 0},
     "change": {"type": ["integer", "string"]},
+    "size or share": {"type": ["integer", "string"]},
     "count or share": {"type": ["integer", "string"]},
     "share": fields.SHARE_SCHEMA,
     "factor": {"type": "number", "exclusiveMinimum": 0},

@@ -15,6 +15,7 @@ MEANT = {
     "too-many-consumers": {"idle-members"},
     "static-misconfigured": {"session-below-boot"},
     "static-duplicate-id": {"ids-not-unique"},
+    "static-surge": {"static-rollout"},
     "assignor-migration": set[str](),
 }
 """What the linter rightly says of scenarios that show just that."""

@@ -24,6 +24,7 @@ DOUBTS = {
     "no-warmup": "{warmup: 1s, events: [{at: 0s, restart: app}]}",
     "event-after-end": "{duration: 5m, events: [{at: 5m, restart: app}]}",
     "ids-not-unique": "members: {app: {instance_id: one}}",
+    "static-rollout": "{members: {app: {instance_id: $name}}, events: [{at: 60s, rollout: app}]}",
     "mixed-assignors": "members: {b: {config: {partition.assignment.strategy: [sticky]}}}",
     "mixed-protocols": "group: {config: {partition.assignment.strategy: [range, cooperative-sticky]}}",
     "client-refuses": "members: {app: {client: kafka-go, config: {group.protocol: consumer}}}",
