@@ -22,7 +22,9 @@ from kgctl.cli.session import session_of
 from kgctl.errors import NotFoundError, did_you_mean
 
 CHAPTERS: dict[str, tuple[str, ...]] = {
-    "live groups": ("runbooks", "clusters", "groups", "resets", "output", "exit-codes", "security", "completion", "commands"),
+    "live groups": (
+        "runbooks", "clusters", "groups", "resets", "zookeeper", "output", "exit-codes", "security", "completion", "commands",
+    ),
     "without a broker": ("serve", "data-folder"),
     "assignors": ("assignors", "group-files"),
     "rehearsals": (

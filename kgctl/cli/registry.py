@@ -52,6 +52,9 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("delete-groups", "groups.delete_groups", "groups", "Delete groups with all their offsets."),
     CommandSpec("delete-offsets", "groups.delete_offsets", "groups", "Delete committed offsets of topics or partitions."),
     CommandSpec("remove-members", "groups.remove_members", "groups", "Make members leave a group."),
+    CommandSpec(
+        "migrate-offsets", "groups.migrate_offsets", "zookeeper", "Copy offsets of groups in ZooKeeper into groups on Kafka."
+    ),
     CommandSpec("context list", "context.commands:register_list", "clusters", "List the contexts of the config file.", OUTPUT),
     CommandSpec("context use", "context.commands:register_use", "clusters", "Make a context the current one.", OUTPUT),
     CommandSpec("context show", "context.commands:register_show", "clusters", "Show what a context amounts to.", OUTPUT),

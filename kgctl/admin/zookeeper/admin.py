@@ -216,12 +216,12 @@ def _item(error: KgctlError) -> ItemError:
 
 
 def _partition_results(wanted: Iterable[TopicPartition], failed: Mapping[TopicPartition, KgctlError]) -> PartitionResults[None]:
-    """Raises what kept everything from being tried at all."""
+    """Raises what kept everything from being answered."""
     done = [each for each in wanted if each not in failed]
     reasons = {id(error): error for error in failed.values()}
     if not done and len(reasons) == 1:
         (reason,) = reasons.values()
-        if isinstance(reason, UnreachableError) and not isinstance(reason, Unanswered):
+        if isinstance(reason, UnreachableError):
             raise reason
     return Results(dict.fromkeys(done), {each: _item(error) for each, error in failed.items()})
 

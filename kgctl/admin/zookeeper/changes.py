@@ -25,12 +25,12 @@ _RETRY_S = 0.02
 Failures = dict[TopicPartition, KgctlError]
 
 
-def write_offsets(connection: Connection, group: str, offsets: Mapping[TopicPartition, int]) -> Failures:
-    """Commit these offsets for a group without running instances; makes the group where there is none.
+def write_offsets(connection: Connection, group: str, offsets: Mapping[TopicPartition, int], *, guarded: bool = True) -> Failures:
+    """Commit these offsets; makes the group where there is none. ``guarded``: only while no instance runs.
 
     Returns what failed, by partition; up to `PARTITIONS_A_TRANSACTION` are written together or not at all.
     """
-    return _in_parts(connection, group, sorted(offsets), lambda part: _write(connection, group, part, offsets))
+    return _in_parts(connection, group, sorted(offsets), lambda part: _write(connection, group, part, offsets, guarded=guarded))
 
 
 def remove_offsets(connection: Connection, group: str, partitions: Sequence[TopicPartition], *, guarded: bool = True) -> Failures:
@@ -144,7 +144,12 @@ class _Guard:
 
 
 def _write(
-    connection: Connection, group: str, partitions: Sequence[TopicPartition], offsets: Mapping[TopicPartition, int]
+    connection: Connection,
+    group: str,
+    partitions: Sequence[TopicPartition],
+    offsets: Mapping[TopicPartition, int],
+    *,
+    guarded: bool,
 ) -> tuple[list[Operation], Failures]:
     """What is to be written, as ZooKeeper is now; nothing for offsets that are there already."""
     paths = {partition: nodes.offsets_path(group, *partition) for partition in partitions}
@@ -161,7 +166,7 @@ def _write(
     wanted = [operation for operation in changes if operation is not None]
     if not wanted:
         return [], failed
-    guard = _Guard.read(connection, group).operations
+    guard = _Guard.read(connection, group).operations if guarded else ()
     at_the_top = [Operation("create", path) for path in missing if path in above[:2]]
     below = [Operation("create", path) for path in missing if path not in above[:2]]
     return [*at_the_top, *guard, *below, *wanted], failed

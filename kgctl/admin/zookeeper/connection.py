@@ -426,10 +426,15 @@ class Connection:
             if refused or limit.is_over:
                 self._failed = self._started = True
                 self.close()
-                where, text = f"ZooKeeper at {self.settings}", f"within {limit.timeout_ms / 1000:g} s{self._log.because}"
-                raise (
-                    AuthError(f"{where} refuses the login") if refused else UnreachableError(f"{where} cannot be reached {text}")
-                )
+                raise self._not_started(limit, refused=refused)
+
+    def _not_started(self, limit: Deadline, *, refused: bool) -> KgctlError:
+        where = f"ZooKeeper at {self.settings}"
+        if refused:
+            return AuthError(f"{where} refuses the login")
+        error = UnreachableError(f"{where} cannot be reached within {limit.timeout_ms / 1000:g} s{self._log.because}")
+        error.nothing_sent = True
+        return error
 
 
 def denied(path: str) -> AuthError:

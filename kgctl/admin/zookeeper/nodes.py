@@ -152,6 +152,16 @@ def decode_registration(path: str, data: bytes) -> Registration:
     return Registration(subscription, Pattern(pattern), int(timestamp) if timestamp.isdecimal() else None)
 
 
+def check_offset(offset: int) -> None:
+    """Whether a number can be an offset.
+
+    Raises:
+        UsageError: it cannot.
+    """
+    if not 0 <= offset <= MAX_OFFSET:
+        raise UsageError(f"{offset} is no offset: they go from 0 to {MAX_OFFSET}")
+
+
 def encode_offset(offset: int) -> bytes:
     """The text of an offset."""
     return str(offset).encode()

@@ -36,7 +36,6 @@ from kgctl.admin.zookeeper.errors import (
 )
 from kgctl.admin.zookeeper.nodes import Registration
 from kgctl.admin.zookeeper.settings import ZooKeeperSettings
-from kgctl.errors import UsageError
 from kgctl.model.groups import Node
 from kgctl.model.partitions import TopicPartition
 
@@ -219,8 +218,7 @@ class Group:
             UsageError: a negative offset.
             ChangedMeanwhileError: others commit the same partition all the time.
         """
-        if not 0 <= offset <= nodes.MAX_OFFSET:
-            raise UsageError(f"{offset} is no offset: they go from 0 to {nodes.MAX_OFFSET}")
+        nodes.check_offset(offset)
         path, data = nodes.offsets_path(self.name, topic, partition), nodes.encode_offset(offset)
         with self._connection.within():
             for _ in range(ATTEMPTS):

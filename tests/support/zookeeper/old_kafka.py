@@ -92,9 +92,9 @@ class OldKafka:
         printed = self.run("kafka.admin.ConsumerGroupCommand", ["--zookeeper", self.zookeeper, "--list"])
         return [line for line in printed.splitlines() if line.strip() and not line.startswith("Note:")]
 
-    def consumer(self, group: str, topic: str, name: str) -> OldConsumer:
-        """An old console consumer, begun; the caller stops it."""
-        return OldConsumer(self, group, topic, self.folder / f"{name}.log")
+    def consumer(self, group: str, topic: str, name: str, *, goes_on: bool = False) -> OldConsumer:
+        """An old console consumer, begun; the caller stops it. One that does not ``goes_on`` refuses a group with offsets."""
+        return OldConsumer(self, group, topic, self.folder / f"{name}.log", "largest" if goes_on else "smallest")
 
     def _config(self) -> dict[str, str]:
         return {
@@ -113,11 +113,11 @@ class OldKafka:
 class OldConsumer:
     """``kafka.tools.ConsoleConsumer --zookeeper``: the high-level consumer of old, in a process of its own."""
 
-    def __init__(self, kafka: OldKafka, group: str, topic: str, log: Path) -> None:
+    def __init__(self, kafka: OldKafka, group: str, topic: str, log: Path, reset: str) -> None:
         self._log = log
         settings = {
             "group.id": group,
-            "auto.offset.reset": "smallest",
+            "auto.offset.reset": reset,
             "auto.commit.interval.ms": "100",
             "zookeeper.session.timeout.ms": str(SESSION_MS),
             "rebalance.backoff.ms": "500",

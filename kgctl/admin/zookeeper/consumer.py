@@ -1,0 +1,308 @@
+"""A running consumer of the kind that keeps its group in ZooKeeper: it registers, claims, rebalances and commits. It fetches
+nothing: records are read with whatever client one has, from the offsets that it hands out.
+
+::
+
+    with ConsumerGroup("zk1:2181/kafka", "payments", ["orders"], on_assigned=begin, on_revoked=end) as group:
+        ...
+        group.commit({TopicPartition("orders", 0): 42})
+
+Partitions go to instances by range, as Kafka's own high-level consumer deals them out (kafka.consumer.RangeAssignor): both may
+be in one group. What stays with an instance is kept through a rebalance; what goes is handed to ``on_revoked`` first, and
+released when that returns, so that the next owner starts where this one committed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+from kgctl.admin.zookeeper import nodes, snapshot
+from kgctl.admin.zookeeper.changes import write_offsets
+from kgctl.admin.zookeeper.errors import (
+    InstanceNotRegisteredError,
+    InstanceRegisteredError,
+    PartitionClaimedError,
+    PartitionNotClaimedError,
+    SessionLostError,
+)
+from kgctl.admin.zookeeper.nodes import Registration
+from kgctl.admin.zookeeper.registry import Registry
+from kgctl.errors import KgctlError, UsageError
+from kgctl.model.partitions import TopicPartition
+
+RETRY_S = 0.1
+ENDING_S = 30.0
+
+Assigned = Callable[[Mapping[TopicPartition, int | None]], None]
+"""Told of partitions that are now this instance's, each with the committed offset; None where nothing is committed."""
+Revoked = Callable[[frozenset[TopicPartition]], None]
+"""Told of partitions that are to go; they are still this instance's until it returns, unless the session was lost."""
+
+
+def assign_range(instances: Mapping[str, Registration], topics: Mapping[str, int]) -> dict[str, set[TopicPartition]]:
+    """Deal out the partitions of each topic among the streams of the instances that read it; instance -> partitions.
+
+    Streams are sorted by ``<instance>-<number>`` as text; each gets so many partitions in a row, the first ones one more.
+    Kafka: kafka.consumer.RangeAssignor#assign.
+    """
+    assigned: dict[str, set[TopicPartition]] = {name: set() for name in instances}
+    for topic, count in topics.items():
+        streams = sorted(
+            (f"{name}-{number}", name)
+            for name, registration in instances.items()
+            for number in range(_streams(registration, topic))
+        )
+        start = 0
+        for position, (_, name) in enumerate(streams):
+            size = count // len(streams) + (position < count % len(streams))
+            assigned[name].update(TopicPartition(topic, number) for number in range(start, start + size))
+            start += size
+    return assigned
+
+
+def _streams(registration: Registration, topic: str) -> int:
+    """How many streams an instance has for a topic; those of a list count for each topic that it means."""
+    if not registration.reads(topic):
+        return 0
+    return registration.subscription.get(topic) or max(registration.subscription.values(), default=1)
+
+
+class ConsumerGroup:
+    """One instance of a group, at work from `start` to `close` in a thread of its own, which makes the callbacks.
+
+    An error in that thread (a callback's too) ends the instance: everything is released, and the next call raises it. A lost
+    session is no error: the partitions are revoked, and the instance registers anew.
+    """
+
+    def __init__(
+        self,
+        zookeeper: str,
+        group: str,
+        topics: Sequence[str] | Registration,
+        *,
+        on_assigned: Assigned | None = None,
+        on_revoked: Revoked | None = None,
+        properties: Mapping[str, str] | None = None,
+        session_ms: int = 6_000,
+        timeout_ms: int = 10_000,
+        instance: str | None = None,
+    ) -> None:
+        """Nothing is contacted before `start`.
+
+        Raises:
+            UsageError: no topics, or an address, property or name that cannot be.
+        """
+        if not (topics.subscription if isinstance(topics, Registration) else topics):
+            raise UsageError("a consumer needs at least one topic")
+        self._registry = Registry.connect(zookeeper, properties, timeout_ms=timeout_ms, session_ms=session_ms)
+        self._group = self._registry.group(group)
+        self._instance = self._group.new_instance(instance)
+        self._topics = topics
+        self._on_assigned = on_assigned or _nothing_to_do
+        self._on_revoked = on_revoked or _nothing_to_do
+        self._claimed: frozenset[TopicPartition] = frozenset()
+        self._changed = threading.Event()
+        self._settled = threading.Condition()
+        self._rebalances = 0
+        self._lost = self._closing = False
+        self._failure: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name=f"kgctl-{group}", daemon=True)
+
+    @property
+    def instance(self) -> str:
+        """The instance's id."""
+        return self._instance.name
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that are claimed now."""
+        return self._claimed
+
+    @property
+    def rebalances(self) -> int:
+        """How many rebalances are over."""
+        return self._rebalances
+
+    def start(self) -> None:
+        """Register, and begin to claim.
+
+        Raises:
+            InstanceRegisteredError: an instance of this id is running.
+            UnreachableError, AuthError: as every call.
+        """
+        self._instance.register(self._topics)
+        self._registry.connection.on_state(self._on_state)
+        self._group.watch_instances(self._wake)
+        self._watch_topics()
+        self._thread.start()
+
+    def wait(self, rebalances: int, timeout_s: float) -> bool:
+        """Whether so many rebalances are over, within the time.
+
+        Raises:
+            KgctlError: what ended the instance.
+        """
+        with self._settled:
+            reached = self._settled.wait_for(lambda: self._rebalances >= rebalances or self._failure is not None, timeout_s)
+        self._raise_failure()
+        return reached
+
+    def commit(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Commit offsets of claimed partitions, in one transaction for up to 1,000.
+
+        Raises:
+            PartitionNotClaimedError: one is not claimed by this instance (any more); nothing is committed.
+            KgctlError: what ended the instance, or why it could not be written.
+        """
+        self._raise_failure()
+        for partition, offset in offsets.items():
+            if partition not in self._claimed:
+                raise PartitionNotClaimedError(self._group.name, *partition, self.instance)
+            nodes.check_offset(offset)
+        for error in write_offsets(self._registry.connection, self._group.name, offsets, guarded=False).values():
+            raise error
+
+    def close(self) -> None:
+        """Revoke and release everything, deregister, and end the session. Safe to call twice; not from a callback.
+
+        Raises:
+            KgctlError: what ended the instance before.
+        """
+        if not self._closing:
+            self._closing = True
+            self._changed.set()
+            if self._thread.is_alive():
+                self._thread.join(ENDING_S)
+            self._registry.close()
+            self._raise_failure()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        self.close()
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def _wake(self, _: object) -> bool:
+        self._changed.set()
+        return True
+
+    def _on_state(self, state: str) -> None:
+        """From a thread of kazoo."""
+        self._lost = self._lost or (state == "LOST" and not self._closing)
+        self._changed.set()
+
+    def _watch_topics(self) -> None:
+        connection = self._registry.connection
+        if isinstance(self._topics, Registration) and self._topics.pattern is not nodes.Pattern.STATIC:
+            connection.ensure(nodes.TOPICS)
+            connection.watch_children(nodes.TOPICS, self._wake)
+            return
+        for topic in self._topics.subscription if isinstance(self._topics, Registration) else self._topics:
+            connection.watch_data(f"{nodes.TOPICS}/{topic}", self._wake)
+
+    def _run(self) -> None:
+        try:
+            while not self._closing:
+                self._changed.wait()
+                self._changed.clear()
+                self._rebalance()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the owner of this instance is told
+            self._failure = error
+        finally:
+            self._leave()
+
+    def _rebalance(self) -> None:
+        """Bring the claims to what is this instance's, by those that are running now; again where they change meanwhile."""
+        if self._closing or not self._registry.connection.is_connected:
+            return
+        if self._lost:
+            self._register_anew()
+        wanted = self._wanted()
+        self._revoke(self._claimed - wanted)
+        missing = wanted - self._claimed
+        while missing and not self._changed.is_set():
+            claimed = frozenset(partition for partition in sorted(missing) if self._claim(partition))
+            self._assign(claimed)
+            missing -= claimed
+            if missing:
+                self._changed.wait(RETRY_S)
+        if not missing:
+            with self._settled:
+                self._rebalances += 1
+                self._settled.notify_all()
+
+    def _wanted(self) -> frozenset[TopicPartition]:
+        connection = self._registry.connection
+        groups = snapshot.read_groups(connection, [self._group.name], offsets=False).found
+        running = groups[self._group.name].instances if self._group.name in groups else {}
+        instances = {name: registration for name, registration in running.items() if registration is not None}
+        return frozenset(assign_range(instances, snapshot.read_topics(connection)).get(self.instance, ()))
+
+    def _claim(self, partition: TopicPartition) -> bool:
+        try:
+            self._instance.claim(*partition)
+        except PartitionClaimedError:
+            return False
+        return True
+
+    def _assign(self, partitions: frozenset[TopicPartition]) -> None:
+        if not partitions:
+            return
+        self._claimed |= partitions
+        committed = {partition: self._group.fetch(*partition) for partition in sorted(partitions)}
+        self._on_assigned(committed)
+
+    def _revoke(self, partitions: frozenset[TopicPartition]) -> None:
+        """The application ends its work on them before anybody else can begin."""
+        if not partitions:
+            return
+        try:
+            self._on_revoked(partitions)
+        finally:
+            self._claimed -= partitions
+            for partition in sorted(partitions):
+                self._release(partition)
+
+    def _release(self, partition: TopicPartition) -> None:
+        with suppress(PartitionNotClaimedError, SessionLostError):  # it went with its session
+            self._instance.release(*partition)
+
+    def _register_anew(self) -> None:
+        """After a lost session nothing is claimed any more, and others may have the partitions already."""
+        self._lost = False
+        gone, self._claimed = self._claimed, frozenset()
+        if gone:
+            self._on_revoked(gone)
+        try:
+            self._instance.register(self._topics)
+        except InstanceRegisteredError:
+            self._lost = True  # the old session's is still there, for a moment
+            self._changed.wait(RETRY_S)
+            self._changed.set()
+
+    def _leave(self) -> None:
+        try:
+            self._revoke(self._claimed)
+            self._instance.deregister()
+        except InstanceNotRegisteredError:
+            pass
+        except KgctlError as error:
+            self._failure = self._failure or error
+        except Exception as error:  # noqa: BLE001 - a callback's
+            self._failure = self._failure or error
+        finally:
+            with self._settled:
+                self._settled.notify_all()
+
+
+def _nothing_to_do(_: object) -> None:
+    """For a consumer that has not asked to be told."""

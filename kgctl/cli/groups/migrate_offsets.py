@@ -1,0 +1,149 @@
+"""``kgctl migrate-offsets``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgctl.admin.plan.scope import parse_topic_scopes
+from kgctl.cli.groups.change_options import Backup, DryRun, Execute, NoBackup, check_backup
+from kgctl.cli.groups.offset_change import Change
+from kgctl.cli.groups.reset_options import Clamp
+from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
+from kgctl.cli.output.report import Report
+from kgctl.cli.selection import (
+    AllGroupsOption,
+    ExcludeOption,
+    MatchOption,
+    MaxGroupsOption,
+    check_count,
+    check_selection,
+    name_filter,
+    plural,
+    select_groups,
+)
+from kgctl.cli.session import NamedCluster, Session, session_of
+from kgctl.cli.settings import connection_settings
+from kgctl.errors import UsageError
+from kgctl.model.partitions import TopicPartition
+
+if TYPE_CHECKING:
+    from kgctl.admin.client import GroupAdmin
+    from kgctl.admin.zookeeper.migration import Migration
+
+EPILOG = """Examples:
+
+\b
+kgctl migrate-offsets --zookeeper zk1:2181/kafka --bootstrap-server broker1:9092 --group payments --to-group payments-2
+kgctl migrate-offsets --zookeeper zk1:2181/kafka --bootstrap-server broker1:9092 --match '^pay' --execute
+"""
+HOLDER = "{group}"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog=EPILOG)(migrate_offsets)
+
+
+def migrate_offsets(
+    ctx: typer.Context,
+    groups: GroupArguments = None,
+    *,
+    group: GroupOptions = None,
+    all_groups: AllGroupsOption = False,
+    match: MatchOption = None,
+    exclude: ExcludeOption = None,
+    max_groups: MaxGroupsOption = None,
+    to_group: Annotated[
+        str | None,
+        typer.Option(
+            "--to-group", metavar="NAME", help="The group on Kafka; {group} stands for the old name, which is the default."
+        ),
+    ] = None,
+    topic: TopicOptions = None,
+    clamp: Clamp = True,
+    execute: Execute = False,
+    dry_run: DryRun = False,
+    backup: Backup = None,
+    no_backup: NoBackup = False,
+    yes: Yes = False,
+) -> Report:
+    """Copy committed offsets of groups in ZooKeeper into groups on Kafka. A dry run, unless --execute is given.
+
+    Needs --zookeeper, where the groups are, and --bootstrap-server, where they go. Refused while instances of the old group or
+    members of the new one run. What was written is read back, and kgctl undo takes it away again. The old group is left as it is.
+    """
+    if execute and dry_run:
+        raise UsageError("--execute and --dry-run exclude each other")
+    check_backup(backup, no_backup=no_backup)
+    session = session_of(ctx)
+    group_ids = merged_groups(groups, group)
+    names = name_filter(match, exclude)
+    check_selection(group_ids, all_groups=all_groups, names=names)
+    scopes = parse_topic_scopes(topic or ())
+    if len(group_ids) > 1 or not group_ids:
+        _check_holder(to_group)
+    with _both(session) as (source, target, cluster):
+        from kgctl.admin.zookeeper.migration import plan_migration
+
+        chosen = select_groups(source, group_ids, names)
+        check_count(len(chosen.group_ids), max_groups)
+        targets = {name: (to_group or HOLDER).replace(HOLDER, name) for name in chosen.group_ids}
+        migration = plan_migration(source, target, targets, scopes, clamp=clamp)
+        migration = replace(migration, plan=replace(migration.plan, errors=(*chosen.errors, *migration.plan.errors)))
+        change = Change(session, cluster, _remarks(migration, execute=execute), backup, no_backup=no_backup)
+        if not execute:
+            return change.show(migration.plan)
+        report = change.execute(target, migration.for_execution(), ask=all_groups or bool(names), yes=yes)
+        return _verified(source, target, migration, report)
+
+
+def _check_holder(to_group: str | None) -> None:
+    if to_group is not None and HOLDER not in to_group:
+        raise UsageError(f"--to-group {to_group!r} is one group for several: write {HOLDER} where the old name belongs")
+
+
+@contextmanager
+def _both(session: Session) -> Iterator[tuple[GroupAdmin, GroupAdmin, NamedCluster]]:
+    """ZooKeeper, and the Kafka cluster with its name."""
+    settings = connection_settings(session.flags, session.environment)
+    addresses = (settings.bootstrap, *(settings.properties.get(name) for name in ("bootstrap.servers", "metadata.broker.list")))
+    to = next((address for address in addresses if address), None)
+    if settings.zookeeper is None or to is None:
+        missing = "--bootstrap-server: where they go" if settings.zookeeper else "--zookeeper: where the groups are"
+        raise UsageError(f"kgctl migrate-offsets needs {missing}")
+    properties = {key: value for key, value in settings.properties.items() if key.startswith("zookeeper.")}
+    only_zookeeper = replace(settings, bootstrap=None, properties=properties)
+    config = ("--command-config", session.flags.command_config) if session.flags.command_config else ()
+    connect = session.environment.connect
+    with connect(only_zookeeper) as source, connect(replace(settings, zookeeper=None)) as target:
+        yield source, target, NamedCluster(to, target.cluster_id(), ("--bootstrap-server", to, *config))
+
+
+def _remarks(migration: Migration, *, execute: bool) -> Sequence[str]:
+    if execute:
+        return ()
+    return [
+        f"Group {name!r} is active in ZooKeeper ({plural(count, 'instance')}): --execute is refused until it is stopped."
+        for name, count in migration.active.items()
+    ]
+
+
+def _verified(source: GroupAdmin, target: GroupAdmin, migration: Migration, report: Report) -> Report:
+    """The report with what reading back found."""
+    from kgctl.admin.zookeeper.migration import verify_migration
+
+    done: dict[str, list[TopicPartition]] = {}
+    for row in report.rows:
+        if row["result"] in ("reset", "unchanged"):
+            done.setdefault(str(row["group"]), []).append(TopicPartition(str(row["topic"]), int(str(row["partition"]))))
+    problems = verify_migration(source, target, migration, done)
+    if problems:
+        return replace(report, errors=(*report.errors, *problems))
+    count = sum(map(len, done.values()))
+    told = f"Read back: {plural(count, 'partition')} of {plural(len(done), 'group')} as copied." if done else None
+    return replace(report, notices=(*report.notices, told)) if told else report
