@@ -14,7 +14,7 @@ import logging
 import struct
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
@@ -26,7 +26,7 @@ from kgctl.wire.deadline import Deadline
 try:
     from kazoo import exceptions
     from kazoo.client import KazooClient
-    from kazoo.handlers.threading import KazooTimeoutError
+    from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
     from kazoo.protocol.serialization import GetChildren, GetData, multiheader_struct, read_buffer, stat_struct
     from kazoo.protocol.states import KeeperState
 except ModuleNotFoundError as missing:
@@ -162,6 +162,7 @@ class Connection:
         self._client = _client(settings, session_ms, self._log)
         self._started = False
         self._failed = False
+        self._answered = False
         self._has_multi_read = True
         self._lock = threading.RLock()
 
@@ -386,7 +387,9 @@ class Connection:
                     raise KazooTimeoutError from lost
 
     def _wait(self, answer: Any) -> Any:
-        return answer.get(timeout=self._left().seconds_left(f"ZooKeeper at {self.settings}"))
+        found = answer.get(timeout=self._left().seconds_left(f"ZooKeeper at {self.settings}"))
+        self._answered = True
+        return found
 
     def _left(self) -> Deadline:
         deadline: Deadline | None = getattr(self._limits, "deadline", None)
@@ -402,6 +405,9 @@ class Connection:
             self._failed = True
             raise AuthError(f"ZooKeeper at {self.settings} refuses the login") from None
         except exceptions.ConnectionClosedError:
+            if self.settings.sasl and not self._answered:  # the login comes after the connection, which its failure ends
+                self._failed = True
+                raise AuthError(f"ZooKeeper at {self.settings} refuses the login") from None
             raise UnreachableError(f"the connection to ZooKeeper at {self.settings} is closed") from None
         except exceptions.SessionExpiredError:
             raise SessionLostError(f"ZooKeeper at {self.settings} ended the session") from None
@@ -460,8 +466,24 @@ def _client(settings: ZooKeeperSettings, session_ms: int, log: _Remembering) -> 
         sasl_options=dict(settings.sasl) if settings.sasl else None,
         connection_retry={"max_tries": -1, "delay": _RETRY_S, "max_delay": 1.0},
         logger=log.logger,
+        handler=_QuietThreads(),
         **encrypted,
     )
+
+
+class _QuietThreads(SequentialThreadingHandler):  # type: ignore[misc]
+    """kazoo's threads; one that ends by an error ends the connection, which whoever waits is told, and prints no traceback."""
+
+    def spawn(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> threading.Thread:
+        """A thread that keeps its error to itself."""
+
+        def run() -> None:
+            with suppress(Exception):
+                func(*args, **kwargs)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        return thread
 
 
 def _add(request: Any, operation: Operation) -> None:
