@@ -31,13 +31,9 @@ def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     }.items():
         monkeypatch.setenv(name, value)
     location._filesystem.cache_clear()
-    filesystem, _ = location.Location.parse("s3://history/w").filesystem()
-
-    fs.S3FileSystem(endpoint_override=f"{host}:{port}", scheme="http", region="us-east-1", allow_bucket_creation=True).create_dir(
-        "history"
-    )
-    assert filesystem is not None
-    yield "s3a://history/w"
+    store = fs.S3FileSystem(endpoint_override=f"{host}:{port}", scheme="http", region="us-east-1", allow_bucket_creation=True)
+    store.create_dir("history")
+    yield f"s3a://history/{tmp_path.name}"
     location._filesystem.cache_clear()
     server.stop()
 
