@@ -150,6 +150,9 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec(
         "history health", "commands.history.health", "history", "How groups were: status, members, rebalances, lag.", OUTPUT
     ),
+    CommandSpec("history sql", "commands.history.sql", "tables", "Ask the tables of the history in SQL.", OUTPUT),
+    CommandSpec("history prune", "commands.history.prune", "history", "Thin what was collected long ago.", OUTPUT),
+    CommandSpec("history forget", "commands.history.forget", "history", "Take a cluster out of the history.", OUTPUT),
     CommandSpec("history report", "commands.history.report", "history", "Write the history of groups as one HTML page.", OUTPUT),
     CommandSpec("manual", "manual", "commands", "Show the manual: a page, or the list of pages.", OUTPUT),
     CommandSpec(

@@ -86,6 +86,9 @@ LINES = {
         "cluster log_partition records known damaged first_offset last_offset from to",
     ),
     "history build": ("--warehouse collected --engine local", "cluster table rows written changed"),
+    "history sql": ("--tables", "table column type meaning"),
+    "history prune": ("--older-than 1d --yes --warehouse collected", "table rows"),
+    "history forget": ("c1 --source nobody --yes --warehouse collected", "table rows"),
     **QUESTIONS,
     "serve commits": ("coordinator", "time group topic partition offset metadata leader_epoch member"),
     "serve status": (

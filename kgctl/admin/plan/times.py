@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from fractions import Fraction
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from kgctl.errors import UsageError
 
@@ -53,13 +54,42 @@ def parse_instant_ms(text: str) -> int:
 
 
 def parse_past_instant_ms(text: str, now_ms: int) -> int:
-    """Read a point in time as `parse_instant_ms` does, or one so long before ``now_ms``: ``2h ago``, ``PT90S ago``.
+    """Read a point in time as `parse_instant_ms` does, or one that ``now_ms`` tells.
+
+    ``now``; so long before: ``2h ago``, ``PT90S ago``; or of a day, in UTC unless a zone is named: ``yesterday``,
+    ``today 08:30``, ``yesterday 14:00 Europe/Berlin``.
 
     Raises:
         UsageError: the text is nothing of that.
     """
-    span, _, last = text.strip().rpartition(" ")
-    return max(0, now_ms - parse_duration_ms(span)) if last.lower() == "ago" else parse_instant_ms(text)
+    words = text.split()
+    if [word.lower() for word in words] == ["now"]:
+        return now_ms
+    if words and words[-1].lower() == "ago":
+        return max(0, now_ms - parse_duration_ms(" ".join(words[:-1])))
+    if words and words[0].lower() in _DAYS:
+        return _of_day(text, words, now_ms)
+    return parse_instant_ms(text)
+
+
+_DAYS = {"today": 0, "yesterday": 1}
+
+
+def _of_day(text: str, words: list[str], now_ms: int) -> int:
+    """``yesterday [HH:MM[:SS]] [ZONE]``: a wall clock's time in that zone."""
+    rest = words[1:]
+    clock = time.fromisoformat(rest.pop(0)) if rest and _CLOCK.fullmatch(rest[0]) else time()
+    try:
+        zone = ZoneInfo(rest.pop(0)) if rest else UTC
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(f"no time: {text!r} names no time zone as Europe/Berlin") from None
+    if rest:
+        raise UsageError(f"no time: {text!r}; a day is written as 'yesterday 14:00 Europe/Berlin'")
+    day = datetime.fromtimestamp(now_ms / 1000, zone).date() - timedelta(days=_DAYS[words[0].lower()])
+    return int(datetime.combine(day, clock, zone).timestamp() * 1000)
+
+
+_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
 
 
 def _epoch_ms(digits: str) -> int:

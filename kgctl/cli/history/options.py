@@ -15,7 +15,7 @@ from kgctl.errors import UsageError
 if TYPE_CHECKING:
     from kgctl.pipeline.store.location import Location
 
-TIMES = "2024-01-31T10:00:00Z (no zone: UTC), epoch milliseconds, or `2h ago`"
+TIMES = "2024-01-31T10:00:00Z (no zone: UTC), epoch milliseconds, `now`, `2h ago`, `yesterday 14:00 Europe/Berlin`"
 
 Warehouse = Annotated[
     str | None,

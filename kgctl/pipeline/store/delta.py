@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kgctl.errors import StorageError
-from kgctl.pipeline.store.files import DataFile, instant_ms, one_line, read_file
+from kgctl.pipeline.store.files import DataFile, instant_ms, one_line, read_file, statistics_columns
 from kgctl.pipeline.store.location import Location
 from kgctl.pipeline.store.tables import TABLES
 
@@ -130,7 +130,10 @@ class Table:
                 partition_by=["date"],
                 name=self.name,
                 description=self.stored.about,
-                configuration={"delta.checkpointInterval": _CHECKPOINT_EVERY},
+                configuration={
+                    "delta.checkpointInterval": _CHECKPOINT_EVERY,
+                    "delta.dataSkippingStatsColumns": ",".join(statistics_columns(self.stored.schema)),
+                },
                 storage_options=self.location.storage_options(),
                 commit_properties=properties,
             )
@@ -142,7 +145,7 @@ class Table:
     def _add(self, file: DataFile) -> Any:
         from deltalake.transaction import AddAction
 
-        return AddAction(file.path, file.size, {"date": file.date}, 0, True, file.stats(self.stored))  # noqa: FBT003
+        return AddAction(file.path, file.size, {"date": file.date}, 0, True, file.stats)  # noqa: FBT003
 
     def _open(self) -> DeltaTable | None:
         if self._is_looked_for:

@@ -31,7 +31,7 @@ class DataFile:
     """A file of a table, as a commit adds it. ``path`` is relative to the table's folder.
 
     ``low`` and ``high`` are the smallest and greatest values of the columns that the table keeps them of: texts, numbers, and
-    times in milliseconds; a column without any value is missing.
+    times in milliseconds; a column without any value is missing. ``stats``, of a new file, are Delta's statistics.
     """
 
     path: str
@@ -40,22 +40,11 @@ class DataFile:
     date: str
     low: Mapping[str, Any] = field(default_factory=dict)
     high: Mapping[str, Any] = field(default_factory=dict)
+    stats: str = ""
 
     def may_hold(self, column: str, low: Any, high: Any) -> bool:
         """Whether a row may have a value from ``low`` to ``high``, ends included."""
         return column not in self.low or (self.low[column] <= high and self.high[column] >= low)
-
-    def stats(self, table: StoredTable) -> str:
-        """Delta's statistics."""
-        times = {name for name in table.schema.names if types.is_timestamp(table.schema.field(name).type)}
-        return json.dumps(
-            {
-                "numRecords": self.rows,
-                "minValues": {name: _instant(value) if name in times else value for name, value in self.low.items()},
-                "maxValues": {name: _instant(value) if name in times else value for name, value in self.high.items()},
-                "nullCount": {name: 0 for name in self.low if not table.schema.field(name).nullable},
-            }
-        )
 
 
 def _instant(time_ms: int) -> str:
@@ -92,12 +81,44 @@ def _write(location: Location, table: StoredTable, rows: pa.Table, day: str, pre
             Path(target).parent.mkdir(parents=True, exist_ok=True)
         with filesystem.open_output_stream(target) as stream:
             stream.write(data)
+    low, high = _bounds(rows)
+    kept = [name for name in table.ranges if name in low]
+    ranges = {name: low[name] for name in kept}, {name: high[name] for name in kept}
+    return DataFile(path, data.size, rows.num_rows, day, *ranges, _statistics(rows, low, high))
+
+
+def statistics_columns(schema: pa.Schema) -> list[str]:
+    """The columns that Delta keeps smallest and greatest values of."""
+    return [
+        each.name
+        for each in schema
+        if not (types.is_binary(each.type) or types.is_list(each.type) or types.is_boolean(each.type))
+    ]
+
+
+def _bounds(rows: pa.Table) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Smallest and greatest values of all columns that Delta keeps them of.
+
+    All of them: where one is missing, deltalake's datasets take it for null and leave every row out that a filter asks for.
+    """
     low, high = {}, {}
-    for name in table.ranges:
+    for name in statistics_columns(rows.schema):
         bounds = pc.min_max(rows.column(name)).as_py()
         if bounds["min"] is not None:
             low[name], high[name] = _plain(bounds["min"]), _plain(bounds["max"])
-    return DataFile(path, data.size, rows.num_rows, day, low, high)
+    return low, high
+
+
+def _statistics(rows: pa.Table, low: Mapping[str, Any], high: Mapping[str, Any]) -> str:
+    times = {each.name for each in rows.schema if types.is_timestamp(each.type)}
+    return json.dumps(
+        {
+            "numRecords": rows.num_rows,
+            "minValues": {name: _instant(value) if name in times else value for name, value in low.items()},
+            "maxValues": {name: _instant(value) if name in times else value for name, value in high.items()},
+            "nullCount": {name: rows.column(name).null_count for name in statistics_columns(rows.schema)},
+        }
+    )
 
 
 def _plain(value: Any) -> Any:

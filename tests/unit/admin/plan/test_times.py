@@ -168,3 +168,27 @@ def test_past_instant_is_read(text: str, expected: int) -> None:
 def test_past_instant_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
         parse_past_instant_ms(text, START_OF_2024)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("now", "2026-03-29T12:00:00.000Z"),
+        ("today", "2026-03-29T00:00:00.000Z"),
+        ("yesterday", "2026-03-28T00:00:00.000Z"),
+        ("Yesterday 14:00", "2026-03-28T14:00:00.000Z"),
+        ("yesterday 14:00 Europe/Berlin", "2026-03-28T13:00:00.000Z"),
+        ("today 14:00:30 Europe/Berlin", "2026-03-29T12:00:30.000Z"),  # summer time begins that night
+        ("2h ago", "2026-03-29T10:00:00.000Z"),
+    ],
+)
+def test_times_that_now_tells(text: str, meant: str) -> None:
+    assert format_instant(parse_past_instant_ms(text, parse_instant_ms("2026-03-29T12:00:00Z"))) == meant
+
+
+@pytest.mark.parametrize(
+    "text", ["yesterday 25:00", "yesterday noon", "today 14:00 Nowhere/City", "today 14:00 UTC tomorrow", "tomorrow"]
+)
+def test_days_that_are_none(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_past_instant_ms(text, 1)

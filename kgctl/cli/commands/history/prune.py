@@ -1,0 +1,50 @@
+"""``kgctl history prune``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kgctl.admin.plan.times import format_instant, parse_duration_ms
+from kgctl.cli.history.options import Warehouse, warehouse_path
+from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.selection import confirm
+from kgctl.cli.session import session_of
+from kgctl.errors import UsageError
+
+COLUMNS = (Column("table"), Column("rows"))
+_DAY_MS = 86_400_000
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog="Example: kgctl history prune --older-than 30d --yes")(history_prune)
+
+
+def history_prune(
+    ctx: typer.Context,
+    *,
+    older_than: Annotated[str, typer.Option(metavar="TIME", help="Thin what is older than so long, as 30d.", show_default=False)],
+    warehouse: Warehouse = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> Report:
+    """Make a warehouse smaller: of old days keep what Kafka's cleaner would keep, the last record of each key.
+
+    What was committed from then on is as certain as before; earlier answers become `compacted`. The next build makes the tables
+    from what is left. Files that nothing names any more are removed a week later.
+    """
+    from kgctl.pipeline.store.warehouse import Warehouse as Opened
+    from kgctl.pipeline.upkeep import prune
+
+    session = session_of(ctx)
+    span_ms = parse_duration_ms(older_than)
+    if span_ms < _DAY_MS:
+        raise UsageError(f"--older-than {older_than}: whole days are thinned; the shortest is 1d")
+    before_ms = session.environment.now_ms() - span_ms
+    opened = Opened.open(warehouse_path(warehouse, session.environment))
+    confirm(session, f"Thin what was collected before {format_instant(before_ms)} in {opened.location}?", yes=yes)
+    found = prune(opened, before_ms)
+    rows: list[Row] = [{"table": name, "rows": found.rows.get(name, 0)} for name in ("records", "samples", "damaged")]
+    told = ["Nothing is that old."] if not found.rows else ["kgctl history build makes the tables from what is left."]
+    return Report(COLUMNS, rows, notices=told, name_keys=("table",), something_done=True)

@@ -1,0 +1,90 @@
+"""SQL over a warehouse: every table under its name, stretches as views, one query at a time, by DuckDB."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from kgctl.errors import UsageError
+from kgctl.pipeline.extras import require
+from kgctl.pipeline.store.files import one_line
+from kgctl.pipeline.store.tables import TABLES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kgctl.pipeline.store.warehouse import Warehouse
+
+VIEWS: Mapping[str, tuple[str, str]] = {
+    "members": (
+        "members, each for as long as it was one; to is null: it still is",
+        """SELECT cluster, "group", member_id, group_instance_id, client_id, client_host, time AS "from", ends AS "to",
+        generation_id AS first_generation FROM (
+            SELECT *, lead(time) OVER (PARTITION BY cluster, "group", member_id
+                ORDER BY log_offset, CASE change WHEN 'left' THEN 0 ELSE 1 END) AS ends
+            FROM member_changes WHERE change <> 'updated') AS spans
+        WHERE change = 'joined'""",
+    ),
+    "assignments": (
+        "partitions that members had, from when to when; to is null: it still has it",
+        """SELECT cluster, "group", topic, partition, member_id, generation_id, time AS "from", ends AS "to" FROM (
+            SELECT *, lead(time) OVER (PARTITION BY cluster, "group", topic, partition, member_id
+                ORDER BY log_offset, CASE change WHEN 'revoked' THEN 0 ELSE 1 END) AS ends
+            FROM assignment_changes) AS spans
+        WHERE change = 'assigned'""",
+    ),
+    "stalls": (
+        "stretches in which a partition was not OK by Burrow's rules; to is null: it still is not",
+        """SELECT cluster, "group", topic, partition, status, time AS "from", ends AS "to" FROM (
+            SELECT *, lead(time) OVER (PARTITION BY cluster, "group", topic, partition ORDER BY time) AS ends
+            FROM status_changes) AS spans
+        WHERE status <> 'OK'""",
+    ),
+}
+
+
+def query(warehouse: Warehouse, text: str, built: Mapping[str, int]) -> pa.Table:
+    """The rows of one query. ``built`` has the versions of built tables to ask; the others are asked as of now.
+
+    Neither files nor tables can be written by it.
+
+    Raises:
+        UsageError: it is no SQL, names what is not there, or a package is missing.
+    """
+    require("kgctl history sql", "duckdb", "pyarrow", "deltalake")
+    import duckdb
+
+    from kgctl.pipeline.store.delta import dataset
+
+    with duckdb.connect() as connection:
+        connection.execute("SET enable_external_access = false; SET TimeZone = 'UTC'")
+        for name in TABLES:
+            found: Any = dataset(warehouse.table(name, built.get(name)))
+            connection.register(name, TABLES[name].schema.empty_table() if found is None else found)
+        for name, (_, view) in VIEWS.items():
+            connection.execute(f"CREATE VIEW {name} AS {view}")
+        try:
+            relation: Any = connection.sql(text)  # None where the text is no query
+            table: pa.Table | None = None if relation is None else relation.to_arrow_table()
+        except duckdb.Error as error:
+            raise UsageError(f"SQL: {one_line(error)}") from None
+        if table is None:
+            raise UsageError("SQL: this has no rows: ask with SELECT")
+        return table
+
+
+def described() -> list[dict[str, str]]:
+    """Every column of every table, and the views, for people."""
+    rows = [
+        {"table": table.name, "column": column, "type": str(table.schema.field(column).type), "meaning": meaning}
+        for table in TABLES.values()
+        for column, meaning in table.meanings.items()
+    ]
+    return rows + [{"table": name, "column": "", "type": "view", "meaning": about} for name, (about, _) in VIEWS.items()]
+
+
+def write_parquet(rows: pa.Table, file: Any) -> None:
+    """Write rows as Parquet to an open file."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(rows, file, compression="zstd")

@@ -1,0 +1,110 @@
+"""Making a warehouse smaller: what is old is thinned as Kafka's cleaner would, a cluster or a source is forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kgctl.pipeline.store.delta import Table, vacuum
+from kgctl.pipeline.store.files import DataFile, write_files
+from kgctl.pipeline.store.records import high_number, next_number
+from kgctl.pipeline.store.tables import TABLES
+from kgctl.pipeline.store.warehouse import Warehouse
+
+KEPT_HOURS = 168
+"""Files that a commit has taken away stay so long: somebody may be reading an older version."""
+_NEVER = -1
+
+
+@dataclass
+class Pruned:
+    """What was taken away: rows by table; ``files``: removed from the store."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    files: int = 0
+
+
+def prune(warehouse: Warehouse, before_ms: int, *, hours: int = KEPT_HOURS) -> Pruned:
+    """Thin what is older than the day of ``before_ms``, which itself stays whole. The next build makes the tables from the rest.
+
+    Of old records those stay that the log would have kept: of each key the last one, and all of transactions. Old samples and
+    damage go. What was committed at a time before that day is no longer certain; from that day on nothing changes.
+    """
+    day = datetime.fromtimestamp(before_ms / 1000, UTC).date().isoformat()
+    found = Pruned()
+    for name in ("records", "samples", "damaged"):
+        table = warehouse.table(name)
+        old = [file for file in table.files() if file.date < day]
+        if old:
+            kept = _last_of_each(table.rows(old)) if name == "records" else table.stored.schema.empty_table()
+            taken = sum(file.rows for file in old) - kept.num_rows
+            if taken:
+                table.commit(_by_cluster(warehouse, name, kept), old)
+                found.rows[name] = taken
+    found.files = sum(vacuum(warehouse.table(name), hours=hours) for name in TABLES)
+    return found
+
+
+def _last_of_each(rows: pa.Table) -> pa.Table:
+    """The last record of each key; markers and records of transactions all stay."""
+    is_plain = pc.and_(pc.is_valid(rows.column("key")), pc.is_null(rows.column("producer_id")))
+    plain = rows.filter(is_plain).sort_by([(name, "ascending") for name in ("cluster", "log_partition", "key", "log_offset")])
+    if plain.num_rows:
+        keys = [plain.column(name).combine_chunks().dictionary_encode().indices.to_numpy() for name in ("cluster", "key")]
+        keys.append(plain.column("log_partition").to_numpy())
+        changes = np.zeros(plain.num_rows, np.bool_)
+        changes[-1] = True
+        for key in keys:
+            changes[:-1] |= key[1:] != key[:-1]
+        plain = plain.filter(pa.array(changes))
+    places = [(name, "ascending") for name in ("cluster", "log_partition", "log_offset")]
+    return pa.concat_tables([plain, rows.filter(pc.invert(is_plain))]).sort_by(places)
+
+
+def _by_cluster(warehouse: Warehouse, name: str, rows: pa.Table) -> list[DataFile]:
+    """The rows in files of one cluster each."""
+    clusters = sorted(pc.unique(rows.column("cluster")).to_pylist())
+    parts = [rows.filter(pc.equal(rows.column("cluster"), cluster)) for cluster in clusters]
+    return [file for part in parts for file in write_files(warehouse.location, name, part, "")]
+
+
+def forget(warehouse: Warehouse, cluster: str, source: str | None = None) -> Pruned:
+    """Take away everything of a cluster, or its records of one source, whose tables the next build then makes anew."""
+    found = Pruned()
+    names = ["records"] if source is not None else [name for name in TABLES if name not in ("builds", "state")]
+    for name in names:
+        table = warehouse.table(name)
+        files = [file for file in table.files() if file.may_hold("cluster", cluster, cluster)]
+        kept = _without(table, files, lambda rows: _is_of(rows, cluster, source))
+        taken = sum(file.rows for file in files) - kept.num_rows
+        if taken:
+            table.commit(_by_cluster(warehouse, name, kept), files, numbers=_positions(table, cluster, files, name))
+            found.rows[name] = taken
+    if source is None:
+        numbers = {f"{what}/{cluster}": _NEVER for what in ("records", "samples")}
+        warehouse.table("state").commit([], numbers=numbers)
+    return found
+
+
+def _is_of(rows: pa.Table, cluster: str, source: str | None) -> pa.Array:
+    is_here = pc.equal(rows.column("cluster"), cluster)
+    return is_here if source is None else pc.and_(is_here, pc.equal(rows.column("source"), source))
+
+
+def _without(table: Table, files: list[DataFile], which: Callable[[pa.Table], pa.Array]) -> pa.Table:
+    rows = table.rows(files)
+    return rows.filter(pc.invert(which(rows)))
+
+
+def _positions(table: Table, cluster: str, files: list[DataFile], name: str) -> dict[str, int]:
+    """A live collection begins again where the log does, and nothing is known any more."""
+    if name != "records":
+        return {}
+    partitions = {number for file in files for number in range(file.low["log_partition"], file.high["log_partition"] + 1)}
+    names = [make(cluster, number) for number in partitions for make in (next_number, high_number)]
+    return {each: _NEVER for each in names if table.number(each) is not None}

@@ -1,0 +1,103 @@
+"""SQL over a warehouse, thinning it, and forgetting."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from kgctl.errors import UsageError
+from kgctl.pipeline.answers.history import History
+from kgctl.pipeline.answers.offsets import Exactness, offsets_at
+from kgctl.pipeline.sql import described, query
+from kgctl.pipeline.store.raw import RAW
+from kgctl.pipeline.store.tables import TABLES
+from kgctl.pipeline.store.warehouse import Warehouse
+from kgctl.pipeline.upkeep import forget, prune
+from tests.support.pipeline.segments import commit_like
+from tests.support.pipeline.warehouses import LOG, add, built, built_whole, rows_of, tables_of
+
+DAY_MS = 86_400_000
+
+
+def days(warehouse: Warehouse, count: int) -> None:
+    """A commit of each of twelve groups, every day."""
+    records = [commit_like(offset) for offset in range(count * 12)]
+    columns = {
+        "partition": [0] * len(records),
+        "offset": [record.offset for record in records],
+        "timestamp_ms": [record.offset // 12 * DAY_MS for record in records],
+        "key": [records[record.offset % 12].key for record in records],
+        "value": [record.value for record in records],
+    }
+    empty = {name: pa.nulls(len(records), RAW.field(name).type) for name in ("producer_id", "producer_epoch", "commits")}
+    add(warehouse, "c1", pa.table({**columns, **empty}).cast(RAW))
+
+
+def test_sql_sees_tables_and_stretches(tmp_path: Path) -> None:
+    warehouse = built_whole(tmp_path / "w")
+    versions = warehouse.versions()
+
+    found = query(warehouse, 'SELECT count(*) AS rows, count(DISTINCT "group") AS groups FROM offset_commits', versions)
+    members = query(warehouse, 'SELECT * FROM members WHERE "to" IS NOT NULL', versions)
+    changes = rows_of(warehouse, "member_changes")
+
+    commits = rows_of(warehouse, "offset_commits")
+    assert found.to_pylist() == [{"rows": len(commits), "groups": len({row["group"] for row in commits})}]
+    assert members.num_rows == sum(row["change"] == "left" for row in changes)
+    assert all(row["from"] <= row["to"] for row in members.to_pylist())
+    assert query(warehouse, "SELECT * FROM assignments", versions).num_rows == sum(
+        row["change"] == "assigned" for row in rows_of(warehouse, "assignment_changes")
+    )
+    assert query(warehouse, "SELECT * FROM undecoded", versions).num_rows == 0
+    assert query(warehouse, "SELECT * FROM stalls", versions).num_rows == sum(
+        row["status"] != "OK" for row in rows_of(warehouse, "status_changes")
+    )
+
+
+@pytest.mark.parametrize("text", ["SELEC 1", "SELECT * FROM nosuch", "COPY lag TO '/tmp/pipeline-out.csv'"])
+def test_sql_that_cannot_be_answered_is_one_line(tmp_path: Path, text: str) -> None:
+    warehouse = built_whole(tmp_path / "w")
+    with pytest.raises(UsageError, match=r"^SQL: ") as raised:
+        query(warehouse, text, {})
+    assert "\n" not in raised.value.message
+
+
+def test_every_column_is_described() -> None:
+    assert {(row["table"], row["column"]) for row in described() if row["type"] != "view"} == {
+        (name, column) for name, table in TABLES.items() for column in table.schema.names
+    }
+
+
+def test_pruning_keeps_what_holds_from_then_on(tmp_path: Path) -> None:
+    warehouse = Warehouse.create(tmp_path / "w")
+    days(warehouse, 10)
+    built(warehouse)
+    before = offsets_at(History.open(tmp_path / "w"), None, 7 * DAY_MS)
+
+    pruned = prune(warehouse, 6 * DAY_MS)
+    assert (pruned.rows, prune(warehouse, 6 * DAY_MS).rows) == ({"records": 60}, {})
+    built(warehouse)
+
+    history = History.open(tmp_path / "w")
+    assert offsets_at(history, None, 7 * DAY_MS) == before
+    assert {each.exactness for each in before} == {Exactness.EXACT}
+    assert Exactness.EXACT not in {each.exactness for each in offsets_at(history, None, 3 * DAY_MS)}
+    days(warehouse, 10)
+    assert warehouse.records_behind("c1") == 60, "what was thinned can be collected again"
+
+
+def test_a_cluster_or_a_source_is_forgotten(tmp_path: Path) -> None:
+    warehouse = built_whole(tmp_path / "w")
+    add(warehouse, "c2", LOG[0], "wrong")
+    add(warehouse, "c2", LOG[1], "right")
+    expected = tables_of(warehouse)
+
+    assert forget(warehouse, "c2", "wrong").rows == {"records": LOG[0].num_rows}
+    assert {row["source"] for row in rows_of(warehouse, "records", "c2")} == {"right"}
+    assert forget(warehouse, "c2").rows["records"] == LOG[1].num_rows
+
+    opened = Warehouse.open(tmp_path / "w")
+    assert (opened.clusters(), tables_of(opened)) == (["c1"], expected)
+    assert add(opened, "c2", LOG[0]) == LOG[0].num_rows
