@@ -341,3 +341,11 @@ def test_commits_of_a_deleted_topic_are_gone_for_both(short_lived: Idle) -> None
     assert kcg_rows(short_lived.kcg("--describe")) == []
     shown = run_kgctl(short_lived.bootstrap, "describe", "group", short_lived.group, code=None)
     assert (shown.code, shown.data) == (0, [])
+
+
+def test_kafkas_tool_reads_what_kgctl_exports(idle: Idle, tmp_path: Path) -> None:
+    exported = tmp_path / "plan.csv"
+    asked = ["reset-offsets", idle.group, "--topic", idle.topic, "--to-offset", "55", "--export", "-o", "table"]
+    exported.write_text(run_kgctl(idle.bootstrap, *asked).out)
+    theirs = kcg_plan(idle.kcg("--reset-offsets", "--from-file", str(exported), "--dry-run"))
+    assert theirs == {(idle.group, idle.topic, partition): 55 for partition in range(3)}

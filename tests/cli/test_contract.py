@@ -69,6 +69,7 @@ LINES = {
         "g1 --topic t1 --to-latest",
         "group topic partition old_offset new_offset delta lag_after log_start_offset log_end_offset result note",
     ),
+    "top": ("--iterations 1", "group state lag consumed_per_s produced_per_s drain_s verdict"),
     "undo": ("", "id time groups partitions command cluster cluster_id file"),
     "delete-groups": ("g1 --yes", "group type state offsets result error"),
     "delete-offsets": ("g1 --topic t1 --yes", "group topic partition offset result error"),

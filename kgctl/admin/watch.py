@@ -1,0 +1,151 @@
+"""Groups watched over time: how fast they read, how fast records come, when they will be done, and whether they are well."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import pairwise
+
+from kgctl.admin.client import GroupAdmin
+from kgctl.admin.group_view import is_consumer_group, lag_of
+from kgctl.errors import KgctlError
+from kgctl.model.groups import GroupListing
+from kgctl.model.partitions import TopicPartition
+
+WINDOW = 10
+"""How many samples a verdict looks back, as many as Burrow's window has by default."""
+
+
+class Verdict(StrEnum):
+    """How a partition or a group does, in Burrow's words; from the worst partition for a group."""
+
+    OK = "OK"
+    WARN = "WARN"
+    STOP = "STOP"
+    REWIND = "REWIND"
+    UNKNOWN = "-"
+
+
+_WORST_LAST = (Verdict.UNKNOWN, Verdict.OK, Verdict.WARN, Verdict.STOP, Verdict.REWIND)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a group is in a partition, and where its log begins and ends."""
+
+    committed: int
+    start: int
+    end: int
+
+    @property
+    def lag(self) -> int:
+        """Records still to read."""
+        return lag_of(self.committed, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """All positions at one moment, by group; ``errors`` are what could not be asked."""
+
+    at_ms: int
+    listings: Mapping[str, GroupListing]
+    positions: Mapping[str, Mapping[TopicPartition, Position]]
+    errors: tuple[KgctlError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRate:
+    """One group of a frame. Rates are records a second, None before two samples; ``drain_s`` None where it never ends."""
+
+    group_id: str
+    state: str
+    lag: int | None
+    consumed_per_s: float | None
+    produced_per_s: float | None
+    drain_s: float | None
+    verdict: Verdict
+
+
+def take_sample(admin: GroupAdmin, wanted: Sequence[str], at_ms: int) -> Sample:
+    """Ask where the groups are, all consumer groups where none is wanted: three rounds of requests, whatever their number."""
+    listed = admin.list_groups()
+    chosen = {
+        group_id: listing
+        for group_id, listing in listed.values.items()
+        if (group_id in wanted if wanted else is_consumer_group(listing))
+    }
+    committed = admin.list_committed_offsets(list(chosen))
+    logs = admin.list_log_offsets(sorted({partition for offsets in committed.values.values() for partition in offsets}))
+    positions: dict[str, dict[TopicPartition, Position]] = {}
+    for group_id, offsets in committed.values.items():
+        found = positions.setdefault(group_id, {})
+        for partition, commit in offsets.items():
+            log = logs.values.get(partition)
+            if log and log.log_start_offset is not None and log.log_end_offset is not None:
+                found[partition] = Position(commit.offset, log.log_start_offset, log.log_end_offset)
+    errors = [error.to_exception() for error in listed.unreachable.values()]
+    errors += [error.to_exception(group=group_id) for group_id, error in committed.errors.items()]
+    errors += [error.to_exception(partition=partition) for partition, error in logs.errors.items()]
+    return Sample(at_ms, chosen, positions, tuple(errors))
+
+
+class Watch:
+    """The last samples, and what they say of each group."""
+
+    def __init__(self) -> None:
+        self._samples: deque[Sample] = deque(maxlen=WINDOW)
+
+    def add(self, sample: Sample) -> None:
+        """Take the next sample; the oldest is forgotten."""
+        self._samples.append(sample)
+
+    def rates(self) -> list[GroupRate]:
+        """One entry a group of the last sample, by id."""
+        if not self._samples:
+            return []
+        last = self._samples[-1]
+        return [self._rate(group_id, last) for group_id in sorted(last.listings)]
+
+    def _rate(self, group_id: str, last: Sample) -> GroupRate:
+        now = last.positions.get(group_id, {})
+        history = [sample.positions.get(group_id, {}) for sample in self._samples]
+        lag = sum(position.lag for position in now.values()) if now else None
+        consumed = produced = drain = None
+        seconds = (last.at_ms - self._samples[0].at_ms) / 1000
+        if seconds > 0 and now:
+            first = history[0]
+            both = [(first[partition], position) for partition, position in now.items() if partition in first]
+            consumed = sum(after.committed - before.committed for before, after in both) / seconds
+            produced = sum(after.end - before.end for before, after in both) / seconds
+            drain = _drain_s(lag or 0, consumed, produced)
+        verdicts = [_verdict([past[partition] for past in history if partition in past]) for partition in now]
+        worst = max(verdicts, key=_WORST_LAST.index, default=Verdict.UNKNOWN)
+        return GroupRate(group_id, last.listings[group_id].state.value, lag, consumed, produced, drain, worst)
+
+
+def _drain_s(lag: int, consumed: float, produced: float) -> float | None:
+    """Seconds until nothing is left to read at these rates; None where that is never."""
+    if lag <= 0:
+        return 0.0
+    return lag / (consumed - produced) if consumed > produced else None
+
+
+def _verdict(history: Sequence[Position]) -> Verdict:
+    """Burrow's rules, in its order: a lag of zero anywhere is well; else rewound, stopped, falling behind.
+
+    Source: Burrow's evaluator ``caching.go``, calculatePartitionStatus. Commits are seen by their offsets alone, so what Burrow
+    tells apart as STALL (commits that do not move) is STOP here.
+    """
+    if len(history) < 2:
+        return Verdict.OK if history and history[0].lag <= 0 else Verdict.UNKNOWN
+    if any(position.lag <= 0 for position in history):
+        return Verdict.OK
+    steps = list(pairwise(history))
+    if any(after.committed < before.committed for before, after in steps):
+        return Verdict.REWIND
+    if history[0].committed == history[-1].committed:
+        return Verdict.STOP if len(history) >= 3 else Verdict.UNKNOWN
+    is_growing = all(after.lag >= before.lag for before, after in steps)
+    return Verdict.WARN if is_growing else Verdict.OK

@@ -1,0 +1,1 @@
+"""``kgctl top``: the command with its frames, and the live view."""

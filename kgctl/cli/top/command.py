@@ -1,0 +1,180 @@
+"""``kgctl top``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated
+
+import typer
+
+from kgctl.admin.client import GroupAdmin
+from kgctl.admin.plan.times import format_instant
+from kgctl.admin.watch import GroupRate, Watch, take_sample
+from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
+from kgctl.cli.output.formats import OutputFormat
+from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.selection import ExcludeOption, MatchOption, NameFilter, name_filter, parse_names, plural
+from kgctl.cli.session import NamedCluster, Session, session_of
+from kgctl.cli.settings import parse_timeout_ms
+from kgctl.errors import KgctlError, UsageError
+
+COLUMNS = (
+    Column("group"),
+    Column("state"),
+    Column("lag"),
+    Column("consumed_per_s", "READ/S"),
+    Column("produced_per_s", "WRITTEN/S"),
+    Column("drain_s", "DRAIN-S"),
+    Column("verdict"),
+)
+EPILOG = """Examples:
+
+\b
+kgctl top
+kgctl top --match '^payments' --interval 2s --sort drain
+kgctl top --iterations 2 --interval 10s -o csv
+"""
+_LAST = float("inf")
+SORTS: dict[str, Callable[[GroupRate], tuple[float, str]]] = {
+    "lag": lambda one: (-one.lag if one.lag is not None else _LAST, one.group_id),
+    "name": lambda one: (0, one.group_id),
+    "rate": lambda one: (-one.consumed_per_s if one.consumed_per_s is not None else _LAST, one.group_id),
+    "drain": lambda one: (-one.drain_s if one.drain_s is not None else (-_LAST if one.lag else _LAST), one.group_id),
+    "verdict": lambda one: (-("-", "OK", "WARN", "STOP", "REWIND").index(one.verdict.value), one.group_id),
+}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(epilog=EPILOG)(top)
+
+
+def top(
+    ctx: typer.Context,
+    groups: GroupArguments = None,
+    *,
+    group: GroupOptions = None,
+    match: MatchOption = None,
+    exclude: ExcludeOption = None,
+    interval: Annotated[str, typer.Option(metavar="SPAN", help="How often to look: 5s, 1m.")] = "5s",
+    iterations: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after N looks.")] = None,
+    sort: Annotated[str, typer.Option(metavar="KEY", help="By lag, name, rate, drain or verdict.")] = "lag",
+    plain: Annotated[bool, typer.Option("--plain", help="Frames of text, as without a terminal.")] = False,
+) -> Report | int:
+    """Watch groups: lag, records read and written a second, time until nothing is left to read, and a verdict by Burrow's rules.
+
+    OK: it keeps up. WARN: lag grows all the time. STOP: it reads nothing of what there is. REWIND: its offsets went back.
+    On a terminal it is a live view (keys: s sorts, / filters, q ends); else frames of text, or rows after the last look with -o.
+    """
+    wanted, names = merged_groups(groups, group), name_filter(match, exclude)
+    interval_ms = parse_interval_ms(interval)
+    (sort_key,) = parse_names("--sort", [sort], tuple(SORTS))
+    session = session_of(ctx)
+    output = session.flags.output or OutputFormat.TABLE
+    is_table = output in (OutputFormat.TABLE, OutputFormat.WIDE)
+    if not is_table and iterations is None:
+        raise UsageError(f"-o {output.value} needs --iterations N: rows are written after the last look")
+    with session.connect() as admin:
+        cluster = session.cluster(admin)
+        look = Look(session, admin, wanted, names, sort_key)
+        if (
+            is_table
+            and not plain
+            and iterations is None
+            and session.environment.stdout_is_terminal
+            and live_view(look, cluster, interval_ms)
+        ):
+            return 0
+        return _frames(look, cluster, interval_ms, iterations, is_table=is_table)
+
+
+def parse_interval_ms(text: str) -> int:
+    """The span between two looks. Raises UsageError."""
+    try:
+        return parse_timeout_ms(text)
+    except UsageError as error:
+        raise UsageError(error.message.replace("--timeout", "--interval")) from None
+
+
+class Look:
+    """Looks at the groups again and again; ``rates`` is what the looks so far say, chosen and sorted."""
+
+    def __init__(self, session: Session, admin: GroupAdmin, wanted: Sequence[str], names: NameFilter, sort: str) -> None:
+        self.sort = sort
+        self.filter = ""
+        self.errors: tuple[KgctlError, ...] = ()
+        self.at_ms = 0
+        self.session = session
+        self._admin = admin
+        self._wanted = wanted
+        self._names = names
+        self._watch = Watch()
+
+    def take(self) -> None:
+        """Look once more. Raises KgctlError where the cluster cannot be asked."""
+        sample = take_sample(self._admin, self._wanted, self.session.environment.now_ms())
+        self.errors, self.at_ms = sample.errors, sample.at_ms
+        self._watch.add(sample)
+
+    def rates(self) -> list[GroupRate]:
+        """The groups that are shown, in order."""
+        shown = [one for one in self._watch.rates() if self._names(one.group_id) and self.filter in one.group_id]
+        return sorted(shown, key=SORTS[self.sort])
+
+    def title(self, cluster: NamedCluster) -> str:
+        """The line above a frame."""
+        rates = self.rates()
+        lag = sum(one.lag for one in rates if one.lag is not None)
+        return f"{format_instant(self.at_ms)}  {cluster}  {plural(len(rates), 'group')}, total lag {lag:,}, sorted by {self.sort}"
+
+
+def _frames(look: Look, cluster: NamedCluster, interval_ms: int, iterations: int | None, *, is_table: bool) -> Report | int:
+    from kgctl.cli.output.table import render_table
+
+    environment = look.session.environment
+    number = 0
+    while True:
+        number += 1
+        look.take()
+        report = Report(COLUMNS, rows(look.rates()), look.errors, (), ("group",))
+        if is_table:
+            environment.stdout.write(f"{look.title(cluster)}\n{render_table(report, 'top', environment)}")
+            for error in look.errors:
+                environment.notice(f"kgctl: {error.message}")
+            environment.stdout.flush()
+        if number == iterations:
+            return report.exit_code if is_table else report
+        if is_table:
+            environment.stdout.write("\n")
+        environment.sleep_ms(interval_ms)
+
+
+def rows(rates: Sequence[GroupRate]) -> list[Row]:
+    """One row a group."""
+    return [
+        {
+            "group": one.group_id,
+            "state": one.state,
+            "lag": one.lag,
+            "consumed_per_s": _rounded(one.consumed_per_s),
+            "produced_per_s": _rounded(one.produced_per_s),
+            "drain_s": _rounded(one.drain_s),
+            "verdict": one.verdict.value,
+        }
+        for one in rates
+    ]
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 1)
+
+
+def live_view(look: Look, cluster: NamedCluster, interval_ms: int) -> bool:
+    """Run the live view until the user ends it; False where its library is not installed."""
+    try:
+        from kgctl.cli.top.app import TopApp
+    except ModuleNotFoundError:
+        look.session.notice("The live view needs textual: pip install 'kgctl[top]'. Frames of text until then.")
+        return False
+    TopApp(look, cluster, interval_ms).run()
+    return True
