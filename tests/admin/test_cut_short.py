@@ -16,6 +16,7 @@ from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
 from tests.support.admin_targets import Target
 from tests.support.kafka import unique
 from tests.support.patience import PATIENCE_S
+from tests.support.serve import ServeProcess
 
 GROUPS = 150
 OLD, NEW = 7, 3
@@ -84,3 +85,29 @@ def test_rows_go_to_stderr_where_nobody_reads_stdout(target: Target, groups: tup
     process.stdout = None
     _, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err.count('"result": "reset"')) == (0, 3)
+
+
+@pytest.mark.interop
+def test_a_broker_that_hangs_leaves_an_account_that_it_agrees_with_later(tmp_path: Path) -> None:
+    with ServeProcess() as server:
+        target = Target("serve", server.bootstrap)
+        topic, names = target.topic(partitions=1), [f"hung-{number:03}" for number in range(GROUPS)]
+        partition = TopicPartition(topic, 0)
+        with target.admin() as admin:
+            for name in names:
+                assert not admin.alter_offsets(name, {partition: OffsetAndMetadata(OLD)}).errors
+        process = start_reset(target, topic, names, tmp_path, "--timeout", "2")
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            out, err = process.communicate(timeout=PATIENCE_S)
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+        document = json.loads(out)
+        results = {row["group"]: row["result"] for row in document["data"]}
+        found = committed(target, names, partition)
+    changed = {name for name in names if found[name] == NEW}
+    done = {name for name, result in results.items() if result == "reset"}
+    assert done <= changed <= done | {name for name, result in results.items() if result == "unknown"}
+    assert (process.returncode, document["status"]) in ((3, "partial"), (7, "error")), err
+    assert (process.returncode == 3) == any(result in ("reset", "unknown") for result in results.values())
+    assert len(results) == GROUPS
