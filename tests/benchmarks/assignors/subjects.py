@@ -8,11 +8,11 @@ from types import SimpleNamespace
 from typing import Any
 
 from kgctl.assignors import get_assignor
-from kgctl.assignors.leader import JoinedMember, lead
 from kgctl.assignors.partition_space import PartitionIds, PartitionSpace
 from kgctl.assignors.spec import NOTHING, GroupAssignment, GroupSpec, MemberSpec, StickyClaim, TopicSpec
 from kgctl.assignors.wire_form import encode_cooperative, encode_sticky, encode_subscription
 from tests.benchmarks.assignors.groups import Group, Owned
+from tests.support.assignor_leader import JoinedMember, lead
 
 Prepare = Callable[[str, Group, Owned], Callable[[], object]]
 
