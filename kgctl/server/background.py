@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import Coroutine, Mapping
 from contextlib import suppress
@@ -12,6 +13,8 @@ from typing import Any, Self, TypeVar
 
 from kgctl.server.config import ServeOptions
 from kgctl.server.service import Server
+
+logging.getLogger("kgctl.server").addHandler(logging.NullHandler())  # the program around it decides what of the log is shown
 
 T = TypeVar("T")
 
