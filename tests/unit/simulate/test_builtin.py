@@ -20,8 +20,11 @@ MEANT = {
 }
 """What the linter rightly says of scenarios that show just that."""
 
+DEAR = {"chaos", "hpa-flapping", "rolling-restart"}
+"""As long to run as all the others together."""
 
-@pytest.mark.parametrize("name", builtin_names())
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.deep] * (name in DEAR)) for name in builtin_names()])
 def test_builtin_holds_what_it_expects(name: str) -> None:
     loaded = load(read_source(f"builtin:{name}"))
     seeds = [loaded.seed]

@@ -146,10 +146,11 @@ def test_two_builds_at_a_time_build_it_once(tmp_path: Path, monkeypatch: pytest.
     assert built(warehouse).unchanged == 1
 
 
-def test_death_between_any_two_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.deep)])
+def test_death_between_any_two_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     expected = tables_of(built_whole(tmp_path / "whole"))
     commit = Table.commit
-    for last in range(len(COMMITTED) + 1):
+    for last in range(0, len(COMMITTED) + 1, step):
         warehouse = collected(tmp_path / f"{last}", [part.slice(0, 30) for part in LOG])
         built(warehouse)
         before = _as_read(warehouse)
