@@ -28,7 +28,10 @@ expect:
   - replicas(max) > 2
   - by-cpu.flaps == 0
 """
-WHYS = {"DesiredWithinRange", "WithinTolerance", "ScaleUpLimit", "ScaleUpStabilized", "ScaleDownLimit", "ScaleDownStabilized"}
+WHYS = {
+    *("DesiredWithinRange", "WithinTolerance", "ScaleUpLimit", "ScaleUpStabilized", "ScaleDownLimit", "ScaleDownStabilized"),
+    "TooManyReplicas",
+}
 
 
 @pytest.fixture
