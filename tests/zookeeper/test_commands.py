@@ -118,6 +118,24 @@ def test_five_hundred_partitions_are_reset_and_undone(cli: ZooKeeperCli, kazoo: 
     assert offsets_of(kazoo, "big") == before
 
 
+def test_kgctl_undo_brings_back_what_a_reset_and_a_deletion_took_away(cli: ZooKeeperCli, kazoo: KazooClient) -> None:
+    before = offsets_of(kazoo, "payments")
+    for line in ("reset-offsets payments --all-topics --to-offset 5 --execute", "delete-offsets payments --topic orders --yes"):
+        assert cli(line).code == 0
+        assert offsets_of(kazoo, "payments") != before
+        file = next(row["id"] for row in cli("undo -o json").data if row["id"].endswith(line.split()[0]))
+        assert cli(f"undo {file} --execute").code == 0
+        assert offsets_of(kazoo, "payments") == before
+
+
+def test_an_undo_file_of_the_kafka_cluster_is_not_for_its_zookeeper(cli: ZooKeeperCli, kazoo: KazooClient) -> None:
+    assert cli("reset-offsets payments --all-topics --to-offset 5 --execute").code == 0
+    file = cli("undo -o json").data[0]["id"]
+    kazoo.create("/cluster/id", b'{"version":"1","id":"abc"}', makepath=True)
+    assert cli(f"undo {file} --execute").code == 5
+    assert set(offsets_of(kazoo, "payments").values()) == {5}
+
+
 @pytest.mark.parametrize("target", ["--to-earliest", "--to-latest", "--by-duration PT1H", "--to-offset 5 --no-clamp"])
 def test_targets_that_need_the_log_fail_without_brokers(cli: ZooKeeperCli, kazoo: KazooClient, target: str) -> None:
     ran = cli(f"reset-offsets payments --topic orders:0 {target} --execute -o json")

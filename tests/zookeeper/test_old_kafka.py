@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -83,6 +82,19 @@ def test_a_group_of_kafkas_own_consumers_through_its_life(
     wait_until("it goes on from there", lambda: set(consumers[2].records) == expected)
 
 
+@pytest.fixture(scope="module")
+def targets(old_kafka: OldKafka) -> str:
+    """A group at rest, on a topic with records."""
+    old_kafka.create_topic("targets", 2)
+    old_kafka.produce("targets", dict.fromkeys(range(2), RECORDS))
+    client = KazooClient(old_kafka.zookeeper)
+    client.start()
+    commits(client, "targets", {("targets", 0): 10, ("targets", 1): 5})
+    client.stop()
+    client.close()
+    return "targets"
+
+
 @pytest.mark.parametrize(
     ("target", "offsets"),
     [
@@ -95,20 +107,13 @@ def test_a_group_of_kafkas_own_consumers_through_its_life(
     ],
 )
 def test_every_target_is_planned_with_the_logs_of_the_brokers(
-    cli: ZooKeeperCli, old_kafka: OldKafka, zookeeper_server: object, target: str, offsets: list[int]
+    cli: ZooKeeperCli, targets: str, target: str, offsets: list[int]
 ) -> None:
-    if "targets" not in json.dumps(sorted(cli("describe group targets -o json").data or [], key=str)):
-        old_kafka.create_topic("targets", 2)
-        old_kafka.produce("targets", dict.fromkeys(range(2), RECORDS))
-        client = KazooClient(old_kafka.zookeeper)
-        client.start()
-        commits(client, "targets", {("targets", 0): 10, ("targets", 1): 5})
-        client.stop()
-        client.close()
-    ran = cli(f"reset-offsets targets --all-topics {target} -o json")
+    ran = cli(f"reset-offsets {targets} --all-topics {target} -o json")
     assert [row["new_offset"] for row in ran.data] == offsets
 
 
+@pytest.mark.deep
 def test_kafkas_consumer_and_kgctls_share_a_group(cli: ZooKeeperCli, old_kafka: OldKafka, consumers: list[OldConsumer]) -> None:
     old_kafka.create_topic("shared", 4)
     old_kafka.produce("shared", dict.fromkeys(range(4), 1))

@@ -12,8 +12,10 @@ from kazoo.client import KazooClient
 
 from kgctl.admin.group_view import view_offsets
 from kgctl.admin.zookeeper.admin import ZooKeeperGroupAdmin, open_zookeeper
+from tests.benchmarks.measure import BenchmarkError
 from tests.benchmarks.rates.rate import Rates, Row, Scale
 from tests.support.zookeeper import ZooKeeperServer
+from tests.support.zookeeper.server import ZooKeeperUnavailable
 
 TOPIC = "orders"
 TIMEOUT_MS = 120_000
@@ -45,7 +47,10 @@ def measure(_: Sequence[str], scale: Scale) -> Iterator[Row]:
 @contextlib.contextmanager
 def _populated(folder: Path, groups: int, partitions: int) -> Iterator[tuple[KazooClient, ZooKeeperGroupAdmin]]:
     server = ZooKeeperServer(folder)
-    server.start()
+    try:
+        server.start()
+    except ZooKeeperUnavailable as missing:
+        raise BenchmarkError(str(missing)) from None
     kazoo = KazooClient(server.hosts)
     kazoo.start()
     try:
