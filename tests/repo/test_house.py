@@ -25,7 +25,6 @@ ROOMS_OF_SMALL_FILES = {
 SMALL_FILES = {
     "kgctl.cli.history.progress_line": "to go",
     "kgctl.cli.output.simulate_rows": "to go",
-    "kgctl.member.factory": "to go",
     "kgctl.pipeline.parquet_file": "to go",
     "kgctl.pipeline.report.thinning": "to go",
     "kgctl.wire.light_imports": "what is imported before kio, and nothing else",
