@@ -10,6 +10,7 @@ from kgctl.errors import (
     ExpectationError,
     InvariantViolation,
     KgctlError,
+    MisuseError,
     NotFoundError,
     RefusedError,
     UnreachableError,
@@ -57,6 +58,7 @@ _MEANINGS = {
 
 EXIT_CODES: tuple[tuple[type[KgctlError], ExitCode], ...] = (
     (UsageError, ExitCode.USAGE),
+    (MisuseError, ExitCode.USAGE),
     (NotFoundError, ExitCode.NOT_FOUND),
     (RefusedError, ExitCode.REFUSED),
     (ExpectationError, ExitCode.EXPECTATION),

@@ -20,10 +20,14 @@ from kgctl.cli.registry import COMMANDS
 from kgctl.errors import (
     AuthError,
     BrokerError,
+    ClosedError,
+    CommitError,
     DamagedError,
     ExpectationError,
+    GenerationEnded,
     InvariantViolation,
     KgctlError,
+    MisuseError,
     NotFoundError,
     RefusedError,
     StorageError,
@@ -77,6 +81,10 @@ LINES = {
     "simulate check": ("doubtful.yaml", "severity file line column path rule message"),
     "simulate compare": ("small.yaml --all", "a b metric a_mean b_mean difference low high a_better b_better seeds"),
     "simulate list": ("", "name question"),
+    "simulate shrink": (
+        "small.yaml --variant slow --check slow.max_gap<1ms",
+        "check seed events pods partitions runs is_minimal file text",
+    ),
     "manual": ("", "page subject chapter"),
     "simulate sweep": (
         "small.yaml --set members.app.count=2,3 --jobs 1 --metric moves",
@@ -105,6 +113,7 @@ LINES = {
 DATA_OF_THEIR_OWN = {
     "simulate assign": "--members 2 --topic orders:4 --assignor range",
     "simulate run": "small.yaml",
+    "simulate explain": "small.yaml --variant slow",
     "simulate schema": "",
     "simulate show": "rolling-restart",
     "simulate init": "",
@@ -116,7 +125,8 @@ WITHOUT_A_RESULT = {
     "context add",
     "context delete",
     "serve complete-rebalance",
-}  # the last needs a server: test_serve_operator.py
+    "migrate-offsets",
+}  # the last two need servers: test_serve_operator.py, tests/zookeeper/test_migrate_offsets.py
 SMALL = """\
 kgctl: 1
 name: small
@@ -361,6 +371,10 @@ FAILURES: list[tuple[KgctlError, ExitCode]] = [
     (AuthError("x"), ExitCode.AUTH),
     (UnsupportedError("x"), ExitCode.FAILED),
     (BrokerError("x"), ExitCode.FAILED),
+    (CommitError("x", errors={}), ExitCode.FAILED),
+    (MisuseError("x"), ExitCode.USAGE),
+    (ClosedError("x"), ExitCode.USAGE),
+    (GenerationEnded("x"), ExitCode.USAGE),
     (StorageError("x"), ExitCode.FAILED),
     (DamagedError("x"), ExitCode.FAILED),
     (InvariantViolation("x"), ExitCode.BUG),
