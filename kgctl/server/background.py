@@ -32,8 +32,19 @@ class EmbeddedServer:
         data: Path | None = None,
         port: int = 0,
         brokers: int = 1,
+        *,
+        protocol: str = "PLAINTEXT",
+        metrics: tuple[str, int] | None = None,
     ) -> None:
-        self._options = ServeOptions(port=port, data=data, topics=dict(topics or {}), config=dict(config or {}), brokers=brokers)
+        self._options = ServeOptions(
+            port=port,
+            data=data,
+            topics=dict(topics or {}),
+            config=dict(config or {}),
+            brokers=brokers,
+            protocol=protocol,
+            metrics=metrics,
+        )
         self._thread = threading.Thread(target=self._run, name="kgctl-serve", daemon=True)
         self._started = threading.Event()
         self._error: BaseException | None = None

@@ -19,7 +19,8 @@ class ServeOptions:
     ``port`` 0 picks a free one. ``data`` None keeps everything in memory. ``topics`` maps names to partition counts; topics
     that are there already are left alone (more partitions than they have are added). ``config`` has Kafka's broker configs by
     name. ``import_log`` has segment files of a ``__consumer_offsets`` to begin with. ``brokers`` is how many brokers the cluster
-    seems to have, each on a port of its own (``port``, ``port + 1``, ...). ``on_damage`` is for a data folder that is damaged.
+    seems to have, each on a port of its own (``port``, ``port + 1``, ...). ``on_damage`` is for a
+    data folder that is damaged, ``protocol`` one of `kgctl.server.security.PROTOCOLS`, ``metrics`` where a page of metrics is.
     """
 
     host: str = "127.0.0.1"
@@ -29,6 +30,8 @@ class ServeOptions:
     topics: Mapping[str, int] = field(default_factory=dict)
     config: Mapping[str, str] = field(default_factory=dict)
     brokers: int = 1
+    protocol: str = "PLAINTEXT"
+    metrics: tuple[str, int] | None = None
     on_damage: OnDamage = OnDamage.REFUSE
     verbose: bool = False
 

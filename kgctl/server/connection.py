@@ -25,6 +25,8 @@ MAX_WAITING_BYTES = 256 * 1024
 """Above this nothing more is read, and a single request takes room in the common budget before it is read."""
 LENGTH_BYTES = 4
 STALLED_S = 30.0
+AFTER_A_WRONG_LOGIN_S = 0.1
+"""Kafka: connection.failed.authentication.delay.ms. A client that finds the end behind the answer may miss the answer."""
 _HEARTBEATS = (b"\x00\x0c", b"\x00\x44")
 """How the frames of Heartbeat and ConsumerGroupHeartbeat begin."""
 
@@ -113,7 +115,13 @@ class ClientConnection(asyncio.Protocol):
         return self._room > 0 and self._task is None and not self._frames and now_s - self.last_active_s > STALLED_S
 
     def _can_serve(self) -> bool:
-        return bool(self._frames) and self._task is None and not self._is_full and self._transport is not None
+        return (
+            bool(self._frames)
+            and not self._session.is_refused
+            and self._task is None
+            and not self._is_full
+            and self._transport is not None
+        )
 
     def _work(self) -> None:
         """Answer heartbeats that have come; anything else waits for its turn among the connections."""
@@ -179,6 +187,8 @@ class ClientConnection(asyncio.Protocol):
             self._give_room_back()
         if response is not None and self._transport is not None:
             self._transport.write(frame(response))
+        if self._session.is_refused:
+            asyncio.get_running_loop().call_later(AFTER_A_WRONG_LOGIN_S, self.end)
 
     async def _respond_later(self, awaitable: Awaitable[bytes | None], request_bytes: int) -> None:
         response = None

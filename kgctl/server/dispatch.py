@@ -11,14 +11,17 @@ from kgctl.serde.frames import UnsupportedVersion
 from kgctl.serde.messages import RequestHeader, decode_header, decode_request, encode_response
 from kgctl.serde.schemas import load_plan
 from kgctl.server.operator import OPERATOR_PREFIX, Described, MalformedOperation, answer_operator
-from kgctl.server.request_context import ApiSpec, ClientSession, RequestContext
+from kgctl.server.request_context import ApiSpec, ClientSession, Login, RequestContext
 from kgctl.server.runtime import Values
+from kgctl.server.security import AuthenticationFailed
 
 if TYPE_CHECKING:
     from kgctl.server.cluster import Broker
     from kgctl.server.request_context import Services
 
 API_VERSIONS_KEY = 18
+MAX_BYTES_BEFORE_LOGIN = 524_288
+"""Kafka: sasl.server.max.receive.size."""
 LARGE_BYTES = 32 * 1024
 """A request above this is decoded in a thread: some 10 ms of decoding."""
 LARGE_ITEMS = 400
@@ -50,6 +53,11 @@ class Dispatcher:
         Raises Refused where Kafka closes the connection (an API or version that is not served, anything before authentication),
         and MalformedMessage.
         """
+        if not session.is_authenticated:
+            if len(payload) > MAX_BYTES_BEFORE_LOGIN:
+                raise Refused(f"a request of {len(payload)} bytes before authentication")
+            if session.login is not None and session.login.is_raw:
+                return _answer_raw_token(payload, session.login, session)
         if payload.startswith(OPERATOR_PREFIX):
             return self._answer_operator(payload, session)
         header, _ = decode_header(payload)
@@ -122,6 +130,13 @@ class Dispatcher:
 async def _in_thread(spec: ApiSpec, context: RequestContext, body: Any) -> Values | None:
     answer = await context.services.data.in_thread(spec.handler, context, body)
     return await answer if isinstance(answer, Awaitable) else answer
+
+
+def _answer_raw_token(payload: bytes, login: Login, session: ClientSession) -> bytes:
+    try:
+        return login.answer(payload, session)
+    except AuthenticationFailed as error:
+        raise Refused(error.message) from error
 
 
 def _decoded(payload: bytes) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.server.api import api_versions
+from kgctl.server.api import api_versions, sasl_authenticate, sasl_handshake
 from kgctl.server.api.data import fetch, init_producer_id, list_offsets, offset_for_leader_epoch, produce
 from kgctl.server.api.groups import (
     consumer_group_describe,
@@ -35,6 +35,7 @@ from kgctl.server.request_context import Registry
 _MODULES = (
     *(api_versions, metadata, describe_cluster, create_topics, delete_topics, delete_records, create_partitions),
     *(describe_configs, incremental_alter_configs),
+    *(sasl_handshake, sasl_authenticate),
     *(produce, fetch, list_offsets, offset_for_leader_epoch, init_producer_id),
     *(find_coordinator, join_group, sync_group, heartbeat, leave_group),
     *(offset_commit, offset_fetch, offset_delete, list_groups, describe_groups, delete_groups),

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from kgctl.model.error_codes import ErrorCode
@@ -15,6 +15,7 @@ from kgctl.server.config import BrokerConfig, GroupConfigs
 from kgctl.server.partition_data import PartitionData
 from kgctl.server.producers import Producers
 from kgctl.server.runtime import Answer, CoordinatorRuntime, Values
+from kgctl.server.security import Conversation, Credentials
 from kgctl.server.transactions import Transactions
 
 Handler = Callable[["RequestContext", Any], Answer]
@@ -64,14 +65,44 @@ class Registry:
 R = TypeVar("R", bound=Result)
 
 
+class Login:
+    """A connection's way through SASL: what is offered, and the conversation that has begun."""
+
+    def __init__(self, mechanisms: Sequence[str], credentials: Credentials) -> None:
+        self.mechanisms = mechanisms
+        self.credentials = credentials
+        self.is_raw = False
+        """Tokens come as they are, without a request around them (SaslHandshake version 0)."""
+        self._talk: Conversation | None = None
+
+    @property
+    def has_begun(self) -> bool:
+        return self._talk is not None
+
+    def begin(self, talk: Conversation, *, is_raw: bool) -> None:
+        """The client has chosen a mechanism."""
+        next(talk)
+        self._talk = talk
+        self.is_raw = is_raw
+
+    def answer(self, token: bytes, session: ClientSession) -> bytes:
+        """What to say to the client's token; with the last one it is logged in. Raises `AuthenticationFailed`."""
+        assert self._talk is not None
+        answer, user = self._talk.send(token)
+        if user:
+            session.is_authenticated, session.user, self.is_raw = True, user, False
+        return answer
+
+
 @dataclass(slots=True)
 class ClientSession:
-    """What the server remembers of a connection between requests."""
+    """What the server remembers of a connection between requests. ``is_refused``: it is closed after the next answer."""
 
     client_host: str = "/127.0.0.1"
     is_authenticated: bool = True
-    sasl: Any = None
-    notes: dict[str, Any] = field(default_factory=dict)
+    login: Login | None = None
+    user: str = ""
+    is_refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)

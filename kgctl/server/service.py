@@ -12,18 +12,20 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from kgctl.coordinator.config import CoordinatorConfig
-from kgctl.errors import KgctlError, StorageError
+from kgctl.errors import KgctlError, StorageError, UsageError
 from kgctl.server.catalog import Catalog
 from kgctl.server.cluster import Broker, Cluster
 from kgctl.server.config import GroupConfigs, ServeOptions, split_config
 from kgctl.server.connection import ClientConnection
 from kgctl.server.dispatch import Dispatcher
 from kgctl.server.log_writer import LogWriter
+from kgctl.server.metrics import MetricsPage
 from kgctl.server.partition_data import PartitionData
 from kgctl.server.producers import Producers
 from kgctl.server.registry import default_registry
-from kgctl.server.request_context import ClientSession, Services
+from kgctl.server.request_context import ClientSession, Login, Services
 from kgctl.server.runtime import CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
+from kgctl.server.security import Credentials, split_security, tls_context
 from kgctl.server.status import group_rows, status
 from kgctl.server.traffic import Host
 from kgctl.server.transaction_ends import recover
@@ -35,6 +37,7 @@ from kgctl.storage.load import load_coordinator
 from kgctl.storage.offsets_topic import import_segments
 
 FIRST_NODE_ID = 1
+HANDSHAKE_S = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +48,9 @@ class Server:
     def __init__(self, options: ServeOptions) -> None:
         """Reads the configs. Raises UsageError; nothing is opened yet."""
         self.options = options
-        self._broker_config, coordinator_config = split_config(options.config)
+        self._security, self._config = split_security(options.protocol, options.config)
+        self._tls = tls_context(self._security)
+        self._broker_config, coordinator_config = split_config(self._config)
         self._coordinator_config = CoordinatorConfig.from_properties(coordinator_config)
         self._listeners: dict[int, asyncio.Server] = {}
         limits = self._broker_config
@@ -55,10 +60,13 @@ class Server:
             max_connections=limits.max_connections,
         )
         self._folder: DataFolder | None = None
+        self._credentials: Credentials | None = None
+        self.metrics_page: MetricsPage | None = None
         self._upkeep: Upkeep | None = None
         self.ended = asyncio.Event()
         self.failure: BaseException | None = None
         self.services: Services
+        self._loop: asyncio.AbstractEventLoop
 
     @property
     def bootstrap(self) -> str:
@@ -73,16 +81,26 @@ class Server:
         """How it is doing, as plain data: what an operator is told, with one row a group."""
         return {**status(self.services, self.host), "group_rows": list(group_rows(self.services))}
 
+    def _describe_from_outside(self) -> dict[str, Any]:
+        """The same for another thread."""
+
+        async def describe() -> dict[str, Any]:
+            return status(self.services, self.host)
+
+        return asyncio.run_coroutine_threadsafe(describe(), self._loop).result(timeout=5)
+
     async def start(self) -> None:
         """Open the data, load the coordinator, make the topics, listen.
 
         Raises StorageError or RefusedError (the data folder, the log to import), NotFoundError (no such log), UsageError (a
         topic, the log's partition count), KgctlError (the address).
         """
+        self._loop = asyncio.get_running_loop()
         folder = self._folder = self._open()
         try:
             if self.options.import_log is not None:
                 import_segments(self.options.import_log, folder.record_log)
+            self._credentials = self._open_credentials()
             self.services = self._wire(folder)
             self._make_topics()
             self._start_coordinator(folder)
@@ -91,6 +109,8 @@ class Server:
             await self._release()
             raise
         self._tell_address(self.bootstrap)
+        if self.options.metrics is not None:
+            self.metrics_page = MetricsPage(self.options.metrics, self._describe_from_outside)
         self.host.watch.start()
         self._upkeep = Upkeep(self.services, self.host.connections, self._broker_config.connections_max_idle_ms)
         self._upkeep.start()
@@ -100,6 +120,8 @@ class Server:
         if self._folder is None:
             return
         self.host.is_closing = True
+        if self.metrics_page is not None:
+            self.metrics_page.close()
         for listener in self._listeners.values():
             listener.close()
         if self._upkeep is not None:
@@ -139,7 +161,7 @@ class Server:
         if self.options.data is None:
             return memory_folder(partitions)
         folder = DataFolder.open(self.options.data, create=True, offsets_partitions=partitions, on_damage=self.options.on_damage)
-        folder.settings.set_broker_properties(self.options.config)
+        folder.settings.set_broker_properties(self._config)
         return folder
 
     def _wire(self, folder: DataFolder) -> Services:
@@ -165,7 +187,7 @@ class Server:
             producers=producers,
             transactions=Transactions(producers, self.options.data),
             group_configs=group_configs,
-            given_config=self.options.config,
+            given_config=self._config,
         )
 
     def _cluster_id(self) -> str:
@@ -198,14 +220,35 @@ class Server:
         for broker in self.services.cluster.brokers:
             await self._listen_as(broker)
 
+    def _session(self) -> ClientSession:
+        if self._credentials is None:
+            return ClientSession()
+        return ClientSession(is_authenticated=False, login=Login(self._security.mechanisms, self._credentials))
+
+    def _open_credentials(self) -> Credentials | None:
+        if not self._security.has_sasl:
+            return None
+        credentials = Credentials(self.options.data)
+        credentials.set_passwords(self._security.users())
+        if not len(credentials):
+            raise UsageError(f"{self._security.protocol} needs users: set sasl.jaas.config to 'user_NAME=\"PASSWORD\"'")
+        return credentials
+
     async def _listen_as(self, broker: Broker) -> None:
         dispatcher = Dispatcher(self.services, broker, self.describe)
 
         def connection() -> ClientConnection:
-            return ClientConnection(dispatcher, self.host, ClientSession(), broker.node_id)
+            return ClientConnection(dispatcher, self.host, self._session(), broker.node_id)
 
         try:
-            listener = await asyncio.get_running_loop().create_server(connection, broker.host, broker.port, backlog=1024)
+            listener = await asyncio.get_running_loop().create_server(
+                connection,
+                broker.host,
+                broker.port,
+                backlog=1024,
+                ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_S,
+            )
         except OSError as error:
             reason = os.strerror(error.errno) if error.errno else str(error)
             raise KgctlError(f"cannot listen on {broker.host}:{broker.port}: {reason}") from error

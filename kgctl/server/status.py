@@ -43,6 +43,7 @@ def status(services: Services, host: Host) -> dict[str, Any]:
         "uptime_s": round(uptime_s, 1),
         "connections": len(host.connections),
         "requests": requests,
+        "requests_by_api": {str(key): count for key, count in sorted(watch.requests.items())},
         "requests_per_s": round(watch.rate(), 1),
         "loop_delay_ms": round(watch.delay_s * 1000, 1),
         "longest_loop_delay_ms": round(watch.longest_delay_s * 1000, 1),

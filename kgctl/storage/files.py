@@ -18,7 +18,8 @@ from kgctl.errors import DamagedError, StorageError
 
 COORDINATOR_FILE = "coordinator.db"
 TOPICS_FILE = "topics.db"
-OTHER_FILES = ("transactions.json", "group-configs.json", "credentials.json")
+CREDENTIALS_FILE = "credentials.json"
+OTHER_FILES = ("transactions.json", "group-configs.json", CREDENTIALS_FILE)
 """What a server keeps beside the databases; any of them shows that the folder was in use."""
 STATE_FILE = "kgctl.state"
 LOCK_FILE = "kgctl.lock"

@@ -19,6 +19,43 @@ DEFAULT_LISTEN = "127.0.0.1:9092"
 MAX_PARTITIONS = 100_000
 
 
+Listen = Annotated[
+    str, typer.Option(metavar="[PROTOCOL://]HOST:PORT", help="Where to listen; port 0 picks a free one. SSL, SASL_SSL, ...")
+]
+AllowRemote = Annotated[
+    bool, typer.Option("--allow-remote", help="Allow an address that other machines reach, without login or encryption.")
+]
+Data = Annotated[str | None, typer.Option(metavar="DIR", help="Keep everything in this folder; in memory without it.")]
+BeginAnew = Annotated[
+    bool, typer.Option("--begin-anew", help="Where the folder is damaged: put its files aside and begin with an empty one.")
+]
+AcceptLoss = Annotated[
+    bool,
+    typer.Option("--accept-loss", help="Where the folder is damaged: go on with what can be read."),
+]
+ImportLog = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATH",
+        help="Begin with a log that Apache Kafka wrote: a copied __consumer_offsets-* folder, or a folder of them.",
+    ),
+]
+Topics = Annotated[
+    list[str] | None, typer.Option(metavar="NAME:PARTITIONS", help="A topic to have; repeatable.", show_default=False)
+]
+Configs = Annotated[
+    list[str] | None,
+    typer.Option(metavar="KEY=VALUE", help="A broker config by Kafka's name; repeatable.", show_default=False),
+]
+ConfigFile = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Broker configs from a .properties file, best for passwords."),
+]
+Metrics = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Serve a page of metrics for Prometheus there.")]
+Brokers = Annotated[int, typer.Option(metavar="N", min=1, max=9, help="Play a cluster of N brokers, each on a port of its own.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request to stderr.")]
+
+
 def register(app: typer.Typer) -> None:
     """Add the command."""
     app.command(epilog="Example: kgctl serve --listen 127.0.0.1:0 --topic orders:6 --data ./coordinator")(serve)
@@ -26,36 +63,18 @@ def register(app: typer.Typer) -> None:
 
 def serve(
     *,
-    listen: Annotated[str, typer.Option(metavar="HOST:PORT", help="Where to listen; port 0 picks a free one.")] = DEFAULT_LISTEN,
-    allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Allow an address that other machines reach. There is no access control.")
-    ] = False,
-    data: Annotated[str | None, typer.Option(metavar="DIR", help="Keep everything in this folder; in memory without it.")] = None,
-    begin_anew: Annotated[
-        bool, typer.Option("--begin-anew", help="Where the folder is damaged: put its files aside and begin with an empty one.")
-    ] = False,
-    accept_loss: Annotated[
-        bool,
-        typer.Option("--accept-loss", help="Where the folder is damaged: go on with what can be read."),
-    ] = False,
-    import_log: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH",
-            help="Begin with a log that Apache Kafka wrote: a copied __consumer_offsets-* folder, or a folder of them.",
-        ),
-    ] = None,
-    topic: Annotated[
-        list[str] | None, typer.Option(metavar="NAME:PARTITIONS", help="A topic to have; repeatable.", show_default=False)
-    ] = None,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A broker config by Kafka's name; repeatable.", show_default=False),
-    ] = None,
-    brokers: Annotated[
-        int, typer.Option(metavar="N", min=1, max=9, help="Play a cluster of N brokers, each on a port of its own.")
-    ] = 1,
-    verbose: Annotated[bool, typer.Option("--verbose", help="Log each request to stderr.")] = False,
+    listen: Listen = DEFAULT_LISTEN,
+    allow_remote: AllowRemote = False,
+    data: Data = None,
+    begin_anew: BeginAnew = False,
+    accept_loss: AcceptLoss = False,
+    import_log: ImportLog = None,
+    topic: Topics = None,
+    config: Configs = None,
+    config_file: ConfigFile = None,
+    metrics: Metrics = None,
+    brokers: Brokers = 1,
+    verbose: Verbose = False,
 ) -> int:
     """Run a group coordinator that Kafka clients talk to, without a broker.
 
@@ -65,17 +84,24 @@ def serve(
     import asyncio
 
     from kgctl.server.config import ServeOptions
+    from kgctl.server.security import split_security
     from kgctl.server.service import Server
     from kgctl.server.service import serve as run
 
-    host, port = parse_address(listen, allow_remote=allow_remote)
+    settings = _each_once("--config", [*read_config_file(config_file), *(parse_config(text) for text in config or ())])
+    protocol, address = parse_protocol(listen)
+    security, _ = split_security(protocol, settings)
+    host, port = parse_address(address, allow_remote=allow_remote or security.keeps_strangers_out)
+    metrics_address = None if metrics is None else parse_address(metrics, allow_remote=allow_remote, flag="--metrics")
     options = ServeOptions(
         host=host,
         port=port,
         data=parse_path("--data", data),
         import_log=parse_path("--import-log", import_log),
         topics=_each_once("--topic", [parse_topic(text) for text in topic or ()]),
-        config=_each_once("--config", [parse_config(text) for text in config or ()]),
+        config=settings,
+        protocol=protocol,
+        metrics=metrics_address,
         brokers=brokers,
         on_damage=parse_on_damage(data, begin_anew=begin_anew, accept_loss=accept_loss),
         verbose=verbose,
@@ -89,14 +115,38 @@ def serve(
     return 0
 
 
-def parse_address(text: str, *, allow_remote: bool) -> tuple[str, int]:
+def parse_protocol(text: str) -> tuple[str, str]:
+    """``[PROTOCOL://]HOST:PORT``, as Kafka's ``listeners`` has it, in two. Raises UsageError."""
+    from kgctl.server.security import PROTOCOLS
+
+    protocol, separator, address = text.rpartition("://")
+    if separator and protocol not in PROTOCOLS:
+        raise UsageError(f"--listen: {protocol!r} is none of {', '.join(PROTOCOLS)}")
+    return protocol or "PLAINTEXT", address
+
+
+def read_config_file(path: str | None) -> list[tuple[str, str]]:
+    """The settings of a .properties file. Raises UsageError."""
+    from kgctl.admin.properties import parse_properties
+
+    if path is None:
+        return []
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--config-file {path}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
+    return [(entry.key, entry.value) for entry in parse_properties(text, path)]
+
+
+def parse_address(text: str, *, allow_remote: bool, flag: str = "--listen") -> tuple[str, int]:
     """``HOST:PORT``; IPv6 in brackets. Raises UsageError, also for an address that is not this machine's own, unless allowed."""
     host, colon, port_text = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port_text.isascii() or not port_text.isdigit() or int(port_text) > 65_535:
-        raise UsageError(f"--listen: {text!r} is not HOST:PORT")
+        raise UsageError(f"{flag}: {text!r} is not HOST:PORT")
     if not allow_remote and not _is_loopback(host):
-        raise UsageError(f"--listen: other machines can reach {host}, and there is no access control; --allow-remote insists")
+        reach = f"{flag}: other machines can reach {host}, and there is no access control"
+        raise UsageError(f"{reach}; --allow-remote insists, SASL_SSL:// has one")
     return host, int(port_text)
 
 

@@ -1,0 +1,248 @@
+"""Who may talk to the server, and who may listen in: TLS and SASL by the settings that an Apache Kafka broker has for them.
+
+Passwords are never kept: a user's credentials are the salted keys of SCRAM, from which no password comes back, in a file of the
+data folder that only its owner reads. PLAIN is checked against the same keys.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+import ssl
+import tempfile
+from base64 import b64decode, b64encode
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass, field
+from hashlib import pbkdf2_hmac, sha256, sha512
+from pathlib import Path
+from typing import Any
+
+from kgctl.errors import KgctlError, UsageError
+from kgctl.storage.files import CREDENTIALS_FILE, read_json, write_json
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+SCRAM = {"SCRAM-SHA-256": sha256, "SCRAM-SHA-512": sha512}
+MECHANISMS = ("PLAIN", *SCRAM)
+ITERATIONS = 4_096
+"""Kafka: ScramMechanism's least."""
+SETTINGS = (
+    *("ssl.keystore.location", "ssl.keystore.type", "ssl.keystore.key", "ssl.keystore.certificate.chain", "ssl.key.password"),
+    *("ssl.truststore.location", "ssl.truststore.type", "ssl.truststore.certificates", "ssl.client.auth"),
+    *("ssl.enabled.protocols", "sasl.enabled.mechanisms", "sasl.jaas.config"),
+)
+_LISTENER_PREFIX = re.compile(r"(listener\.name\.\w+\.)?((plain|scram-sha-256|scram-sha-512)\.(?=sasl\.))?")
+_USER = re.compile(r'user_([^=\s]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]+))')
+_CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityConfig:
+    """The listeners' protocol and what belongs to it. ``settings`` have Kafka's names, without a listener's prefix."""
+
+    protocol: str = "PLAINTEXT"
+    settings: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def has_tls(self) -> bool:
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def has_sasl(self) -> bool:
+        return self.protocol.startswith("SASL_")
+
+    @property
+    def mechanisms(self) -> tuple[str, ...]:
+        """Those that are offered (``sasl.enabled.mechanisms``). Raises `UsageError`."""
+        names = [name.strip() for name in self.settings.get("sasl.enabled.mechanisms", ",".join(MECHANISMS)).split(",")]
+        if unknown := [name for name in names if name not in MECHANISMS]:
+            raise UsageError(f"setting 'sasl.enabled.mechanisms': {unknown[0]!r} is none of {', '.join(MECHANISMS)}")
+        return tuple(names)
+
+    @property
+    def keeps_strangers_out(self) -> bool:
+        """Whether nobody without credentials gets in, and nobody on the way reads them: fit for a network."""
+        return self.protocol == "SASL_SSL" or (self.protocol == "SSL" and self.settings.get("ssl.client.auth") == "required")
+
+    def users(self) -> dict[str, str]:
+        """Names and passwords of ``sasl.jaas.config``: ``user_alice="..."``, as PlainLoginModule has them."""
+        return {
+            name: re.sub(r"\\(.)", r"\1", quoted) if quoted else bare
+            for name, quoted, bare in _USER.findall(self.settings.get("sasl.jaas.config", ""))
+        }
+
+
+def split_security(protocol: str, config: Mapping[str, str]) -> tuple[SecurityConfig, dict[str, str]]:
+    """The settings of security, and all others. Raises `UsageError` for values that cannot be."""
+    settings: dict[str, str] = {}
+    rest: dict[str, str] = {}
+    for name, value in config.items():
+        plain = _LISTENER_PREFIX.sub("", name, count=1)
+        if plain == "sasl.jaas.config":
+            settings[plain] = f"{settings.get(plain, '')} {value}"
+        elif plain in SETTINGS:
+            settings[plain] = value
+        else:
+            rest[name] = value
+    found = SecurityConfig(protocol, settings)
+    if found.has_sasl:
+        found.mechanisms  # noqa: B018 - raises where one is unknown
+    if found.has_tls and not {"ssl.keystore.location", "ssl.keystore.certificate.chain"} & settings.keys():
+        raise UsageError(f"{protocol} needs a certificate: set ssl.keystore.location to a PEM file with key and chain")
+    return found, rest
+
+
+def tls_context(config: SecurityConfig) -> ssl.SSLContext | None:
+    """For a listener with TLS. Raises `UsageError` naming the setting whose file or value cannot be used."""
+    if not config.has_tls:
+        return None
+    settings = config.settings
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    wanted = [name.strip() for name in settings.get("ssl.enabled.protocols", "TLSv1.2,TLSv1.3").split(",")]
+    if not all(name in _VERSIONS for name in wanted):
+        raise UsageError(f"setting 'ssl.enabled.protocols' must be of {', '.join(_VERSIONS)}, not {','.join(wanted)!r}")
+    context.minimum_version = min(_VERSIONS[name] for name in wanted)
+    context.maximum_version = max(_VERSIONS[name] for name in wanted)
+    for name in ("ssl.keystore.type", "ssl.truststore.type"):
+        if settings.get(name, "PEM").upper() != "PEM":
+            raise UsageError(f"setting {name!r}: only PEM is supported, not {settings[name]!r}")
+    _load_certificate(context, settings)
+    _load_authorities(context, settings)
+    return context
+
+
+def _load_certificate(context: ssl.SSLContext, settings: Mapping[str, str]) -> None:
+    password = settings.get("ssl.key.password")
+    inline = "\n".join(settings.get(name, "") for name in ("ssl.keystore.key", "ssl.keystore.certificate.chain")).strip()
+    name = "ssl.keystore.location" if "ssl.keystore.location" in settings else "ssl.keystore.certificate.chain"
+    try:
+        if "ssl.keystore.location" in settings:
+            context.load_cert_chain(settings[name], password=password or "")
+            return
+        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:  # for its owner's eyes only, gone at once
+            file.write(inline)
+            file.flush()
+            context.load_cert_chain(file.name, password=password or "")
+    except (OSError, ValueError) as error:
+        raise UsageError(f"setting {name!r}: no PEM key and certificate can be read from it: {_reason(error)}") from None
+
+
+def _load_authorities(context: ssl.SSLContext, settings: Mapping[str, str]) -> None:
+    mode = settings.get("ssl.client.auth", "none")
+    if mode not in _CLIENT_AUTH:
+        raise UsageError(f"setting 'ssl.client.auth' must be none, requested or required, not {mode!r}")
+    if mode == "none":
+        return
+    name = "ssl.truststore.location" if "ssl.truststore.location" in settings else "ssl.truststore.certificates"
+    if name not in settings:
+        raise UsageError("setting 'ssl.client.auth' needs ssl.truststore.location: whose certificates are to be believed")
+    try:
+        if name == "ssl.truststore.location":
+            context.load_verify_locations(cafile=settings[name])
+        else:
+            context.load_verify_locations(cadata=settings[name])
+    except (OSError, ValueError) as error:
+        raise UsageError(f"setting {name!r}: no PEM certificates can be read from it: {_reason(error)}") from None
+    context.verify_mode = _CLIENT_AUTH[mode]
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error)
+
+
+class AuthenticationFailed(KgctlError):  # noqa: N818 - says what happened
+    """A login is wrong; the message is what the client is told, Kafka's own."""
+
+
+class Credentials:
+    """Users and the salted keys of their passwords, in ``credentials.json`` of a data folder, or in memory."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """Raises `kgctl.errors.StorageError`."""
+        self._path = None if folder is None else folder / CREDENTIALS_FILE
+        self._users: dict[str, dict[str, Any]] = (self._path and read_json(self._path)) or {}
+        self._stranger = self._keys("no password of anybody")
+
+    def __len__(self) -> int:
+        return len(self._users)
+
+    def set_passwords(self, passwords: Mapping[str, str]) -> None:
+        """Replace users' credentials by those of these passwords; users with the same password keep theirs."""
+        changed = {name: word for name, word in passwords.items() if not (name in self._users and self.is_right(name, word))}
+        for name, password in changed.items():
+            self._users[name] = self._keys(password)
+        if changed and self._path is not None:
+            write_json(self._path, self._users)
+
+    def is_right(self, name: str, password: str) -> bool:
+        """Whether this is the user's password; takes as long for a user whom nobody knows."""
+        keys = self._users.get(name, self._stranger)["SCRAM-SHA-512"]
+        salted = pbkdf2_hmac("sha512", password.encode(), b64decode(keys["salt"]), keys["iterations"])
+        stored = sha512(hmac.digest(salted, b"Client Key", "sha512")).digest()
+        return hmac.compare_digest(stored, b64decode(keys["stored_key"])) and name in self._users
+
+    def scram(self, mechanism: str, name: str) -> tuple[bytes, bytes, bytes, int]:
+        """Salt, stored key, server key and iterations of a user; somebody's that nobody can use for one whom nobody knows."""
+        keys = self._users.get(name, self._stranger)[mechanism]
+        return b64decode(keys["salt"]), b64decode(keys["stored_key"]), b64decode(keys["server_key"]), keys["iterations"]
+
+    def _keys(self, password: str) -> dict[str, Any]:
+        from scramp import ScramMechanism
+
+        found: dict[str, Any] = {}
+        for mechanism in SCRAM:
+            made = ScramMechanism(mechanism).make_auth_info(password, iteration_count=ITERATIONS)
+            salt, stored_key, server_key, iterations = made
+            texts = {"salt": salt, "stored_key": stored_key, "server_key": server_key}
+            found[mechanism] = {name: b64encode(value).decode() for name, value in texts.items()} | {"iterations": iterations}
+        return found
+
+
+Conversation = Generator[tuple[bytes, str], bytes, None]
+"""Is sent what the client says, yields what to answer and, with the last answer, the user's name."""
+
+
+def conversation(mechanism: str, credentials: Credentials) -> Conversation:
+    """The server's side of a login, to be started with ``next``. Raises `AuthenticationFailed`."""
+    return _plain(credentials) if mechanism == "PLAIN" else _scram(mechanism, credentials)
+
+
+def _plain(credentials: Credentials) -> Conversation:
+    """Kafka: PlainSaslServer#evaluateResponse."""
+    token = yield b"", ""
+    parts = token.split(b"\0")
+    if len(parts) != len(("authorization id", "user", "password")):
+        raise AuthenticationFailed("Invalid SASL/PLAIN response: expected 3 tokens, got " + str(len(parts)))
+    authorization_id, name, password = (part.decode("utf-8", "replace") for part in parts)
+    if not name or not password:
+        what = "username" if not name else "password"
+        raise AuthenticationFailed(f"Authentication failed: {what} not specified")
+    if not credentials.is_right(name, password):
+        raise AuthenticationFailed("Authentication failed: Invalid username or password")
+    if authorization_id not in ("", name):
+        raise AuthenticationFailed("Authentication failed: Client requested an authorization id that is different from username")
+    yield b"", name
+
+
+def _scram(mechanism: str, credentials: Credentials) -> Conversation:
+    from scramp import ScramException, ScramMechanism
+
+    wrong = f"Authentication failed during authentication due to invalid credentials with SASL mechanism {mechanism}"
+    names: list[str] = []
+
+    def keys(name: str) -> tuple[bytes, bytes, bytes, int]:
+        names.append(name)
+        return credentials.scram(mechanism, name)
+
+    server = ScramMechanism(mechanism).make_server(keys)
+    try:
+        token = yield b"", ""
+        server.set_client_first(token.decode())
+        token = yield server.get_server_first().encode(), ""
+        server.set_client_final(token.decode())
+        final = server.get_server_final()
+    except (ScramException, UnicodeDecodeError, ValueError, IndexError, KeyError):
+        raise AuthenticationFailed(wrong) from None
+    if final.startswith("e="):
+        raise AuthenticationFailed(wrong)
+    yield final.encode(), names[0]
