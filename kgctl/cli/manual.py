@@ -23,7 +23,8 @@ from kgctl.errors import NotFoundError, did_you_mean
 
 CHAPTERS: dict[str, tuple[str, ...]] = {
     "live groups": (
-        "runbooks", "clusters", "groups", "top", "resets", "zookeeper", "output", "exit-codes", "security", "completion", "commands",
+        "runbooks", "clusters", "groups", "top", "resets", "zookeeper", "output", "exit-codes", "security",
+        "completion", "commands",
     ),
     "without a broker": ("serve", "data-folder"),
     "assignors": ("assignors", "group-files"),
