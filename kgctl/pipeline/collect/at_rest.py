@@ -74,14 +74,15 @@ def collect_at_rest(
     pieces = sorted(pieces, key=_order(pieces))
     staged: list[Staged] = []
     topics: set[str] = set()
-    for done, result in enumerate(engine.stream(partial(stage, Known.of(warehouse, cluster)), pieces), start=1):
+    known = Known.of(warehouse, cluster)
+    for done, result in enumerate(engine.stream(partial(stage, known), pieces), start=1):
         found = _take(warehouse, collection, pieces[result.index], result, now_ms)
         if found is not None:
             staged += found.staged
             topics |= found.topics
         progress(f"collected {done} of {len(pieces)} pieces, {collection.records_read} records")
     if not any(isinstance(error, RefusedError) for error in collection.errors):
-        _commit(warehouse, collection, staged, topics, now_ms)
+        _commit(warehouse, known, collection, staged, topics=topics, now_ms=now_ms)
     if any(isinstance(error, RefusedError) for error in collection.errors):
         collection.notices.append("Nothing was collected: records were refused, and the others come from the same place.")
     return collection
@@ -118,11 +119,13 @@ def _take(warehouse: Warehouse, collection: Collection, piece: Piece, result: Do
     return found
 
 
-def _commit(warehouse: Warehouse, collection: Collection, staged: Sequence[Staged], topics: set[str], now_ms: int) -> None:
+def _commit(
+    warehouse: Warehouse, known: Known, collection: Collection, staged: Sequence[Staged], *, topics: set[str], now_ms: int
+) -> None:
     if not collection.records_read:
         return
     try:
-        added = records.commit(warehouse, collection.cluster, staged)
+        added = records.commit(warehouse, known, staged)
     except RefusedError as error:
         collection.errors.append(error)
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ _WAIT_MS = 500
 _FLUSH_ROWS = 1_000_000
 _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 30.0
+_OVERTAKEN_AT_MOST = 5
 _FUTILE_ROUNDS = 5
 
 
@@ -232,9 +233,8 @@ class LiveCollection:
         self._warehouse.tell(cluster, self._world.now_ms(), topics=self._topics.topics)
         if moved:
             tables = [pa.concat_tables(buffer.tables) for buffer in moved.values() if buffer.tables]
-            staged = records.stage_together(records.Known.of(self._warehouse, cluster), tables, self._source)
             positions = {number: buffer.position for number, buffer in moved.items()}
-            added = records.commit(self._warehouse, cluster, staged, positions=positions)
+            added = self._add(tables, positions)
             for number, fresh in added.items():
                 self._collection.of(number).see(fresh)
             for buffer in moved.values():
@@ -242,6 +242,18 @@ class LiveCollection:
         if self._samples:
             self._warehouse.add_samples(cluster, pa.concat_tables(self._samples))
             self._samples = []
+
+    def _add(self, tables: list[Any], positions: Mapping[int, int]) -> Mapping[int, Sequence[records.Staged]]:
+        """Stage and commit; again against what there is then, where another collector was first."""
+        for tries_left in reversed(range(_OVERTAKEN_AT_MOST)):
+            known = records.Known.of(self._warehouse, self._collection.cluster)
+            staged = records.stage_together(known, tables, self._source)
+            try:
+                return records.commit(self._warehouse, known, staged, positions=positions)
+            except records.OvertakenError:
+                if not tries_left:
+                    raise
+        return {}
 
     def _sample(self) -> None:
         topics = None if self._plan.all_topics else sorted(self._topics.topics)

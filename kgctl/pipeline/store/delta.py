@@ -6,7 +6,7 @@ so that what was done is done once, whoever does it again, and a number (the nex
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
@@ -82,17 +82,20 @@ class Table:
         *,
         once: tuple[str, int] | None = None,
         numbers: Mapping[str, int] | None = None,
+        check: Callable[[], None] = lambda: None,
     ) -> bool:
         """Add and remove files in one version; whether that was done now.
 
         ``once``: not done where this name has this number or a higher one already. ``numbers`` are kept in the same step, also
-        where there is no file to add. Raises `StorageError`.
+        where there is no file to add. ``check`` looks at the table as it is before each try and raises where the files no longer
+        fit; two writers that keep a number of the same name never both get through unseen. Raises `StorageError`.
         """
         from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
         gone = list(removes)
         for attempt in range(_ATTEMPTS):
             before = self.reload().version
+            check()
             done = None if once is None else self.number(once[0])
             if once is not None and done is not None and done >= once[1]:
                 return False

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -115,14 +116,19 @@ def _staged(rows: pa.Table, files: Sequence[DataFile]) -> Staged:
     return Staged(partition, rows.num_rows, offsets[0].as_py(), offsets[-1].as_py(), times["min"], times["max"], tuple(files))
 
 
+class OvertakenError(RefusedError):
+    """Another collection has added records of the same partitions since these were staged: stage them again."""
+
+
 def commit(
-    warehouse: Warehouse, cluster: str, staged: Sequence[Staged], *, positions: Mapping[int, int] | None = None
+    warehouse: Warehouse, before: Known, staged: Sequence[Staged], *, positions: Mapping[int, int] | None = None
 ) -> dict[int, list[Staged]]:
     """From now on the staged records count, in one step; what two have in common is kept once. By partition, what came.
 
-    ``positions`` are kept in the same step: where the next live collection goes on. Raises `RefusedError` where two hold
-    different records of one offset, or another collection has added records of these partitions since they were staged.
+    ``before``: what the records were staged against. ``positions`` are kept in the same step: where the next live collection
+    goes on. Raises `RefusedError` where two hold different records of one offset, and `OvertakenError`.
     """
+    cluster = before.cluster
     fresh: dict[int, list[Staged]] = {}
     known = Known(warehouse.location, cluster, (), {})
     for each in sorted(staged, key=lambda each: (each.partition, each.first_offset, each.last_offset)):
@@ -140,8 +146,18 @@ def commit(
         numbers[next_number(cluster, partition)] = position
     files = [file for found in fresh.values() for each in found for file in each.files]
     if files or numbers:
-        records.commit(files, numbers=numbers)
+        records.commit(files, numbers=numbers, check=partial(_require_not_overtaken, warehouse, before, fresh))
     return fresh
+
+
+def _require_not_overtaken(warehouse: Warehouse, before: Known, partitions: Iterable[int]) -> None:
+    now = Known.of(warehouse, before.cluster).highs
+    moved = [partition for partition in partitions if now.get(partition) != before.highs.get(partition)]
+    if moved:
+        raise OvertakenError(
+            f"cluster '{before.cluster}': another collection has added records of {len(moved)} partition(s) meanwhile "
+            f"(__consumer_offsets-{moved[0]} is one); nothing of this one was added: run it again"
+        )
 
 
 def _unlike(known: Known, fresh: Sequence[Staged], each: Staged) -> Staged | None:

@@ -30,9 +30,10 @@ SAMPLES = pa.Table.from_pylist(
 
 def add(warehouse: Warehouse, cluster: str, table: pa.Table, source: str = "by hand") -> int:
     """Collect records of one partition; how many were new."""
-    staged = records.stage(records.Known.of(warehouse, cluster), table, source)
+    known = records.Known.of(warehouse, cluster)
+    staged = records.stage(known, table, source)
     warehouse.tell(cluster, 0)
-    found = records.commit(warehouse, cluster, [] if staged is None else [staged])
+    found = records.commit(warehouse, known, [] if staged is None else [staged])
     return sum(each.rows for fresh in found.values() for each in fresh)
 
 

@@ -20,7 +20,7 @@ from kgctl.pipeline.sources.log.damage import Damage
 from kgctl.pipeline.sources.pieces import parquet
 from kgctl.pipeline.spread import LocalEngine
 from kgctl.pipeline.store.raw import RAW, rows_of
-from kgctl.pipeline.store.records import Known, commit, next_offset, stage
+from kgctl.pipeline.store.records import Known, OvertakenError, commit, next_offset, stage
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.pipeline.segments import commit_like
 from tests.support.pipeline.warehouses import add, offsets_in
@@ -273,13 +273,29 @@ def test_records_of_another_cluster_refuse_everything(warehouse: Warehouse) -> N
     assert (stored(warehouse, 0), stored(warehouse, 1)) == ([1], [])
 
 
+def test_the_slower_of_two_collections_adds_nothing_and_says_so(warehouse: Warehouse) -> None:
+    record = commit_like(0)
+    columns: dict[str, list[Any]] = {
+        "partition": [0], "offset": [0], "timestamp_ms": [5], "key": [record.key], "value": [record.value]
+    }  # fmt: skip
+    known = Known.of(warehouse, "c")  # both look before either commits
+    first, second = (stage(known, rows_of(columns, RAW), source) for source in ("a:1", "b:1"))
+    assert first is not None
+    assert second is not None
+    commit(warehouse, known, [first])
+    with pytest.raises(OvertakenError, match="another collection has added records of 1 partition"):
+        commit(warehouse, known, [second])
+    assert stored(warehouse, 0) == [0]
+
+
 def test_topics_are_known_after_a_crash_before_the_first_sample(warehouse: Warehouse) -> None:
     record = commit_like(0)
     table = rows_of({"partition": [0], "offset": [0], "timestamp_ms": [5], "key": [record.key], "value": [record.value]}, RAW)
     warehouse.tell("c", 0, topics=["orders"])
-    staged = stage(Known.of(warehouse, "c"), table, "a:1")
+    known = Known.of(warehouse, "c")
+    staged = stage(known, table, "a:1")
     assert staged is not None
-    commit(warehouse, "c", [staged], positions={0: 1})
+    commit(warehouse, known, [staged], positions={0: 1})
     cluster = FakeCluster({0: [0]})
     run(warehouse, cluster, ONCE)
     assert cluster.sampled == [["orders"]]
