@@ -7,9 +7,9 @@ authenticated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol, Self, runtime_checkable
 
 from kgctl.admin.results import GroupResults, PartitionResults
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
@@ -88,3 +88,16 @@ class GroupAdmin(Protocol):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, exc_type: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None: ...
+
+
+@runtime_checkable
+class TellsChanges(Protocol):
+    """A `GroupAdmin` that hears of changes by itself, so that whoever watches groups need not wait to ask again."""
+
+    def watch_groups(self, group_ids: Sequence[str], changed: Callable[[], None]) -> None:
+        """Have ``changed`` called, from another thread, after the next change of these groups' members or assignments.
+
+        Called before they are read, it misses no change. It holds for one change, or for the loss of the connection: then it is
+        to be called again.
+        """
+        ...

@@ -16,7 +16,7 @@ from typer._completion_classes import completion_init
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.output.formats import OutputFormat, renderer
-from kgctl.cli.output.report import Report
+from kgctl.cli.output.report import Report, error_line
 from kgctl.cli.output.table import printable
 from kgctl.cli.session import Session
 from kgctl.cli.tree import build_tree, command_name
@@ -158,21 +158,6 @@ def _unexpected(error: Exception) -> Report:
         return Report(errors=[KgctlError(str(error), code="OS_ERROR")])
     message = f"internal error, please report it: {type(error).__name__}: {error} (KGCTL_DEBUG=1 shows where)"
     return Report(errors=[InvariantViolation(" ".join(message.split()))])
-
-
-def error_line(error: KgctlError) -> str:
-    """The error for a person: its message, with the group and partition it is about where the message does not name them."""
-    about = []
-    if error.group is not None and not _names(error.message, error.group):
-        about.append(f"group {error.group!r}")
-    partition = f"{error.topic}-{error.partition}"
-    if error.topic is not None and error.partition is not None and not _names(error.message, partition):
-        about.append(partition)
-    return f"{', '.join(about)}: {error.message}" if about else error.message
-
-
-def _names(message: str, name: str) -> bool:
-    return repr(name) in message or re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", message) is not None
 
 
 def requested_format(argv: Sequence[str]) -> OutputFormat:

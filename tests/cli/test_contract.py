@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from kgctl.admin.plan.sealed_file import FileHeader, seal
-from kgctl.cli.app import error_line
 from kgctl.cli.exit_codes import EXIT_CODES, ExitCode, exit_code_of, exit_code_of_all
 from kgctl.cli.output.files import write_new
 from kgctl.cli.output.formats import RENDERERS, OutputFormat
+from kgctl.cli.output.report import error_line
 from kgctl.cli.registry import COMMANDS
 from kgctl.errors import (
     AuthError,

@@ -12,7 +12,7 @@ from kgctl.cli.top.command import Look
 from kgctl.errors import TimedOutError
 from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
-from tests.cli.harness import Cli
+from tests.cli.harness import Cli, Ran
 
 
 def test_frames_without_a_terminal(cli: Cli, cluster: FakeGroupAdmin) -> None:
@@ -45,6 +45,17 @@ def test_frames_without_a_terminal(cli: Cli, cluster: FakeGroupAdmin) -> None:
 def test_rows_after_the_last_look(cli: Cli) -> None:
     rows = cli("top g1 --iterations 3 -o json").data
     assert [(row["group"], row["lag"], row["verdict"]) for row in rows] == [("g1", 50, "STOP")]
+
+
+def test_frames_go_on_after_a_lost_connection_but_not_without_a_first_look(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    def lose_and_find(_: int) -> None:
+        cluster.failure = None if cluster.failure else TimedOutError("no answer")
+
+    cli.sleep_ms = lose_and_find
+    ran = cli("top g1 --iterations 3")
+    assert (ran.code, ran.out.count("VERDICT"), ran.err) == (0, 2, "kgctl: no answer; trying again\n")
+    cluster.failure = TimedOutError("no answer")
+    assert cli("top") == Ran(7, "", "kgctl: no answer\n")
 
 
 @pytest.mark.parametrize(

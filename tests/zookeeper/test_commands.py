@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Sequence
 
 import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
+from kgctl.admin.results import GroupResults
+from kgctl.admin.zookeeper.admin import ZooKeeperGroupAdmin
+from kgctl.model.groups import GroupDescription
 from tests.support.patience import PATIENCE_S
 from tests.zookeeper.conftest import ZooKeeperCli, commits, offsets_of, rows, topic
 
@@ -217,3 +222,45 @@ def test_without_kazoo_one_line_says_what_to_install() -> None:
     command = [sys.executable, "-c", program, "--zookeeper", "127.0.0.1:9", "list", "groups"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
     assert (done.returncode, done.stderr) == (2, "kgctl: groups in ZooKeeper need kazoo: pip install 'kgctl[zookeeper]'\n")
+
+
+def after_first_look(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+    """Call ``act`` once the groups have been described for the first time."""
+    real = ZooKeeperGroupAdmin.describe_groups
+    acts = [act]
+
+    def describe_groups(self: ZooKeeperGroupAdmin, group_ids: Sequence[str]) -> GroupResults[GroupDescription]:
+        found = real(self, group_ids)
+        while acts:
+            acts.pop()()
+        return found
+
+    monkeypatch.setattr(ZooKeeperGroupAdmin, "describe_groups", describe_groups)
+
+
+@pytest.mark.parametrize("group", ["payments", "audit"])
+def test_an_instance_that_registers_while_a_group_is_watched_is_shown_at_once(
+    cli: ZooKeeperCli, kazoo: KazooClient, monkeypatch: pytest.MonkeyPatch, group: str
+) -> None:
+    def register() -> None:
+        kazoo.create(f"/consumers/{group}/ids/late", STATIC, ephemeral=True, makepath=True)
+
+    after_first_look(monkeypatch, register)
+    began = time.monotonic()
+    ran = cli(f"describe group {group} --members --watch --interval {PATIENCE_S:g}s --iterations 2")
+    assert time.monotonic() - began < PATIENCE_S
+    first, second = ran.out.split("\n\n")
+    assert (ran.code, "late" in first, "late" in second) == (0, False, True)
+
+
+@pytest.mark.parametrize("partition", [0, 1])
+def test_a_claim_that_changes_while_a_group_is_watched_is_shown_at_once(
+    cli: ZooKeeperCli, kazoo: KazooClient, monkeypatch: pytest.MonkeyPatch, partition: int
+) -> None:
+    path = f"/consumers/audit/owners/orders/{partition}"
+    claims = (lambda: kazoo.delete(path)) if partition == 0 else (lambda: kazoo.create(path, HOST.encode(), ephemeral=True))
+    after_first_look(monkeypatch, claims)
+    began = time.monotonic()
+    ran = cli(f"describe group audit --members --watch --interval {PATIENCE_S:g}s --iterations 2 -o json")
+    assert time.monotonic() - began < PATIENCE_S
+    assert rows(ran, "partitions", "assignment") == [(2 * partition, "orders:0,1" if partition else None)]

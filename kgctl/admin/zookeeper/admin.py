@@ -7,7 +7,7 @@ brokers know: ``brokers`` is their `GroupAdmin`, where one is given; without it 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import Self
@@ -20,6 +20,7 @@ from kgctl.admin.zookeeper.errors import ChangedMeanwhileError, GroupNotFoundErr
 from kgctl.admin.zookeeper.nodes import Pattern, Registration, is_name
 from kgctl.admin.zookeeper.settings import ZooKeeperSettings
 from kgctl.admin.zookeeper.snapshot import GroupSnapshot
+from kgctl.admin.zookeeper.watches import GroupWatches
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnreachableError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
@@ -57,6 +58,7 @@ class ZooKeeperGroupAdmin:
     def __init__(self, connection: Connection, brokers: GroupAdmin | None = None) -> None:
         self._connection = connection
         self._brokers = brokers
+        self._watches = GroupWatches(connection)
 
     def cluster_id(self) -> str | None:
         """``zookeeper:`` and Kafka's own id, or else the hosts, sorted, and the chroot: never the id that brokers tell."""
@@ -169,6 +171,10 @@ class ZooKeeperGroupAdmin:
         raise UnsupportedError(
             "an instance of a group in ZooKeeper leaves when its consumer is stopped, not before", group=group_id
         )
+
+    def watch_groups(self, group_ids: Sequence[str], changed: Callable[[], None]) -> None:
+        """Instances and claims are watched, offsets are not."""
+        self._watches.hold([group_id for group_id in dict.fromkeys(group_ids) if is_name(group_id)], changed)
 
     def close(self) -> None:
         """Safe to call twice."""

@@ -284,6 +284,28 @@ class Connection:
             self._ensure_started()
             self._client.DataWatch(path, lambda data, stat: None if changed(None if stat is None else data) else False)
 
+    def children_watched(self, paths: Sequence[str], changed: Callable[[str], None]) -> Answers[list[str]]:
+        """The names below these nodes; ``changed`` is called once with a path, from another thread, when its names are others.
+
+        It is called too when a node comes or goes, and when the connection is lost, with which the watch ends. A node that may
+        not be read is not watched.
+        """
+
+        def missing(path: str) -> None:
+            if self._answer(lambda: self._client.exists_async(path, watch=lambda _: changed(path))) is not None:
+                changed(path)  # it came between the two requests
+
+        def names(path: str) -> Any:
+            return self._client.get_children_async(path, watch=lambda _: changed(path))
+
+        with self._errors():
+            self._ensure_started()
+            answers = self._plain_reads(list(paths), names, sorted) if paths else Answers()
+            for path in paths:
+                if path not in answers.values and path not in answers.denied:
+                    missing(path)
+        return answers
+
     def on_state(self, told: Callable[[str], None]) -> None:
         """Call ``told`` with ``CONNECTED``, ``SUSPENDED`` (connection lost) or ``LOST`` (session ended) when that changes."""
         self._client.add_listener(told)

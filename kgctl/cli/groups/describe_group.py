@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgctl.admin.client import TellsChanges
+from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.groups.thresholds import (
     AllowUnknown,
     FailIfLagOver,
     FailIfPartitionLagOver,
     FailIfTimeLagOver,
+    Thresholds,
     judge,
     read_thresholds,
 )
@@ -22,18 +26,21 @@ from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,
     MatchOption,
+    NameFilter,
     check_selection,
     name_filter,
     parse_names,
     select_groups,
 )
-from kgctl.cli.session import session_of
+from kgctl.cli.session import Session, session_of
+from kgctl.cli.settings import cluster_reference
 from kgctl.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
     from kgctl.admin.group_view import GroupViews
     from kgctl.admin.plan.scope import TopicScope
+    from kgctl.cli.groups.describe_rows import Shown
 
 EPILOG = """Examples:
 
@@ -42,7 +49,10 @@ kgctl describe group payments
 kgctl describe group payments --members --verbose
 kgctl describe group --all-groups -o csv
 kgctl describe group payments --fail-if-lag-over 1000
+kgctl describe group payments --members --watch --interval 5s
 """
+SETTLE_MS = 100
+"""How long is waited after a change that was told, so that what belongs to it is shown with it."""
 
 
 def register(app: typer.Typer) -> None:
@@ -69,14 +79,23 @@ def describe_group(
     fail_if_partition_lag_over: FailIfPartitionLagOver = None,
     fail_if_time_lag_over: FailIfTimeLagOver = None,
     allow_unknown: AllowUnknown = False,
-) -> Report:
+    watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
+    interval: Annotated[
+        str | None, typer.Option(metavar="SPAN", help="With --watch, how often: 5s, 1m. [default: 2s]", show_default=False)
+    ] = None,
+    iterations: Annotated[int | None, typer.Option(metavar="N", min=1, help="With --watch, end after N times.")] = None,
+) -> Report | int:
     """Show groups: offsets and lag of each partition, or their members, or their state.
 
     Partitions of the group's topics that have no commit are shown too, with `-`; total lag counts them as nothing, and no
     --fail-if limit holds for them. Flags: below-log-start and past-log-end are commits that no consumer can start from;
     no-consumer is a partition that no member of a stable group reads; stale one whose topic no member subscribes to any more;
-    no-leader one whose log cannot be asked now.
+    no-leader one whose log cannot be asked now. --watch draws the screen anew each time, and without a terminal writes frames,
+    each under a line with its time; with -o json and the like it writes the rows of the last of --iterations.
     """
+    if not watch and (interval is not None or iterations is not None):
+        raise UsageError(f"{'--interval' if interval is not None else '--iterations'} belongs to --watch")
+    interval_ms = parse_interval_ms(interval or "2s")
     group_ids = merged_groups(groups, group)
     names = name_filter(match, exclude)
     check_selection(group_ids, all_groups=all_groups, names=names)
@@ -84,7 +103,6 @@ def describe_group(
     limits = read_thresholds(fail_if_lag_over, fail_if_partition_lag_over, fail_if_time_lag_over, allow_unknown=allow_unknown)
     if view != "offsets" and (topic or limits or only_lagging or sort):
         raise UsageError(f"--topic, --only-lagging, --sort and the --fail-if options belong to --offsets, not to --{view}")
-    from kgctl.admin.group_view import view_groups, view_offsets
     from kgctl.admin.plan.scope import parse_topic_scopes
     from kgctl.cli.groups import describe_rows
 
@@ -92,21 +110,76 @@ def describe_group(
     (sort_key,) = parse_names("--sort", [sort], tuple(describe_rows.SORTS)) if sort else ("",)
     shown = describe_rows.Shown(scopes, only_lagging, sort_key)
     session = session_of(ctx)
+    question = Question(session, group_ids, names, view, shown, limits, verbose)
+    if not watch:
+        with session.connect() as admin:
+            return question.ask(admin)
+    is_shown_in_frames(session, iterations)
     with session.connect() as admin:
-        chosen = select_groups(admin, group_ids, names)
-        ids = chosen.group_ids
-        found = view_offsets(admin, ids, scopes) if view == "offsets" else view_groups(admin, ids)
+        return _frames(question, admin, interval_ms, iterations).run()
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is to be shown, as the command line says it."""
+
+    session: Session
+    group_ids: Sequence[str]
+    names: NameFilter
+    view: str
+    shown: Shown
+    limits: Thresholds
+    verbose: bool
+
+    def ask(self, admin: GroupAdmin, changed: Callable[[], None] | None = None) -> Report:
+        """The answer of this moment. ``changed`` is called when another is due, if the admin can tell that."""
+        from kgctl.admin.group_view import view_groups, view_offsets
+        from kgctl.cli.groups import describe_rows
+
+        chosen = select_groups(admin, self.group_ids, self.names)
+        ids, scopes, limits = chosen.group_ids, self.shown.scopes, self.limits
+        if changed and isinstance(admin, TellsChanges):
+            admin.watch_groups(ids, changed)
+        found = view_offsets(admin, ids, scopes) if self.view == "offsets" else view_groups(admin, ids)
         found = replace(found, errors=(*chosen.errors, *found.errors))
         if scopes:
             check_topics(admin, found, scopes)
-        verdict = judge(admin, found, limits, session.environment.now_ms()) if limits else None
-    builders: dict[str, Callable[[GroupViews], Report]] = {
-        "offsets": lambda views: describe_rows.offsets_report(views, shown, verdict),
-        "members": describe_rows.members_report,
-        "state": describe_rows.state_report,
-    }
-    report = builders[view](found)
-    return replace(report, columns=_widened(report.columns)) if verbose else report
+        verdict = judge(admin, found, limits, self.session.environment.now_ms()) if limits else None
+        builders: dict[str, Callable[[GroupViews], Report]] = {
+            "offsets": lambda views: describe_rows.offsets_report(views, self.shown, verdict),
+            "members": describe_rows.members_report,
+            "state": describe_rows.state_report,
+        }
+        report = builders[self.view](found)
+        return replace(report, columns=_widened(report.columns)) if self.verbose else report
+
+
+def _frames(question: Question, admin: GroupAdmin, interval_ms: int, iterations: int | None) -> Frames:
+    """Frames that are due after the interval, or as soon as the admin tells of a change."""
+    from kgctl.admin.plan.times import format_instant
+
+    session, environment = question.session, question.session.environment
+    label, _ = cluster_reference(session.flags, environment)
+    has_changed = threading.Event()
+
+    def look_once() -> Report:
+        has_changed.clear()
+        return question.ask(admin, has_changed.set)
+
+    def wait() -> None:
+        if not isinstance(admin, TellsChanges):
+            environment.sleep_ms(interval_ms)
+        elif has_changed.wait(interval_ms / 1000):
+            environment.sleep_ms(min(SETTLE_MS, interval_ms))
+
+    return Frames(
+        session,
+        look_once,
+        lambda: f"{format_instant(environment.now_ms())}  {label}",
+        wait,
+        iterations,
+        redraws=environment.stdout_is_terminal,
+    )
 
 
 def check_topics(admin: GroupAdmin, found: GroupViews, scopes: Sequence[TopicScope]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -72,3 +73,18 @@ class Report:
         if self.exit_code in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
             return "partial" if self._is_something_done else "error"
         return {ExitCode.OK: "ok", ExitCode.PARTIAL: "partial"}.get(self.exit_code, "error")
+
+
+def error_line(error: KgctlError) -> str:
+    """The error for a person: its message, with the group and partition it is about where the message does not name them."""
+    about = []
+    if error.group is not None and not _names(error.message, error.group):
+        about.append(f"group {error.group!r}")
+    partition = f"{error.topic}-{error.partition}"
+    if error.topic is not None and error.partition is not None and not _names(error.message, partition):
+        about.append(partition)
+    return f"{', '.join(about)}: {error.message}" if about else error.message
+
+
+def _names(message: str, name: str) -> bool:
+    return repr(name) in message or re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", message) is not None

@@ -10,13 +10,12 @@ import typer
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.plan.times import format_instant
 from kgctl.admin.watch import GroupRate, Watch, take_sample
+from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
-from kgctl.cli.output.formats import OutputFormat
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.selection import ExcludeOption, MatchOption, NameFilter, name_filter, parse_names, plural
 from kgctl.cli.session import NamedCluster, Session, session_of
-from kgctl.cli.settings import parse_timeout_ms
-from kgctl.errors import KgctlError, UsageError
+from kgctl.errors import KgctlError
 
 COLUMNS = (
     Column("group"),
@@ -70,10 +69,7 @@ def top(
     interval_ms = parse_interval_ms(interval)
     (sort_key,) = parse_names("--sort", [sort], tuple(SORTS))
     session = session_of(ctx)
-    output = session.flags.output or OutputFormat.TABLE
-    is_table = output in (OutputFormat.TABLE, OutputFormat.WIDE)
-    if not is_table and iterations is None:
-        raise UsageError(f"-o {output.value} needs --iterations N: rows are written after the last look")
+    is_table = is_shown_in_frames(session, iterations)
     with session.connect() as admin:
         cluster = session.cluster(admin)
         look = Look(session, admin, wanted, names, sort_key)
@@ -85,15 +81,7 @@ def top(
             and live_view(look, cluster, interval_ms)
         ):
             return 0
-        return _frames(look, cluster, interval_ms, iterations, is_table=is_table)
-
-
-def parse_interval_ms(text: str) -> int:
-    """The span between two looks. Raises UsageError."""
-    try:
-        return parse_timeout_ms(text)
-    except UsageError as error:
-        raise UsageError(error.message.replace("--timeout", "--interval")) from None
+        return _frames(look, cluster, interval_ms, iterations).run()
 
 
 class Look:
@@ -128,25 +116,13 @@ class Look:
         return f"{format_instant(self.at_ms)}  {cluster}  {plural(len(rates), 'group')}, total lag {lag:,}, sorted by {self.sort}"
 
 
-def _frames(look: Look, cluster: NamedCluster, interval_ms: int, iterations: int | None, *, is_table: bool) -> Report | int:
-    from kgctl.cli.output.table import render_table
+def _frames(look: Look, cluster: NamedCluster, interval_ms: int, iterations: int | None) -> Frames:
+    def report() -> Report:
+        look.take()
+        return Report(COLUMNS, rows(look.rates()), look.errors, (), ("group",))
 
     environment = look.session.environment
-    number = 0
-    while True:
-        number += 1
-        look.take()
-        report = Report(COLUMNS, rows(look.rates()), look.errors, (), ("group",))
-        if is_table:
-            environment.stdout.write(f"{look.title(cluster)}\n{render_table(report, 'top', environment)}")
-            for error in look.errors:
-                environment.notice(f"kgctl: {error.message}")
-            environment.stdout.flush()
-        if number == iterations:
-            return report.exit_code if is_table else report
-        if is_table:
-            environment.stdout.write("\n")
-        environment.sleep_ms(interval_ms)
+    return Frames(look.session, report, lambda: look.title(cluster), lambda: environment.sleep_ms(interval_ms), iterations)
 
 
 def rows(rates: Sequence[GroupRate]) -> list[Row]:
