@@ -43,9 +43,9 @@ def test_demo_runs_the_main_job_and_leaves_nothing_behind(tmp_path: Path) -> Non
     ]
     assert re.search(r"^payments +Stable +classic +3 +90$", ran.stdout, re.MULTILINE)
     assert len(re.findall(r"^payments +orders +\d +100 +130 +30 +payments-\d-\S+ ", ran.stdout, re.MULTILINE)) == 3
-    assert len(re.findall(r"^payments +orders +\d +100 +50 +-50 +80 +planned ", ran.stdout, re.MULTILINE)) == 3
-    assert len(re.findall(r"^payments +orders +\d +100 +50 +-50 +80 +reset ", ran.stdout, re.MULTILINE)) == 3
-    assert len(re.findall(r"^payments +orders +\d +50 +130 +80 ", ran.stdout, re.MULTILINE)) == 3
+    assert len(re.findall(r"^payments +orders +\d +100 +50 +-50 +80 +planned$", ran.stdout, re.MULTILINE)) == 3
+    assert len(re.findall(r"^payments +orders +\d +100 +50 +-50 +80 +reset$", ran.stdout, re.MULTILINE)) == 3
+    assert len(re.findall(r"^payments +orders +\d +50 +130 +80\b", ran.stdout, re.MULTILINE)) == 3
     assert ran.stdout.splitlines()[-1].endswith("--bootstrap-server HOST:PORT list groups --lag")
 
 

@@ -122,7 +122,8 @@ def test_sigusr1_tells_how_it_is_doing(kgctl_serve: ServeFactory) -> None:
         assert server.process.stderr is not None
         told = json.loads(server.process.stderr.readline())
 
-    assert told == {
+    mine = ("connections", "groups", "members", "offsets", "rebalances")  # what the operator's view has besides is tested there
+    assert {name: told[name] for name in mine} == {
         "connections": 1,
         "groups": [{"type": "classic", "state": "Stable", "count": 1}],
         "members": told["members"],

@@ -29,4 +29,4 @@ def test_old_consumer_registers_reads_and_commits_in_zookeeper(old_kafka: OldKaf
         ("fixtures", 0): ("3", "0"),
         ("fixtures", 1): ("2", "0"),
     }
-    assert old_kafka.list_groups() == ["readers"]
+    assert "readers" in old_kafka.list_groups()  # the broker is the session's

@@ -164,7 +164,8 @@ def _ends_early(limit_s: float | None) -> Iterator[None]:
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     try:
         if limit_s is not None:
-            signal.setitimer(signal.ITIMER_REAL, limit_s)
+            # again after a second: an exception that falls into a finaliser or a garbage collection's callback is lost
+            signal.setitimer(signal.ITIMER_REAL, limit_s, 1.0)
         yield
     finally:
         if limit_s is not None:

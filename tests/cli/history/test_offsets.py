@@ -88,7 +88,7 @@ def test_unknown_groups_are_errors_of_their_own(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("line", "code", "message"),
     [
-        ("--at yesterday", 2, "--at: cannot read 'yesterday' as a time"),
+        ("--at lastweek", 2, "--at: cannot read 'lastweek' as a time"),
         ("--at 2h", 2, "(`2h ago`?)"),
         ("--topic orders:x", 2, "'x' is not a partition"),
         ("--warehouse=", 2, "--warehouse is empty (an unset variable?)"),

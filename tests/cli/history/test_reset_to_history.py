@@ -171,7 +171,7 @@ def test_doubts_are_said_and_what_is_not_known_is_not_guessed(cli: Cli, admin: F
 @pytest.mark.parametrize(
     ("line", "code", "message"),
     [
-        ("--to-history yesterday", 2, "--to-history: cannot read 'yesterday' as a time"),
+        ("--to-history lastweek", 2, "--to-history: cannot read 'lastweek' as a time"),
         (f"--to-history {AT} --to-earliest", 2, "--to-earliest and --to-history exclude each other"),
         ("--to-earliest --all-topics --warehouse w", 2, "--warehouse has a place beside --to-history only"),
         ("--to-earliest --all-topics --history-cluster c", 2, "--history-cluster has a place beside --to-history only"),
