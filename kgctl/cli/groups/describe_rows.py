@@ -228,8 +228,12 @@ def _lag_notices(view: GroupView) -> Iterator[str]:
         yield f"Group {group_id!r} has no committed offsets."
         return
     without = sum(row.current_offset is None for row in rows)
-    unread = f", {without} of them without a commit" if without else ""
-    yield f"Group {group_id!r}: total lag {view.total_lag} in {len(rows)} partition{'s' if len(rows) > 1 else ''}{unread}."
+    unknown = sum(row.lag is None and row.current_offset is not None for row in rows)
+    told = [f"{without} of them without a commit"] if without else []
+    told += [f"{unknown} of them with an unknown lag"] if unknown else []
+    total = "unknown" if unknown and unknown + without == len(rows) else view.total_lag
+    where = ", ".join([f"in {len(rows)} partition{'s' if len(rows) > 1 else ''}", *told])
+    yield f"Group {group_id!r}: total lag {total} {where}."
     idle = sum(member.assignment is not None and not member.partition_count for member in view.description.members)
     if idle:
         yield f"Group {group_id!r}: {idle} of {len(view.description.members)} members own no partition (see --members)."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kgctl.admin.results import ItemError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MemberDescription
 from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
@@ -336,3 +337,8 @@ def test_terminal_gets_colour_and_a_pipe_does_not(cli: Cli) -> None:
     cli.terminal = True
     assert "\x1b[" in cli.run(["describe", "group", "g2"], variables={"TERM": "xterm"}).out
     assert "\x1b[3" not in cli.run(["describe", "group", "g2"], variables={"TERM": "xterm", "NO_COLOR": "1"}).out
+
+
+def test_an_unknown_lag_is_no_part_of_a_total(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.log_errors = dict.fromkeys(cluster.logs, ItemError(ErrorCode.REQUEST_TIMED_OUT, "no answer"))
+    assert "Group 'g1': total lag unknown in 3 partitions" in cli("describe group g1").err
