@@ -66,13 +66,14 @@ def _group_row(group: GroupPlan) -> Row:
     moved = [row.delta for row in group.rows if row.delta is not None]
     before = [row.log.log_end_offset - row.old.offset for row in group.rows if row.old and row.log.log_end_offset is not None]
     after = [row.lag_after for row in group.rows if row.lag_after is not None]
+    is_known = all(row.log.log_end_offset is not None for row in group.rows)
     return {
         "group": group.group_id,
         "state": group.state.value,
         "partitions": len(group.rows),
         "delta": sum(moved),
-        "lag_before": sum(before),
-        "lag_after": sum(after),
+        "lag_before": sum(before) if is_known else None,
+        "lag_after": sum(after) if is_known else None,
         "results": [f"{count} {result}" for result, count in sorted(counts.items())],
     }
 

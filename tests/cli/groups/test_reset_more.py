@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from kgctl.admin.results import ItemError
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MemberDescription
 from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
@@ -114,3 +116,9 @@ def test_usage_errors(cli: Cli, arguments: str, message: str) -> None:
 def test_times_ago_are_times(cli: Cli) -> None:
     ran = cli.run(["reset-offsets", "g1", "--topic", "t1:0", "--to-datetime", "30m ago", "-o", "json"])
     assert [row["new_offset"] for row in ran.data] == [70]
+
+
+def test_summary_of_logs_that_cannot_be_read_has_no_lag(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.log_errors = dict.fromkeys(cluster.logs, ItemError(ErrorCode.REQUEST_TIMED_OUT, "no answer"))
+    (row,) = cli("reset-offsets g1 --all-topics --to-offset 7 --summary -o json").data
+    assert (row["lag_before"], row["lag_after"]) == (None, None)
