@@ -2,7 +2,7 @@
 
     python .ci/tests.py [SECONDS]    SECONDS: how long ``.ci/run`` has taken so far
 
-Where tests with real servers failed, .ci/second_chance.py runs them once more. The README's line decides. Deep tests are a search
+Where tests of a few files failed, .ci/second_chance.py runs them once more. The README's line decides. Deep tests are a search
 that goes as far as there is time: what it finds is printed, to be mended and to become an example, and holds nothing up. The last
 line is pytest's own summary of the README's line.
 """
@@ -61,7 +61,7 @@ class Part:
         self.processor_s += children_s() - processor
 
     def run_twice_if_needed(self, command: str, marker: str = "") -> None:
-        """Run it, and once more what failed of it where the machine may be to blame."""
+        """Run it, and once more what failed of it."""
         for kept in (ROOT / ".pytest_cache" / "v" / "cache").glob("lastfailed"):
             kept.unlink()  # of an earlier run
         self.run(command)

@@ -14,20 +14,17 @@ PAGE = ROOT / "kgctl" / "manual" / "python.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
 
 
-@pytest.fixture(scope="module")
-def namespace() -> dict[str, Any]:
-    return {}
-
-
 def test_there_are_examples() -> None:
     assert len(BLOCKS) >= 8
 
 
-@pytest.mark.parametrize("number", range(len(BLOCKS)))
-def test_example(number: int, namespace: dict[str, Any], request: pytest.FixtureRequest) -> None:
+def test_examples_in_order(request: pytest.FixtureRequest) -> None:
+    """One test, since later examples use what earlier ones define."""
+    namespace: dict[str, Any] = {}
     exec("import kgctl\nfrom kgctl.testing import EmbeddedCluster", namespace)
-    exec(compile(BLOCKS[number], f"python.md, example {number + 1}", "exec"), namespace)
-    namespace.pop("producer", None)  # librdkafka goes on looking for a cluster that is gone, and says so
-    for name in [name for name in namespace if name.startswith("test_")]:
-        test = namespace.pop(name)
-        test(*(request.getfixturevalue(parameter) for parameter in inspect.signature(test).parameters))
+    for number, block in enumerate(BLOCKS, 1):
+        exec(compile(block, f"python.md, example {number}", "exec"), namespace)
+        namespace.pop("producer", None)  # librdkafka goes on looking for a cluster that is gone, and says so
+        for name in [name for name in namespace if name.startswith("test_")]:
+            test = namespace.pop(name)
+            test(*(request.getfixturevalue(parameter) for parameter in inspect.signature(test).parameters))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,6 +26,10 @@ IDS = {
 }
 """Fields whose values differ from server to server: each value becomes a name and a number, in the order of appearance."""
 
+NOT_READY = ("coordinator_load_in_progress", "coordinator_not_available", "concurrent_transactions")
+"""Errors with which a broker says that it is still loading, or still writing what was asked before."""
+NOT_READY_S = 5
+
 UNSET = ("", None, -1, UUID(int=0))
 
 
@@ -38,14 +44,22 @@ class Probe:
         self.answers: list[Any] = []
 
     def call(self, api_key: int, version: int, values: Mapping[str, Any] | None = None, *, note: bool = True) -> Any:
-        """Ask, note the answer (or that the connection was closed) and give back the response's body, None after a close."""
-        raw = self._connection()
-        try:
-            raw.send(api_key, version, values)
-            _, body = decode_response(api_key, version, raw.receive())
-        except (ConnectionClosed, ConnectionResetError):
-            self._closed((api_key, version, dict(values or {})))
-            return None
+        """Ask, note the answer (or that the connection was closed) and give back the response's body, None after a close.
+
+        A broker that is not yet ready to decide is asked again: how long it takes depends on the machine.
+        """
+        deadline = time.monotonic() + NOT_READY_S
+        while True:
+            raw = self._connection()
+            try:
+                raw.send(api_key, version, values)
+                _, body = decode_response(api_key, version, raw.receive())
+            except (ConnectionClosed, ConnectionResetError):
+                self._closed((api_key, version, dict(values or {})))
+                return None
+            if not _is_not_ready(body) or time.monotonic() > deadline:
+                break
+            time.sleep(0.05)
         if note:
             self.answers.append(((api_key, version, _short(values)), self._plain.of(body)))
         return body
@@ -91,6 +105,15 @@ class Probe:
         if kind is None or value in UNSET:
             return value
         return self._names.setdefault((kind, value), f"{kind} {sum(1 for other in self._names if other[0] == kind) + 1}")
+
+
+def _is_not_ready(value: Any) -> bool:
+    """Whether an error of `NOT_READY` stands anywhere in an answer."""
+    if dataclasses.is_dataclass(value):
+        return any(_is_not_ready(getattr(value, field.name)) for field in dataclasses.fields(value))
+    if isinstance(value, tuple):
+        return any(map(_is_not_ready, value))
+    return isinstance(value, enum.Enum) and value.name in NOT_READY
 
 
 def _short(values: Any) -> str:
