@@ -120,41 +120,33 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("simulate schema", "simulate.schema", "scenario-files", "Print the JSON Schema of scenario files.", OUTPUT),
     CommandSpec(
         "history collect",
-        "commands.history.collect",
+        "history.collect",
         "history",
         "Collect the records of __consumer_offsets, live or from files.",
         long_lived=True,
     ),
-    CommandSpec(
-        "history build", "commands.history.build", "history", "Make the tables of the history from what was collected.", OUTPUT
-    ),
-    CommandSpec(
-        "history offsets", "commands.history.offsets", "history", "What groups had committed at a moment of the past.", OUTPUT
-    ),
-    CommandSpec(
-        "history lag", "commands.history.lag", "history", "The lag of groups in the past, in records and in time.", OUTPUT
-    ),
+    CommandSpec("history build", "history.build", "history", "Make the tables of the history from what was collected.", OUTPUT),
+    CommandSpec("history offsets", "history.offsets", "history", "What groups had committed at a moment of the past.", OUTPUT),
+    CommandSpec("history lag", "history.lag", "history", "The lag of groups in the past, in records and in time.", OUTPUT),
     CommandSpec(
         "history rebalances",
-        "commands.history.rebalances",
+        "history.rebalances",
         "history",
         "The generations of groups: when, how long, who and why.",
         OUTPUT,
     ),
     CommandSpec(
         "history resets",
-        "commands.history.resets",
+        "history.resets",
         "history",
         "Jumps of committed offsets that reading does not explain.",
         OUTPUT,
     ),
-    CommandSpec(
-        "history health", "commands.history.health", "history", "How groups were: status, members, rebalances, lag.", OUTPUT
-    ),
-    CommandSpec("history sql", "commands.history.sql", "tables", "Ask the tables of the history in SQL.", OUTPUT),
-    CommandSpec("history prune", "commands.history.prune", "history", "Thin what was collected long ago.", OUTPUT),
-    CommandSpec("history forget", "commands.history.forget", "history", "Take a cluster out of the history.", OUTPUT),
-    CommandSpec("history report", "commands.history.report", "history", "Write the history of groups as one HTML page.", OUTPUT),
+    CommandSpec("history health", "history.health", "history", "How groups were: status, members, rebalances, lag.", OUTPUT),
+    CommandSpec("history sql", "history.sql", "tables", "Ask the tables of the history in SQL.", OUTPUT),
+    CommandSpec("history prune", "history.prune", "history", "Thin what was collected long ago.", OUTPUT),
+    CommandSpec("history forget", "history.forget", "history", "Take a cluster out of the history.", OUTPUT),
+    CommandSpec("history report", "history.report", "history", "Write the history of groups as one HTML page.", OUTPUT),
     CommandSpec("manual", "manual", "commands", "Show the manual: a page, or the list of pages.", OUTPUT),
     CommandSpec(
         "serve", "serve.run", "serve", "Run a coordinator that Kafka clients talk to; no broker needed.", (), long_lived=True

@@ -1,11 +1,14 @@
-"""Plain rows as one Parquet file: the same rows, the same bytes."""
+"""Parquet files for other programs: the same rows, the same bytes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kgctl.pipeline.extras import require
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _ROWS_IN_GROUP = 64 * 1024
 
@@ -29,6 +32,13 @@ def write_rows(
     columns = [pa.array([_as(row[name], kind) for row in rows], types[kind]) for name, kind in kinds.items()]
     table = pa.Table.from_arrays(columns, schema=schema)
     pq.write_table(table, file, compression="zstd", row_group_size=_ROWS_IN_GROUP, version="2.6", store_schema=True)
+
+
+def write_table(file: BinaryIO, rows: pa.Table) -> None:
+    """Write an Arrow table as it is."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(rows, file, compression="zstd")
 
 
 def _as(value: Any, kind: type) -> Any:

@@ -81,10 +81,3 @@ def described() -> list[dict[str, str]]:
         for column, meaning in table.meanings.items()
     ]
     return rows + [{"table": name, "column": "", "type": "view", "meaning": about} for name, (about, _) in VIEWS.items()]
-
-
-def write_parquet(rows: pa.Table, file: Any) -> None:
-    """Write rows as Parquet to an open file."""
-    import pyarrow.parquet as pq
-
-    pq.write_table(rows, file, compression="zstd")

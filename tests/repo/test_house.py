@@ -18,15 +18,10 @@ LARGER_CIRCLES = {"kgctl.simulate.engine": 11}
 SMALL_LINES = 40
 ROOMS_OF_SMALL_FILES = {
     "kgctl.server.api": "one file an API",
-    "kgctl.cli.commands": "one file a command",
     "kgctl.assignors": "one file an assignor",
     "kgctl.pipeline.tables": "one file a table",
 }
 SMALL_FILES = {
-    "kgctl.cli.history.progress_line": "to go",
-    "kgctl.cli.output.simulate_rows": "to go",
-    "kgctl.pipeline.parquet_file": "to go",
-    "kgctl.pipeline.report.thinning": "to go",
     "kgctl.wire.light_imports": "what is imported before kio, and nothing else",
 }
 """A module of fewer lines with a single importer -> why it is a file of its own."""

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from kgctl.cli.history.collect_rows import report_of
-from kgctl.cli.history.live_options import LiveOptions
-from kgctl.cli.history.options import warehouse_path
-from kgctl.cli.history.progress_line import progress_line
-from kgctl.cli.output.report import Report
+from kgctl.admin.plan.times import format_instant
+from kgctl.cli.environment import Environment
+from kgctl.cli.history.options import LiveOptions, warehouse_path
+from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import Session
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import RefusedError, UsageError
@@ -23,11 +22,101 @@ from kgctl.errors import RefusedError, UsageError
 if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
     from kgctl.pipeline.collect.live import LiveCollection, World
-    from kgctl.pipeline.collect.summary import Collection
+    from kgctl.pipeline.collect.summary import Collection, PartitionSummary
     from kgctl.pipeline.engines import EngineOptions
     from kgctl.pipeline.sources.live.reader import ReaderName
     from kgctl.pipeline.sources.pieces import Piece
     from kgctl.pipeline.store.warehouse import Warehouse
+
+
+COLUMNS = (
+    Column("cluster"),
+    Column("log_partition"),
+    Column("records"),
+    Column("known"),
+    Column("damaged"),
+    Column("first_offset", wide=True),
+    Column("last_offset", wide=True),
+    Column("from"),
+    Column("to"),
+)
+
+
+def report_of(collection: Collection) -> Report:
+    """Rows and errors, and the totals as a notice."""
+    found = [collection.partitions[number] for number in sorted(collection.partitions)]
+    rows = [_row(collection.cluster, summary) for summary in found if summary.read or summary.damaged]
+    return Report(
+        COLUMNS,
+        rows,
+        collection.errors,
+        (*collection.notices, _totals(collection)),
+        ("cluster", "log_partition"),
+        something_done=bool(rows) or bool(collection.samples),
+        summary=_summary(collection),
+    )
+
+
+def _summary(collection: Collection) -> Row:
+    return {
+        "cluster": collection.cluster,
+        "records": collection.added,
+        "known": collection.records_read - collection.added,
+        "damaged": sum(summary.damaged for summary in collection.partitions.values()),
+        "samples": collection.samples,
+    }
+
+
+def _row(cluster: str, summary: PartitionSummary) -> Row:
+    return {
+        "cluster": cluster,
+        "log_partition": summary.partition,
+        "records": summary.added,
+        "known": summary.read - summary.added,
+        "damaged": summary.damaged,
+        "first_offset": summary.first_offset,
+        "last_offset": summary.last_offset,
+        "from": _instant(summary.first_ms),
+        "to": _instant(summary.last_ms),
+    }
+
+
+def _instant(time_ms: int | None) -> str | None:
+    return None if time_ms is None or time_ms < 0 else format_instant(time_ms)
+
+
+def _totals(collection: Collection) -> str:
+    known = collection.records_read - collection.added
+    again = f", {known} were there already" if known else ""
+    samples = f", {collection.samples} samples of log offsets" if collection.samples else ""
+    return f"Collected {collection.added} records of cluster '{collection.cluster}'{again}{samples}."
+
+
+_PAUSE_S = 0.2
+_CLEAR = "\r\x1b[K"
+
+
+@contextmanager
+def progress_line(environment: Environment) -> Iterator[Callable[[str], None]]:
+    """Gives what takes the line; it is gone at the end."""
+    if not environment.stderr.isatty():
+        yield lambda _: None
+        return
+    last_s = 0.0
+
+    def show(line: str) -> None:
+        nonlocal last_s
+        if time.monotonic() - last_s >= _PAUSE_S:
+            last_s = time.monotonic()
+            environment.stderr.write(f"{_CLEAR}{line}")
+            environment.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        environment.stderr.write(_CLEAR)
+        environment.stderr.flush()
+
 
 DEFAULT_CLUSTER = "default"
 _SAMPLE_EVERY_MS = 1_000

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.output.report import Report
+from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import options, outputs
 from kgctl.errors import ExpectationError, KgctlError
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from kgctl.cli.simulate.running import RunOptions
     from kgctl.simulate.report.outcome import Outcome
     from kgctl.simulate.scenario.load import LoadedFile
+
+COLUMNS = (Column("variant"), Column("metric"), Column("min"), Column("median"), Column("p95"), Column("max"))
 
 
 def register(app: typer.Typer) -> None:
@@ -95,7 +97,6 @@ def _words(file: str, settings: Sequence[str], identity: Identity) -> list[str]:
 
 
 def _report(session: Session, loaded: LoadedFile, how: RunOptions, outputs: Outputs, words: list[str]) -> Report:
-    from kgctl.cli.output.simulate_rows import COLUMNS, rows_of
     from kgctl.cli.simulate.running import run_scenario
     from kgctl.simulate.batch.outcome import outcome_of, result_of
     from kgctl.simulate.report.text import summary_text
@@ -115,13 +116,30 @@ def _report(session: Session, loaded: LoadedFile, how: RunOptions, outputs: Outp
         errors.append(ExpectationError(_verdict(outcome)))
     return Report(
         COLUMNS,
-        rows_of(outcome),
+        _rows(outcome),
         errors,
         name_keys=("variant", "metric"),
         fixed_exit_code=_exit_code(errors),
         data=result_of(outcome),
         text=summary_text(outcome, outputs.width, outputs.gantt_of(outcome)),
     )
+
+
+def _rows(outcome: Outcome) -> Sequence[Row]:
+    from kgctl.simulate.batch.outcome import number
+
+    return [
+        {
+            "variant": name,
+            "metric": metric,
+            "min": number(spread.minimum),
+            "median": number(spread.median),
+            "p95": number(spread.p95),
+            "max": number(spread.maximum),
+        }
+        for name, variant in outcome.variants.items()
+        for metric, spread in variant.metrics.items()
+    ]
 
 
 def _verdict(outcome: Outcome) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
-from kgctl.pipeline.answers.coverage import Run, is_whole_between, is_whole_until
+from kgctl.pipeline.answers.history import Run, is_whole_between, is_whole_until
 
 if TYPE_CHECKING:
     import pyarrow as pa

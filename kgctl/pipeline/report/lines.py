@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -10,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl.pipeline.decode.columns import int64s
-from kgctl.pipeline.report.thinning import extremes
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History
 
     Int64s: TypeAlias = np.ndarray[Any, np.dtype[np.int64]]
+    Bools: TypeAlias = np.ndarray[Any, np.dtype[np.bool_]]
 
 MOST_POINTS = 2000
 """Of one line. More than that cannot be told apart on a screen."""
@@ -79,3 +80,20 @@ def _steps(values: Int64s, is_first: Any) -> Int64s:
     """What each value adds to that before it of the same partition."""
     before = np.append(0, values[:-1])
     return values - np.where(is_first, 0, before)
+
+
+def extremes(values: Int64s, is_known: Bools, most: int) -> Int64s:
+    """Which points to draw, ascending: all, or of each of ``most / 4`` stretches the first, the last, the highest and the lowest.
+
+    Points of unknown value count as the lowest, so that a gap is not drawn over.
+    """
+    size = len(values)
+    if size <= most:
+        return np.arange(size)
+    shown = np.where(is_known, values, -1)
+    bounds = np.linspace(0, size, most // 4 + 1).astype(np.int64)
+    kept = [bounds[:-1], bounds[1:] - 1]
+    for begin, end in pairwise(bounds.tolist()):
+        stretch = shown[begin:end]
+        kept.append(np.array([begin + stretch.argmax(), begin + stretch.argmin()]))
+    return np.unique(np.concatenate(kept))

@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.pipeline.answers.coverage import Run
+from kgctl.pipeline.answers.history import Run
 from kgctl.pipeline.answers.offsets import CommitAt, Exactness, commits_at
 from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
 from tests.support.pipeline.gold import commit

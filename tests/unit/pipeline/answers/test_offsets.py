@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.pipeline.answers.coverage import Run
-from kgctl.pipeline.answers.history import History
+from kgctl.pipeline.answers.history import History, Run
 from kgctl.pipeline.answers.offsets import CommitAt, Exactness, commits_at, offsets_at
 from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
 from tests.support.pipeline.gold import Row, commit, run, write_gold

@@ -9,7 +9,7 @@ import typer
 
 from kgctl.cli.history import options
 from kgctl.cli.history.collecting import Rest, collect_from_cluster, collect_from_files
-from kgctl.cli.history.live_options import live_options
+from kgctl.cli.history.options import live_options
 from kgctl.cli.output.report import Report
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError

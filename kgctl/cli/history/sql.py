@@ -50,9 +50,9 @@ def history_sql(
     found = ask(opened, query, opened.versions())
     if parquet is not None:
         from kgctl.cli.output.files import write_whole
-        from kgctl.pipeline.sql import write_parquet
+        from kgctl.pipeline.parquet_file import write_table
 
-        write_whole(parquet, lambda file: write_parquet(found, file))
+        write_whole(parquet, lambda file: write_table(file, found))
         return Report(notices=[f"written: {parquet}, {found.num_rows} rows"], something_done=True)
     columns = [Column(name, name.upper().replace("_", "-")) for name in found.column_names]
     return Report(columns, [_row(row) for row in found.to_pylist()], something_done=True)

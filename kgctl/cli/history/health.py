@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from kgctl.cli.history import options
-from kgctl.cli.history.series import Asked, Shape, answer, moment
+from kgctl.cli.history.asking import Asked, Shape, answer, moment
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
 

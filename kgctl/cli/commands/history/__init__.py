@@ -1,1 +1,0 @@
-"""The commands of `kgctl history`, one module each."""
