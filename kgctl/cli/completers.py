@@ -66,7 +66,7 @@ def _topics(ctx: typer.Context, admin: GroupAdmin, incomplete: str) -> Iterable[
 
 def complete_contexts(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
     """Names of contexts in the config file."""
-    from kgctl.cli.context.config_file import load_config_file
+    from kgctl.admin.config_file import load_config_file
 
     try:
         return _safe(load_config_file(_environment(ctx).config_file).contexts, incomplete)

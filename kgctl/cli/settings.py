@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from kgctl.cli.context.config_file import ClusterContext, load_config_file
-from kgctl.cli.context.secrets import resolved, warning
+from kgctl.admin.config_file import ClusterContext, load_config_file
+from kgctl.admin.secrets import resolved, warning
 from kgctl.cli.environment import Environment
 from kgctl.cli.output.formats import OutputFormat
 from kgctl.errors import UsageError
