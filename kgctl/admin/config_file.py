@@ -45,6 +45,10 @@ class ClusterContext:
     timeout: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
 
+    def has_address(self) -> bool:
+        """Whether it says where the cluster is, other than by its properties."""
+        return bool(self.bootstrap_server or self.embedded or self.zookeeper)
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigFile:
@@ -64,6 +68,15 @@ class ConfigFile:
             known = ", ".join(sorted(self.contexts)) or f"none; they are defined in {self.path}"
             raise UsageError(f"unknown context {name!r}; known contexts: {known}")
         return self.contexts[name]
+
+
+def config_path(variables: Mapping[str, str]) -> Path:
+    """Return where contexts are kept: KGCTL_CONFIG, else ``config.yaml`` in the user's configuration folder for kgctl."""
+    if path := variables.get("KGCTL_CONFIG"):
+        return Path(path).expanduser()
+    import platformdirs
+
+    return platformdirs.user_config_path("kgctl") / "config.yaml"
 
 
 def load_config_file(path: Path) -> ConfigFile:

@@ -58,6 +58,11 @@ def get_assignor(name: str) -> Assignor:
     raise UsageError(f"unknown assignor {name!r}{did_you_mean(name, assignor_names())} (known: {', '.join(assignor_names())})")
 
 
+def protocol_name(name: str) -> str:
+    """Return the name that members of a group offer this assignor by: its own, without what tells kgctl whose it is."""
+    return get_assignor(name).name.rpartition(":")[2]
+
+
 @cache
 def _installed() -> dict[str, Callable[[], object]]:
     """What is installed does not change while a program runs; looking it up reads files."""

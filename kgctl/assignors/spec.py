@@ -146,6 +146,9 @@ class Assignor(Protocol):
 
     `assign` gives every member of the group an entry, and each partition of a subscribed topic to one subscriber (a cooperative
     assignor may leave out those that have to be revoked first). Raises `AssignorError` where Kafka's would throw.
+
+    A third method is optional: ``user_data(member: MemberSpec) -> bytes | None``, called by each member before it joins, with
+    what it knows of itself (no id); the leader finds the bytes in `MemberSpec.user_data`. Kafka: ``subscriptionUserData``.
     """
 
     @property

@@ -67,12 +67,10 @@ class Environment:
 
     @property
     def config_file(self) -> Path:
-        """Where contexts are kept: KGCTL_CONFIG, else ``config.yaml`` in the user's configuration folder for kgctl."""
-        if path := self.variables.get("KGCTL_CONFIG"):
-            return Path(path).expanduser()
-        import platformdirs
+        """Where contexts are kept; see `kgctl.admin.config_file.config_path`."""
+        from kgctl.admin.config_file import config_path
 
-        return platformdirs.user_config_path("kgctl") / "config.yaml"
+        return config_path(self.variables)
 
     @property
     def undo_folder(self) -> Path:

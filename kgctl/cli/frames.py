@@ -6,11 +6,11 @@ import gc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from kgctl.admin.connect import parse_timeout_ms
 from kgctl.cli.output.formats import OutputFormat, renderer
 from kgctl.cli.output.report import Report, error_line
 from kgctl.cli.output.table import printable
 from kgctl.cli.session import Session
-from kgctl.cli.settings import parse_timeout_ms
 from kgctl.errors import InvariantViolation, KgctlError, UsageError
 
 _CLEAR = "\x1b[H\x1b[2J\x1b[3J"

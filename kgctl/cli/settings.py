@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from kgctl.admin.config_file import ClusterContext, load_config_file
+from kgctl.admin.connect import ADDRESSES
 from kgctl.admin.secrets import resolved, warning
 from kgctl.cli.environment import Environment
 from kgctl.cli.output.formats import OutputFormat
@@ -16,11 +17,6 @@ from kgctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
-
-DEFAULT_TIMEOUT_MS = 15_000
-LONGEST_BARE_TIMEOUT_S = 1000
-"""A larger number without a unit is one of milliseconds, copied from a line for Kafka's tools."""
-ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
 
 NO_CLUSTER = (
     "no cluster given: use --bootstrap-server HOST:PORT, --embedded DIR or --zookeeper HOST:PORT, "
@@ -77,9 +73,13 @@ def connection_settings(flags: Flags, environment: Environment) -> ConnectionSet
     Raises:
         UsageError: no cluster, two of them, an unknown context, an unreadable file or value.
     """
+    from kgctl.admin.connect import context_settings
+
     by_file, by_x = _properties_by_flag(flags)
     context = _context(flags, environment, by_file, by_x)
-    settings = _build(context, {**by_file, **by_x}, flags.timeout)
+    if not (context.name or context.has_address() or _has_address({**by_file, **by_x})):
+        raise UsageError(NO_CLUSTER)
+    settings = context_settings(context, {**by_file, **by_x}, flags.timeout)
     return replace(settings, properties=resolved(settings.properties, os.environ))
 
 
@@ -132,11 +132,6 @@ def without_properties(argv: Sequence[str]) -> list[str]:
     return kept
 
 
-def context_settings(context: ClusterContext) -> ConnectionSettings:
-    """What a context alone amounts to, secrets left where they are."""
-    return _build(context, {}, None)
-
-
 def _context(flags: Flags, environment: Environment, by_file: Mapping[str, str], by_x: Mapping[str, str]) -> ClusterContext:
     _check_one_address(flags, by_x)
     by_flag = (flags.bootstrap_server, flags.embedded, flags.zookeeper, flags.context)
@@ -173,32 +168,6 @@ def _from_variables(environment: Environment) -> tuple[str | None, str | None, s
     return bootstrap, None, zookeeper, context
 
 
-def _build(context: ClusterContext, by_flag: Mapping[str, str], timeout: str | None) -> ConnectionSettings:
-    from kgctl.admin.connect import ConnectionSettings
-
-    properties = {**_properties_of(context), **by_flag}
-    if not (context.bootstrap_server or context.embedded or context.zookeeper or _has_address(properties)):
-        raise UsageError(f"context {context.name!r} names no cluster" if context.name else NO_CLUSTER)
-    timeout_text = timeout or context.timeout
-    return ConnectionSettings(
-        bootstrap=context.bootstrap_server,
-        embedded=Path(context.embedded).expanduser() if context.embedded else None,
-        zookeeper=context.zookeeper,
-        properties=properties,
-        timeout_ms=parse_timeout_ms(timeout_text) if timeout_text else DEFAULT_TIMEOUT_MS,
-    )
-
-
-def _properties_of(context: ClusterContext) -> Mapping[str, str]:
-    """What the context sets: its file, and over it its own properties."""
-    if not (context.command_config or context.properties):
-        return {}
-    from kgctl.admin.properties import load_command_config, parse_x
-
-    base = load_command_config(Path(context.command_config).expanduser()) if context.command_config else {}
-    return {**base, **parse_x([f"{key}={value}" for key, value in context.properties.items()])}
-
-
 def _properties_by_flag(flags: Flags) -> tuple[Mapping[str, str], Mapping[str, str]]:
     """What ``--command-config`` sets, and what ``-X`` sets."""
     if not (flags.command_config or flags.properties):
@@ -207,26 +176,3 @@ def _properties_by_flag(flags: Flags) -> tuple[Mapping[str, str], Mapping[str, s
 
     by_file = load_command_config(Path(flags.command_config).expanduser()) if flags.command_config else {}
     return by_file, parse_x(list(flags.properties))
-
-
-def parse_timeout_ms(text: str) -> int:
-    """Read a time limit: seconds, or a duration with a unit (``500ms``, ``2m``, ``PT5S``).
-
-    Raises:
-        UsageError: not a span of time, or not more than zero.
-    """
-    from kgctl.admin.plan.times import parse_duration_ms
-
-    if _is_plain_number(text) and float(text) >= LONGEST_BARE_TIMEOUT_S:
-        raise UsageError(f"--timeout {text} counts seconds, unlike in Kafka's tools: write {text}ms, or {text}s if that is meant")
-    try:
-        milliseconds = round(float(text) * 1000) if _is_plain_number(text) else parse_duration_ms(text)
-    except UsageError as error:
-        raise UsageError(f"--timeout: {error.message}; a bare number counts seconds") from None
-    if not 0 < milliseconds <= 86_400_000:
-        raise UsageError(f"--timeout {text!r} must be more than zero and at most one day")
-    return milliseconds
-
-
-def _is_plain_number(text: str) -> bool:
-    return text.replace(".", "", 1).isdecimal() and text.isascii()

@@ -16,6 +16,7 @@ from typing import Protocol
 
 from kgctl.errors import AuthError, InvariantViolation, KgctlError
 from kgctl.group.lines import CoordinatorConnection, Errands, Line
+from kgctl.group.requests import subscribed_topics
 from kgctl.member.api import (
     Action,
     Answer,
@@ -44,6 +45,7 @@ from kgctl.model.groups import Node
 from kgctl.model.partitions import TopicPartition
 from kgctl.model.requests import LeaveGroup, Request
 from kgctl.model.requests import MemberIdentity as LeavingMember
+from kgctl.model.results import JoinGroupResult
 from kgctl.wire.settings import WireSettings
 
 Event = Callable[[], list[Action]]
@@ -92,6 +94,7 @@ class Driver:
         self._connection: CoordinatorConnection | None = None
         self._line: Line | None = None
         self._parked: Request | None = None
+        self._led_topics: frozenset[str] = frozenset()
         self._thread = threading.Thread(target=self._run, name=f"kgctl-group-{identity.group_id}", daemon=True)
 
     @property
@@ -193,11 +196,12 @@ class Driver:
 
     # --- the lines
 
-    def _errand(self, correlation_id: int, work: Callable[[], None]) -> None:
+    def _errand(self, correlation_id: int, work: Callable[[], None], then: Callable[[], None] = lambda: None) -> None:
         def run() -> None:
             try:
                 work()
                 self.last_error = None
+                then()
             except KgctlError as error:
                 self.last_error = error
                 if isinstance(error, AuthError):
@@ -221,8 +225,10 @@ class Driver:
         self.post(take)
 
     def _refresh(self) -> None:
-        """All topics: a leader assigns those of every member, and learns only by the JoinGroup's answer which these are."""
-        image = self._errands.metadata(None)
+        """With a pattern all topics; else the member's own, and those that it assigns as the leader."""
+        identity = self.member.identity
+        own = identity.topics if identity.pattern is None else None
+        image = self._errands.metadata(own, self._led_topics)
         self.post(lambda: self.member.on_metadata(image, self.now_us()))
 
     def _list_offsets(self, action: ListOffsets) -> None:
@@ -257,9 +263,22 @@ class Driver:
                 answer = NetworkError(correlation_id)
             finally:
                 self._parked = None
-            self._answer(correlation_id, answer)
+            if isinstance(answer, JoinGroupResult):
+                self._joined(correlation_id, answer)
+            else:
+                self._answer(correlation_id, answer)
 
         self._line.put(run)
+
+    def _joined(self, correlation_id: int, answer: JoinGroupResult) -> None:
+        """A leader assigns the topics of all members, and looks at those that it does not read itself before it goes on."""
+        identity = self.member.identity
+        wanted = subscribed_topics(answer.members) - set(identity.topics) if identity.pattern is None else frozenset()
+        is_known, self._led_topics = wanted <= self._led_topics, wanted
+        if is_known:
+            self._answer(correlation_id, answer)
+        else:
+            self._errand(correlation_id, self._refresh, then=lambda: self._answer(correlation_id, answer))
 
     def _answer(self, correlation_id: int, answer: Answer) -> None:
         self.post(lambda: self.member.on_reply(correlation_id, answer, self.now_us()))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 from kgctl.errors import AuthError, UnreachableError
@@ -124,12 +124,19 @@ class Errands:
             raise AuthError(f"group '{self._group_id}' may not be read by this user (READ on the group is needed)")
         return failure.code if failure is not None else next(iter(route.by_node))
 
-    def metadata(self, topics: Sequence[str] | None) -> MetadataImage:
-        """Return these topics, None for all, with the racks of their replicas. Topics that do not exist are left out."""
-        asked = None if topics is None else [{"name": topic} for topic in topics]
+    def metadata(self, own: Sequence[str] | None = None, others: Iterable[str] = ()) -> MetadataImage:
+        """Return a member's own topics and others (all for None), with their replicas' racks, but for those that do not exist.
+
+        Raises:
+            AuthError: this user may not see one of its own.
+        """
+        asked = None if own is None else [{"name": topic} for topic in sorted({*own, *others})]
         values = {"topics": asked, "allow_auto_topic_creation": False}
         answer = self._open().any_broker(self._deadline()).call(METADATA, values, self._deadline())
         racks = {broker.node_id: getattr(broker, "rack", None) for broker in answer.brokers}
+        for topic in answer.topics:
+            if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED and topic.name in (own or ()):
+                raise AuthError(f"topic '{topic.name}' may not be read by this user (DESCRIBE on the topic is needed)")
         found = (_topic(topic, racks) for topic in answer.topics if not topic.error_code)
         self._version += 1
         return MetadataImage({topic.name: topic for topic in found}, self._version)

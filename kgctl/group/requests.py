@@ -6,6 +6,7 @@ The mirror image of ``kgctl.server.api``. Versions go up to the last in which to
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -35,6 +36,8 @@ from kgctl.model.results import (
     Result,
     SyncGroupResult,
 )
+from kgctl.serde.consumer_protocol import decode_topics
+from kgctl.serde.frames import MalformedMessage
 from kgctl.wire.apis import (
     CONSUMER_GROUP_HEARTBEAT,
     HEARTBEAT,
@@ -92,6 +95,15 @@ def _join_group_result(_: JoinGroup, answer: Any) -> JoinGroupResult:
             for each in answer.members
         ),
     )
+
+
+def subscribed_topics(members: Iterable[JoinGroupMember]) -> frozenset[str]:
+    """Return all topics that these members of a group subscribe to; a subscription that cannot be read counts as none."""
+    found: set[str] = set()
+    for member in members:
+        with suppress(MalformedMessage):
+            found.update(decode_topics(member.metadata))
+    return frozenset(found)
 
 
 def _sync_group(request: SyncGroup, _: int) -> Values:

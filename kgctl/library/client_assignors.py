@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from kgctl.assignors.registry import get_assignor
+from kgctl.assignors.registry import get_assignor, protocol_name
 from kgctl.assignors.spec import NOTHING, GroupSpec, MemberSpec, PartitionsByTopic, TopicSpec
 from kgctl.assignors.wire_form import encode_sticky
 from kgctl.errors import UsageError
@@ -33,7 +33,7 @@ def kafka_python_assignor(name: str) -> type[Any]:
         from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
     except ImportError as error:
         raise UsageError(f"kafka_python_assignor needs kafka-python 3: {error}") from None
-    wanted = get_assignor(name).name
+    wanted = protocol_name(name)
     bases = {"sticky": StickyPartitionAssignor, "cooperative-sticky": CooperativeStickyAssignor}
 
     def assign(self: Any, cluster: Any, members: Iterable[Any]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def kafka_python_assignor(name: str) -> type[Any]:
 
     def metadata(self: Any, topics: Iterable[str]) -> Any:
         del self
-        return ConsumerProtocolSubscription(0, sorted(topics), b"")
+        return ConsumerProtocolSubscription(0, sorted(topics), _user_data(name, topics))
 
     def sticky_metadata(self: Any, topics: Iterable[str]) -> Any:
         """With user data as Java writes them: kafka-python 3.0 puts a version in front, which Java cannot read."""
@@ -72,7 +72,7 @@ def aiokafka_assignor(name: str) -> type[Any]:
         from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
     except ImportError as error:
         raise UsageError(f"aiokafka_assignor needs aiokafka: {error}") from None
-    wanted = get_assignor(name).name
+    wanted = protocol_name(name)
     if wanted == "cooperative-sticky":
         raise UsageError("aiokafka does not rebalance cooperatively: use 'sticky', or kafka-python, or kgctl.ConsumerGroup")
 
@@ -86,7 +86,7 @@ def aiokafka_assignor(name: str) -> type[Any]:
 
     def metadata(cls: Any, topics: Iterable[str]) -> Any:
         del cls
-        return ConsumerProtocolMemberMetadata(0, sorted(topics), b"")
+        return ConsumerProtocolMemberMetadata(0, sorted(topics), _user_data(name, topics))
 
     own: dict[str, Any] = {"name": wanted, "assign": classmethod(assign)}
     if wanted != "sticky":
@@ -97,6 +97,12 @@ def aiokafka_assignor(name: str) -> type[Any]:
 
 def _class_name(name: str) -> str:
     return "".join(part.capitalize() for part in name.replace(":", "-").split("-")) + "KgctlAssignor"
+
+
+def _user_data(name: str, topics: Iterable[str]) -> bytes:
+    """What an assignor of one's own lets its members say; they know no more of themselves here than their topics."""
+    said = getattr(get_assignor(name), "user_data", None)
+    return b"" if said is None else said(MemberSpec("", tuple(sorted(topics)))) or b""
 
 
 def _assign(

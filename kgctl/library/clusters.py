@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -13,8 +15,11 @@ from kgctl.errors import MisuseError, RefusedError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
+    from kgctl.admin.connect import ConnectionSettings
     from kgctl.admin.plan.offset_reset import ResetRow, Strategy
     from kgctl.admin.reset import ResetPlan
+
+TIMEOUT_MS = 10_000
 
 
 class Admin:
@@ -146,32 +151,49 @@ def connect(
     *,
     embedded: Path | str | None = None,
     zookeeper: str | None = None,
+    context: str | None = None,
     properties: Mapping[str, str] | None = None,
-    timeout_ms: int = 10_000,
+    timeout_ms: int | None = None,
 ) -> Admin:
     """Return what administers the groups there; close it, or use ``with``. Nothing is contacted before the first call.
 
-    One of ``bootstrap`` (``host:port[,host:port]``), ``embedded`` (the data folder of ``kgctl serve``) and ``zookeeper``
-    (``host:port[/chroot]``: groups of the old consumer; ``bootstrap`` beside it names the brokers that know the logs).
-    ``properties`` have librdkafka's names. ``timeout_ms`` covers each call as a whole.
+    One of ``bootstrap`` (``host:port[,host:port]``), ``embedded`` (the data folder of ``kgctl serve``), ``zookeeper``
+    (``host:port[/chroot]``: groups of the old consumer; ``bootstrap`` beside it names the brokers that know the logs) and
+    ``context`` (a name in the file of ``kgctl context``, which ``KGCTL_CONFIG`` may name; its secrets are looked up).
+    ``properties`` have librdkafka's names, and stand over those of a context. ``timeout_ms`` covers each call as a whole: 10,000
+    where neither it nor the context says so.
 
     Raises:
-        UsageError: none of the three, or two that do not go together; settings that cannot be.
+        UsageError: none of the four, or two that do not go together; no such context; settings that cannot be.
     """
     from kgctl.admin.connect import ConnectionSettings
     from kgctl.admin.connect import connect as connect_to
 
-    named = [name for name, value in (("bootstrap", bootstrap), ("embedded", embedded), ("zookeeper", zookeeper)) if value]
+    places = (("bootstrap", bootstrap), ("embedded", embedded), ("zookeeper", zookeeper), ("context", context))
+    named = [name for name, value in places if value]
     if len(named) != 1 and named != ["bootstrap", "zookeeper"]:
-        raise UsageError(f"name one cluster: bootstrap, embedded or zookeeper (given: {', '.join(named) or 'none'})")
+        raise UsageError(f"name one cluster: bootstrap, embedded, zookeeper or context (given: {', '.join(named) or 'none'})")
+    if context is not None:
+        return Admin(connect_to(_context_settings(context, properties or {}, timeout_ms)))
     settings = ConnectionSettings(
         bootstrap=bootstrap,
         embedded=None if embedded is None else Path(embedded),
         zookeeper=zookeeper,
         properties=dict(properties or {}),
-        timeout_ms=timeout_ms,
+        timeout_ms=TIMEOUT_MS if timeout_ms is None else timeout_ms,
     )
     return Admin(connect_to(settings))
+
+
+def _context_settings(name: str, properties: Mapping[str, str], timeout_ms: int | None) -> ConnectionSettings:
+    from kgctl.admin.config_file import config_path, load_config_file
+    from kgctl.admin.connect import context_settings
+    from kgctl.admin.secrets import resolved
+
+    context = load_config_file(config_path(os.environ)).context(name)
+    limit = f"{timeout_ms}ms" if timeout_ms is not None else None
+    settings = context_settings(context, properties, limit or context.timeout or f"{TIMEOUT_MS}ms")
+    return replace(settings, properties=resolved(settings.properties, os.environ))
 
 
 def _strategy(to: str | int | datetime | None, shift_by: int | None) -> Strategy:

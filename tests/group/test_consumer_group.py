@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, cast
 
 import pytest
 
+from kgctl.assignors.spec import GroupSpec, MemberSpec
 from kgctl.errors import ClosedError, CommitError, GenerationEnded, TimedOutError, UsageError
 from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.group.generation import Generation
-from kgctl.model.partitions import OffsetAndMetadata
+from kgctl.group.lines import Errands
+from kgctl.model.partitions import MetadataImage, OffsetAndMetadata
 from kgctl.server.background import EmbeddedServer
+from kgctl.testing import EmbeddedCluster
 from tests.support.patience import PATIENCE_S
 from tests.support.wire.raw_client import RawClient
 
@@ -284,3 +288,62 @@ def test_nobody_there() -> None:
 def test_settings_that_cannot_be(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ConsumerGroup(**{"bootstrap": "127.0.0.1:1", "group_id": "group", **settings})
+
+
+def test_a_leader_asks_for_the_topics_that_it_assigns_and_for_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[set[str] | None] = []
+    real = Errands.metadata
+
+    def metadata(errands: Errands, own: Sequence[str] | None = None, others: Iterable[str] = ()) -> MetadataImage:
+        asked.append(None if own is None else {*own, *others})
+        return real(errands, own, others)
+
+    monkeypatch.setattr(Errands, "metadata", metadata)
+    with EmbeddedCluster({"orders": 2, "refunds": 3, "unrelated": 1}) as cluster:
+        with cluster.consumer_group("g", "orders") as leader:
+            leader.next(PATIENCE_S)
+            assert asked
+            assert {frozenset(each or ()) for each in asked} == {frozenset({"orders"})}
+            asked.clear()
+            with cluster.consumer_group("g", "refunds", "not-there") as other:
+                assert leader.next(PATIENCE_S).topics == {"orders": (0, 1)}
+                assert other.next(PATIENCE_S).topics == {"refunds": (0, 1, 2)}
+        assert {"orders", "refunds", "not-there"} in asked
+        assert all(each is not None and "unrelated" not in each for each in asked)
+
+
+class Weighted:
+    """An assignor whose members say how much they can take."""
+
+    name = "weighted"
+    weights: ClassVar[Iterator[int]] = iter(())
+
+    def user_data(self, member: MemberSpec) -> bytes:
+        assert (member.member_id, member.topics, member.rack) == ("", (TOPIC,), "a")
+        return str(next(Weighted.weights)).encode()
+
+    def assign(self, group: GroupSpec) -> dict[str, dict[str, list[int]]]:
+        strongest = max(group.members, key=lambda member: int(cast("bytes", member.user_data)))
+        return {each.member_id: {TOPIC: [0, 1, 2, 3]} if each is strongest else {} for each in group.members}
+
+
+def test_what_members_tell_an_assignor_of_ones_own(server: EmbeddedServer, group_id: str) -> None:
+    Weighted.weights = itertools.count()
+    given: dict[str, Any] = {"assignors": [f"{__name__}:Weighted"], "rack": "a"}
+    with member(server, group_id, **given) as first:
+        first.next(PATIENCE_S)
+        with RawClient(server.bootstrap) as raw:
+            (described,) = raw.call(15, 5, {"groups": [group_id]}).groups
+            assert described.protocol_data == "weighted"  # as aiokafka and kafka-python offer it
+        with member(server, group_id, **given) as second:
+            totals = {len(settled_together.assignments) for settled_together in together(first, second)}
+            assert totals == {0, 4}
+
+
+def together(*groups: ConsumerGroup) -> list[Generation]:
+    """The first generation that all of them are in."""
+    found = [group.next(PATIENCE_S) for group in groups]
+    while len({each.generation_id for each in found}) > 1:
+        oldest = min(range(len(found)), key=lambda at: found[at].generation_id)
+        found[oldest] = groups[oldest].next(PATIENCE_S)
+    return found

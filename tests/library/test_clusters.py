@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from confluent_kafka import Producer
 
 import kgctl
 from kgctl.errors import MisuseError, NotFoundError, RefusedError, UsageError
-from kgctl.library.clusters import AsyncAdmin
+from kgctl.library.clusters import AsyncAdmin, _context_settings
 from kgctl.testing import EmbeddedCluster
+from kgctl.zookeeper import Registry
 from tests.support.patience import PATIENCE_S
 
 
@@ -90,6 +92,49 @@ def test_active_groups_and_offsets_outside_are_left_alone(cluster: EmbeddedClust
 def test_refused_plans(cluster: EmbeddedCluster, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with kgctl.connect(cluster.bootstrap) as admin, pytest.raises(error, match=message):
         admin.plan_reset("payments", **arguments)
+
+
+def test_a_context_names_the_cluster(cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As ``kgctl --context`` has it: the file that KGCTL_CONFIG names, its secrets looked up, its time limit."""
+    config = tmp_path / "config.yaml"
+    properties = "client.id: reporter\n      ssl.key.password: 'env:KEY_PASSWORD'"
+    staging = f"bootstrap-server: {cluster.bootstrap}\n    timeout: 7s\n    properties:\n      {properties}"
+    config.write_text(f"contexts:\n  staging:\n    {staging}\n  empty: {{}}\n")
+    monkeypatch.setenv("KGCTL_CONFIG", str(config))
+    with pytest.raises(UsageError, match="the variable KEY_PASSWORD is not set"):
+        kgctl.connect(context="staging")
+    monkeypatch.setenv("KEY_PASSWORD", "hidden")
+    with kgctl.connect(context="staging") as admin:
+        assert list(admin.list_groups().values) == ["payments"]
+    settings = _context_settings("staging", {"client.id": "mine"}, None)
+    assert (settings.timeout_ms, dict(settings.properties)) == (7000, {"client.id": "mine", "ssl.key.password": "hidden"})
+    assert _context_settings("staging", {}, 300).timeout_ms == 300
+    for name, problem in (("stagin", "unknown context 'stagin'; known contexts: empty, staging"), ("empty", "names no cluster")):
+        with pytest.raises(UsageError, match=problem):
+            kgctl.connect(context=name)
+    with pytest.raises(UsageError, match=r"name one cluster.*given: bootstrap, context"):
+        kgctl.connect(cluster.bootstrap, context="staging")
+
+
+def test_groups_in_zookeeper(cluster: EmbeddedCluster, zookeeper: str) -> None:
+    with Registry.connect(zookeeper) as registry:
+        registry.group("mirror").commit("orders", 0, 7)
+    with kgctl.connect(zookeeper=zookeeper) as admin:
+        assert list(admin.list_groups().values) == ["mirror"]
+        committed = admin.list_committed_offsets(["mirror"]).values["mirror"]
+        assert {partition: stored.offset for partition, stored in committed.items()} == {("orders", 0): 7}
+        (row,) = admin.plan_reset("mirror", to=3).rows
+        assert str(row.result) == "failed"  # only brokers know where logs end
+    with kgctl.connect(cluster.bootstrap, zookeeper=zookeeper) as admin:
+        plan = admin.plan_reset("mirror", to=3)
+        assert [(row.new and row.new.offset, str(row.result)) for row in plan.rows] == [(3, "planned")]
+
+
+def test_a_data_folder(tmp_path: Path) -> None:
+    with EmbeddedCluster({"orders": 1}, data=tmp_path) as running:
+        running.commit("payments", {("orders", 0): 0})
+    with kgctl.connect(embedded=tmp_path) as admin:
+        assert list(admin.list_groups().values) == ["payments"]
 
 
 def test_nothing_to_undo(cluster: EmbeddedCluster) -> None:

@@ -20,6 +20,10 @@ class RackAffinityAssignor:
     name = "rack-affinity"
     promises = Promises(even_per_topic=True)
 
+    def user_data(self, member: MemberSpec) -> bytes:
+        """Return the rack, which kafka-go's members send in this way."""
+        return (member.rack or "").encode()
+
     def assign(self, group: GroupSpec) -> GroupAssignment:
         """Per topic balanced to one partition, with as many partitions in their own zone as that allows."""
         space = subscribed_space(group)
@@ -31,6 +35,12 @@ class RackAffinityAssignor:
         return GroupAssignment(space, ids)
 
 
+def _rack(member: MemberSpec) -> str:
+    """The rack as the subscription has it since version 3; else as kafka-go's members say it."""
+    data = member.user_data
+    return member.rack or (data.decode("utf-8", "replace") if isinstance(data, bytes) else "")
+
+
 class _Topic:
     """The partitions of a topic that are not handed out yet, and its subscribers."""
 
@@ -38,7 +48,7 @@ class _Topic:
         self._share, self._extras = divmod(topic.partition_count, len(subscribers))
         self._members: dict[str, list[str]] = {}
         for member in subscribers:
-            self._members.setdefault(member.rack or "", []).append(member.member_id)
+            self._members.setdefault(_rack(member), []).append(member.member_id)
         self._partitions: dict[str, list[int]] = {}
         for partition in range(topic.partition_count):
             racks = topic.racks[partition] if topic.racks else ()

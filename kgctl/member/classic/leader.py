@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from kgctl.assignors.registry import get_assignor
+from kgctl.assignors.registry import get_assignor, protocol_name
 from kgctl.assignors.spec import Assignor, GroupSpec, MemberSpec, TopicSpec
 from kgctl.assignors.wire_form import encode_cooperative, encode_sticky
 from kgctl.model.partitions import NO_GENERATION, ConsumerSubscription, MetadataImage, TopicPartition
@@ -21,10 +21,16 @@ Assignments = tuple[tuple[str, bytes], ...]
 
 
 class LeaderAssignor:
-    """A member's assignors, made when first used. Kafka's sticky one remembers the highest generation that it has seen."""
+    """A member's assignors, made when first used. Kafka's sticky one remembers the highest generation that it has seen.
 
-    def __init__(self, prefix: str) -> None:
+    ``prefix``: what the client's own assignors begin with in kgctl's list. ``strategy``: what it offers, by kgctl's names.
+    """
+
+    def __init__(self, prefix: str, strategy: Sequence[str] = ()) -> None:
         self._prefix = prefix
+        self._strategy = strategy
+        self._protocols = {name: protocol_name(name) for name in reversed(strategy) if ":" in name}
+        self._by_protocol = {protocol: name for name, protocol in self._protocols.items()}
         self._made: dict[str, Assignor] = {}
         self._max_generation: dict[str, int] = {}
 
@@ -36,9 +42,32 @@ class LeaderAssignor:
         members = (member.member_id for member in group.members)
         return tuple((member_id, encode_assignment_by_topic(list(result[member_id].items()))) for member_id in members)
 
+    def join_protocols(self, subscription: ConsumerSubscription, remembered: Remembered | None) -> tuple[JoinProtocol, ...]:
+        """The protocols of a JoinGroup, in the order of preference. Kafka: ``ConsumerCoordinator#metadata``."""
+        encoded: dict[bytes | None, bytes] = {}
+        found = []
+        for name in self._strategy:
+            user_data = self._user_data(name, subscription, remembered)
+            metadata = encoded.get(user_data)
+            if metadata is None:
+                says = subscription if user_data == subscription.user_data else replace(subscription, user_data=user_data)
+                metadata = encoded[user_data] = encode_subscription(says)
+            found.append(JoinProtocol(name=self._protocols.get(name, name), metadata=metadata))
+        return tuple(found)
+
+    def _user_data(self, name: str, subscription: ConsumerSubscription, remembered: Remembered | None) -> bytes | None:
+        if name in USER_DATA:
+            return USER_DATA[name](remembered)
+        own = getattr(self._get(name), "user_data", None)
+        if own is None:
+            return subscription.user_data
+        owned = dict(group_by_topic(subscription.owned_partitions))
+        said: bytes | None = own(MemberSpec("", subscription.topics, owned, subscription.generation_id, subscription.rack_id))
+        return said
+
     def _get(self, name: str) -> Assignor:
         if name not in self._made:
-            self._made[name] = get_assignor(self._registered_name(name))
+            self._made[name] = get_assignor(self._by_protocol.get(name) or self._registered_name(name))
         return self._made[name]
 
     def _registered_name(self, name: str) -> str:
@@ -97,19 +126,3 @@ USER_DATA: Mapping[str, Callable[[Remembered | None], bytes | None]] = {
     "cooperative-sticky": _cooperative_user_data,
 }
 """Assignors that send something of their own along."""
-
-
-def join_protocols(
-    strategy: Sequence[str], subscription: ConsumerSubscription, remembered: Remembered | None
-) -> tuple[JoinProtocol, ...]:
-    """The protocols of a JoinGroup, in the order of preference. Kafka: ``ConsumerCoordinator#metadata``."""
-    encoded: dict[bytes | None, bytes] = {}
-    found = []
-    for name in strategy:
-        user_data = USER_DATA[name](remembered) if name in USER_DATA else subscription.user_data
-        metadata = encoded.get(user_data)
-        if metadata is None:
-            says = subscription if user_data == subscription.user_data else replace(subscription, user_data=user_data)
-            metadata = encoded[user_data] = encode_subscription(says)
-        found.append(JoinProtocol(name=name, metadata=metadata))
-    return tuple(found)

@@ -8,7 +8,7 @@ from enum import Enum
 from kgctl.assignors.spec import AssignorError, GroupSpec
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState, NetworkError, PositionOf, Rng, RunAssignor, StopReason
 from kgctl.member.base import CLOSE_TIMEOUT_US, HEARTBEAT, SESSION, BaseMember, Step
-from kgctl.member.classic.leader import Assignments, LeaderAssignor, Remembered, group_spec, join_protocols
+from kgctl.member.classic.leader import Assignments, LeaderAssignor, Remembered, group_spec
 from kgctl.member.classic.session import NO_GENERATION_ID, OUTSIDE, Generation, JoinPhase, Membership, Session
 from kgctl.member.commits import CommitIdentity
 from kgctl.member.config import MemberConfig, is_cooperative
@@ -51,7 +51,7 @@ class Rebalance:
         self._member = member
         self._membership = member.membership
         self._topics = member.topics
-        self._assignor = LeaderAssignor(config.behaviour.assignor_prefix)
+        self._assignor = LeaderAssignor(config.behaviour.assignor_prefix, config.partition_assignment_strategy)
         self._remembered: Remembered | None = None
         self._joined_topics: tuple[str, ...] | None = None
         self._group_topics: tuple[str, ...] = ()
@@ -160,8 +160,7 @@ class Rebalance:
             group_id=identity.group_id,
             member_id=sent.member_id,
             group_instance_id=identity.group_instance_id,
-            protocols=join_protocols(
-                config.partition_assignment_strategy,
+            protocols=self._assignor.join_protocols(
                 ConsumerSubscription(
                     self._joined_topics, None, tuple(sorted(member.owned)), sent.generation_id, identity.rack_id
                 ),

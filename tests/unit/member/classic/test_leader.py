@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgctl.assignors.wire_form import decode_cooperative, encode_sticky
-from kgctl.member.classic.leader import LeaderAssignor, Remembered, group_spec, join_protocols
+from kgctl.member.classic.leader import LeaderAssignor, Remembered, group_spec
 from kgctl.model.partitions import ConsumerSubscription, TopicPartition
 from kgctl.model.requests import JoinProtocol
 from kgctl.model.results import JoinGroupMember
@@ -15,7 +15,7 @@ OWNED = (TopicPartition("a", 0), TopicPartition("a", 2))
 
 def protocols(*strategy: str, remembered: Remembered | None = None) -> dict[str, JoinProtocol]:
     subscription = ConsumerSubscription(("a",), None, OWNED, 4, "rack-1")
-    return {protocol.name: protocol for protocol in join_protocols(strategy, subscription, remembered)}
+    return {protocol.name: protocol for protocol in LeaderAssignor("", strategy).join_protocols(subscription, remembered)}
 
 
 def test_subscription_says_what_is_owned_and_since_which_generation() -> None:
@@ -34,7 +34,7 @@ def test_sticky_assignors_send_what_they_remember() -> None:
 
 
 def members(*names: str, protocol: str = "range") -> list[JoinGroupMember]:
-    metadata = join_protocols((protocol,), ConsumerSubscription(("a",)), None)[0].metadata
+    metadata = LeaderAssignor("", (protocol,)).join_protocols(ConsumerSubscription(("a",)), None)[0].metadata
     return [JoinGroupMember(member_id=name, metadata=metadata) for name in names]
 
 
