@@ -8,7 +8,7 @@ import typer
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.output.report import Column, Report, Row
-from kgctl.cli.session import session_of
+from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import options
 from kgctl.errors import KgctlError, UsageError
 
@@ -46,7 +46,7 @@ def simulate_check(
     errors: list[KgctlError] = []
     for name in files:
         try:
-            problems += _problems(name, settings or [], session.environment.stdin)
+            problems += _problems(name, settings or [], session)
         except FileError as error:
             problems += error.problems
         except KgctlError as error:
@@ -58,12 +58,13 @@ def simulate_check(
     return Report(COLUMNS, [_row(problem) for problem in problems], errors, notices, ("file", "line"), code)
 
 
-def _problems(name: str, settings: list[str], stdin: object) -> list[Problem]:
+def _problems(name: str, settings: list[str], session: Session) -> list[Problem]:
+    from kgctl.cli.simulate.live_group import live_reader
     from kgctl.simulate.lint.rules import lint
     from kgctl.simulate.scenario.load import load
     from kgctl.simulate.scenario.sources import read_source
 
-    return lint(load(read_source(name, stdin), settings=settings))  # type: ignore[arg-type]
+    return lint(load(read_source(name, session.environment.stdin, live_reader(session)), settings=settings))
 
 
 def _row(problem: Problem) -> Row:

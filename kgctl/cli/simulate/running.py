@@ -42,12 +42,13 @@ def load_scenario(
     Raises:
         WrongFile: it has mistakes. UsageError, NotFoundError: it cannot be read, or has no such variant.
     """
+    from kgctl.cli.simulate.live_group import live_reader
     from kgctl.simulate.scenario.load import load
     from kgctl.simulate.scenario.sources import read_source
     from kgctl.yaml_files import FileError
 
     try:
-        tree = read_source(name, session.environment.stdin)
+        tree = read_source(name, session.environment.stdin, live_reader(session))
         return load(tree, settings=settings or (), variants=variants or (), checks=checks)
     except FileError as error:
         raise WrongFile(report_of_problems(error)) from None

@@ -50,6 +50,7 @@ def simulate_shrink(
     ] = None,
 ) -> Report:
     """Make a scenario whose expectation fails as small as it can be while the expectation still fails."""
+    from kgctl.cli.simulate.live_group import live_reader
     from kgctl.cli.simulate.running import progress, report_of_problems
     from kgctl.simulate.batch.shrink import failing, prepared, shrink
     from kgctl.simulate.scenario.load import load
@@ -60,7 +61,7 @@ def simulate_shrink(
     if out is not None and out.exists():
         raise RefusedError(f"{out} is there already; name another file or remove it")
     try:
-        tree = prepared(read_source(file, session.environment.stdin), settings or (), check)
+        tree = prepared(read_source(file, session.environment.stdin, live_reader(session)), settings or (), check)
         loaded = load(tree, variants=variant or ())
     except FileError as error:
         return report_of_problems(error)

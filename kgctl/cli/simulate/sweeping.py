@@ -40,6 +40,7 @@ def planned_sweep(
     Raises:
         WrongFile: file or grid have mistakes. UsageError, NotFoundError: something cannot be read, or there is nothing to vary.
     """
+    from kgctl.cli.simulate.live_group import live_reader
     from kgctl.simulate.scenario.load import DEFAULT, load
     from kgctl.simulate.scenario.sources import read_source
     from kgctl.simulate.sweep.plan import Sweep, axes_of, require_axes_that_fit
@@ -47,7 +48,7 @@ def planned_sweep(
     from kgctl.yaml_files import FileError
 
     try:
-        tree = read_source(file, session.environment.stdin)
+        tree = read_source(file, session.environment.stdin, live_reader(session))
         axes, fixed = axes_of(tree, None if grid is None else read_source(str(grid)), settings)
         loaded = load(tree, settings=fixed, variants=variants, checks=checks)
         sweep = Sweep(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ from kgctl.member.api import MemberIdentity, Rng
 from kgctl.member.config import HeartbeatDrift, MemberConfig
 from kgctl.simulate.engine.network import Link
 from kgctl.simulate.scenario.model import RANDOM_DRIFT, SECOND_US, MemberSet
-from kgctl.simulate.scenario.selectors import Choice, Selector
+from kgctl.simulate.scenario.selectors import NODE, Choice, Selector
 from kgctl.simulate.scenario.settings import client_id_of, member_config
 
 if TYPE_CHECKING:
@@ -23,6 +23,26 @@ if TYPE_CHECKING:
 FIRST_BACK_OFF_US = 10 * SECOND_US
 LONGEST_BACK_OFF_US = 300 * SECOND_US
 FORGIVEN_AFTER_US = 600 * SECOND_US
+
+
+class Nodes:
+    """The machines that pods run on, numbered from 1; none: every pod is on node 0."""
+
+    def __init__(self, count: int, pods: Sequence[Pod]) -> None:
+        self._count = count
+        self._pods = pods
+        self.closed: dict[int, None] = {}
+        """Nodes that get no pods: drained ones, and lost ones."""
+
+    def place(self) -> int:
+        """Return the open node with the fewest pods; of several, the first."""
+        if not self._count:
+            return 0
+        load = dict.fromkeys((node for node in range(1, self._count + 1) if node not in self.closed), 0)
+        for pod in self._pods:
+            if pod.is_wanted and pod.node in load:
+                load[pod.node] += 1
+        return min(load, key=load.__getitem__, default=0)
 
 
 class Pod:
@@ -36,13 +56,16 @@ class Pod:
         self.name = f"{members.name}-{index}"
         self.instance_id = None if members.instance_id is None else members.instance_id.replace("$name", self.name)
         self.rack = _rack(members.rack, index, simulation.scenario.cluster.racks)
-        self.settings: dict[str, str] = dict(members.config)
+        self.settings = dict(simulation.versions[members.name])
         self.link = Link(simulation.scenario.cluster.network, partial(simulation.randomness.stream, "link", self.name))
         self.poll_rng = simulation.randomness.stream("poll", self.name)
         self.member_rng = simulation.randomness.stream("member", self.name)
         self.process: Process | None = None
         self._booted_us = 0
         self._failures = 0
+        self.node = simulation.nodes.place()
+        self.ready_from_us = 0
+        """When its readiness probe succeeds, if its consumer runs by then."""
         self.is_wanted = members.start is not None
         """Whether it counts as one of the set's pods, running or not."""
         self.factor_ppm = 1_000_000
@@ -65,6 +88,12 @@ class Pod:
     def callback_rng(self) -> Rng:
         """For the times that callbacks take."""
         return self.simulation.randomness.stream("callback", self.name)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it consumes, its probe succeeds, and nobody has told it to end."""
+        process = self.process
+        return process is not None and process.is_up and self.simulation.loop.now_us >= self.ready_from_us
 
     def boot(self, then: Callable[[], None] | None = None) -> None:
         """Start a process, unless one is there; ``then`` is called when it has subscribed."""
@@ -245,7 +274,11 @@ class PollCadence:
 def select(simulation: Simulation, selector: Selector) -> list[Pod]:
     """The pods that are meant now, in their order. A share is drawn by the seed, each time anew."""
     pods = simulation.pods if selector.member_set is None else simulation.sets.get(selector.member_set, [])
-    chosen = _choose(simulation, selector, list(pods))
+    if selector.member_set == NODE and NODE not in simulation.sets:
+        pods = [pod for pod in simulation.pods if selector.first <= pod.node <= selector.last]
+        chosen = [pod for pod in pods if pod.is_wanted]
+    else:
+        chosen = _choose(simulation, selector, list(pods))
     if not selector.negated:
         return chosen
     return [pod for pod in simulation.pods if pod not in chosen]

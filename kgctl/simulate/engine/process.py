@@ -365,6 +365,11 @@ class Process(DrivenMember):
             return Cause.STATIC_WAIT
         return Cause.DETECTION if self.config.close_operation == "remain" else Cause.HANDOVER
 
+    @property
+    def is_up(self) -> bool:
+        """Whether its consumer runs and nobody has told it to end."""
+        return self.phase is Phase.RUNNING and not self.stop_wanted
+
     # --- its life
 
     def boot(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import UsageError
-from kgctl.simulate.engine.events import brokers, pods, rolling, rollout, topics
+from kgctl.simulate.engine.events import brokers, disruption, pods, rolling, rollout, topics
 from kgctl.simulate.engine.events.event_run import EventRun
 from kgctl.simulate.scenario.distributions import Distribution, Exponential, Uniform
 from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, EventKind
@@ -25,6 +25,8 @@ BEGIN: Mapping[str, Callable[[EventRun], None]] = {
     "rolling_restart": rolling.roll,
     "upgrade": rolling.roll,
     "rollout": rollout.rollout,
+    "drain": disruption.drain,
+    "spot_loss": disruption.spot_loss,
     "scale": pods.scale,
     "stall": pods.stall,
     "slow": pods.slow,

@@ -16,7 +16,7 @@ from kgctl.simulate.engine.fast_forward import FastForward
 from kgctl.simulate.engine.invariants import Invariants
 from kgctl.simulate.engine.loop import Loop, Randomness
 from kgctl.simulate.engine.ownership import Ownership
-from kgctl.simulate.engine.pods import Pod
+from kgctl.simulate.engine.pods import Nodes, Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.engine.topics import Topics
 from kgctl.simulate.recording.history import Counted, EventMark, Identity, PodHistory
@@ -68,6 +68,9 @@ class Simulation:
         self.check = Invariants(self)
         self.topic_names: dict[UUID, str] = {}
         self.pods: list[Pod] = []
+        self.nodes = Nodes(scenario.cluster.nodes, self.pods)
+        self.versions: dict[str, dict[str, str]] = {members.name: dict(members.config) for members in scenario.members}
+        """Set of members -> the consumer settings that its new pods have."""
         self.sets: dict[str, list[Pod]] = {}
         self.running = 0
         self.has_traffic = self.recording.has_traffic

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from kgctl.errors import did_you_mean
 from kgctl.member.config import COOPERATIVE_ASSIGNORS, refusal
 from kgctl.simulate.lint.context import Context, Finding
-from kgctl.simulate.scenario.selectors import Choice
+from kgctl.simulate.scenario.selectors import NODE, Choice
 
 
 def ids_not_unique(context: Context) -> Iterator[Finding]:
@@ -30,15 +30,20 @@ def ids_not_unique(context: Context) -> Iterator[Finding]:
             seen[instance_id] = pod
 
 
+_REPLACES_PODS = frozenset({"rollout", "drain", "spot_loss"})
+
+
 def new_ids_in_each_rollout(context: Context) -> Iterator[Finding]:
     """Static members whose ids end with their pods: the coordinator keeps the partitions of the old id until its session ends."""
     named = {members.name for members, _ in context.sets() if "$name" in (members.instance_id or "")}
     for index, event in enumerate(context.scenario.events):
-        is_deployment = event.kind == "rollout" and (event["workload"] or "deployment") == "deployment"
-        if is_deployment and event.target in named:
+        is_deployment = event.kind in _REPLACES_PODS and (event["workload"] or "deployment") == "deployment"
+        meant = event.target if event.selector is None else event.selector.member_set
+        static = sorted(named if meant in (None, NODE) else {meant} & named)
+        if is_deployment and static:
             yield Finding(
-                ("events", index, "rollout"),
-                f"a Deployment's new pods of {event.target!r} have new instance ids: the partitions of each old pod are kept for "
+                ("events", index, event.kind),
+                f"a Deployment's new pods of {static[0]!r} have new instance ids: the partitions of each old pod are kept for "
                 "its session timeout and nobody reads them; use workload: statefulset, or no instance_id",
             )
 
@@ -103,10 +108,14 @@ def mixes_eager_and_cooperative(context: Context) -> Iterator[Finding]:
 def selects_nobody(context: Context) -> Iterator[Finding]:
     """An event for pods that there are not."""
     counts = {members.name: members.count for members in context.scenario.members}
-    scaled = {event.target for event in context.scenario.events if event.kind == "scale"}
+    scaled = {event.target for event in context.scenario.events if event.kind in ("scale", "rollout")}
+    if any(event.kind in ("drain", "spot_loss") for event in context.scenario.events):
+        scaled.update(counts)
     for index, event in enumerate(context.scenario.events):
         selector = event.selector
         if selector is None or selector.member_set is None or selector.member_set in scaled:
+            continue
+        if selector.member_set == NODE and NODE not in counts:
             continue
         count = counts.get(selector.member_set, 0)
         if selector.choice is Choice.RANGE and selector.last >= count:

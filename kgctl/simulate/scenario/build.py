@@ -43,6 +43,7 @@ class Builder:
             {name: each.partitions for name, each in self._file.topics.items()},
             condition,
             self._file.cluster.brokers,
+            self._file.cluster.nodes,
         )
         return Scenario(
             name=self._file.name,
@@ -70,7 +71,14 @@ class Builder:
             loss_ppm=given.network.loss,
         )
         config = plain_settings(given.config)
-        return Cluster(brokers=given.brokers, racks=tuple(given.racks), network=network, append=given.append, config=config)
+        return Cluster(
+            brokers=given.brokers,
+            nodes=given.nodes,
+            racks=tuple(given.racks),
+            network=network,
+            append=given.append,
+            config=config,
+        )
 
     def _topic(self, name: str, given: TopicSection) -> Topic:
         path: Path = ("topics", name)
@@ -201,7 +209,7 @@ def _commit_of(settings: dict[str, str]) -> Commit:
 
 _KEYS: dict[Path, str] = {
     ("groups",): "one scenario has one `group`",
-    ("group", "from"): "`kgctl simulate init --from-group` writes a scenario from a group",
+    ("group", "from"): "it stands for the whole file, not in a variant",
 }
 
 
@@ -213,4 +221,4 @@ def split_off(tree: Tree) -> Iterator[Problem]:
             parent = parent.get(step) if isinstance(parent, dict) else None
         if isinstance(parent, dict) and path[-1] in parent:
             del parent[path[-1]]
-            yield Problem(tree.location(path), path, f"not supported yet; {advice}", rule="not-supported")
+            yield Problem(tree.location(path), path, f"{advice}", rule="not-supported")

@@ -6,7 +6,7 @@ A new kind is an `EventKind` in the table here and a function in `kgctl.simulate
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -33,6 +33,7 @@ class FieldType(StrEnum):
     CHANGE = "change"  # a whole number with its sign: +10, -3
     SIZE_OR_SHARE = "size or share"  # a whole number of 0 or more, or a Share
     COUNT_OR_SHARE = "count or share"  # a whole number, or a Share
+    STEPS = "steps"  # a tuple of whole numbers or Shares that grow
     SHARE = "share"  # millionths
     FACTOR = "factor"  # millionths
     RATE = "rate"  # steps of (microseconds from the event on, millionths of a record a second)
@@ -55,7 +56,10 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field. ``default`` is what is used when it is not given; a field that ``is_required`` has none."""
+    """One field. ``default`` is what is used when it is not given; a field that ``is_required`` has none.
+
+    ``only_with``: other fields of the kind, and the values of each with which this one means something.
+    """
 
     name: str
     type: FieldType
@@ -63,6 +67,7 @@ class Field:
     default: Any = None
     is_required: bool = False
     choices: tuple[str, ...] = ()
+    only_with: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,54 +107,91 @@ FIELDS = (
     Field(name="abort_if", type=FieldType.CONDITION, help="looked at before each batch: if it holds, the rest is left as it is"),
 )
 
+WORKLOAD = Field(
+    name="workload",
+    type=FieldType.CHOICE,
+    help="deployment: new pods have new names, and new instance ids where these have $name; statefulset: the same ones",
+    default="deployment",
+    choices=("deployment", "statefulset"),
+)
+READY = Field(
+    name="ready",
+    type=FieldType.DISTRIBUTION,
+    help="from subscribe() until the readiness probe succeeds",
+    default=Constant(0),
+)
+GRACE = Field(
+    name="grace",
+    type=FieldType.DURATION,
+    help="terminationGracePeriodSeconds: from SIGTERM to SIGKILL",
+    default=30_000_000,
+)
+SIGTERM = Field(
+    name="sigterm",
+    type=FieldType.CHOICE,
+    help="what the application does: close (the consumer), exit (without), ignored (until it is killed); default: on_stop",
+    choices=("close", "exit", "ignored"),
+)
+_DEPLOYMENT = {"workload": ("deployment",)}
+_PAUSES = {**_DEPLOYMENT, "strategy": ("canary", "blue-green")}
+
 ROLLOUT = (
-    Field(
-        name="workload",
-        type=FieldType.CHOICE,
-        help="deployment: new pods have new names, and new instance ids where these have $name; statefulset: the same ones",
-        default="deployment",
-        choices=("deployment", "statefulset"),
-    ),
+    WORKLOAD,
     Field(
         name="strategy",
         type=FieldType.CHOICE,
-        help="of a deployment: rolling (RollingUpdate), or recreate (all end, then all start)",
+        help="of a deployment: rolling (RollingUpdate), recreate (all end, then all start), blue-green (all new ones beside the "
+        "old ones, then these end) or canary (by steps)",
         default="rolling",
-        choices=("rolling", "recreate"),
+        choices=("rolling", "recreate", "blue-green", "canary"),
+        only_with=_DEPLOYMENT,
     ),
     Field(
         name="max_surge",
         type=FieldType.SIZE_OR_SHARE,
         help="maxSurge of a deployment: pods above the wanted number; a share is rounded up",
         default=Share(250_000),
+        only_with={**_DEPLOYMENT, "strategy": ("rolling", "canary")},
     ),
     Field(
         name="max_unavailable",
         type=FieldType.SIZE_OR_SHARE,
         help="maxUnavailable: pods that may be missing; a share is rounded down; 25% of a deployment, 1 of a statefulset",
         default=Share(250_000),
+        only_with={"strategy": ("rolling", "canary")},
     ),
     Field(
-        name="ready",
-        type=FieldType.DISTRIBUTION,
-        help="from subscribe() until the readiness probe succeeds",
-        default=Constant(0),
+        name="steps",
+        type=FieldType.STEPS,
+        help="of a canary: how many pods, or which share of them, have the new version at each step; then all have it",
+        default=(Share(100_000), Share(500_000)),
+        only_with={**_DEPLOYMENT, "strategy": ("canary",)},
     ),
+    Field(
+        name="pause",
+        type=FieldType.DURATION,
+        help="of a canary: how long after each step the next one begins; of blue-green: how long both versions run",
+        default=0,
+        only_with=_PAUSES,
+    ),
+    Field(
+        name="abort_if",
+        type=FieldType.CONDITION,
+        help="looked at when each pause is over: if it holds, the new pods go, and old ones come back where they are missing",
+        only_with=_PAUSES,
+    ),
+    READY,
     Field(name="never_ready", type=FieldType.FLAG, help="the probe of the new version never succeeds", default=False),
     Field(name="min_ready", type=FieldType.DURATION, help="minReadySeconds: ready for so long counts as available", default=0),
+    GRACE,
+    SIGTERM,
     Field(
-        name="grace",
-        type=FieldType.DURATION,
-        help="terminationGracePeriodSeconds: from SIGTERM to SIGKILL",
-        default=30_000_000,
+        name="partition",
+        type=FieldType.SIZE,
+        help="of a statefulset: pods below this number stay as they are",
+        default=0,
+        only_with={"workload": ("statefulset",)},
     ),
-    Field(
-        name="sigterm",
-        type=FieldType.CHOICE,
-        help="what the application does: close (the consumer), exit (without), ignored (until it is killed); default: on_stop",
-        choices=("close", "exit", "ignored"),
-    ),
-    Field(name="partition", type=FieldType.SIZE, help="of a statefulset: pods below this number stay as they are", default=0),
     Field(
         name="deadline",
         type=FieldType.DURATION,
@@ -157,6 +199,44 @@ ROLLOUT = (
         default=1_800_000_000,
     ),
     Field(name="set", type=FieldType.CONFIG, help="consumer settings that the new version has", default={}),
+)
+
+DRAIN = (
+    WORKLOAD,
+    Field(
+        name="budget",
+        type=FieldType.SIZE_OR_SHARE,
+        help="maxUnavailable of the PodDisruptionBudget of each set of members; a share is rounded up",
+        default=1,
+    ),
+    READY,
+    GRACE,
+    SIGTERM,
+    Field(name="retry", type=FieldType.DURATION, help="how long until a refused eviction is tried again", default=5_000_000),
+    Field(
+        name="deadline",
+        type=FieldType.DURATION,
+        help="after this time the drain is given up, as it stands",
+        default=3_600_000_000,
+    ),
+)
+
+SPOT_LOSS = (
+    WORKLOAD,
+    Field(
+        name="notice",
+        type=FieldType.DURATION,
+        help="from the notice, at which the pods get SIGTERM, until their machines are gone; 0s: no warning",
+        default=120_000_000,
+    ),
+    Field(
+        name="replacement",
+        type=FieldType.DISTRIBUTION,
+        help="from the notice until there is a machine that new pods start on",
+        default=Constant(90_000_000),
+    ),
+    GRACE,
+    SIGTERM,
 )
 
 SET = Field(name="set", type=FieldType.CONFIG, help="consumer settings that the new processes have", default={})
@@ -211,6 +291,20 @@ EVENT_KINDS: Mapping[str, EventKind] = {
             target=Target.MEMBER_SET,
             help="A new version of a set, as Kubernetes rolls it out: a Deployment (new pods, new names) or a StatefulSet.",
             fields=ROLLOUT,
+        ),
+        EventKind(
+            name="drain",
+            target=Target.PODS,
+            help="kubectl drain: the pods, usually those of a node (node/2), are evicted as fast as the disruption budget "
+            "allows, and others start in their place on other nodes.",
+            fields=DRAIN,
+        ),
+        EventKind(
+            name="spot_loss",
+            target=Target.PODS,
+            help="Machines are taken away: all pods at once get SIGTERM, are dead when the notice is over, and others "
+            "start when there are new machines.",
+            fields=SPOT_LOSS,
         ),
         EventKind(
             name="scale",

@@ -14,7 +14,7 @@ from kgctl.simulate.scenario.event_kinds import EventKind, Field, Share
 from kgctl.simulate.scenario.fields import parse_rates
 from kgctl.simulate.scenario.model import Condition, Event
 from kgctl.simulate.scenario.quantities import parse_duration, parse_share
-from kgctl.simulate.scenario.selectors import Selector, parse_selector
+from kgctl.simulate.scenario.selectors import NODE, Choice, Selector, parse_selector
 from kgctl.simulate.scenario.settings import check_settings, plain_settings, read_client_settings
 from kgctl.simulate.scenario.wording import did_you_mean, shown
 from kgctl.yaml_files import Path, Problem, Tree
@@ -25,12 +25,13 @@ COMMON = ("at", "after", "every", "times", "when", "name")
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """What events refer to: sets of members with their clients, topics with their partitions, how a condition is read, and
-    how many brokers there are."""
+    how many brokers and nodes there are."""
 
     member_sets: Mapping[str, str]
     topics: Mapping[str, int]
     condition: Callable[[str], Condition]
     brokers: int
+    nodes: int = 0
 
 
 class EventReader:
@@ -129,9 +130,18 @@ class EventReader:
         for field in kind.fields:
             if field.is_required and field.name not in raw:
                 self._wrong(path, f"a {kind.name!r} event needs {field.name!r}: {field.help}")
+        self._check_company(raw, kind, path)
         if kind.one_of and sum(name in raw for name in kind.one_of) != 1:
             self._wrong(path, f"needs exactly one of {', '.join(kind.one_of)} beside {kind.name!r}")
         return found
+
+    def _check_company(self, raw: Mapping[str, Any], kind: EventKind, path: Path) -> None:
+        """Complain of each field that means nothing beside what another one says."""
+        defaults = {field.name: field.default for field in kind.fields}
+        for field in kind.fields:
+            for other, values in field.only_with.items() if field.name in raw else ():
+                if (given := raw.get(other, defaults[other])) not in values:
+                    self._wrong((*path, field.name), f"goes with {other}: {' or '.join(values)}, not {given}")
 
     def _check_settings(self, config: Mapping[str, str], target: Any, path: Path) -> None:
         member_set = str(target).removeprefix("not ").partition("/")[0].strip()
@@ -187,10 +197,19 @@ class EventReader:
 
     def _selector(self, raw: Any) -> Selector:
         selector = parse_selector(raw)
-        if selector.member_set is not None and selector.member_set not in self._around.member_sets:
+        if selector.member_set == NODE and NODE not in self._around.member_sets:
+            self._check_nodes(selector)
+        elif selector.member_set is not None and selector.member_set not in self._around.member_sets:
             near = did_you_mean(selector.member_set, self._around.member_sets, list_up_to=12)
             raise ValueError(f"there is no set of members {selector.member_set!r}{near}")
         return selector
+
+    def _check_nodes(self, selector: Selector) -> None:
+        nodes = self._around.nodes
+        if not nodes:
+            raise ValueError("there are no nodes: say how many, cluster: {nodes: 4}")
+        if selector.choice is not Choice.RANGE or not 1 <= selector.first <= selector.last <= nodes:
+            raise ValueError(f"names a node, node/1 to node/{nodes}, or several: node/1..2")
 
     def _parsed(self, parse: Callable[[Any], Any], raw: Any, path: Path, default: Any) -> Any:
         try:
@@ -235,6 +254,12 @@ def _size_or_share(raw: Any) -> Any:
     return Share(parse_share(raw)) if isinstance(raw, str) else _size(raw)
 
 
+def _steps(raw: Any) -> tuple[Any, ...]:
+    if not isinstance(raw, list) or not raw:
+        raise ValueError(f"must be a list of numbers or shares, such as [10%, 50%], not {shown(raw)}")
+    return tuple(map(_count_or_share, raw))
+
+
 def _flag(raw: Any) -> bool:
     if not isinstance(raw, bool):
         raise ValueError(f"must be true or false, not {shown(raw)}")
@@ -261,6 +286,7 @@ _PARSERS: Mapping[str, Callable[[Any], Any]] = {
     "change": _change,
     "count or share": _count_or_share,
     "size or share": _size_or_share,
+    "steps": _steps,
     "share": parse_share,
     "factor": _factor,
     "rate": parse_rates,

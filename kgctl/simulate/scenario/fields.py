@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, PlainValidator, WithJsonSchema
 from kgctl.simulate.scenario.distributions import Distribution, parse_distribution
 from kgctl.simulate.scenario.model import RANDOM_DRIFT, Commit, CommitMode
 from kgctl.simulate.scenario.patches import values_of
-from kgctl.simulate.scenario.quantities import Wave, parse_duration, parse_rate, parse_share, parse_sizes, parse_wave
+from kgctl.simulate.scenario.quantities import Wave, parse_duration, parse_ramp, parse_rate, parse_share, parse_sizes, parse_wave
 from kgctl.simulate.scenario.wording import did_you_mean, shown
 
 
@@ -48,20 +48,19 @@ def parse_traffic(raw: Any) -> RateSteps | Wave:
 
 
 def parse_rates(raw: Any) -> RateSteps:
-    """A rate, or ``{0s: RATE, 10m: RATE}``.
+    """Return the steps of a rate, of a ramp, or of ``{0s: RATE, 10m: ramp(RATE, RATE, 20m)}``.
 
     Raises:
-        ValueError: it is none, or one of the curves that are not supported yet.
+        ValueError: it is none of them.
     """
     if isinstance(raw, str) and raw.strip().startswith("sine("):
         raise ValueError("sine(...) is a rate of traffic, from the beginning on; an event sets one rate")
-    if isinstance(raw, str) and (match := re.match(r"\s*(replay|ramp)\s*\(", raw)):
-        raise ValueError(f"{match.group(1)}(...) is not supported yet; write steps such as {{0s: 6000/s, 10m: 24000/s}}")
     if not isinstance(raw, dict):
-        return ((0, parse_rate(raw)),)
+        return parse_ramp(raw) or ((0, parse_rate(raw)),)
     if not raw:
         raise ValueError("there is no rate")
-    steps = [(parse_duration(key), parse_rate(value)) for key, value in raw.items()]
+    parts = [(parse_duration(key), parse_ramp(value) or ((0, parse_rate(value)),)) for key, value in raw.items()]
+    steps = [(from_us + at_us, rate_uhz) for from_us, part in parts for at_us, rate_uhz in part]
     for (earlier, _), (later, _) in pairwise(steps):
         if later <= earlier:
             raise ValueError("the steps must be in the order of time, each time once")

@@ -68,9 +68,10 @@ class Network:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
     """``append``: until a record of the group is written and its answers leave. ``config``: the brokers' settings by Kafka's
-    names, values as in a properties file."""
+    names, values as in a properties file. ``nodes``: the machines that pods run on; 0: nothing is known of them."""
 
     brokers: int = 3
+    nodes: int = 0
     racks: tuple[str, ...] = ()
     network: Network = Network()
     append: Distribution = _APPEND

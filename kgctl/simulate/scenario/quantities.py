@@ -146,7 +146,7 @@ def parse_sizes(raw: object) -> tuple[int, ...]:
 MOST_PIECES = 96
 _SHORTEST_PIECE_US = 1_000_000
 _PPM = 1_000_000
-_WAVE = re.compile(r"\s*sine\((.*)\)\s*")
+_CALL = re.compile(r"\s*[a-z]+\((.*)\)\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,15 +191,38 @@ def parse_wave(raw: object) -> Wave | None:
     """
     if not isinstance(raw, str) or not raw.strip().startswith("sine("):
         return None
-    match = _WAVE.fullmatch(raw)
-    parts = [part.strip() for part in match.group(1).split(",")] if match else []
-    if len(parts) != 3:
-        raise ValueError(
-            f"{raw!r}: a sine has a lowest rate, a highest one and a period: sine(1000/s, 5000/s, 24h){cut_off(raw)}"
-        )
+    parts = _arguments(raw, "a sine has a lowest rate, a highest one and a period: sine(1000/s, 5000/s, 24h)")
     wave = Wave(parse_rate(parts[0]), parse_rate(parts[1]), parse_duration(parts[2]))
     if wave.low_uhz > wave.high_uhz:
         raise ValueError(f"{raw!r}: the lowest rate comes first")
     if wave.period_us < 2 * _SHORTEST_PIECE_US:
         raise ValueError(f"{raw!r}: the period is at least 2s")
     return wave
+
+
+def parse_ramp(raw: object) -> tuple[tuple[int, int], ...]:
+    """Return the steps (from, rate) of ``ramp(1000/s, 5000/s, 10m)``, which holds its last rate; none if it is no ramp.
+
+    In pieces of one rate each, the mean of the line over the piece: up to 96, of a second or more.
+
+    Raises:
+        ValueError: it begins like a ramp, and is wrong.
+    """
+    if not isinstance(raw, str) or not raw.strip().startswith("ramp("):
+        return ()
+    parts = _arguments(raw, "a ramp has a first rate, a last one and a time: ramp(1000/s, 5000/s, 10m)")
+    first_uhz, last_uhz, length_us = parse_rate(parts[0]), parse_rate(parts[1]), parse_duration(parts[2])
+    if length_us < _SHORTEST_PIECE_US:
+        raise ValueError(f"{raw!r}: a ramp takes 1s or more")
+    pieces = max(min(length_us // _SHORTEST_PIECE_US, MOST_PIECES), 1)
+    means = [first_uhz + (last_uhz - first_uhz) * (2 * number + 1) // (2 * pieces) for number in range(pieces)]
+    return (*((length_us * number // pieces, mean) for number, mean in enumerate(means)), (length_us, last_uhz))
+
+
+def _arguments(text: str, form: str) -> list[str]:
+    """The three arguments of a call. Raises ValueError."""
+    match = _CALL.fullmatch(text)
+    parts = [part.strip() for part in match.group(1).split(",")] if match else []
+    if len(parts) != 3:
+        raise ValueError(f"{text!r}: {form}{cut_off(text)}")
+    return parts

@@ -18,6 +18,7 @@ _OF_TYPE: Mapping[str, Mapping[str, Any]] = {
     "change": {"type": ["integer", "string"]},
     "size or share": {"type": ["integer", "string"]},
     "count or share": {"type": ["integer", "string"]},
+    "steps": {"type": "array", "minItems": 1, "items": {"type": ["integer", "string"]}},
     "share": fields.SHARE_SCHEMA,
     "factor": {"type": "number", "exclusiveMinimum": 0},
     "rate": {"type": ["string", "number", "object"]},

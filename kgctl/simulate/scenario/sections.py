@@ -213,6 +213,7 @@ class ClusterSection(Section):
     """The brokers."""
 
     brokers: int = Field(default=3, ge=1, le=1_000)
+    nodes: int = Field(default=0, ge=0, le=10_000, description="Machines with the pods; events name them: node/2.")
     racks: list[str] = Field(default_factory=list)
     append: fields.Varying = Field(
         default=Cluster().append, description="Until a record of the group is written and answered, beyond the messages."

@@ -9,6 +9,9 @@ from enum import StrEnum
 from kgctl.simulate.scenario.quantities import parse_share
 from kgctl.simulate.scenario.wording import shown
 
+NODE = "node"
+"""Stands for a set of members in ``node/2``: all pods on that node, of whatever set."""
+
 
 class Choice(StrEnum):
     """How a selector picks among the pods of its set."""

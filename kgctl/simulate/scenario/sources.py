@@ -8,6 +8,7 @@ from typing import TextIO
 
 from kgctl.errors import NotFoundError, UsageError
 from kgctl.simulate.scenario.patches import patched, written_out
+from kgctl.simulate.scenario.recorded import LiveGroup, written_out_from
 from kgctl.simulate.scenario.wording import did_you_mean, shown
 from kgctl.yaml_files import SMALL, FileError, Tree, read_yaml
 
@@ -33,16 +34,18 @@ def builtin_text(name: str) -> str:
     return (resources.files("kgctl.simulate") / "builtin" / f"{name}.yaml").read_text(encoding="utf-8")
 
 
-def read_source(name: str, stdin: TextIO | None = None) -> Tree:
-    """A scenario as a tree, with what it extends merged in. ``name``: a file, ``-``, ``builtin:NAME``, or a built-in's bare name.
+def read_source(name: str, stdin: TextIO | None = None, live: LiveGroup | None = None) -> Tree:
+    """Return a scenario as a tree, with what it extends, replays and takes from a group merged in.
+
+    ``name``: a file, ``-``, ``builtin:NAME``, or a built-in's bare name. ``live`` reads what ``group: {from: live:GROUP}`` names.
 
     Raises:
         NotFoundError: there is nothing of that name. FileError: it cannot be read. UsageError: it is no text.
     """
-    return _with_bases(_read(name, stdin), name, Path(name).parent, (name,))
+    return _with_bases(_read(name, stdin, live), name, Path(name).parent, (name,), live)
 
 
-def _with_bases(tree: Tree, name: str, folder: Path, seen: tuple[str, ...]) -> Tree:
+def _with_bases(tree: Tree, name: str, folder: Path, seen: tuple[str, ...], live: LiveGroup | None) -> Tree:
     if not isinstance(tree.data, dict) or "extends" not in tree.data:
         return tree
     base_name = tree.data["extends"]
@@ -54,14 +57,14 @@ def _with_bases(tree: Tree, name: str, folder: Path, seen: tuple[str, ...]) -> T
     if len(seen) >= _DEEPEST:
         raise tree.error(("extends",), f"more than {_DEEPEST} files that extend one another")
     try:
-        base = _read(real, None)
+        base = _read(real, None, live)
     except FileError:
         raise
     except (NotFoundError, UsageError) as error:
         raise tree.error(("extends",), error.message) from None
     if not isinstance(base.data, dict):
         raise tree.error(("extends",), f"{real} is no scenario: it is no mapping")
-    base = _with_bases(base, real, Path(real).parent, (*seen, real))
+    base = _with_bases(base, real, Path(real).parent, (*seen, real), live)
     base.data, tree.data = written_out(base.data), written_out(tree.data)
     merged = patched(base, tree)
     merged.file = tree.file
@@ -70,7 +73,11 @@ def _with_bases(tree: Tree, name: str, folder: Path, seen: tuple[str, ...]) -> T
     return merged
 
 
-def _read(name: str, stdin: TextIO | None) -> Tree:
+def _read(name: str, stdin: TextIO | None, live: LiveGroup | None) -> Tree:
+    return written_out_from(_read_alone(name, stdin), Path("." if name == "-" else name).parent, live)
+
+
+def _read_alone(name: str, stdin: TextIO | None) -> Tree:
     if name == "-" and stdin is not None:
         return _read_scenario(stdin.read(SMALL.characters + 1), "stdin")
     if name.startswith(BUILTIN):

@@ -3,14 +3,15 @@
 A Deployment's new pods have new names, and so new instance ids where these are made of names. It starts some above the wanted
 number (``max_surge``), and takes old ones away as long as enough are available (``max_unavailable``), without waiting for their
 end. A StatefulSet's pods keep their names: the highest number first, each gone before it starts again, and ready before the next.
+Blue-green and canary are those of Argo Rollouts without a router: consumers of both versions share the group's partitions.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from kgctl.simulate.engine.events.event_run import EventRun, in_a_while
+from kgctl.simulate.engine.events.event_run import Countdown, EventRun, in_a_while
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.scenario.event_kinds import Share
 
@@ -18,10 +19,7 @@ _PPM = 1_000_000
 
 
 def rollout(run: EventRun) -> None:
-    if run["workload"] == "statefulset":
-        found: _Rollout = _StatefulSet(run)
-    else:
-        found = _Recreate(run) if run["strategy"] == "recreate" else _Deployment(run)
+    found = _StatefulSet(run) if run["workload"] == "statefulset" else _STRATEGIES[run["strategy"]](run)
     in_a_while(run, run["deadline"], lambda _: found.give_up())
     found.step()
 
@@ -32,6 +30,7 @@ class _Rollout(ABC):
         self.members = run.simulation.members(run.event.target)
         self.old = [pod for pod in run.simulation.sets[run.event.target] if pod.is_wanted]
         self.wanted = len(self.old)
+        self.before = dict(run.simulation.versions[run.event.target])
         self._is_over = False
 
     @abstractmethod
@@ -43,6 +42,17 @@ class _Rollout(ABC):
             self._is_over = True
             self.run.over()
 
+    def is_called_off(self) -> bool:
+        """Whether the condition to abort holds, which the log then says."""
+        condition = self.run["abort_if"]
+        if condition is None or not condition.holds(self.run.simulation.metrics):
+            return False
+        self.run.simulation.log_event(self.run.event, "is aborted")
+        return True
+
+    def new_pod(self) -> Pod:
+        return self.run.simulation.add_pod(self.members)
+
     def give_up(self) -> None:
         """The deadline for progress is over: what is there stays as it is."""
         if not self._is_over:
@@ -53,6 +63,7 @@ class _Rollout(ABC):
         """Start a pod of the new version; ``then`` when it counts as available."""
         run = self.run
         pod.configure(run["set"])
+        run.simulation.versions[run.event.target].update(run["set"])
 
         def ready() -> None:
             if not run["never_ready"]:
@@ -71,7 +82,10 @@ class _Rollout(ABC):
 
 
 class _Deployment(_Rollout):
-    """As its controller's ``rolling.go``: up as far as the surge allows, down as far as availability does."""
+    """As its controller's ``rolling.go``: up as far as the surge allows, down as far as availability does.
+
+    ``goal``: so many pods are to have the new version, for now.
+    """
 
     def __init__(self, run: EventRun) -> None:
         super().__init__(run)
@@ -79,29 +93,100 @@ class _Deployment(_Rollout):
         self._unavailable = _rounded(run["max_unavailable"], self.wanted, up=False)
         if not self._surge and not self._unavailable:
             self._unavailable = 1  # what Kubernetes makes of shares that round to nothing
-        self._new = 0
+        self.goal = self.wanted
+        self.new: list[Pod] = []
         self._available = 0
 
     def step(self) -> None:
-        grow = min(self.wanted - self._new, self.wanted + self._surge - len(self.old) - self._new)
-        for _ in range(max(grow, 0)):
-            self._new += 1
-            self.start(self.run.simulation.add_pod(self.members), self._one_more)
+        while len(self.new) < self.goal and len(self.old) + len(self.new) < self.wanted + self._surge:
+            pod = self.new_pod()
+            self.new.append(pod)
+            self.start(pod, self._one_more)
         for pod in [pod for pod in self.old if pod.process is None]:
             self.old.remove(pod)
             self.stop(pod)
         spare = len(self.old) + self._available - (self.wanted - self._unavailable)
-        for pod in self.old[::-1][: max(spare, 0)]:
+        surplus = len(self.old) - (self.wanted - self.goal)
+        for pod in self.old[::-1][: max(min(spare, surplus), 0)]:
             self.old.remove(pod)
             self.stop(pod)
-        if not self.old and self._available == self.wanted:
-            self.finish()
-        elif self._new < self.wanted and len(self.old) + self._new < self.wanted + self._surge:
+        if len(self.old) <= self.wanted - self.goal and self._available == self.goal:
+            self.reached()
+        elif len(self.new) < self.goal and len(self.old) + len(self.new) < self.wanted + self._surge:
             self.step()
+
+    def reached(self) -> None:
+        """As many pods as are to have the new version are available with it."""
+        self.finish()
 
     def _one_more(self) -> None:
         self._available += 1
         self.step()
+
+
+class _Canary(_Deployment):
+    """Step by step, with a pause after each; called off, the old version gets all pods again."""
+
+    def __init__(self, run: EventRun) -> None:
+        super().__init__(run)
+        goals = [min(max(_rounded(each, self.wanted, up=True), 1), self.wanted) for each in run["steps"]]
+        self._goals = [goal for goal in goals if goal < self.wanted]
+        self._is_pausing = False
+        if self._goals:
+            self.goal = self._goals.pop(0)
+
+    def reached(self) -> None:
+        if self.goal == self.wanted:
+            self.finish()
+        elif not self._is_pausing:
+            self._is_pausing = True
+            in_a_while(self.run, self.run["pause"], self._next)
+
+    def _next(self, _: object) -> None:
+        self._is_pausing = False
+        if self._is_over:
+            return
+        if self.is_called_off():
+            self._back()
+            return
+        self.goal = self._goals.pop(0) if self._goals else self.wanted
+        self.step()
+
+    def _back(self) -> None:
+        """Old pods come back, and each takes the place of a new one when it is there."""
+        self.run.simulation.versions[self.run.event.target] = self.before
+        missing = min(len(self.new), self.wanted - len(self.old))
+        for pod in self.new[missing:]:
+            self.stop(pod)
+        countdown = Countdown(missing, self.finish)
+
+        def replace(new: Pod) -> None:
+            self.stop(new)
+            countdown.one()
+
+        for new in self.new[:missing]:
+            self.new_pod().boot(lambda new=new: replace(new))  # type: ignore[misc]
+
+
+class _BlueGreen(_Rollout):
+    """All new pods beside all old ones; when they are available and have run for the pause, the old ones end."""
+
+    def step(self) -> None:
+        self._new = [self.new_pod() for _ in range(self.wanted)]
+        countdown = Countdown(self.wanted, lambda: in_a_while(self.run, self.run["pause"], self._switch))
+        for pod in self._new:
+            self.start(pod, countdown.one)
+
+    def _switch(self, _: object) -> None:
+        if self._is_over:
+            return
+        gone = self.old
+        if self.is_called_off():
+            self.run.simulation.versions[self.run.event.target] = self.before
+            gone = self._new
+        countdown = Countdown(len(gone), self.finish)
+        for pod in gone:
+            self.stop(pod, countdown.one)
 
 
 class _Recreate(_Rollout):
@@ -131,7 +216,7 @@ class _Recreate(_Rollout):
                 self.finish()
 
         for _ in range(self.wanted):
-            self.start(self.run.simulation.add_pod(self.members), ready)
+            self.start(self.new_pod(), ready)
 
 
 class _StatefulSet(_Rollout):
@@ -157,6 +242,14 @@ class _StatefulSet(_Rollout):
             self.step()
 
         self.stop(pod, lambda: self.start(pod, ready))
+
+
+_STRATEGIES: Mapping[str, type[_Rollout]] = {
+    "rolling": _Deployment,
+    "recreate": _Recreate,
+    "blue-green": _BlueGreen,
+    "canary": _Canary,
+}
 
 
 def _rounded(value: int | Share, number: int, *, up: bool) -> int:

@@ -111,7 +111,14 @@ MISTAKES = {
     "sweep: {members.ap.count: [1, 2]}": "5:9: sweep.members.ap.count: there is no set of members 'ap'; did you mean 'app'?",
     "sweep: {'': [1, 2]}": "5:9: sweep.: '' is no path; write one like",
     "traffic: {ordes: 5/s}": "5:11: traffic.ordes: there is no topic 'ordes'; did you mean 'orders'?",
-    "traffic: {orders: replay(a.csv)}": "5:11: traffic.orders.rate: replay(...) is not supported yet; write steps such as",
+    "traffic: {orders: 'ramp(1/s, 2/s)'}": "5:11: traffic.orders.rate: 'ramp(1/s, 2/s)': a ramp has a first rate, a last one and",
+    "traffic: {orders: 'ramp(1/s, 2/s, 5ms)'}": "5:11: traffic.orders.rate: 'ramp(1/s, 2/s, 5ms)': a ramp takes 1s or more",
+    "events: [{rollout: app, workload: statefulset, max_surge: 1}]": (
+        "5:48: events[0].max_surge: goes with workload: deployment, not statefulset"
+    ),
+    "events: [{rollout: app, steps: [1]}]": "5:25: events[0].steps: goes with strategy: canary, not rolling",
+    "events: [{rollout: app, strategy: canary, steps: 3}]": "5:43: events[0].steps: must be a list of numbers or shares, such as",
+    "events: [{drain: node/1}]": "5:11: events[0].drain: there are no nodes: say how many, cluster: {nodes: 4}",
     "traffic: {orders: 'sine(1/s, 2/s)'}": "5:11: traffic.orders.rate: 'sine(1/s, 2/s)': a sine has a lowest rate,",
     "events: [{set_traffic: orders, rate: 'sine(1/s, 2/s, 24h)'}]": "5:32: events[0].rate: sine(...) is a rate of traffic",
     "autoscale: {members: app}": "5:1: autoscale.target: this key is missing",
