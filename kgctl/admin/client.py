@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from kgctl.admin.results import GroupResults, PartitionResults
+from kgctl.admin.rights import Sight
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
 from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
 
@@ -30,6 +31,10 @@ class GroupAdmin(Protocol):
 
     def cluster_id(self) -> str | None:
         """The cluster's own id; None where it has none, or it cannot be told."""
+        ...
+
+    def sight(self) -> Sight:
+        """Whether groups, or commits on topics, may be hidden from this user: brokers leave them out without an error."""
         ...
 
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from kgctl.admin.client import removal_reason
 from kgctl.admin.results import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, item_error
+from kgctl.admin.rights import Sight
 from kgctl.coordinator.config import MAX_INT, CoordinatorConfig, setting_names
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply
 from kgctl.errors import NotFoundError
@@ -231,6 +232,10 @@ class EmbeddedGroupAdmin:
     def cluster_id(self) -> str | None:
         """A folder has none of its own."""
         return None
+
+    def sight(self) -> Sight:
+        """A folder hides nothing."""
+        return Sight()
 
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         """Groups of every type, by id."""

@@ -15,11 +15,13 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from kgctl.admin.protocol import rights
 from kgctl.admin.protocol.answers import explained
 from kgctl.admin.protocol.groups import describe_groups, list_groups
 from kgctl.admin.protocol.members import remove_members
 from kgctl.admin.protocol.offsets import delete_offsets, list_committed_offsets, list_log_offsets, list_offsets_at, list_topics
 from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
+from kgctl.admin.rights import COMMIT, DELETE_GROUP, DELETE_OFFSETS, LOOK, REMOVE_MEMBERS, Sight
 from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
@@ -43,7 +45,9 @@ class LiveGroupAdmin:
     def __init__(self, properties: Mapping[str, str], timeout_ms: int) -> None:
         self._properties = properties
         self._timeout_ms = timeout_ms
-        self._cluster = Cluster(WireSettings.from_properties(properties))
+        settings = WireSettings.from_properties(properties)
+        self._user = settings.sasl.username if settings.sasl else None
+        self._cluster = Cluster(settings)
 
     @cached_property
     def _confluent(self) -> ConfluentGroupAdmin:
@@ -55,27 +59,32 @@ class LiveGroupAdmin:
         """As Metadata tells it."""
         return self._cluster.layout([], self._deadline()).cluster_id
 
+    def sight(self) -> Sight:
+        """Two requests, in one go."""
+        return rights.sight(self._cluster, self._deadline(), self._user)
+
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         """Groups of every type."""
         return list_groups(self._cluster, self._deadline(), states, types)
 
     def describe_groups(self, group_ids: Sequence[str]) -> GroupResults[GroupDescription]:
         """A share or streams group has the error INCONSISTENT_GROUP_PROTOCOL."""
-        return describe_groups(self._cluster, group_ids, self._deadline())
+        return LOOK.told(describe_groups(self._cluster, group_ids, self._deadline()), self._user)
 
     def list_committed_offsets(
         self, group_ids: Sequence[str], *, require_stable: bool = False
     ) -> GroupResults[Mapping[TopicPartition, OffsetAndMetadata]]:
         """Fifty groups a request."""
-        return list_committed_offsets(self._cluster, group_ids, self._deadline(), require_stable=require_stable)
+        found = list_committed_offsets(self._cluster, group_ids, self._deadline(), require_stable=require_stable)
+        return LOOK.told(found, self._user)
 
     def list_log_offsets(self, partitions: Sequence[TopicPartition]) -> PartitionResults[LogOffsets]:
         """Each leader is asked for all its partitions at once."""
-        return list_log_offsets(self._cluster, partitions, self._deadline())
+        return LOOK.told(list_log_offsets(self._cluster, partitions, self._deadline()), self._user)
 
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         """None where no record is as new as that."""
-        return list_offsets_at(self._cluster, partitions, timestamp_ms, self._deadline())
+        return LOOK.told(list_offsets_at(self._cluster, partitions, timestamp_ms, self._deadline()), self._user)
 
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions."""
@@ -85,18 +94,19 @@ class LiveGroupAdmin:
         """A group with members is NON_EMPTY_GROUP on each partition."""
         unready = self._hand_over([group_id])
         if unready:
-            return Results({}, dict.fromkeys(offsets, unready[group_id]))
+            return COMMIT.told(Results({}, dict.fromkeys(offsets, unready[group_id])), self._user)
         return self._naming_type(group_id, self._confluent.alter_offsets(group_id, offsets))
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
         """GROUP_SUBSCRIBED_TO_TOPIC where a member still reads the topic."""
-        return self._naming_type(group_id, delete_offsets(self._cluster, group_id, partitions, self._deadline()))
+        results = delete_offsets(self._cluster, group_id, partitions, self._deadline())
+        return self._naming_type(group_id, DELETE_OFFSETS.told(results, self._user))
 
     def delete_groups(self, group_ids: Sequence[str]) -> GroupResults[None]:
         """NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND are errors of the one group."""
         unready = self._hand_over(group_ids)
         results = self._confluent.delete_groups([group for group in group_ids if group not in unready])
-        return Results(results.values, {**results.errors, **unready})
+        return Results(results.values, {**results.errors, **DELETE_GROUP.told_errors(unready, self._user)})
 
     def remove_members(
         self,
@@ -115,7 +125,7 @@ class LiveGroupAdmin:
             group_instance_ids=group_instance_ids,
             reason=reason,
         )
-        return self._naming_type(group_id, results)
+        return self._naming_type(group_id, REMOVE_MEMBERS.told(results, self._user))
 
     def close(self) -> None:
         """Safe to call twice."""

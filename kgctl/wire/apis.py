@@ -33,6 +33,7 @@ API_VERSIONS = Api(18, "ApiVersions", 0, 3)
 SASL_AUTHENTICATE = Api(36, "SaslAuthenticate", 0, 2)
 DELETE_GROUPS = Api(42, "DeleteGroups", 0, 2)
 OFFSET_DELETE = Api(47, "OffsetDelete", 0, 0)
+DESCRIBE_CLUSTER = Api(60, "DescribeCluster", 0, 2)
 CONSUMER_GROUP_HEARTBEAT = Api(68, "ConsumerGroupHeartbeat", 0, 1)
 CONSUMER_GROUP_DESCRIBE = Api(69, "ConsumerGroupDescribe", 0, 1)
 

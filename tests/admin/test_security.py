@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from kgctl.admin.client import GroupAdmin
 from kgctl.admin.confluent.admin import ConfluentGroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.admin.properties import load_command_config
+from kgctl.admin.rights import Sight
 from kgctl.errors import AuthError, KgctlError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
@@ -165,7 +168,10 @@ def test_a_user_without_rights_is_told_for_which_group(secure_kafka_broker: Secu
         listed = admin.list_groups()
 
     assert {each: error.code for each, error in described.errors.items()} == {group: denied}
-    assert described.errors[group].message == f"not authorised for group '{group}'"
+    lacks = f"not authorised for group '{group}': user 'alice' lacks the right"
+    assert described.errors[group].message == f"{lacks} DESCRIBE on the group"
+    assert altered.errors[partition].message == f"{lacks} READ on the group"
+    assert deleted.errors[group].message == f"{lacks} DELETE on the group"
     assert {each: error.code for each, error in offsets.errors.items()} == {group: denied}
     assert {each: error.code for each, error in altered.errors.items()} == {partition: denied}
     assert {each: error.code for each, error in deleted.errors.items()} == {group: denied}
@@ -230,3 +236,50 @@ def test_offsets_may_not_be_deleted_nor_members_removed_without_rights(secure_ka
 
     assert {error.code for error in deleted.errors.values()} == {ErrorCode.GROUP_AUTHORIZATION_FAILED}
     assert {error.code for error in removed.errors.values()} == {ErrorCode.GROUP_AUTHORIZATION_FAILED}
+
+
+def test_what_may_be_hidden_from_a_user_is_known(secure_kafka_broker: SecureKafkaBroker, backend: str) -> None:
+    """Commits on a topic that a user may not describe are left out without an error: only the missing right can be told."""
+    broker = secure_kafka_broker
+    seen, secret, group = (
+        create_topic(broker.bootstrap, unique("seen")),
+        create_topic(broker.bootstrap, unique("secret")),
+        unique("g"),
+    )
+    commit(broker.bootstrap, group, {(seen, 0): 1, (secret, 0): 1})
+    broker.allow("eve", ResourceType.GROUP, group, [AclOperation.DESCRIBE])
+    broker.allow("eve", ResourceType.TOPIC, seen, [AclOperation.DESCRIBE])
+    broker.allow("carol", ResourceType.GROUP, "*", [AclOperation.DESCRIBE])
+    broker.allow("carol", ResourceType.TOPIC, "*", [AclOperation.DESCRIBE])
+    with open_admin(backend, broker.client_properties("SASL_SSL", user="eve")) as admin:
+        assert list(admin.list_committed_offsets([group]).values[group]) == [TopicPartition(seen, 0)]
+        assert admin.sight() == Sight(all_groups=False, all_topics=False, user="eve")
+    with open_admin(backend, broker.client_properties("SASL_SSL", user="carol")) as admin:
+        assert len(admin.list_committed_offsets([group]).values[group]) == 2
+        assert admin.sight() == Sight(user="carol")
+
+
+def test_no_limit_holds_where_commits_may_be_hidden(secure_kafka_broker: SecureKafkaBroker) -> None:
+    broker = secure_kafka_broker
+    seen, secret, group = (
+        create_topic(broker.bootstrap, unique("seen")),
+        create_topic(broker.bootstrap, unique("secret")),
+        unique("g"),
+    )
+    produce(broker.bootstrap, secret, {0: 30})
+    commit(broker.bootstrap, group, {(seen, 0): 0, (secret, 0): 9})
+    broker.allow("eve", ResourceType.GROUP, group, [AclOperation.DESCRIBE])
+    broker.allow("eve", ResourceType.TOPIC, seen, [AclOperation.DESCRIBE])
+
+    def code(*more: str) -> int:
+        return run_kgctl(
+            ["describe", "group", group, "--fail-if-lag-over", "5", *more], broker.client_properties("SASL_SSL", user="eve")
+        )
+
+    assert [code(), code("--topic", seen), code("--topic", secret), code("--allow-unknown")] == [8, 0, 8, 0]
+
+
+def run_kgctl(arguments: Sequence[str], properties: Mapping[str, str]) -> int:
+    """The exit code of kgctl, called with these properties."""
+    settings = [word for name, value in properties.items() for word in ("-X", f"{name}={value}")]
+    return subprocess.run([sys.executable, "-m", "kgctl", *arguments, *settings], capture_output=True, check=False).returncode

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
+from kgctl.admin.rights import Sight
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
 from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
@@ -59,6 +60,7 @@ class FakeGroupAdmin:
         self.calls: list[tuple[str, Any]] = []
         self.closed = 0
         self.own_cluster_id: str | None = None
+        self.own_sight = Sight()
 
     def cluster_id(self) -> str | None:
         return self.own_cluster_id
@@ -97,6 +99,10 @@ class FakeGroupAdmin:
             (partition.topic, partition.partition): commit.offset
             for partition, commit in sorted(self.groups[group_id].offsets.items())
         }
+
+    def sight(self) -> Sight:
+        self._called("sight", ())
+        return self.own_sight
 
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         self._called("list_groups", (tuple(states), tuple(types)))

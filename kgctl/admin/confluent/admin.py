@@ -8,12 +8,13 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, ConsumerGroupType, KafkaException
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, ConsumerGroupType, KafkaException, TopicCollection
 from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import OffsetSpec
 
 from kgctl.admin.confluent.calls import LIBRDKAFKA_TIMEOUT_S, AdminCalls, connection_error, error_code, explained
 from kgctl.admin.results import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, item_error, other_type
+from kgctl.admin.rights import COMMIT, DELETE_GROUP, LOOK, NO_SUCH_NAME, Sight
 from kgctl.errors import UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
@@ -126,6 +127,7 @@ class ConfluentGroupAdmin:
         self._calls = AdminCalls(properties, timeout_ms)
         self._shared: Deadline | None = None
         self._why = why
+        self._user = properties.get("sasl.username")
 
     def share(self, deadline: Deadline) -> None:
         """The next operation's time is this deadline's: part of it has been done elsewhere."""
@@ -139,6 +141,17 @@ class ConfluentGroupAdmin:
         """As Metadata tells it."""
         self._begin()
         return self._calls.blocking(lambda seconds: self._calls.client.list_topics(timeout=seconds)).cluster_id
+
+    def sight(self) -> Sight:
+        """Who may describe the cluster without every group sees all of them, and is told here that he may not."""
+        self._begin()
+        groups = self._calls.client.describe_consumer_groups([NO_SUCH_NAME], **_LONG)
+        topics = self._calls.client.describe_topics(TopicCollection([NO_SUCH_NAME]), **_LONG)
+        self._calls.wait([*groups.values(), *topics.values()])
+        denied = {error_code(error.args[0]) for future in (*groups.values(), *topics.values()) if (error := future.exception())}
+        return Sight(
+            ErrorCode.GROUP_AUTHORIZATION_FAILED not in denied, ErrorCode.TOPIC_AUTHORIZATION_FAILED not in denied, self._user
+        )
 
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         """Consumer groups only. Filters are applied here, as librdkafka does not know all states."""
@@ -162,7 +175,7 @@ class ConfluentGroupAdmin:
         described = {group: description(found) for group, found in values.items()}
         missing = {group for group, each in described.items() if each.state is GroupState.DEAD and not each.members}
         errors |= self._explain_missing(missing)
-        return Results({group: each for group, each in described.items() if group not in missing}, errors)
+        return LOOK.told(Results({group: each for group, each in described.items() if group not in missing}, errors), self._user)
 
     def list_committed_offsets(
         self, group_ids: Sequence[str], *, require_stable: bool = False
@@ -181,7 +194,7 @@ class ConfluentGroupAdmin:
                 errors[group] = explained(failed, group=group)
             else:
                 found[group] = _committed(answer.topic_partitions)
-        return Results(found, errors)
+        return LOOK.told(Results(found, errors), self._user)
 
     def list_log_offsets(self, partitions: Sequence[TopicPartition]) -> PartitionResults[LogOffsets]:
         """Both bounds of each partition, both asked at once."""
@@ -191,13 +204,14 @@ class ConfluentGroupAdmin:
         first, errors = self._collect_offsets(starts)
         last, more_errors = self._collect_offsets(ends)
         both = {key: LogOffsets(first[key], last[key]) for key in first if key in last}
-        return Results(both, more_errors | errors)
+        return LOOK.told(Results(both, more_errors | errors), self._user)
 
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         """librdkafka answers -1 where there is no such record."""
         self._begin()
         found, errors = self._collect_offsets(self._start_list_offsets(partitions, OffsetSpec.for_timestamp(timestamp_ms)))
-        return Results({key: None if offset < 0 else offset for key, offset in found.items()}, errors)
+        offsets = {key: None if offset < 0 else offset for key, offset in found.items()}
+        return LOOK.told(Results(offsets, errors), self._user)
 
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions."""
@@ -218,7 +232,7 @@ class ConfluentGroupAdmin:
             retried = self._alter(group_id, {key: offsets[key] for key in again})
             done = {key: error for key, error in results.errors.items() if key not in again}
             results = Results({**results.values, **retried.values}, {**done, **retried.errors})
-        return results
+        return COMMIT.told(results, self._user)
 
     def _alter(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
         asked = [to_commit(partition, offset) for partition, offset in offsets.items()]
@@ -240,7 +254,7 @@ class ConfluentGroupAdmin:
             return Results()
         futures = self._calls.client.delete_consumer_groups(list(dict.fromkeys(group_ids)), **_LONG)
         values, errors = self._collect(futures)
-        return Results(dict.fromkeys(values), errors)
+        return DELETE_GROUP.told(Results(dict.fromkeys(values), errors), self._user)
 
     def remove_members(
         self,

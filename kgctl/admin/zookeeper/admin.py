@@ -14,6 +14,7 @@ from typing import Self
 
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results, item_error
+from kgctl.admin.rights import Sight
 from kgctl.admin.zookeeper import changes, snapshot
 from kgctl.admin.zookeeper.connection import Connection, Unanswered
 from kgctl.admin.zookeeper.errors import ChangedMeanwhileError, GroupNotFoundError, RunningInstancesError
@@ -63,6 +64,10 @@ class ZooKeeperGroupAdmin:
     def cluster_id(self) -> str | None:
         """``zookeeper:`` and Kafka's own id, or else the hosts, sorted, and the chroot: never the id that brokers tell."""
         return snapshot.read_cluster_id(self._connection)
+
+    def sight(self) -> Sight:
+        """What may not be read in ZooKeeper is an error of its own; brokers may hide the logs of topics."""
+        return Sight() if self._brokers is None else replace(self._brokers.sight(), all_groups=True)
 
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         """All groups; Stable where instances run."""

@@ -13,6 +13,7 @@ from kgctl.admin.client import GroupAdmin
 from kgctl.admin.deletion import Decision, decide_deletion, execute_deletion
 from kgctl.admin.execution import Account, Outcome
 from kgctl.admin.plan.sealed_file import named_groups
+from kgctl.admin.rights import Sight
 from kgctl.cli.groups.change_options import Backup, NoBackup, check_backup
 from kgctl.cli.groups.undo_files import UndoRow, save_undo, settle_undo
 from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups
@@ -81,10 +82,10 @@ def delete_groups(
         if dry_run:
             rows = [(row, plan.refused.get(group_id)) for group_id, row in plan.rows.items()]
             report = result_report(COLUMNS, rows, "deletable", ("group",))
-            told = (*report.notices, f"Dry run on {cluster}: nothing was changed.")
+            told = (*report.notices, *plan.lost, f"Dry run on {cluster}: nothing was changed.")
             return replace(report, errors=(*chosen.errors, *report.errors), notices=told)
         if plan.deletable:
-            _ask(session, cluster, plan.deletable, len(plan.saved), yes=yes)
+            _ask(session, cluster, plan, yes=yes)
             if plan.unread and not no_backup:
                 raise plan.unread[0]
         with StopSignals() as stop:
@@ -102,10 +103,20 @@ class _Plan:
     decisions: Mapping[str, Decision]
     saved: list[UndoRow]
     unread: list[KgctlError]
+    sight: Sight
 
     @property
     def deletable(self) -> dict[str, GroupListing]:
         return {group_id: one for group_id, one in self.decisions.items() if isinstance(one, GroupListing)}
+
+    @property
+    def lost(self) -> list[str]:
+        """What no undo brings back."""
+        shared = sum(listing.type is GroupType.SHARE for listing in self.deletable.values())
+        lines = [f"{plural(shared, 'share group')} cannot be brought back"] if shared else []
+        if self.sight.lacks_topics:
+            lines.append(f"{self.sight.lacks_topics}: commits on others are deleted and not saved")
+        return lines
 
     @property
     def refused(self) -> dict[str, KgctlError]:
@@ -125,7 +136,8 @@ def _plan(admin: GroupAdmin, group_ids: Sequence[str]) -> _Plan:
     ]
     found = admin.list_committed_offsets(groups)
     rows = [(group_id, partition, commit) for group_id, commits in found.values.items() for partition, commit in commits.items()]
-    return _Plan(decisions, list(rows), [error.to_exception(group=group_id) for group_id, error in found.errors.items()])
+    unread = [error.to_exception(group=group_id) for group_id, error in found.errors.items()]
+    return _Plan(decisions, list(rows), unread, admin.sight() if groups else Sight())
 
 
 def _report(plan: _Plan, account: Account[str], errors: Sequence[KgctlError], cluster: NamedCluster) -> Report:
@@ -139,18 +151,14 @@ def _report(plan: _Plan, account: Account[str], errors: Sequence[KgctlError], cl
         refused=plan.refused,
     )
     told = f"Executed on {cluster}: {counted(report.summary or {})}." if account.may_have_changed else "Nothing was changed."
-    return replace(report, errors=(*errors, *report.errors), notices=(told,))
+    return replace(report, errors=(*errors, *report.errors), notices=(*plan.lost, told))
 
 
-def _ask(session: Session, cluster: NamedCluster, deletable: Mapping[str, GroupListing], offsets: int, *, yes: bool) -> None:
-    named = named_groups(list(deletable), 10)
-    shared = sum(listing.type is GroupType.SHARE for listing in deletable.values())
-    lost = f"; {plural(shared, 'share group')} cannot be brought back" if shared else ""
-    confirm(
-        session,
-        f"Delete {plural(len(deletable), 'group')} ({named}) with {plural(offsets, 'committed offset')} on {cluster}{lost}?",
-        yes=yes,
-    )
+def _ask(session: Session, cluster: NamedCluster, plan: _Plan, *, yes: bool) -> None:
+    deletable = plan.deletable
+    named, offsets = named_groups(list(deletable), 10), plural(len(plan.saved), "committed offset")
+    lost = "".join(f"; {line}" for line in plan.lost)
+    confirm(session, f"Delete {plural(len(deletable), 'group')} ({named}) with {offsets} on {cluster}{lost}?", yes=yes)
 
 
 def _row(group_id: str, decision: Decision, counts: Mapping[str, int]) -> Row:

@@ -16,7 +16,9 @@ from kgctl.cli.groups.thresholds import (
     FailIfLagOver,
     FailIfPartitionLagOver,
     FailIfTimeLagOver,
+    Scope,
     Thresholds,
+    hidden,
     judge,
     read_thresholds,
 )
@@ -34,7 +36,8 @@ from kgctl.cli.selection import (
 )
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import cluster_reference
-from kgctl.errors import NotFoundError, UsageError
+from kgctl.errors import AuthError, NotFoundError, UsageError
+from kgctl.model.partitions import TopicPartition
 
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
@@ -144,13 +147,19 @@ class Question:
         found = replace(found, errors=(*chosen.errors, *found.errors))
         if scopes:
             check_topics(admin, found, scopes)
-        verdict = judge(admin, found, limits, self.session.environment.now_ms()) if limits else None
+        scope = Scope(names_groups=bool(self.group_ids), names_topics=bool(scopes))
+        verdict = judge(admin, found, limits, self.session.environment.now_ms(), scope) if limits else None
         builders: dict[str, Callable[[GroupViews], Report]] = {
             "offsets": lambda views: describe_rows.offsets_report(views, self.shown, verdict),
             "members": describe_rows.members_report,
             "state": describe_rows.state_report,
         }
         report = builders[self.view](found)
+        if not limits and self.view == "offsets":
+            notices = [
+                error.message for error in hidden(admin.sight(), [view.description.group_id for view in found.views], scope)
+            ]
+            report = replace(report, notices=(*report.notices, *notices))
         return replace(report, columns=_widened(report.columns)) if self.verbose else report
 
 
@@ -187,10 +196,15 @@ def check_topics(admin: GroupAdmin, found: GroupViews, scopes: Sequence[TopicSco
 
     Raises:
         NotFoundError: no group has anything on a topic, and there is none of its name that this user may see.
+        AuthError: this user may not see it, there or not.
     """
     present = {each.lag.partition.topic for view in found.views for each in view.partitions}
     wanted = [scope.topic for scope in scopes if scope.topic not in present]
     if wanted and found.views and (missing := [topic for topic in wanted if topic not in admin.list_topics(wanted)]):
+        asked = [TopicPartition(topic, 0) for topic in missing]
+        for error in admin.list_log_offsets(asked).errors.values():
+            if isinstance(refused := error.to_exception(), AuthError):
+                raise refused
         raise NotFoundError(
             f"topic {missing[0]!r} does not exist, or this user may not see it",
             code="UNKNOWN_TOPIC_OR_PARTITION",

@@ -14,8 +14,10 @@ from kgctl.cli.groups.thresholds import (
     FailIfLagOver,
     FailIfPartitionLagOver,
     FailIfTimeLagOver,
+    Scope,
     Thresholds,
     Verdict,
+    hidden,
     judge,
     read_thresholds,
 )
@@ -120,7 +122,11 @@ def list_groups(
             rows = _with_members(admin, rows, errors, topic or ())
         if lag:
             rows = _with_lag(admin, rows, errors)
-        verdict = _judged(admin, listings, rows, limits, session.environment.now_ms()) if limits else Verdict(())
+        if limits:
+            verdict = _judged(admin, listings, rows, limits, session.environment.now_ms())
+        else:
+            measured = [str(row["group"]) for row in rows] if lag else ()
+            verdict = Verdict((), tuple(error.message for error in hidden(admin.sight(), measured, Scope())))
     rows.sort(key=SORTS[sort_key])
     columns = (*COLUMNS, *(MEMBER_COLUMNS if members else ()), *(LAG_COLUMNS if lag else ()))
     told = _summary(rows, lag=lag) if rows else () if errors else (_nothing(names, bool(states or types or topic)),)
@@ -183,7 +189,7 @@ def _judged(admin: GroupAdmin, listings: Sequence[GroupListing], rows: Sequence[
 
     shown = {str(row["group"]) for row in rows}
     ids = [listing.group_id for listing in listings if listing.group_id in shown and is_consumer_group(listing)]
-    return judge(admin, view_offsets(admin, ids), limits, now_ms)
+    return judge(admin, view_offsets(admin, ids), limits, now_ms, Scope())
 
 
 def _summary(rows: Sequence[Row], *, lag: bool) -> tuple[str, ...]:

@@ -148,6 +148,8 @@ def reset_offsets(
         wait_until_empty(session, admin, chosen.group_ids, wait_ms)
         planned = plan_reset(admin, ResetRequest(chosen.group_ids, strategy, scopes, clamp, create, skip_missing))
         planned = replace(planned, errors=(*chosen.errors, *planned.errors))
+        if all_topics and planned.groups and (lacks := admin.sight().lacks_topics):
+            remarks = (*remarks, f"{lacks}: commits on others are not shown, and stay as they are.")
         change = Change(session, cluster, remarks, backup, no_backup=no_backup, export=export, summary=summary)
         if execute:
             return change.execute(admin, planned, ask=all_groups or bool(names), yes=yes)

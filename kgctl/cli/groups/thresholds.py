@@ -11,8 +11,10 @@ import typer
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView
 from kgctl.admin.plan.times import parse_duration_ms
+from kgctl.admin.rights import Sight
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.errors import AuthError, ExpectationError, KgctlError, UsageError
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 
 FailIfLagOver = Annotated[int | None, typer.Option(min=0, metavar="N", help="Exit with 6 if a group's lag is over N records.")]
@@ -66,11 +68,20 @@ class Verdict:
     exit_code: ExitCode | None = None
 
 
-def judge(admin: GroupAdmin, found: GroupViews, thresholds: Thresholds, now_ms: int) -> Verdict:
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a check is about. ``names_groups`` and ``names_topics``: the command line says which, so that none can be missed."""
+
+    names_groups: bool = False
+    names_topics: bool = False
+
+
+def judge(admin: GroupAdmin, found: GroupViews, thresholds: Thresholds, now_ms: int, scope: Scope) -> Verdict:
     """Hold groups against the limits.
 
     A partition that has records and no commit, one whose log cannot be read, and a group of which nothing can be read are
-    unknown: no limit holds for them, unless they are allowed. Errors of ``found`` that say why are replaced by these.
+    unknown: no limit holds for them, unless they are allowed. So is what may be hidden from this user: groups, where not all are
+    named, and commits on topics. Errors of ``found`` that say why are replaced by these.
     """
     reasons: dict[tuple[str | None, int | None], KgctlError] = {
         (error.topic, error.partition): error for error in found.errors if error.partition is not None
@@ -79,6 +90,7 @@ def judge(admin: GroupAdmin, found: GroupViews, thresholds: Thresholds, now_ms: 
     exceeded = [error for view in found.views for error in _exceeded(view, thresholds)]
     exceeded += _too_late(admin, found.views, thresholds, now_ms)
     unknown = [error for view in found.views for error in _unknown(view, reasons)]
+    unknown += hidden(admin.sight(), [view.description.group_id for view in found.views], scope)
     if thresholds.allow_unknown:
         notices = tuple(f"{error.message} (allowed)" for error in unknown)
         return Verdict((*others, *exceeded), notices, ExitCode.EXPECTATION if exceeded else None)
@@ -150,3 +162,15 @@ def _unknown_error(view: GroupView, partition: TopicPartition, reason: KgctlErro
     message = f"group {group_id!r}, {partition}: lag is unknown: {why}"
     code = reason.code if isinstance(reason, AuthError) else UNKNOWN_LAG
     return kind(message, code=code, group=group_id, topic=partition.topic, partition=partition.partition)
+
+
+def hidden(sight: Sight, group_ids: Sequence[str], scope: Scope) -> Iterator[AuthError]:
+    """What may be missing from what was asked, for want of a right: brokers leave it out without an error."""
+    if not scope.names_groups and sight.lacks_groups:
+        message = f"{sight.lacks_groups}: there may be groups that are not shown"
+        yield AuthError(message, code=ErrorCode.GROUP_AUTHORIZATION_FAILED.name)
+    if not scope.names_topics and sight.lacks_topics and group_ids:
+        whose = f"group {group_ids[0]!r}" if len(group_ids) == 1 else f"{len(group_ids):,} groups"
+        message = f"{whose}: {sight.lacks_topics}: commits on others are not shown, nor their lag"
+        group = group_ids[0] if len(group_ids) == 1 else None
+        yield AuthError(message, code=ErrorCode.TOPIC_AUTHORIZATION_FAILED.name, group=group)

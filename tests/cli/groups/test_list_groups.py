@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kgctl.admin.rights import Sight
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType
 from kgctl.model.partitions import TopicPartition
@@ -56,7 +57,7 @@ def test_name_prints_bare_ids(cli: Cli) -> None:
 
 def test_state_ignores_case_and_takes_several(cli: Cli, cluster: FakeGroupAdmin) -> None:
     assert cli("list groups --state EMPTY,stable -o name").out == "g1\ng2\ng3\n"
-    assert cluster.calls == [("list_groups", ((GroupState.EMPTY, GroupState.STABLE), ()))]
+    assert cluster.calls == [("list_groups", ((GroupState.EMPTY, GroupState.STABLE), ())), ("sight", ())]
 
 
 def test_state_takes_kafkas_spelling_with_separators(cli: Cli, cluster: FakeGroupAdmin) -> None:
@@ -165,3 +166,16 @@ def test_thresholds_hold_all_groups(cli: Cli) -> None:
     assert cli("list groups --exclude g1 --fail-if-lag-over 50").code == 0
     assert cli("list groups --fail-if-lag-over 50").code == 6
     assert cli("list groups --fail-if-lag-over 50 --allow-unknown").code == 0
+
+
+def test_what_rights_may_hide_is_told_and_no_limit_holds_for_it(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.own_sight = Sight(all_groups=False, all_topics=False, user="alice")
+    hidden = "user 'alice' lacks the right DESCRIBE on all groups: there may be groups that are not shown"
+
+    listed = cli("list groups")
+    assert (listed.code, hidden in listed.err.splitlines()) == (0, True)
+    assert "on all topics" not in listed.err
+    assert "3 groups: user 'alice' lacks the right DESCRIBE on all topics" in cli("list groups --lag").err
+    judged = cli("list groups --fail-if-lag-over 1000000")
+    assert (judged.code, f"kgctl: {hidden}" in judged.err.splitlines()) == (8, True)
+    assert f"{hidden} (allowed)" in cli("list groups --fail-if-lag-over 1000000 --allow-unknown").err
