@@ -7,7 +7,7 @@ authenticated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
@@ -104,5 +104,19 @@ class TellsChanges(Protocol):
 
         Called before they are read, it misses no change. It holds for one change, or for the loss of the connection: then it is
         to be called again.
+        """
+        ...
+
+
+@runtime_checkable
+class AltersManyGroups(Protocol):
+    """A `GroupAdmin` that commits for many groups at the same time."""
+
+    def alter_offsets_of(
+        self, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
+    ) -> Iterator[tuple[str, PartitionResults[None]]]:
+        """As ``alter_offsets``, all groups at once; each group with its results as soon as they are there.
+
+        What is raised concerns the groups that have not been answered for by then.
         """
         ...

@@ -46,7 +46,7 @@ def execute_deletion(admin: GroupAdmin, decisions: Mapping[str, Decision], stop:
 
 
 def _step(admin: GroupAdmin, batch: list[str]) -> Step[str]:
-    return Step(batch, lambda: admin.delete_groups(batch).errors)
+    return Step.of_one_request(batch, lambda: admin.delete_groups(batch).errors)
 
 
 def _are_gone(admin: GroupAdmin, group_ids: Sequence[str]) -> Mapping[str, bool]:

@@ -1,17 +1,17 @@
 """Carrying out a change in steps, so that whatever ends it early leaves an account of every item: done, failed, unknown, not
 tried.
 
-A step is one request to the cluster. Between two steps the change can be stopped without any doubt; a step that is cut short
-(a lost connection, a time-out, a second signal) leaves its items unknown, and these are read back where the cluster answers
-again.
+A step is one request to the cluster, or several that are under way at once. Between two steps the change can be stopped without
+any doubt; of a step that is cut short (a lost connection, a time-out, a second signal) the items that were not answered for are
+unknown, and these are read back where the cluster answers again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 from kgctl.admin.results import ItemError
 from kgctl.errors import Interrupted, KgctlError, TimedOutError, UnreachableError
@@ -21,6 +21,9 @@ K = TypeVar("K", bound=Hashable)
 
 MOST_LOST_IN_A_ROW = 3
 """Steps that may fail in a row for want of a broker, before the rest is not tried: one of several brokers may be away."""
+
+LAST_LOOK_S = 2.0
+"""How long the cluster may be asked, after a signal, what became of the items that it has not answered for."""
 
 _UNANSWERED = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION})
 
@@ -55,11 +58,24 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step(Generic[K]):
-    """One request: the items it changes, and what sends it and answers the errors of the items that failed."""
+class Answer(Generic[K]):
+    """Items that were answered for, and the errors of those that failed."""
 
     items: Sequence[K]
-    act: Callable[[], Mapping[K, ItemError]]
+    errors: Mapping[K, ItemError]
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[K]):
+    """The items that it changes, and what sends the requests and yields their answers as they come."""
+
+    items: Sequence[K]
+    act: Callable[[], Iterator[Answer[K]]]
+
+    @classmethod
+    def of_one_request(cls, items: Sequence[K], act: Callable[[], Mapping[K, ItemError]]) -> Self:
+        """A step of one request: ``act`` sends it and answers the errors of the items that failed."""
+        return cls(items, lambda: iter([Answer(items, act())]))
 
 
 @dataclass(slots=True)
@@ -99,20 +115,26 @@ def carry_out(
     for step in pending:
         if stop.signal is not None:
             break
+        unanswered = dict.fromkeys(step.items)
         try:
-            _note(account, step, step.act())
+            for answer in step.act():
+                _note(account, answer)
+                for item in answer.items:
+                    unanswered.pop(item, None)
             lost_in_a_row = 0
         except Interrupted:
-            _mark(account, step, Outcome.UNKNOWN, ItemError(ErrorCode.REQUEST_TIMED_OUT, "interrupted before the answer came"))
+            stop.allow(LAST_LOOK_S)
+            interrupted = ItemError(ErrorCode.REQUEST_TIMED_OUT, "interrupted before the answer came")
+            _mark(account, unanswered, Outcome.UNKNOWN, interrupted)
             break
         except UnreachableError as error:
-            _mark(account, step, Outcome.FAILED if error.nothing_sent else Outcome.UNKNOWN, _item_error(error))
+            _mark(account, unanswered, Outcome.FAILED if error.nothing_sent else Outcome.UNKNOWN, _item_error(error))
             lost_in_a_row += 1
             if isinstance(error, TimedOutError) or lost_in_a_row == MOST_LOST_IN_A_ROW or len(pending) == 1:
                 account.ended_by = error
                 break
         except KgctlError as error:
-            _mark(account, step, Outcome.FAILED, _item_error(error))
+            _mark(account, unanswered, Outcome.FAILED, _item_error(error))
             account.ended_by = error
             break
     account.signal = stop.signal
@@ -121,9 +143,9 @@ def carry_out(
     return account
 
 
-def _note(account: Account[K], step: Step[K], errors: Mapping[K, ItemError]) -> None:
-    for item in step.items:
-        error = errors.get(item)
+def _note(account: Account[K], answer: Answer[K]) -> None:
+    for item in answer.items:
+        error = answer.errors.get(item)
         if error is None:
             account.outcomes[item] = Outcome.DONE
         else:
@@ -131,8 +153,8 @@ def _note(account: Account[K], step: Step[K], errors: Mapping[K, ItemError]) -> 
             account.errors[item] = error
 
 
-def _mark(account: Account[K], step: Step[K], outcome: Outcome, error: ItemError) -> None:
-    for item in step.items:
+def _mark(account: Account[K], items: Iterable[K], outcome: Outcome, error: ItemError) -> None:
+    for item in items:
         account.outcomes[item], account.errors[item] = outcome, error
 
 
@@ -141,7 +163,7 @@ def _read_back(account: Account[K], read_back: Callable[[Sequence[K]], Mapping[K
     if not unknown:
         return
     if account.signal is not None:
-        stop.allow(2.0)
+        stop.allow(LAST_LOOK_S)
     try:
         found = read_back(unknown)
     except (KgctlError, Interrupted):

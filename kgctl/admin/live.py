@@ -10,7 +10,7 @@ all goes through confluent-kafka, and `connect` says what is lost.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -92,10 +92,18 @@ class LiveGroupAdmin:
 
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
         """A group with members is NON_EMPTY_GROUP on each partition."""
-        unready = self._hand_over([group_id])
-        if unready:
-            return COMMIT.told(Results({}, dict.fromkeys(offsets, unready[group_id])), self._user)
-        return self._naming_type(group_id, self._confluent.alter_offsets(group_id, offsets))
+        return dict(self.alter_offsets_of({group_id: offsets})).get(group_id, Results())
+
+    def alter_offsets_of(
+        self, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
+    ) -> Iterator[tuple[str, PartitionResults[None]]]:
+        """All groups at the same time."""
+        unready = self._hand_over(list(wanted))
+        for group_id, error in unready.items():
+            yield group_id, COMMIT.told(Results({}, dict.fromkeys(wanted[group_id], error)), self._user)
+        ready = {group_id: offsets for group_id, offsets in wanted.items() if group_id not in unready}
+        for group_id, results in self._confluent.alter_offsets_of(ready):
+            yield group_id, self._naming_type(group_id, results)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
         """GROUP_SUBSCRIBED_TO_TOPIC where a member still reads the topic."""

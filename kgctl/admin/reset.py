@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kgctl.admin.client import GroupAdmin
-from kgctl.admin.execution import Account, Outcome, Step, Stop, carry_out
+from kgctl.admin.client import AltersManyGroups, GroupAdmin
+from kgctl.admin.execution import Account, Answer, Outcome, Step, Stop, carry_out
 from kgctl.admin.plan.offset_reset import (
     OUT_OF_RANGE,
     FromFile,
@@ -21,7 +21,7 @@ from kgctl.admin.plan.offset_reset import (
     plan_partition,
 )
 from kgctl.admin.plan.scope import TopicScope, is_within, present_scopes, resolve_scopes
-from kgctl.admin.results import ItemError
+from kgctl.admin.results import ItemError, PartitionResults
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupState, GroupType
@@ -283,7 +283,7 @@ def from_group(admin: GroupAdmin, source: str, group_ids: Sequence[str], scopes:
 
 
 def execute_reset(admin: GroupAdmin, plan: ResetPlan, stop: Stop | None = None) -> Executed:
-    """Do what the plan says, group by group, and tell what became of each row, whatever ends it.
+    """Do what the plan says, and tell what became of each row, whatever ends it.
 
     Groups that are active, or not as the plan says, are left alone as a whole. The caller saves the old offsets first.
     """
@@ -298,30 +298,61 @@ def execute_reset(admin: GroupAdmin, plan: ResetPlan, stop: Stop | None = None) 
         else:
             groups.append(group)
     wanted = {(row.group_id, row.partition): row for group in groups for row in group.rows if row.result is ResetResult.PLANNED}
-    steps = [step for group in groups if not group.is_refused for step in _steps(admin, group)]
+    steps = list(_steps(admin, [group for group in groups if not group.is_refused]))
     account = carry_out(steps, lambda items: _are_done(admin, [wanted[item] for item in items]), stop)
     done = tuple(replace(group, rows=tuple(_told(row, account) for row in group.rows)) for group in groups)
     return Executed(ResetPlan(done, tuple(errors)), account.ended_by, account.signal)
 
 
-def _steps(admin: GroupAdmin, group: GroupPlan) -> Iterator[Step[_RowKey]]:
-    """At most two requests a group: one commits, one takes commits away."""
-    planned = [row for row in group.rows if row.result is ResetResult.PLANNED]
-    commits = {row.partition: row.new for row in planned if row.new is not None}
-    taken_away = [row.partition for row in planned if row.new is None]
-    if commits:
-        yield _step(group.group_id, list(commits), lambda: admin.alter_offsets(group.group_id, commits).errors)
-    if taken_away:
-        yield _step(group.group_id, taken_away, lambda: admin.delete_offsets(group.group_id, taken_away).errors)
+GROUPS_AT_ONCE = 32
+"""So many groups' commits are under way at once: enough that a broker always has one to write, few enough that those of which
+nobody knows after a cut are soon read back."""
 
 
-def _step(
-    group_id: str, partitions: Sequence[TopicPartition], act: Callable[[], Mapping[TopicPartition, ItemError]]
-) -> Step[_RowKey]:
-    return Step(
-        [(group_id, partition) for partition in partitions],
-        lambda: {(group_id, partition): error for partition, error in act().items()},
-    )
+def _steps(admin: GroupAdmin, groups: Sequence[GroupPlan]) -> Iterator[Step[_RowKey]]:
+    """Commits first, of several groups at once; then commits are taken away, a request a group."""
+    for start in range(0, len(groups), GROUPS_AT_ONCE):
+        rows = [row for group in groups[start : start + GROUPS_AT_ONCE] for row in group.rows]
+        commits: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
+        taken_away: dict[str, list[TopicPartition]] = {}
+        for row in rows:
+            if row.result is not ResetResult.PLANNED:
+                continue
+            if row.new is None:
+                taken_away.setdefault(row.group_id, []).append(row.partition)
+            else:
+                commits.setdefault(row.group_id, {})[row.partition] = row.new
+        if commits:
+            yield _commits(admin, commits)
+        for group_id, partitions in taken_away.items():
+            yield _removal(admin, group_id, partitions)
+
+
+def _commits(admin: GroupAdmin, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> Step[_RowKey]:
+    def act() -> Iterator[Answer[_RowKey]]:
+        for group_id, results in _altered(admin, wanted):
+            errors = {(group_id, partition): error for partition, error in results.errors.items()}
+            yield Answer([(group_id, partition) for partition in wanted[group_id]], errors)
+
+    return Step([(group_id, partition) for group_id, offsets in wanted.items() for partition in offsets], act)
+
+
+def _altered(
+    admin: GroupAdmin, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
+) -> Iterator[tuple[str, PartitionResults[None]]]:
+    """One group after the other where the admin can do no better."""
+    if isinstance(admin, AltersManyGroups):
+        yield from admin.alter_offsets_of(wanted)
+        return
+    for group_id, offsets in wanted.items():
+        yield group_id, admin.alter_offsets(group_id, offsets)
+
+
+def _removal(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) -> Step[_RowKey]:
+    def act() -> Mapping[_RowKey, ItemError]:
+        return {(group_id, partition): error for partition, error in admin.delete_offsets(group_id, partitions).errors.items()}
+
+    return Step.of_one_request([(group_id, partition) for partition in partitions], act)
 
 
 def _are_done(admin: GroupAdmin, rows: Sequence[ResetRow]) -> Mapping[_RowKey, bool]:

@@ -9,8 +9,11 @@ from typing import Any, Self
 
 from kgctl.errors import Interrupted
 
+AGAIN_S = 0.5
+"""How soon the end is told again: an exception that falls into a callback of the garbage collector or of C code is lost."""
 GRACE_S = 2.0
 """How long the request under way may take after the first signal; a second signal ends it at once."""
+AT_ONCE_S = 0.001
 
 
 class StopSignals:
@@ -25,7 +28,7 @@ class StopSignals:
         """Raise `Interrupted` after this time; 0: from here on never, as the change is over."""
         self._is_over = not seconds
         if self._before:
-            signal.setitimer(signal.ITIMER_REAL, seconds)
+            signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_S if seconds else 0)
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
@@ -42,10 +45,10 @@ class StopSignals:
     def _asked(self, number: int, _frame: FrameType | None) -> None:
         if self._is_over:
             return
-        if self.signal is not None:
-            raise Interrupted
-        self.signal = number
-        self.allow(GRACE_S)
+        is_first = self.signal is None
+        self.signal = self.signal or number
+        self.allow(GRACE_S if is_first else AT_ONCE_S)
 
     def _time_is_up(self, _number: int, _frame: FrameType | None) -> None:
-        raise Interrupted
+        if not self._is_over:
+            raise Interrupted

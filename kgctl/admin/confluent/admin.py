@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -222,25 +222,46 @@ class ConfluentGroupAdmin:
 
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
         """A group with members is NON_EMPTY_GROUP; the broker itself says UNKNOWN_MEMBER_ID, which tells nobody anything."""
-        self._begin()
-        if not offsets:
-            return Results()
-        results = self._alter(group_id, offsets)
-        while again := [key for key, error in results.errors.items() if error.code in _NOT_YET]:
-            if not self._calls.pause():
-                break
-            retried = self._alter(group_id, {key: offsets[key] for key in again})
-            done = {key: error for key, error in results.errors.items() if key not in again}
-            results = Results({**results.values, **retried.values}, {**done, **retried.errors})
-        return COMMIT.told(results, self._user)
+        return dict(self.alter_offsets_of({group_id: offsets})).get(group_id, Results())
 
-    def _alter(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
-        asked = [to_commit(partition, offset) for partition, offset in offsets.items()]
-        request = [ConsumerGroupTopicPartitions(group_id, asked)]
-        values, errors = self._collect(self._calls.client.alter_consumer_group_offsets(request, **_LONG))
-        if group_id in errors:
-            return Results({}, dict.fromkeys(offsets, errors[group_id]))
-        return _alter_results(group_id, values[group_id].topic_partitions)
+    def alter_offsets_of(
+        self, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
+    ) -> Iterator[tuple[str, PartitionResults[None]]]:
+        """One request a group, all in flight together; what a coordinator is not ready for is asked again while there is time."""
+        self._begin()
+        pending = {group_id: offsets for group_id, offsets in wanted.items() if offsets}
+        found: dict[str, PartitionResults[None]] = {}
+        while pending:
+            again: dict[str, Mapping[TopicPartition, OffsetAndMetadata]] = {}
+            for group_id, answered in self._alter(pending):
+                known = found.get(group_id, Results())
+                errors = {key: error for key, error in known.errors.items() if key not in pending[group_id]}
+                found[group_id] = Results({**known.values, **answered.values}, {**errors, **answered.errors})
+                not_yet = [key for key, error in answered.errors.items() if error.code in _NOT_YET]
+                if not_yet:
+                    again[group_id] = {key: wanted[group_id][key] for key in not_yet}
+                else:
+                    yield group_id, COMMIT.told(found[group_id], self._user)
+            if again and not self._calls.pause():
+                yield from ((group_id, COMMIT.told(found[group_id], self._user)) for group_id in again)
+                return
+            pending = again
+
+    def _alter(
+        self, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
+    ) -> Iterator[tuple[str, PartitionResults[None]]]:
+        futures: dict[str, Future[Any]] = {}
+        for group_id, offsets in wanted.items():
+            asked = [to_commit(partition, offset) for partition, offset in offsets.items()]
+            request = [ConsumerGroupTopicPartitions(group_id, asked)]
+            futures |= self._calls.client.alter_consumer_group_offsets(request, **_LONG)
+        for group_id in self._calls.as_completed(futures):
+            try:
+                answer = futures[group_id].result()
+            except KafkaException as error:
+                yield group_id, Results({}, dict.fromkeys(wanted[group_id], explained(error.args[0], group=group_id)))
+            else:
+                yield group_id, _alter_results(group_id, answer.topic_partitions)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
         """Not to be had from confluent-kafka."""

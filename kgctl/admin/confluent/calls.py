@@ -15,7 +15,7 @@ Three things that its users must know (librdkafka 2.16):
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -101,6 +101,7 @@ def client_config(properties: Mapping[str, str]) -> dict[str, str | int]:
     return {**_DEFAULTS, **log_level, **own}
 
 
+K = TypeVar("K")
 T = TypeVar("T")
 
 LIBRDKAFKA_TIMEOUT_S = 3600.0
@@ -151,17 +152,30 @@ class AdminCalls:
 
     def wait(self, futures: Iterable[Future[T]]) -> None:
         """Until all are done. Raises `AuthError` and `UnreachableError` as soon as that is known, else `TimedOutError`."""
-        pending = [future for future in futures if not future.done()]
+        for _ in self.as_completed(dict(enumerate(futures))):
+            pass
+
+    def as_completed(self, futures: Mapping[K, Future[Any]]) -> Iterator[K]:
+        """The keys of the futures, each when it is done. Raises as `wait`."""
+        pending = dict(futures)
         started = time.monotonic()
         try:
-            while pending:
+            while True:
+                for key in [key for key, future in pending.items() if future.done()]:
+                    del pending[key]
+                    yield key
+                if not pending:
+                    return
                 self.client.poll(_POLL_S)
-                pending = [future for future in pending if not future.done()]
-                if pending:
-                    self._check(time.monotonic() - started)
+                self._check_unless(pending, time.monotonic() - started)
         except BaseException:
             self._abandon()  # a signal: requests are under way, and destroying the client would end them
             raise
+
+    def _check_unless(self, pending: Mapping[Any, Future[Any]], waited_s: float) -> None:
+        """What has been answered is told before anything that goes wrong."""
+        if not any(future.done() for future in pending.values()):
+            self._check(waited_s)
 
     def result(self, future: Future[T]) -> T:
         """The one result. Raises as `wait`, and `KafkaException` for the call's own failure."""

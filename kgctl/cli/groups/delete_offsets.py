@@ -189,7 +189,7 @@ def _step(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) ->
     def act() -> Mapping[Item, ItemError]:
         return {(group_id, partition): error for partition, error in admin.delete_offsets(group_id, partitions).errors.items()}
 
-    return Step([(group_id, partition) for partition in partitions], act)
+    return Step.of_one_request([(group_id, partition) for partition in partitions], act)
 
 
 def _are_gone(admin: GroupAdmin, items: Sequence[Item]) -> Mapping[Item, bool]:

@@ -159,7 +159,7 @@ def _step(admin: GroupAdmin, group_id: str, members: Sequence[_Member], reason: 
         errors = admin.remove_members(group_id, member_ids=dynamic, group_instance_ids=static, reason=reason).errors
         return {one: errors[one.name] for one in members if one.name in errors}
 
-    return Step(members, act)
+    return Step.of_one_request(members, act)
 
 
 def _are_gone(admin: GroupAdmin, members: Sequence[_Member]) -> Mapping[_Member, bool]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
 
-from kgctl.admin.execution import MOST_LOST_IN_A_ROW, Account, NeverStop, Outcome, Step, carry_out
+from kgctl.admin.execution import MOST_LOST_IN_A_ROW, Account, Answer, NeverStop, Outcome, Step, carry_out
 from kgctl.admin.results import ItemError
 from kgctl.errors import AuthError, Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
@@ -26,7 +26,7 @@ def steps(*acts: BaseException | ErrorCode | None) -> list[Step[str]]:
 
         return run
 
-    return [Step([item], act(item, outcome)) for item, outcome in zip("abcdefgh", acts, strict=False)]
+    return [Step.of_one_request([item], act(item, outcome)) for item, outcome in zip("abcdefgh", acts, strict=False)]
 
 
 def outcomes(acts: Sequence[BaseException | ErrorCode | None], read: Mapping[str, bool] = NOTHING_TOLD) -> Account[str]:
@@ -90,7 +90,7 @@ def test_a_signal_ends_it_between_two_steps() -> None:
 
         return run
 
-    account = carry_out([Step([item], act(item)) for item in "abc"], lambda _: {}, stop)
+    account = carry_out([Step.of_one_request([item], act(item)) for item in "abc"], lambda _: {}, stop)
     assert (done, account.signal, list(account.outcomes.values())) == (["a", "b"], 2, [DONE, DONE, NOT_TRIED])
 
 
@@ -102,3 +102,15 @@ def test_account_says_whether_the_cluster_may_have_changed() -> None:
         ([None], True),
     ]
     assert [outcomes(acts).may_have_changed for acts, _ in cases] == [expected for _, expected in cases]
+
+
+@pytest.mark.parametrize("end", [Interrupted(), TimedOutError("slow"), UnreachableError("gone")])
+def test_what_a_step_answered_before_it_was_cut_short_is_known(end: BaseException) -> None:
+    def act() -> Iterator[Answer[str]]:
+        yield Answer("a", {})
+        yield Answer("b", {"b": ItemError(ErrorCode.NON_EMPTY_GROUP, "no")})
+        raise end
+
+    account = carry_out([Step("abcd", act), Step.of_one_request("e", dict)], lambda _: {})
+    expected = [DONE, FAILED, UNKNOWN, UNKNOWN, DONE if type(end) is UnreachableError else NOT_TRIED]
+    assert list(account.outcomes.values()) == expected

@@ -1,0 +1,72 @@
+"""Signals while a cluster is changed: the end comes, also where its first word is lost."""
+
+from __future__ import annotations
+
+import gc
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from kgctl.cli import signals
+from kgctl.cli.signals import StopSignals
+from kgctl.errors import Interrupted
+from tests.support.patience import PATIENCE_S
+
+
+def wait() -> None:
+    """Until the exception of a handler, or in vain."""
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end:
+        time.sleep(0.001)
+
+
+def test_the_first_signal_is_noted_and_the_request_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(signals, "GRACE_S", 0.01)
+    with StopSignals() as stop:
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(Interrupted):
+            wait()
+        stop.allow(0)
+    assert stop.signal == signal.SIGTERM
+
+
+def test_the_second_signal_does_not_wait() -> None:
+    with StopSignals() as stop:
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+        with pytest.raises(Interrupted):
+            wait()
+        stop.allow(0)
+    assert stop.signal == signal.SIGINT
+
+
+def test_an_end_that_falls_into_a_callback_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a callback of the garbage collector raises is lost."""
+    monkeypatch.setattr(signals, "GRACE_S", 0.01)
+    monkeypatch.setattr(signals, "AGAIN_S", 0.05)
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
+    swallowed: list[bool] = []
+
+    def swallow(phase: str, info: dict[str, int]) -> None:
+        del info
+        if phase == "start" and not swallowed:
+            try:
+                wait()
+            except Interrupted:
+                swallowed.append(True)
+                raise
+
+    gc.callbacks.append(swallow)
+    try:
+        with StopSignals() as stop:
+            os.kill(os.getpid(), signal.SIGINT)
+            gc.collect()
+            with pytest.raises(Interrupted):
+                wait()
+            stop.allow(0)
+    finally:
+        gc.callbacks.remove(swallow)
+    assert swallowed == [True]
