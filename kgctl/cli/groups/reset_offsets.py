@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import typer
@@ -122,10 +123,8 @@ def reset_offsets(
     brought to the nearer end of it, with a warning. Executing refuses active groups, asks where groups are selected rather than
     named, saves the previous offsets to a file first (kgctl undo brings them back), and says what became of each partition.
     """
-    if execute and dry_run:
-        raise UsageError("--execute and --dry-run exclude each other")
     check_backup(backup, no_backup=no_backup)
-    wait_ms = _wait_ms(wait_empty, plan_out, execute=execute)
+    wait_ms = _wait_ms(wait_empty, plan_out, execute=execute, dry_run=dry_run)
     session, group_ids, names = session_of(ctx), merged_groups(groups, group), name_filter(match, exclude)
     if (from_file is None and plan is None) or all_groups or names:
         check_selection(group_ids, all_groups=all_groups, names=names)
@@ -148,16 +147,23 @@ def reset_offsets(
         wait_until_empty(session, admin, chosen.group_ids, wait_ms)
         planned = plan_reset(admin, ResetRequest(chosen.group_ids, strategy, scopes, clamp, create, skip_missing))
         planned = replace(planned, errors=(*chosen.errors, *planned.errors))
-        if all_topics and planned.groups and (lacks := admin.sight().lacks_topics):
-            remarks = (*remarks, f"{lacks}: commits on others are not shown, and stay as they are.")
+        remarks = (*remarks, *(_hidden(admin) if all_topics and planned.groups else ()))
         change = Change(session, cluster, remarks, backup, no_backup=no_backup, export=export, summary=summary)
         if execute:
             return change.execute(admin, planned, ask=all_groups or bool(names), yes=yes)
         return change.show(planned, plan_out)
 
 
-def _wait_ms(wait_empty: str | None, plan_out: str | None, *, execute: bool) -> int:
+def _hidden(admin: GroupAdmin) -> Iterator[str]:
+    """What rights may hide of "all topics"."""
+    if lacks := admin.sight().lacks_topics:
+        yield f"{lacks}: commits on others are not shown, and stay as they are."
+
+
+def _wait_ms(wait_empty: str | None, plan_out: str | None, *, execute: bool, dry_run: bool) -> int:
     """How long to wait for members to leave; checks what only a dry run, or only the deed, can take."""
+    if execute and dry_run:
+        raise UsageError("--execute and --dry-run exclude each other")
     if plan_out is not None and execute:
         raise UsageError("--plan-out keeps the plan of a dry run: --execute has no place beside it")
     check_new_file("--plan-out", plan_out)
