@@ -36,8 +36,16 @@ def handle_offset_commit(shard: Shard, request: OffsetCommit) -> None:
     group = shard.groups.get(request.group_id or "")
     if isinstance(group, ClassicGroup) and RESPONSES[group.state].extends_session_on_commit:
         extend_session(shard, group.members[request.member_id])
-    expire_ms = _NO_EXPIRY if request.retention_ms is None else shard.now_ms + request.retention_ms
+    expire_ms = _NO_EXPIRY if request.retention_ms is None else _as_java_long(shard.now_ms + request.retention_ms)
     _append_offsets(shard, request, expire_ms)
+
+
+def _as_java_long(number: int) -> int:
+    """Return what Java's long has after an overflow: a retention without end makes a commit that expires at once.
+
+    Kafka: OffsetMetadataManager#commitOffset adds the retention to the clock without a check.
+    """
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def handle_txn_offset_commit(shard: Shard, request: TxnOffsetCommit) -> None:

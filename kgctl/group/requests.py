@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -244,7 +243,7 @@ def _consumer_group_heartbeat_result(_: ConsumerGroupHeartbeat, answer: Any) -> 
         error_message=answer.error_message,
         member_id=answer.member_id,
         member_epoch=answer.member_epoch,
-        heartbeat_interval_ms=answer.heartbeat_interval // timedelta(milliseconds=1),
+        heartbeat_interval_ms=answer.heartbeat_interval_ms,
         assignment=assignment,
     )
 

@@ -1,1 +1,1 @@
-"""Bytes to values and back: frames, messages (on kio's schemas), the embedded consumer protocol, the coordinator's records."""
+"""Bytes to values and back: frames, Kafka's messages, the embedded consumer protocol, the coordinator's records."""

@@ -2,7 +2,7 @@
 
 An int16 version, then plain fields (Kafka: ConsumerProtocol, ConsumerProtocolSubscription.json, ConsumerProtocolAssignment.json).
 Versions above 3 are read as 3 and bytes after the end are ignored, since newer versions may only append. Written by hand on
-struct, not with kio: a leader of a large group reads thousands of these in one go, and the core may not load kio.
+struct: a leader of a large group reads thousands of these in one go.
 """
 
 from __future__ import annotations

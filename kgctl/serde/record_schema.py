@@ -1,9 +1,8 @@
 """A small schema language for Kafka's generated messages, as far as the records of ``__consumer_offsets`` need it.
 
 A message is a table of `Field` rows; `Structure` turns the table, for one version, into a codec that reads and writes one of our
-own dataclasses. Plain and compact (flexible) encodings, version ranges and tagged fields are all there is. kio's codec is not
-used here on purpose: it reserves memory by the lengths it reads and aborts the process on a forged one, and a log may be
-damaged. Here no length is believed before that many bytes are known to be there.
+own dataclasses. Plain and compact (flexible) encodings, version ranges and tagged fields are all there is. A log may be damaged:
+no length is believed before that many bytes are known to be there.
 
 Kafka: clients/src/main/resources/common/message/README.md; ``MessageUtil``, ``ByteBufferAccessor``.
 """

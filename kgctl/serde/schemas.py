@@ -1,34 +1,37 @@
-"""kio's message classes as plans: which field, of which type, in which order, for one API, version and direction.
+"""Kafka's requests and responses as tables: which field, of which type, in which order, for one API, version and direction.
 
-kio describes each version of each message by a frozen dataclass whose fields carry the Kafka type. The guard and the encoder both
-work from the plans made here, so a field has one description. Everything is loaded at first use and
-kept, so a plan is equal to itself alone and cheap as a key.
+``messages.json`` holds one message a line, in the form of Kafka's own message files, from which ``.ci/message_tables.py``
+writes it. Field names are Kafka's in snake_case (``SessionTimeoutMs`` is ``session_timeout_ms``). A line is read at its first
+use, and a plan is kept, so it is equal to itself alone and cheap as a key.
+
+Kafka: clients/src/main/resources/common/message/README.md.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import types
-import typing
-from dataclasses import MISSING, dataclass, field, make_dataclass
+import json
+import re
+import struct
+import uuid
+from dataclasses import dataclass
 from functools import cache
-from types import GenericAlias
+from pathlib import Path
 from typing import Any, Literal
-
-from kio.schema.errors import ErrorCode
-from kio.schema.request_header.v1.header import RequestHeader
-from kio.schema.response_header.v0.header import ResponseHeader
-from kio.static.constants import EntityType
-from kio.static.primitive import i16, i32, i64
 
 from kgctl.serde.frames import UnsupportedVersion
 
 Direction = Literal["request", "response"]
+Row = dict[str, Any]
+"""A field, or a whole message, as messages.json has it."""
 
-FIXED_SIZES = {
-    "bool": 1, "int8": 1, "uint8": 1, "int16": 2, "uint16": 2, "error_code": 2, "int32": 4, "uint32": 4, "timedelta_i32": 4,
-    "int64": 8, "uint64": 8, "float64": 8, "timedelta_i64": 8, "datetime_i64": 8, "uuid": 16,
+FORMATS = {
+    "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "error_code": "h", "int32": "i", "uint32": "I", "int64": "q",
+    "float64": "d",
 }  # fmt: skip
+"""What `struct` calls the types of a fixed size."""
+FIXED_SIZES = {**{kafka_type: struct.calcsize(f">{code}") for kafka_type, code in FORMATS.items()}, "uuid": 16}
+NO_UUID = uuid.UUID(int=0)
+_API_VERSIONS = 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +56,7 @@ class FieldPlan:
 class EntityPlan:
     """One structure: its plain fields in wire order and its tagged ones by ascending tag."""
 
-    type: type[Any]
+    name: str
     flexible: bool
     fields: tuple[FieldPlan, ...]
     tagged: tuple[FieldPlan, ...]
@@ -65,158 +68,109 @@ class EntityPlan:
 
 
 @cache
-def load_schema(api_key: int, version: int, direction: Direction) -> Any:
-    """kio's class for this message; raises UnsupportedVersion where there is none."""
-    from kio.index import KioIndexError, load_request_schema, load_response_schema
-
-    extra = SCHEMAS.get((api_key, version, direction))
-    if extra is not None:
-        return extra
-    try:
-        load = load_request_schema if direction == "request" else load_response_schema
-        return load(api_key, version)
-    except KioIndexError:
-        raise UnsupportedVersion(api_key, version) from None
-
-
-@cache
 def load_plan(api_key: int, version: int, direction: Direction) -> EntityPlan:
-    """The plan of this message; raises UnsupportedVersion where there is none."""
-    return entity_plan(load_schema(api_key, version, direction))
+    """Return the plan of this message. Raises UnsupportedVersion where there is none."""
+    for message in _messages(api_key, direction):
+        if _has(message["validVersions"], version):
+            return _entity_plan(message, version, flexible=_has(message["flexibleVersions"], version))
+    raise UnsupportedVersion(api_key, version)
 
 
 @cache
 def header_is_flexible(api_key: int, version: int, direction: Direction) -> bool:
-    """Whether the message's header ends with tagged fields; ApiVersions' response never does."""
-    return bool(load_schema(api_key, version, direction).__header_schema__.__flexible__)
+    """Whether the message's header ends with tagged fields; ApiVersions' response never does (KIP-511)."""
+    if api_key == _API_VERSIONS and direction == "response":
+        return False
+    return load_plan(api_key, version, direction).flexible
 
 
 @cache
-def entity_plan(schema: Any) -> EntityPlan:
-    """Return the plan of one of kio's classes."""
-    plans = [_field_plan(field) for field in dataclasses.fields(schema)]
+def _lines() -> tuple[str, ...]:
+    return tuple(Path(__file__).with_name("messages.json").read_text().splitlines())
+
+
+@cache
+def _messages(api_key: int, direction: Direction) -> tuple[Row, ...]:
+    start, kind = f'{{"apiKey":{api_key},"name":"', f'{direction.capitalize()}","validVersions":'
+    return tuple(json.loads(line.rstrip(",")) for line in _lines() if line.startswith(start) and kind in line)
+
+
+def _has(versions: str | None, version: int) -> bool:
+    """Whether a range of Kafka's files, such as ``3+``, ``0-4``, ``2`` or ``none``, holds this version."""
+    if versions is None or versions == "none":
+        return False
+    if versions.endswith("+"):
+        return version >= int(versions[:-1])
+    first, _, last = versions.partition("-")
+    return int(first) <= version <= int(last or first)
+
+
+def _entity_plan(structure: Row, version: int, *, flexible: bool) -> EntityPlan:
+    plans = [_field_plan(row, version, flexible=flexible) for row in structure["fields"] if _has(row["versions"], version)]
     return EntityPlan(
-        type=schema,
-        flexible=schema.__flexible__,
+        name=str(structure.get("type", structure["name"])).removeprefix("[]"),
+        flexible=flexible,
         fields=tuple(plan for plan in plans if plan.tag is None),
         tagged=tuple(sorted((plan for plan in plans if plan.tag is not None), key=lambda plan: plan.tag or 0)),
     )
 
 
-def _field_plan(field: dataclasses.Field[Any]) -> FieldPlan:
-    inner, nullable = _without_none(field.type)
-    is_array = typing.get_origin(inner) is tuple
-    if is_array:
-        inner = typing.get_args(inner)[0]
-    is_structure = dataclasses.is_dataclass(inner)
-    entity = entity_plan(inner) if is_structure else None
-    kafka_type = "entity" if entity is not None else field.metadata["kafka_type"]
-    plan = FieldPlan(
-        name=field.name,
+def _field_plan(row: Row, version: int, *, flexible: bool) -> FieldPlan:
+    is_array = row["type"].startswith("[]")
+    entity = _entity_plan(row, version, flexible=flexible) if "fields" in row else None
+    kafka_type = "entity" if entity else row["type"].removeprefix("[]")
+    if kafka_type == "int16" and row["name"].endswith("ErrorCode"):
+        kafka_type = "error_code"
+    nullable = _has(row.get("nullableVersions"), version)
+    return FieldPlan(
+        name=re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", row["name"]).lower(),
         kafka_type=kafka_type,
         is_array=is_array,
-        # a uuid of zeros is None in kio, on the wire it is 16 bytes all the same
-        nullable=nullable and not (kafka_type == "uuid" and not is_array),
-        tag=field.metadata.get("tag"),
-        default=None,
+        nullable=nullable,
+        tag=row["tag"] if _has(row.get("taggedVersions"), version) else None,
+        default=_default(row.get("default"), kafka_type, is_array=is_array, nullable=nullable),
         entity=entity,
     )
-    return dataclasses.replace(plan, default=_default(field, plan))
 
 
-def _without_none(annotation: Any) -> tuple[Any, bool]:
-    if typing.get_origin(annotation) not in (types.UnionType, typing.Union):
-        return annotation, False
-    (inner,) = (arg for arg in typing.get_args(annotation) if arg is not types.NoneType)
-    return inner, True
-
-
-def _default(field: dataclasses.Field[Any], plan: FieldPlan) -> Any:
-    if field.default is not dataclasses.MISSING:
-        return field.default
-    if plan.is_array:
+def _default(text: Any, kafka_type: str, *, is_array: bool, nullable: bool) -> Any:
+    """Kafka's default; null counts in the versions only that may hold it."""
+    if text == "null" and nullable:
+        return None
+    if is_array:
         return ()
-    if plan.entity is not None:
-        return {}
-    return empty_value(plan.kafka_type)
+    if text in (None, "", "null"):
+        return {} if kafka_type == "entity" else empty_value(kafka_type)
+    if kafka_type == "bool":
+        return str(text).lower() == "true"
+    return text if kafka_type == "string" else int(str(text), 0)
 
 
 def empty_value(kafka_type: str) -> Any:
-    """Kafka's default of a type: zero, false, the empty string or no bytes."""
+    """Return Kafka's default of a type: zero, false, the empty string or no bytes."""
     if kafka_type == "string":
         return ""
     if kafka_type in ("bytes", "records"):
         return b""
+    if kafka_type == "uuid":
+        return None
     return False if kafka_type == "bool" else 0
 
 
 def _min_field_size(field: FieldPlan, *, flexible: bool) -> int:
     if field.is_array:
         return 1 if flexible else 4
+    if field.entity is not None and field.nullable:
+        return 1
+    return min_value_size(field, flexible=flexible)
+
+
+def min_value_size(field: FieldPlan, *, flexible: bool) -> int:
+    """Return the fewest bytes that the field's value, or one element of its array, can take."""
     if field.entity is not None:
-        return 1 if field.nullable else field.entity.min_size()
-    if field.fixed_size is not None:
-        return field.fixed_size
+        return field.entity.min_size()
+    if field.kafka_type in FIXED_SIZES:
+        return FIXED_SIZES[field.kafka_type]
     if flexible:
         return 1
     return 2 if field.kafka_type == "string" else 4
-
-
-LIST_OFFSETS_KEY = 2
-
-
-def _kio_class(name: str, kind: EntityType, header: type[Any], fields: dict[str, tuple[Any, str | None]]) -> type[Any]:
-    return make_dataclass(
-        name,
-        [
-            (key, annotation, field(metadata={} if kafka_type is None else {"kafka_type": kafka_type}, default=MISSING))
-            for key, (annotation, kafka_type) in fields.items()
-        ],
-        namespace={
-            "__type__": kind,
-            "__version__": i16(0),
-            "__flexible__": False,
-            "__api_key__": i16(LIST_OFFSETS_KEY),
-            "__header_schema__": header,
-        },
-        frozen=True,
-        slots=True,
-        kw_only=True,
-    )
-
-
-def _array(element: Any) -> Any:
-    return GenericAlias(tuple, (element, ...))
-
-
-def _message(direction: EntityType, header: type[Any], partition: dict[str, tuple[Any, str | None]]) -> type[Any]:
-    suffix = direction.name.capitalize()
-    partition_class: Any = _kio_class(f"ListOffsetsPartition{suffix}", EntityType.nested, header, partition)
-    topic_class: Any = _kio_class(
-        f"ListOffsetsTopic{suffix}",
-        EntityType.nested,
-        header,
-        {"name": (str, "string"), "partitions": (_array(partition_class), None)},
-    )
-    fields: dict[str, tuple[Any, str | None]] = {"topics": (_array(topic_class), None)}
-    if direction is EntityType.request:
-        fields = {"replica_id": (i32, "int32"), **fields}
-    return _kio_class(f"ListOffsets{suffix}", direction, header, fields)
-
-
-ListOffsetsRequest = _message(
-    EntityType.request,
-    RequestHeader,
-    {"partition_index": (i32, "int32"), "timestamp": (i64, "int64"), "max_num_offsets": (i32, "int32")},
-)
-ListOffsetsResponse = _message(
-    EntityType.response,
-    ResponseHeader,
-    {
-        "partition_index": (i32, "int32"),
-        "error_code": (ErrorCode, "error_code"),
-        "old_style_offsets": (tuple[i64, ...], "int64"),
-    },
-)
-
-SCHEMAS = {(LIST_OFFSETS_KEY, 0, "request"): ListOffsetsRequest, (LIST_OFFSETS_KEY, 0, "response"): ListOffsetsResponse}

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.frames import UnsupportedVersion
-from kgctl.serde.messages import RequestHeader, decode_header, decode_request, encode_response
-from kgctl.serde.schemas import load_plan
+from kgctl.serde.messages import RequestHeader, decode_header, decode_request, encode_response, prepare
 from kgctl.server.operator import OPERATOR_PREFIX, Described, MalformedOperation, answer_operator
 from kgctl.server.request_context import ApiSpec, ClientSession, Login, RequestContext
 from kgctl.server.runtime import Values
@@ -99,7 +98,7 @@ class Dispatcher:
     async def _answer_slowly(self, spec: ApiSpec, context: RequestContext, header: RequestHeader, payload: bytes) -> bytes | None:
         """A large request, and the first of its kind, which loads schemas, is decoded beside the event loop."""
         body = await self._codec.run(_decoded, payload)
-        await self._codec.run(load_plan, header.api_key, header.api_version, "response")
+        await self._codec.run(prepare, header.api_key, header.api_version)
         response = self._handle(spec, context, header, body)
         return await response if isinstance(response, Awaitable) else response
 

@@ -19,7 +19,7 @@ from kgctl.server.security import Conversation, Credentials
 from kgctl.server.transactions import Transactions
 
 Handler = Callable[["RequestContext", Any], Answer]
-"""``body`` is kio's entity of the request."""
+"""``body`` is the `kgctl.serde.codec.Entity` of the request."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from kgctl.model.groups import Node
 from kgctl.wire.apis import METADATA
 from kgctl.wire.connection import Connection, open_connection
 from kgctl.wire.deadline import Deadline
-from kgctl.wire.light_imports import import_kio
 from kgctl.wire.settings import Address, WireSettings
 
 T = TypeVar("T")
@@ -50,7 +49,6 @@ class Cluster:
     """
 
     def __init__(self, settings: WireSettings) -> None:
-        import_kio()
         self._settings = settings
         self._connections: dict[Address, Connection] = {}
         self.coordinators: dict[str, Node] = {}

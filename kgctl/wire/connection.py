@@ -75,7 +75,7 @@ class Connection:
         return self.versions.pick(api)
 
     def call(self, api: Api, values: Mapping[str, Any], deadline: Deadline, *, version: int | None = None) -> Any:
-        """One request and kio's entity of its response.
+        """Return the body of the response to one request.
 
         Raises `kgctl.errors.TimedOutError`, `kgctl.errors.UnreachableError`, `kgctl.errors.UnsupportedError`.
         """

@@ -90,7 +90,7 @@ def fetch(
         topics.setdefault(topic, []).append(asked)
     values = {
         "replica_id": _CONSUMER,
-        "max_wait": limits.max_wait_ms,
+        "max_wait_ms": limits.max_wait_ms,
         "min_bytes": 1,
         "max_bytes": limits.max_bytes,
         "isolation_level": _READ_UNCOMMITTED,

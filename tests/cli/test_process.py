@@ -16,7 +16,7 @@ import pytest
 from tests.support.patience import PATIENCE_S, SOON_S
 from tests.support.serve import ServeProcess
 
-HEAVY = ("pyspark", "pyarrow", "numpy", "confluent_kafka", "kio", "yaml", "pydantic", "asyncio", "rich")
+HEAVY = ("pyspark", "pyarrow", "numpy", "confluent_kafka", "yaml", "pydantic", "asyncio", "rich")
 
 
 def kgctl(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:

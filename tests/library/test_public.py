@@ -61,7 +61,7 @@ def test_every_public_name_is_documented() -> None:
 
 
 def test_importing_kgctl_is_light() -> None:
-    heavy = ("asyncio", "yaml", "pydantic", "confluent_kafka", "pyarrow", "kio", "rich", "typer", "sqlite3", "re2")
+    heavy = ("asyncio", "yaml", "pydantic", "confluent_kafka", "pyarrow", "rich", "typer", "sqlite3", "re2")
     script = f"import sys, kgctl; print([name for name in {heavy!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -12,7 +12,7 @@ from tests.support.kafka.fixtures import java_or_skip
 from tests.support.kafka.install import kafka_class_path
 
 SMALLEST = ["--small", "--runs", "1"]
-QUICK = ("heartbeats", "tables", "simulate", "coordinator", "describe-group")
+QUICK = ("codec", "heartbeats", "tables", "simulate", "coordinator", "describe-group")
 """The programs that every run tries; the others, some of which start a JVM, are deep."""
 
 

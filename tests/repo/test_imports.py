@@ -13,7 +13,6 @@ HEAVY = (
     "pyspark",
     "pyarrow",
     "confluent_kafka",
-    "kio",
     "yaml",
     "pydantic",
     "asyncio",

@@ -19,7 +19,7 @@ from tests.support.wire.classic_member import ClassicMember
 from tests.support.wire.raw_client import ConnectionClosed, RawClient
 
 API_VERSIONS, METADATA, HEARTBEAT, LIST_GROUPS, FETCH, PRODUCE = 18, 3, 12, 16, 1, 0
-ABORT_OF_KIO = bytes.fromhex("ffffffff7f0000")
+FORGED_COUNT = bytes.fromhex("ffffffff7f0000")
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def header(api_key: int, version: int, correlation_id: int = 1) -> bytes:
 
 
 HOSTILE = {
-    "an array length that ends a process inside kio": (header(LIST_GROUPS, 5) + ABORT_OF_KIO, "an array of 34359738366 elements"),
+    "an array length that ends a process inside kio": (header(LIST_GROUPS, 5) + FORGED_COUNT, "an array of 34359738366 elements"),
     "a body cut off": (header(HEARTBEAT, 3) + b"\x00\x05ab", "a value of 5 bytes where 2 are left"),
     "no body": (header(HEARTBEAT, 3), "ends too early"),
     "no header": (b"\x00\x12", "no room for a header"),

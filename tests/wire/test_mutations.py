@@ -1,7 +1,4 @@
-"""Every API and version that is served, with good requests, random ones and damaged ones.
-
-kio ends the process on a forged array length: were the guard to miss one, this test run would end right here.
-"""
+"""Every API and version that is served, with good requests, random ones and damaged ones."""
 
 from __future__ import annotations
 
@@ -133,8 +130,8 @@ def plausible(values: Any, rng: random.Random) -> Any:
         "protocol_type": ["consumer", "connect"],
         "partition_index": [0, 1, 2],
         "partition": [0, 1, 2],
-        "session_timeout": [10_000],
-        "max_wait": [0, 5],
+        "session_timeout_ms": [10_000],
+        "max_wait_ms": [0, 5],
         "timestamp": [-1, -2, -3, -4, -5, 0, 1],
     }
     if isinstance(values, dict):

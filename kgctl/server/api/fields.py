@@ -1,10 +1,9 @@
-"""Fields that several APIs write or read in the same way: authorised operations, milliseconds, errors under their topics."""
+"""Fields that several APIs write or read in the same way: authorised operations, errors under their topics."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
@@ -28,14 +27,6 @@ def _bits(*operations: int) -> int:
 GROUP_OPERATIONS = _bits(_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
 TOPIC_OPERATIONS = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
 CLUSTER_OPERATIONS = _bits(_CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE)
-
-
-_MILLISECOND = timedelta(milliseconds=1)
-
-
-def milliseconds(time: timedelta) -> int:
-    """The whole milliseconds of a time field."""
-    return time // _MILLISECOND
 
 
 class TopicErrors:

@@ -1,23 +1,17 @@
-"""Nested dictionaries to kio's versioned dataclasses, so that callers never name a version."""
+"""Nested dictionaries to the entities that a reader gives, so that callers never name a version."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from kgctl.serde.encoder import encode
-from kgctl.serde.schemas import Direction, load_plan, load_schema
+from kgctl.serde.codec import read, write
+from kgctl.serde.schemas import Direction, load_plan
 
 
 def build(api_key: int, version: int, direction: Direction, values: Mapping[str, Any]) -> Any:
-    """kio's entity of this API, version and direction with these values.
-
-    Fields that the version does not have are dropped, absent ones get Kafka's default. Error codes are ints, times ints of
-    milliseconds under kio's name or Kafka's (with ``_ms``), uuids `uuid.UUID`. Raises UnsupportedVersion.
-    """
-    from kio.serial import entity_reader
-
+    """Return what is read of this API, version and direction where these values were written. Raises UnsupportedVersion."""
+    plan = load_plan(api_key, version, direction)
     out = bytearray()
-    encode(load_plan(api_key, version, direction), values, out)
-    entity, _ = entity_reader(load_schema(api_key, version, direction))(bytes(out), 0)
-    return entity
+    write(plan, values, out)
+    return read(plan, bytes(out))

@@ -31,6 +31,8 @@ def _one(field: FieldPlan, rng: random.Random, depth: int) -> Any:
     kind = field.kafka_type
     if field.entity is not None:
         return random_values(field.entity, rng, depth + 1)
+    if kind == "int64" and field.name.endswith("_ms"):
+        return rng.randrange(2**40)
     if kind in _BITS:
         return rng.randrange(-(2 ** _BITS[kind]), 2 ** _BITS[kind])
     if kind == "string":
@@ -43,8 +45,5 @@ def _one(field: FieldPlan, rng: random.Random, depth: int) -> Any:
         "float64": rng.random(),
         "uuid": uuid.UUID(int=rng.getrandbits(128) | 1),
         "error_code": rng.choice(KNOWN_ERROR_CODES),
-        "timedelta_i32": rng.randrange(-(2**31), 2**31),
-        "timedelta_i64": rng.randrange(-(2**40), 2**40),
-        "datetime_i64": rng.randrange(2**40),
     }
     return simple[kind]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.serde.guard import readable_text
+from kgctl.serde.codec import readable_text
 
 
 @pytest.mark.parametrize(

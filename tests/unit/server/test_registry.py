@@ -34,7 +34,7 @@ def test_a_version_is_served_inside_the_range_or_when_hidden(version: int, serve
 def test_every_version_has_schemas_of_that_name(entry: ApiSpec) -> None:
     for version in {*range(entry.min_version, entry.max_version + 1), *entry.hidden_versions}:
         for direction in DIRECTIONS:
-            name = load_plan(entry.key, version, direction).type.__name__
+            name = load_plan(entry.key, version, direction).name
 
             assert name == f"{entry.name}{direction.capitalize()}"
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import enum
 from collections.abc import Callable
-from datetime import datetime, timedelta
 from typing import Any
 
+from kgctl.serde.codec import Entity
 from kgctl.serde.record_batch import iterate_batches, iterate_records
 
 ORDER_KEYS = ("name", "topic", "topic_id", "group_id", "partition_index", "partition", "index")
@@ -23,17 +23,15 @@ class Plain:
 
     def of(self, value: Any, key: str = "") -> Any:
         """The plain form of an entity or of a part of one."""
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            return {field.name: self.of(getattr(value, field.name), field.name) for field in dataclasses.fields(value)}
+        if isinstance(value, Entity):
+            return {name: self.of(getattr(value, name), name) for name in value.__slots__}
         if key == "records" and value:
             return self._batches(value)
         if isinstance(value, tuple):
             return self._in_order([self.of(entry, key) for entry in value])
         if isinstance(value, enum.Enum):
             return value.name
-        if isinstance(value, timedelta):
-            return value.total_seconds()
-        if isinstance(value, datetime):
+        if key == "log_append_time_ms" and value != -1:
             return "a time"
         return self._name(value, key)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 from uuid import UUID
 
+from kgctl.serde.codec import Entity
 from kgctl.serde.messages import decode_response
 from tests.support.patience import PATIENCE_S
 from tests.support.wire.raw_client import ConnectionClosed, RawClient
@@ -26,7 +26,7 @@ IDS = {
 }
 """Fields whose values differ from server to server: each value becomes a name and a number, in the order of appearance."""
 
-NOT_READY = ("coordinator_load_in_progress", "coordinator_not_available", "concurrent_transactions")
+NOT_READY = ("COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE", "CONCURRENT_TRANSACTIONS")
 """Errors with which a broker says that it is still loading, or still writing what was asked before."""
 NOT_READY_S = 5
 
@@ -109,8 +109,8 @@ class Probe:
 
 def _is_not_ready(value: Any) -> bool:
     """Whether an error of `NOT_READY` stands anywhere in an answer."""
-    if dataclasses.is_dataclass(value):
-        return any(_is_not_ready(getattr(value, field.name)) for field in dataclasses.fields(value))
+    if isinstance(value, Entity):
+        return any(_is_not_ready(getattr(value, name)) for name in value.__slots__)
     if isinstance(value, tuple):
         return any(map(_is_not_ready, value))
     return isinstance(value, enum.Enum) and value.name in NOT_READY

@@ -10,7 +10,6 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.serde.record_batch import iterate_batches
 from kgctl.server.api.checks import NO_EPOCH, partition_error
-from kgctl.server.api.fields import milliseconds
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 
@@ -57,7 +56,7 @@ def handle(context: RequestContext, body: Any) -> Answer:
     if _finds_data(context, body):
         return _answer(context, body, None)
     read = _read(context, body)
-    if read.has_error or body.min_bytes <= 0 or milliseconds(body.max_wait) <= 0 or not read.partitions:
+    if read.has_error or body.min_bytes <= 0 or body.max_wait_ms <= 0 or not read.partitions:
         return _response(read)
     return _answer(context, body, read)
 
@@ -65,7 +64,7 @@ def handle(context: RequestContext, body: Any) -> Answer:
 async def _answer(context: RequestContext, body: Any, found: _Read | None) -> Values:
     """What is read, in a thread, as soon as there is enough of it; ``found`` is what there was just now."""
     data, clock = context.services.data, context.services.runtime.clock
-    deadline_ms = clock() + milliseconds(body.max_wait)
+    deadline_ms = clock() + body.max_wait_ms
     read = await data.in_thread(_read, context, body) if found is None else found
     while read.size < body.min_bytes and not read.has_error and read.partitions and (left_ms := deadline_ms - clock()) > 0:
         await data.signal.wait(read.partitions, left_ms / 1000)

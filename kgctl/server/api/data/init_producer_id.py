@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.server.api.fields import milliseconds
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.transaction_ends import abort
@@ -19,7 +18,7 @@ def handle(context: RequestContext, body: Any) -> Values:
     if body.transactional_id is None:
         return {"error_code": ErrorCode.NONE, "producer_id": context.services.producers.new_id(), "producer_epoch": 0}
     transactions = context.services.transactions
-    timeout_ms = milliseconds(body.transaction_timeout)
+    timeout_ms = body.transaction_timeout_ms
     identity = ProducerIdentity(body.transactional_id, getattr(body, "producer_id", -1), getattr(body, "producer_epoch", -1))
     error = transactions.init_error(identity, timeout_ms)
     if error is not ErrorCode.NONE:

@@ -38,7 +38,7 @@ class _Outcome:
     error: ErrorCode
     base_offset: int = -1
     is_in_log: bool = False
-    append_time_ms: int | None = None
+    append_time_ms: int = -1
     message: str | None = None
 
 
@@ -60,7 +60,7 @@ def _result(context: RequestContext, partition: TopicPartition, outcome: _Outcom
         "index": partition.partition,
         "error_code": outcome.error,
         "base_offset": outcome.base_offset,
-        "log_append_time": outcome.append_time_ms,
+        "log_append_time_ms": outcome.append_time_ms,
         "error_message": outcome.message,
         "log_start_offset": _log_start(context, partition) if outcome.is_in_log else -1,
     }

@@ -7,7 +7,6 @@ from typing import Any
 from kgctl.model.partitions import ZERO_UUID
 from kgctl.model.requests import ConsumerGroupHeartbeat
 from kgctl.model.results import ConsumerGroupHeartbeatResult
-from kgctl.server.api.fields import milliseconds
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 
@@ -24,7 +23,7 @@ def handle(context: RequestContext, body: Any) -> Answer:
         member_epoch=body.member_epoch,
         instance_id=body.instance_id,
         rack_id=body.rack_id,
-        rebalance_timeout_ms=milliseconds(body.rebalance_timeout),
+        rebalance_timeout_ms=body.rebalance_timeout_ms,
         subscribed_topic_names=_tuple(body.subscribed_topic_names),
         subscribed_topic_regex=getattr(body, "subscribed_topic_regex", None),
         server_assignor=body.server_assignor,

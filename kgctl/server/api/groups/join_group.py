@@ -6,7 +6,6 @@ from typing import Any
 
 from kgctl.model.requests import JoinGroup, JoinProtocol
 from kgctl.model.results import JoinGroupResult
-from kgctl.server.api.fields import milliseconds
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 
@@ -25,8 +24,8 @@ def handle(context: RequestContext, body: Any) -> Answer:
         group_instance_id=getattr(body, "group_instance_id", None),
         protocol_type=body.protocol_type,
         protocols=tuple(JoinProtocol(name=protocol.name, metadata=protocol.metadata) for protocol in body.protocols),
-        session_timeout_ms=milliseconds(body.session_timeout),
-        rebalance_timeout_ms=milliseconds(body.rebalance_timeout) if context.version >= REBALANCE_TIMEOUT_SINCE else None,
+        session_timeout_ms=body.session_timeout_ms,
+        rebalance_timeout_ms=body.rebalance_timeout_ms if context.version >= REBALANCE_TIMEOUT_SINCE else None,
         reason=getattr(body, "reason", None),
     )
     return context.ask(request, render)

@@ -9,7 +9,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import ZERO_UUID, TopicMetadata
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition
 from kgctl.model.results import PartitionErrors
-from kgctl.server.api.fields import TopicErrors, milliseconds
+from kgctl.server.api.fields import TopicErrors
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 
@@ -64,8 +64,7 @@ def _to_core(name: str, topic: TopicMetadata | None, partition: Any) -> OffsetCo
 
 
 def _request(context: RequestContext, body: Any, partitions: list[OffsetCommitPartition]) -> OffsetCommit:
-    retention = getattr(body, "retention_time", None)
-    retention_ms = None if retention is None else milliseconds(retention)
+    retention_ms = getattr(body, "retention_time_ms", -1)
     return OffsetCommit(
         **context.core(),
         group_id=body.group_id,

@@ -1,0 +1,18 @@
+"""The table of APIs that kgctl speaks as a client."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.serde.schemas import load_plan
+from kgctl.wire import apis
+from kgctl.wire.apis import Api
+
+APIS = [api for api in vars(apis).values() if isinstance(api, Api)]
+
+
+@pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)
+def test_every_version_has_schemas_of_that_name(api: Api) -> None:
+    for version in range(api.lowest, api.highest + 1):
+        assert load_plan(api.key, version, "request").name == f"{api.name}Request"
+        assert load_plan(api.key, version, "response").name == f"{api.name}Response"
