@@ -58,11 +58,15 @@ def _subscription(data: bytes) -> ConsumerSubscription:
 
 def decode_topics(data: bytes) -> tuple[str, ...]:
     """Only the subscribed topics: all that the coordinator itself looks at. Raises MalformedConsumerProtocol."""
+    return decode_topics_and_user_data(data)[0]
+
+
+def decode_topics_and_user_data(data: bytes) -> tuple[tuple[str, ...], bytes | None]:
+    """What every version has. Raises MalformedConsumerProtocol."""
     reader = _Reader(data)
     reader.version()
     topics = tuple(reader.strings())
-    reader.nullable_bytes()
-    return topics
+    return topics, reader.nullable_bytes()
 
 
 def encode_subscription(subscription: ConsumerSubscription) -> bytes:

@@ -1,4 +1,4 @@
-"""The life of a group, told once and lived by each of four client libraries that nobody here wrote."""
+"""The life of a group, told once and lived by each of five client libraries that nobody here wrote, and by kgctl's own."""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""kgctl.ConsumerGroup in one group with members of Java and librdkafka, on Apache Kafka."""
+"""kgctl.ConsumerGroup in one group with members of Java and librdkafka, and of kafka-go and aiokafka, whoever leads."""
 
 from __future__ import annotations
 
 import queue
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
+from functools import partial
 
 import pytest
 
@@ -17,8 +18,9 @@ from tests.calibration.fleet import Fleet, Line
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.data import committed, create_topic, unique
 from tests.support.kafka.fixtures import java_or_skip
-from tests.support.members import CLIENTS, Member, wait_until
+from tests.support.members import CLIENTS, Member, Partition, wait_until
 from tests.support.patience import PATIENCE_S
+from tests.support.serve import ServeFactory
 
 pytestmark = [pytest.mark.kafka, pytest.mark.interop]
 
@@ -84,3 +86,63 @@ def latest(group: ConsumerGroup, partitions: int) -> Generation:
         generation = group.next(PATIENCE_S)
         if len(generation.assignments) == partitions:
             return generation
+
+
+TRIO = ("kgctl", "kafka-go", "aiokafka")
+
+
+@pytest.fixture(params=["kafka", "serve"])
+def any_server(request: pytest.FixtureRequest) -> str:
+    """Apache Kafka, and kgctl's own."""
+    if request.param == "kafka":
+        broker: KafkaBroker = request.getfixturevalue("kafka_broker")
+        return broker.bootstrap
+    serve: ServeFactory = request.getfixturevalue("kgctl_serve")
+    return serve(topics={}).bootstrap
+
+
+def test_kafka_go_and_aiokafka_share_a_group_whoever_leads_it(any_server: str) -> None:
+    """Each in turn leaves and comes back, so that each leads once; who commits before a change reads no record again."""
+    topic, group_id = unique("trio"), unique("trio")
+    create_topic(any_server, topic, PARTITIONS)
+    everything = {(topic, partition) for partition in range(PARTITIONS)}
+    given = {"bootstrap": any_server, "group": group_id, "topic": topic, "assignor": "range"}
+    with ExitStack() as stack:
+        everybody: list[Member] = []
+        running: dict[str, Member] = {}
+        written = 0
+        for departs in (None, *TRIO):
+            if departs is not None:
+                running.pop(departs).leave()
+                wait_until(lambda: shared(running.values(), everything), f"the others have all without {departs}")
+            for name in TRIO:
+                if name not in running:
+                    running[name] = stack.enter_context(Member(CLIENTS[name], client_id=name, **given))
+                    everybody.append(running[name])
+                    wait_until(lambda: shared(running.values(), everything), f"{name} has its share")
+            running["kgctl"].tell("produce", count=5 * PARTITIONS, partitions=PARTITIONS)
+            written += 5
+            wait_until(partial(have_all, everybody, everything, written), "all records have come")
+            for member in running.values():
+                member.tell("commit")
+            wait_until(partial(are_committed, any_server, group_id, everything, written), "everything is committed")
+        assert {record: count for record, count in records(everybody).items() if count > 1} == {}
+        assert [member.events for member in everybody if any(event["event"] == "error" for event in member.events)] == []
+
+
+def shared(members: Iterable[Member], everything: set[Partition]) -> bool:
+    """Whether they have everything between them, nothing twice, nobody nothing."""
+    owned = [member.owned or set() for member in members]
+    return all(owned) and set.union(*owned) == everything and sum(map(len, owned)) == len(everything)
+
+
+def have_all(members: Iterable[Member], everything: set[Partition], written: int) -> bool:
+    return len(records(members)) == written * len(everything)
+
+
+def are_committed(bootstrap: str, group_id: str, everything: set[Partition], offset: int) -> bool:
+    return committed(bootstrap, group_id) == dict.fromkeys(everything, offset)
+
+
+def records(members: Iterable[Member]) -> Counter[tuple[int, int]]:
+    return Counter(record for member in members for record in member.records)

@@ -1,4 +1,4 @@
-"""Group members of four client libraries, each a process of its own that can be killed."""
+"""Group members of six client libraries, each a process of its own that can be killed."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from tests.support.patience import PATIENCE_S
 
 PROJECT = Path(__file__).parents[2]
 KAFKAJS = PROJECT / "tests" / "interop" / "kafkajs"
+KAFKA_GO = PROJECT / "tests" / "interop" / "kafkago"
 Partition = tuple[str, int]
 
 
@@ -47,6 +48,13 @@ def kafkajs_member() -> list[str]:
     if missing:
         missing_part(f"kafkajs needs {' and '.join(missing)}, which this machine does not have")
     return ["node", str(installed_kafkajs() / "member.js")]
+
+
+def kafka_go_member() -> list[str]:
+    """kafka-go's ConsumerGroup, compiled once into the user's cache."""
+    if shutil.which("go") is None:
+        missing_part("kafka-go needs go, which this machine does not have")
+    return [str(built_kafka_go())]
 
 
 def missing_part(reason: str) -> None:
@@ -79,6 +87,21 @@ def installed_kafkajs() -> Path:
     return folder
 
 
+@functools.cache
+def built_kafka_go() -> Path:
+    sources = sorted(path for path in KAFKA_GO.iterdir() if path.is_file())
+    program = cache_folder() / f"kafkago-{digest(*(path.read_bytes() for path in sources))}"
+    with cache_lock("kafkago"):
+        if not program.exists():
+            built = program.with_suffix(".new")
+            command = ["go", "build", "-trimpath", "-mod=readonly", "-o", str(built), "."]
+            done = subprocess.run(command, cwd=KAFKA_GO, check=False, capture_output=True, text=True, timeout=600)
+            if done.returncode != 0:
+                missing_part(f"go cannot build the member on kafka-go: {done.stderr.strip().splitlines()[-1:]}")
+            built.replace(program)
+    return program
+
+
 CLIENTS = {
     client.name: client
     for client in (
@@ -86,6 +109,7 @@ CLIENTS = {
         Client("kafka-python", python_member("kafka_python"), ("range", "sticky", "cooperative-sticky")),
         Client("aiokafka", python_member("aiokafka_member"), ("range", "sticky")),
         Client("kgctl", python_member("kgctl_member"), ("range", "cooperative-sticky", "sticky", "roundrobin")),
+        Client("kafka-go", kafka_go_member, ("range", "roundrobin"), has_static_members=False),
         Client("kafkajs", kafkajs_member, ("RoundRobinAssigner",), has_static_members=False),
     )
 }

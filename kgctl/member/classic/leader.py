@@ -9,13 +9,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from kgctl.assignors.registry import get_assignor, protocol_name
-from kgctl.assignors.spec import Assignor, GroupSpec, MemberSpec, TopicSpec
+from kgctl.assignors.spec import Assignor, AssignorError, GroupSpec, MemberSpec, TopicSpec
 from kgctl.assignors.wire_form import encode_cooperative, encode_sticky
 from kgctl.model.partitions import NO_GENERATION, ConsumerSubscription, MetadataImage, TopicPartition
 from kgctl.model.requests import JoinProtocol
 from kgctl.model.results import JoinGroupMember
 from kgctl.model.values import frozen_in_order
-from kgctl.serde.consumer_protocol import decode_subscription, encode_assignment_by_topic, encode_subscription, group_by_topic
+from kgctl.serde.consumer_protocol import (
+    MalformedConsumerProtocol,
+    decode_subscription,
+    decode_topics_and_user_data,
+    encode_assignment_by_topic,
+    encode_subscription,
+    group_by_topic,
+)
 
 Assignments = tuple[tuple[str, bytes], ...]
 
@@ -78,7 +85,7 @@ class LeaderAssignor:
 
 
 def group_spec(members: Sequence[JoinGroupMember], image: MetadataImage) -> GroupSpec:
-    """The group as the leader sees it after JoinGroup."""
+    """Return the group as the leader sees it after JoinGroup. Raises `AssignorError` for a member that cannot be understood."""
     specs = [_member_spec(member) for member in members]
     wanted = dict.fromkeys(topic for spec in specs for topic in spec.topics)
     topics = {
@@ -90,7 +97,7 @@ def group_spec(members: Sequence[JoinGroupMember], image: MetadataImage) -> Grou
 
 
 def _member_spec(member: JoinGroupMember) -> MemberSpec:
-    subscription = decode_subscription(member.metadata)
+    subscription = _subscription(member)
     return MemberSpec(
         member.member_id,
         subscription.topics,
@@ -100,6 +107,17 @@ def _member_spec(member: JoinGroupMember) -> MemberSpec:
         instance_id=member.group_instance_id,
         user_data=subscription.user_data,
     )
+
+
+def _subscription(member: JoinGroupMember) -> ConsumerSubscription:
+    """kafka-go's members say version 1 and leave out the owned partitions that it has. Java's leader throws there."""
+    try:
+        return decode_subscription(member.metadata)
+    except MalformedConsumerProtocol:
+        try:
+            return ConsumerSubscription(*decode_topics_and_user_data(member.metadata), version=0)
+        except MalformedConsumerProtocol as error:
+            raise AssignorError(f"the subscription of member {member.member_id!r} cannot be read: {error}") from None
 
 
 @frozen_in_order

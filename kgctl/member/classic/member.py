@@ -208,7 +208,11 @@ class Rebalance:
         self._elected = None
         if elected is None or image is None:
             return
-        spec = group_spec(elected.members, image)
+        try:
+            spec = group_spec(elected.members, image)
+        except AssignorError as error:
+            self._assignor_failed(error)
+            return
         self._group_topics = tuple(dict.fromkeys(topic for entry in spec.members for topic in entry.topics))
         self._assigned_from = member.topics.snapshot(self._group_topics)
         self._compared_image = image
@@ -225,13 +229,16 @@ class Rebalance:
         try:
             assignments = self._assignor.assign(name, spec)
         except AssignorError as error:
-            self._is_joining = False
-            self._member.session.disable()
-            self._member.session.unlock()
-            self._member.fail("ASSIGNOR_FAILED", str(error))
+            self._assignor_failed(error)
             return
         self._sync(assignments)
         self._member.session.unlock()
+
+    def _assignor_failed(self, error: AssignorError) -> None:
+        self._is_joining = False
+        self._member.session.disable()
+        self._member.session.unlock()
+        self._member.fail("ASSIGNOR_FAILED", str(error))
 
     def _sync(self, assignments: Assignments) -> None:
         member = self._member

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
+from kgctl.assignors.spec import AssignorError
 from kgctl.assignors.wire_form import decode_cooperative, encode_sticky
 from kgctl.member.classic.leader import LeaderAssignor, Remembered, group_spec
 from kgctl.model.partitions import ConsumerSubscription, TopicPartition
 from kgctl.model.requests import JoinProtocol
 from kgctl.model.results import JoinGroupMember
-from kgctl.serde.consumer_protocol import decode_assignment, decode_subscription
+from kgctl.serde.consumer_protocol import decode_assignment, decode_subscription, encode_subscription
 from tests.support.coordinator_harness import image_of
 
 OWNED = (TopicPartition("a", 0), TopicPartition("a", 2))
@@ -47,6 +50,17 @@ def test_every_member_gets_its_assignment_as_bytes() -> None:
         ("m2", ["a-2"]),
     ]
     assert list(spec.topics) == ["a"]
+
+
+def test_a_subscription_that_ends_too_early_is_read_as_far_as_it_goes() -> None:
+    """kafka-go 0.4.51 says version 1 and has no owned partitions."""
+    kafka_go = encode_subscription(ConsumerSubscription(("a",), b"zone", version=0))
+    joined = JoinGroupMember(member_id="m1", metadata=b"\0\1" + kafka_go[2:])
+    (spec,) = group_spec([joined], image_of({"a": 1})).members
+
+    assert (spec.topics, spec.user_data, spec.owned) == (("a",), b"zone", {})
+    with pytest.raises(AssignorError, match="subscription of member 'm2' cannot be read"):
+        group_spec([JoinGroupMember(member_id="m2", metadata=b"\0\1\0")], image_of({}))
 
 
 def test_assignor_of_the_clients_own_is_preferred() -> None:
