@@ -15,6 +15,7 @@ _PUBLIC = {
     "AsyncCoordinator": "kgctl.library.coordinator",
     "ConsumerGroup": "kgctl.group.consumer_group",
     "Coordinator": "kgctl.library.coordinator",
+    "ErrorCode": "kgctl.model.error_codes",
     "Generation": "kgctl.group.generation",
     "GroupAdmin": "kgctl.admin.client",
     "GroupInfo": "kgctl.library.group_info",

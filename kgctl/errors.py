@@ -106,7 +106,7 @@ class UnsupportedError(KgctlError):
 
 
 class BrokerError(KgctlError):
-    """The cluster answered with an error of its own; ``code`` is Kafka's name for it."""
+    """The cluster answered with an error of its own; ``code`` is Kafka's name for it (see `kgctl.ErrorCode`)."""
 
     slug = "BROKER_ERROR"
 

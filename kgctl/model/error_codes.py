@@ -6,6 +6,7 @@ stands.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum, unique
 
 from kgctl.model.values import quick_enum
@@ -14,7 +15,9 @@ from kgctl.model.values import quick_enum
 @quick_enum
 @unique
 class ErrorCode(IntEnum):
-    """A protocol error as it travels in a response; ``NONE`` means success."""
+    """A protocol error as it travels in a response; ``NONE`` means success. By name ``ErrorCode["UNKNOWN_MEMBER_ID"]``, by number
+    ``ErrorCode(25)``.
+    """
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -157,6 +160,11 @@ class ErrorCode(IntEnum):
         """Whether the same request may succeed later, as Kafka's ``RetriableException`` says."""
         return self in _RETRIABLE
 
+    @property
+    def text(self) -> str:
+        """Return what it means, in a few words."""
+        return _TEXTS[self]
+
 
 _RETRIABLE = frozenset(
     {
@@ -194,3 +202,141 @@ _RETRIABLE = frozenset(
         ErrorCode.SHARE_SESSION_LIMIT_REACHED,
     }
 )
+
+_TEXTS: Mapping[ErrorCode, str] = {
+    ErrorCode.UNKNOWN_SERVER_ERROR: "the broker failed in a way that has no code; its log says how",
+    ErrorCode.NONE: "it worked",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "the offset lies before the start or behind the end of the log",
+    ErrorCode.CORRUPT_MESSAGE: "a record's checksum or form is wrong, or it lacks the key that a compacted topic needs",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "this broker does not have the topic or partition",
+    ErrorCode.INVALID_FETCH_SIZE: "the size asked for in a fetch cannot be",
+    ErrorCode.LEADER_NOT_AVAILABLE: "the partition has no leader at present; an election is under way",
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: "this broker is not, or no longer, the one to ask about the partition",
+    ErrorCode.REQUEST_TIMED_OUT: "the broker did not get it done within the request's time limit",
+    ErrorCode.BROKER_NOT_AVAILABLE: "the broker named is not there",
+    ErrorCode.REPLICA_NOT_AVAILABLE: "the replica named is not on this broker",
+    ErrorCode.MESSAGE_TOO_LARGE: "a record or batch is larger than the broker takes",
+    ErrorCode.STALE_CONTROLLER_EPOCH: "the request comes from a controller that has been replaced",
+    ErrorCode.OFFSET_METADATA_TOO_LARGE: "the text beside a committed offset is too long (offset.metadata.max.bytes)",
+    ErrorCode.NETWORK_EXCEPTION: "the connection broke before the answer came",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the coordinator still reads its log and cannot answer yet",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "there is no coordinator for this group or transaction at present",
+    ErrorCode.NOT_COORDINATOR: "this broker is not, or no longer, the coordinator: look it up again",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "the topic's name is not allowed, or the topic is internal",
+    ErrorCode.RECORD_LIST_TOO_LARGE: "the batch is larger than a segment of the log",
+    ErrorCode.NOT_ENOUGH_REPLICAS: "fewer replicas are in sync than min.insync.replicas; nothing was written",
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: "it was written, but fewer replicas are in sync than min.insync.replicas",
+    ErrorCode.INVALID_REQUIRED_ACKS: "acks is none of 0, 1 and all",
+    ErrorCode.ILLEGAL_GENERATION: "the group is in another generation than the member believes",
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL: "the member shares no assignor, or not the protocol type, with the rest of the group",
+    ErrorCode.INVALID_GROUP_ID: "the group's id is empty or otherwise not allowed",
+    ErrorCode.UNKNOWN_MEMBER_ID: "the group has no such member: its session expired, it left, or it never joined",
+    ErrorCode.INVALID_SESSION_TIMEOUT: "the session time-out is outside group.min and group.max.session.timeout.ms",
+    ErrorCode.REBALANCE_IN_PROGRESS: "the group rebalances: join again",
+    ErrorCode.INVALID_COMMIT_OFFSET_SIZE: "the commit is larger than the offsets topic takes",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "this user may not do that with the topic",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "this user may not do that with the group",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "this user may not do that with the cluster",
+    ErrorCode.INVALID_TIMESTAMP: "a record's timestamp is farther from the broker's clock than the topic allows",
+    ErrorCode.UNSUPPORTED_SASL_MECHANISM: "the broker does not offer this way to log in",
+    ErrorCode.ILLEGAL_SASL_STATE: "the login's steps came in the wrong order",
+    ErrorCode.UNSUPPORTED_VERSION: "the broker does not have this API, or not in this version",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "there is a topic of this name",
+    ErrorCode.INVALID_PARTITIONS: "a topic cannot have this number of partitions",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "the number of replicas is below one, or above the number of brokers",
+    ErrorCode.INVALID_REPLICA_ASSIGNMENT: "the replicas named for a partition cannot be",
+    ErrorCode.INVALID_CONFIG: "a setting does not exist or cannot have this value",
+    ErrorCode.NOT_CONTROLLER: "this broker is not, or no longer, the controller",
+    ErrorCode.INVALID_REQUEST: "the request contradicts itself, or a field cannot have this value; the broker's log says more",
+    ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT: "the topic's old record format cannot do this",
+    ErrorCode.POLICY_VIOLATION: "a policy of the cluster forbids it",
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "a producer's batches did not come in order: one is missing",
+    ErrorCode.DUPLICATE_SEQUENCE_NUMBER: "this batch of the producer was written before",
+    ErrorCode.INVALID_PRODUCER_EPOCH: "a producer with an old epoch wrote",
+    ErrorCode.INVALID_TXN_STATE: "the transaction is not in a state in which this can be done",
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: "the producer's id is not the one that its transactional id has",
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: "the transaction's time-out is above transaction.max.timeout.ms",
+    ErrorCode.CONCURRENT_TRANSACTIONS: "the same transactional id still has something under way",
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED: "a marker came from a transaction coordinator that has been replaced",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user may not use the transactional id",
+    ErrorCode.SECURITY_DISABLED: "the cluster has no authoriser",
+    ErrorCode.OPERATION_NOT_ATTEMPTED: "it was not tried, as another part of the same request failed",
+    ErrorCode.KAFKA_STORAGE_ERROR: "the broker could not read or write its disk",
+    ErrorCode.LOG_DIR_NOT_FOUND: "the log folder named is not one of the broker's",
+    ErrorCode.SASL_AUTHENTICATION_FAILED: "user or password is wrong",
+    ErrorCode.UNKNOWN_PRODUCER_ID: "the broker knows nothing of this producer (any more)",
+    ErrorCode.REASSIGNMENT_IN_PROGRESS: "the partition's replicas are being moved",
+    ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "delegation tokens are switched off",
+    ErrorCode.DELEGATION_TOKEN_NOT_FOUND: "there is no such delegation token",
+    ErrorCode.DELEGATION_TOKEN_OWNER_MISMATCH: "the delegation token is another user's",
+    ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED: "delegation tokens cannot be asked for over this connection",
+    ErrorCode.DELEGATION_TOKEN_AUTHORIZATION_FAILED: "this user may not do that with the delegation token",
+    ErrorCode.DELEGATION_TOKEN_EXPIRED: "the delegation token has expired",
+    ErrorCode.INVALID_PRINCIPAL_TYPE: "the kind of principal is not supported",
+    ErrorCode.NON_EMPTY_GROUP: "the group has members",
+    ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND: "the broker has forgotten the fetch session",
+    ErrorCode.INVALID_FETCH_SESSION_EPOCH: "the fetch session is at another step than the client believes",
+    ErrorCode.LISTENER_NOT_FOUND: "the partition's leader has no listener of the name that this request came by",
+    ErrorCode.TOPIC_DELETION_DISABLED: "topics cannot be deleted here (delete.topic.enable)",
+    ErrorCode.FENCED_LEADER_EPOCH: "the client knows an older leader epoch than the broker",
+    ErrorCode.UNKNOWN_LEADER_EPOCH: "the client knows a newer leader epoch than the broker",
+    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE: "the client does not support this compression",
+    ErrorCode.STALE_BROKER_EPOCH: "the broker has been registered again since",
+    ErrorCode.OFFSET_NOT_AVAILABLE: "a new leader does not know the high watermark yet",
+    ErrorCode.MEMBER_ID_REQUIRED: "the member has just been given an id: join again with it",
+    ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "the preferred leader is not available",
+    ErrorCode.GROUP_MAX_SIZE_REACHED: "the group has group.max.size members",
+    ErrorCode.FENCED_INSTANCE_ID: "another member has taken over the instance id",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "no replica that may lead is available",
+    ErrorCode.ELECTION_NOT_NEEDED: "the partition has the leader that it should have",
+    ErrorCode.NO_REASSIGNMENT_IN_PROGRESS: "no replicas of the partition are being moved",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "the group's members read the topic",
+    ErrorCode.INVALID_RECORD: "a record failed the broker's checks",
+    ErrorCode.UNSTABLE_OFFSET_COMMIT: "an open transaction has offsets of these partitions: ask again when it has ended",
+    ErrorCode.THROTTLING_QUOTA_EXCEEDED: "a quota is used up",
+    ErrorCode.PRODUCER_FENCED: "a newer producer has the same transactional id",
+    ErrorCode.RESOURCE_NOT_FOUND: "what the request names does not exist",
+    ErrorCode.DUPLICATE_RESOURCE: "the request names the same thing twice",
+    ErrorCode.UNACCEPTABLE_CREDENTIAL: "the credential asked for does not meet the rules",
+    ErrorCode.INCONSISTENT_VOTER_SET: "the voters of sender and receiver differ",
+    ErrorCode.INVALID_UPDATE_VERSION: "the state was updated by somebody else meanwhile",
+    ErrorCode.FEATURE_UPDATE_FAILED: "a feature level could not be changed",
+    ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE: "the user that a broker passed on could not be read",
+    ErrorCode.SNAPSHOT_NOT_FOUND: "there is no such snapshot",
+    ErrorCode.POSITION_OUT_OF_RANGE: "the position lies outside the snapshot",
+    ErrorCode.UNKNOWN_TOPIC_ID: "this broker does not know the topic's id",
+    ErrorCode.DUPLICATE_BROKER_REGISTRATION: "another broker is registered with this id",
+    ErrorCode.BROKER_ID_NOT_REGISTERED: "no broker is registered with this id",
+    ErrorCode.INCONSISTENT_TOPIC_ID: "the topic's id in the log is not that of the request",
+    ErrorCode.INCONSISTENT_CLUSTER_ID: "the request is meant for another cluster",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id",
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR: "a fetch session mixes topics by id and topics by name",
+    ErrorCode.INELIGIBLE_REPLICA: "a replica that may not be in sync was to become so",
+    ErrorCode.NEW_LEADER_ELECTED: "the partition got another leader by this change",
+    ErrorCode.OFFSET_MOVED_TO_TIERED_STORAGE: "the records at this offset have been moved to remote storage",
+    ErrorCode.FENCED_MEMBER_EPOCH: "the member's epoch is not the coordinator's: it gives up its partitions and joins again",
+    ErrorCode.UNRELEASED_INSTANCE_ID: "a living member has the instance id",
+    ErrorCode.UNSUPPORTED_ASSIGNOR: "the coordinator has no such assignor, or not for all of the group",
+    ErrorCode.STALE_MEMBER_EPOCH: "the commit or fetch has an old member epoch: try again after the next heartbeat",
+    ErrorCode.MISMATCHED_ENDPOINT_TYPE: "the request was meant for a broker and came to a controller, or the reverse",
+    ErrorCode.UNSUPPORTED_ENDPOINT_TYPE: "this kind of endpoint is not supported yet",
+    ErrorCode.UNKNOWN_CONTROLLER_ID: "there is no such controller",
+    ErrorCode.UNKNOWN_SUBSCRIPTION_ID: "the client's telemetry subscription is old",
+    ErrorCode.TELEMETRY_TOO_LARGE: "the client's telemetry is larger than the broker takes",
+    ErrorCode.INVALID_REGISTRATION: "a broker's registration cannot be accepted",
+    ErrorCode.TRANSACTION_ABORTABLE: "the transaction has to be aborted, and can then be begun again",
+    ErrorCode.INVALID_RECORD_STATE: "a record of a share group is not in a state in which this can be done",
+    ErrorCode.SHARE_SESSION_NOT_FOUND: "the broker has forgotten the share session",
+    ErrorCode.INVALID_SHARE_SESSION_EPOCH: "the share session is at another step than the client believes",
+    ErrorCode.FENCED_STATE_EPOCH: "the share coordinator has a newer state epoch",
+    ErrorCode.INVALID_VOTER_KEY: "the voter's key is not the receiver's",
+    ErrorCode.DUPLICATE_VOTER: "the voter is one already",
+    ErrorCode.VOTER_NOT_FOUND: "there is no such voter",
+    ErrorCode.INVALID_REGULAR_EXPRESSION: "the subscription's regular expression cannot be read by RE2",
+    ErrorCode.REBOOTSTRAP_REQUIRED: "the client's addresses are out of date: it starts again from bootstrap.servers",
+    ErrorCode.STREAMS_INVALID_TOPOLOGY: "the streams topology cannot be",
+    ErrorCode.STREAMS_INVALID_TOPOLOGY_EPOCH: "the epoch of the streams topology cannot be",
+    ErrorCode.STREAMS_TOPOLOGY_FENCED: "the streams topology is behind the group's",
+    ErrorCode.SHARE_SESSION_LIMIT_REACHED: "the broker has as many share sessions as it takes",
+}

@@ -29,6 +29,15 @@ def _exit_codes() -> str:
     return _table("| exit code | meaning |", "".join(f"| {code.value} | {code.meaning} |\n" for code in ExitCode))
 
 
+def _error_codes() -> str:
+    from kgctl.model.error_codes import ErrorCode
+
+    rows = "".join(
+        f"| {code.value} | `{code.name}` | {'yes' if code.is_retriable else ''} | {code.text} |\n" for code in ErrorCode
+    )
+    return _table("| code | name | retriable | what it means |", rows)
+
+
 def _formats() -> str:
     from kgctl.cli.output.formats import OutputFormat
 
@@ -83,6 +92,7 @@ def _states(name: str) -> str:
 GENERATED: dict[str, Callable[[], str]] = {
     "commands": _commands,
     "exit-codes": _exit_codes,
+    "error-codes": _error_codes,
     "formats": _formats,
     "manual": _manual,
     "events": _events,

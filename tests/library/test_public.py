@@ -6,6 +6,7 @@ import inspect
 import json
 import subprocess
 import sys
+from enum import Enum
 from typing import Any
 
 import pytest
@@ -36,9 +37,13 @@ def simulate() -> Any:
 
 
 def members(value: type) -> dict[str, str]:
+    if issubclass(value, Enum):
+        names = {member.name: str(member.value) for member in value}
+        return {**names, **{name: "property" for name, member in vars(value).items() if isinstance(member, property)}}
     callables = {name: member for name, member in inspect.getmembers(value, callable) if not name.startswith("_")}
     own = {"__init__": vars(value)["__init__"]} if "__init__" in vars(value) else {}
-    return {name: str(inspect.signature(member)) for name, member in {**own, **callables}.items()}
+    properties = {name: "property" for name, _ in inspect.getmembers(value, inspect.isdatadescriptor) if not name.startswith("_")}
+    return {**properties, **{name: str(inspect.signature(member)) for name, member in {**own, **callables}.items()}}
 
 
 def is_error(value: object) -> bool:

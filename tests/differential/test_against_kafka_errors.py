@@ -1,0 +1,29 @@
+"""The table of error codes beside Kafka's own."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+
+from kgctl.model.error_codes import ErrorCode
+from tests.support.java_assignors import SOURCES
+from tests.support.kafka.fixtures import java_or_skip
+from tests.support.maven import compile_java, java_command
+
+pytestmark = pytest.mark.kafka
+
+
+def test_numbers_names_and_what_may_be_tried_again_are_kafkas() -> None:
+    with java_or_skip():
+        classes = compile_java(SOURCES / "pom.xml", sorted(SOURCES.glob("*.java")))
+    told = subprocess.run(java_command(classes, "ErrorCodes"), check=True, capture_output=True, text=True).stdout
+    kafka = [(int(number), name, retriable == "true") for number, name, retriable in map(str.split, told.splitlines())]
+
+    assert [(code.value, code.name, code.is_retriable) for code in ErrorCode] == kafka
+
+
+def test_every_code_has_a_text_of_its_own() -> None:
+    texts = [code.text for code in ErrorCode]
+    assert all(texts)
+    assert len(set(texts)) == len(texts)
