@@ -1,8 +1,8 @@
 """``pytest --dearest 50``: where a run's time goes, test by test and folder by folder, printed before its summary.
 
 ``KGCTL_TEST_DEAREST=50`` in the environment does the same for a command line that may not be changed.
-Processor time is that of the test's process and of every program that it started and saw end. A server that lives for the session
-is counted where it is waited for: in the last test of its process.
+Processor time is that of the test's process and of every program that it started and saw end. A server that tests share is a
+line of its own.
 """
 
 from __future__ import annotations
@@ -40,11 +40,19 @@ class Dearest:
     def __init__(self) -> None:
         self._mark = processor_s()
         self._tests: dict[str, Cost] = defaultdict(Cost)
+        self._servers: dict[str, float] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self) -> None:
         """Begin to count: what was before belongs to no test."""
         self._mark = processor_s()
+
+    def pytest_fixture_post_finalizer(self, fixturedef: pytest.FixtureDef[object]) -> None:
+        """Note what the programs of a shared server took that has just ended."""
+        if fixturedef.scope == "session":
+            now = processor_s()
+            self._servers[fixturedef.argname] = self._servers.get(fixturedef.argname, 0.0) + now - self._mark
+            self._mark = now
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
@@ -53,11 +61,14 @@ class Dearest:
         now = processor_s()
         report.processor_s = now - self._mark  # type: ignore[attr-defined]  # travels with the report
         self._mark = now
+        report.servers, self._servers = self._servers, {}  # type: ignore[attr-defined]
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add a phase to its test."""
         self._tests[report.nodeid].add(getattr(report, "processor_s", 0.0), report.duration)
+        for name, used_s in getattr(report, "servers", {}).items():
+            self._tests[f"server {name}"].add(used_s, 0.0)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         """Print the dearest tests and what each folder took."""
@@ -81,6 +92,8 @@ def dearest_first(costs: dict[str, Cost]) -> list[tuple[str, Cost]]:
 def folder_of(name: str) -> str:
     """Return the room of a test: ``tests/wire``, and below ``tests/unit`` a folder more."""
     parts = PurePosixPath(name.partition("::")[0]).parts[:-1]
+    if not parts:
+        return "shared servers"
     return "/".join(parts[: 3 if "unit" in parts else 2])
 
 

@@ -1,7 +1,8 @@
 """How the tests are dealt out to processes: one more than there are processors, what shares a server to the same one.
 
-A JVM or a server that a session starts is dear, so tests that use one of `SERVERS` go to one process, which starts it once. All
-others stay together by file, since what a file prepares is made once a process. The groups that last begin first.
+A JVM or a server that a session starts is dear, so tests that use one of `SERVERS` go to one process, which starts it once and
+ends it after the last of them: an idle JVM takes processor time from others. All other tests stay together by file, since what a
+file prepares is made once a process. The groups that last begin first.
 
 A run of a few files or tests, or of what failed last, stays in one process: starting others would take longer than it.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,10 @@ FEW = 20
 """So many files run in one process."""
 
 
+_ENDED = pytest.StashKey[list[str]]()
+"""The servers that end with a test."""
+
+
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
     """Nought for a run of up to `FEW` files, else one more than this process may use processors: a third of the tests wait."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
@@ -54,9 +60,15 @@ def files_of(name: str) -> int:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Give each test its group and bring the groups into the order in which they are to begin; in one process, nothing."""
-    if not hasattr(config, "workerinput"):
-        return
+    """Give each test its group, bring the groups into the order in which they are to begin, and note when a server may end."""
+    if hasattr(config, "workerinput"):
+        _deal_out(items)
+    last = {fixture: item for item in items for fixture in SERVERS if fixture in fixtures_of(item)}
+    for fixture, item in last.items():
+        item.stash.setdefault(_ENDED, []).append(fixture)
+
+
+def _deal_out(items: list[pytest.Item]) -> None:
     groups = [group_of(item) for item in items]
     for item, group in zip(items, groups, strict=True):
         item.add_marker(pytest.mark.xdist_group(group))
@@ -67,8 +79,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     def place(group: str) -> tuple[int, bool, int, str]:
         return servers.index(group) if group in servers else len(servers), group not in waits, -sizes[group], group
 
+    def server(item: pytest.Item) -> int:
+        """Tests that start the same servers follow each other, those of the rarest first."""
+        wanted = [number for number, fixture in enumerate(SERVERS) if fixture in fixtures_of(item)]
+        return -max(wanted, default=-1)
+
     order = {group: number for number, group in enumerate(sorted(sizes, key=place))}
-    items[:] = [item for _, item in sorted(zip(groups, items, strict=True), key=lambda pair: order[pair[0]])]
+    items[:] = [item for _, item in sorted(zip(groups, items, strict=True), key=lambda pair: (order[pair[0]], server(pair[1])))]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    """End the servers that no later test of the run asks for."""
+    yield
+    definitions = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
+    for fixture in item.stash.get(_ENDED, []):
+        definitions[fixture][-1].finish(item._request)  # type: ignore[attr-defined]
+
+
+def fixtures_of(item: pytest.Item) -> list[str]:
+    """The fixtures that a test asks for, by itself or through others."""
+    return getattr(item, "fixturenames", [])
 
 
 def group_of(item: pytest.Item) -> str:
@@ -76,7 +107,7 @@ def group_of(item: pytest.Item) -> str:
     named = item.get_closest_marker("xdist_group")
     if named is not None:
         return str(named.args[0])
-    fixtures = getattr(item, "fixturenames", ())
+    fixtures = fixtures_of(item)
     if "target" in fixtures:
         return "kafka" if item.get_closest_marker("kafka") else "serve"
     return next((group for fixture, group in SERVERS.items() if fixture in fixtures), item.nodeid.partition("::")[0])

@@ -28,7 +28,8 @@ TEST_KEYS: Mapping[str, str] = {
     "num.io.threads": "2",
     "background.threads": "2",
     "log.cleaner.dedupe.buffer.size": "1048577",  # the smallest that starts
-    "broker.heartbeat.interval.ms": "100",
+    "broker.heartbeat.interval.ms": "500",  # with the next: an idle node takes half of the processor time
+    "metadata.max.idle.interval.ms": "0",
     "broker.session.timeout.ms": "3000",  # how long a killed node is kept from coming back
     "controller.quorum.append.linger.ms": "0",
     "controller.quorum.election.timeout.ms": "100",
