@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Self
 
 from kgctl.errors import UsageError, did_you_mean
+from kgctl.model.java_order import string_hash
 
 MAX_INT = 2**31 - 1
 MIGRATION_POLICIES = ("disabled", "upgrade", "downgrade", "bidirectional")
@@ -275,3 +276,22 @@ def _group_settings() -> dict[str, Any]:
 def _from_broker() -> tuple[str, ...]:
     broker = {entry.name for entry in fields(CoordinatorConfig)}
     return tuple(entry.name for entry in fields(GroupConfig) if f"group_{entry.name}" in broker)
+
+
+def partition_for(group_id: str, partition_count: int) -> int:
+    """The partition of a group among ``partition_count``.
+
+    Kafka: GroupCoordinatorService#partitionFor, with ``Utils.abs``, for which the absolute value of the smallest int is 0.
+    """
+    value = string_hash(group_id)
+    return 0 if value == -(2**31) else abs(value) % partition_count
+
+
+def replicas_of(group_id: str, config: CoordinatorConfig, brokers: int) -> tuple[int, ...]:
+    """The brokers, numbered from 1, with a replica of the group's partition, the preferred leader first.
+
+    Replicas are spread over the brokers one after the other; there are at most as many as brokers.
+    """
+    partition = partition_for(group_id, config.offsets_topic_num_partitions)
+    count = min(config.offsets_topic_replication_factor, brokers)
+    return tuple((partition + step) % brokers + 1 for step in range(count))

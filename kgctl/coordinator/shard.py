@@ -28,9 +28,8 @@ from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.config import CoordinatorConfig, GroupConfig
 from kgctl.coordinator.consumer.replay import REPLAYERS as CONSUMER_REPLAYERS
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply
-from kgctl.coordinator.group import Group
+from kgctl.coordinator.group import Group, OpaqueGroup, opaque_type
 from kgctl.coordinator.offset_store import OffsetStore
-from kgctl.coordinator.opaque_group import OpaqueGroup, opaque_type
 from kgctl.coordinator.timers import TimerKey, TimerQueue
 from kgctl.errors import InvariantViolation
 from kgctl.model.java_order import TimelineHashMap

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from uuid import NAMESPACE_URL, uuid5
 
-from kgctl.coordinator.partitioning import partition_for
+from kgctl.coordinator.config import partition_for
 from kgctl.model.partitions import TopicPartition
 
 OFFSETS_TOPIC = "__consumer_offsets"

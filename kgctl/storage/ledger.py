@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 
+from kgctl.coordinator.config import partition_for
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.coordinator.partitioning import partition_for
 from kgctl.model.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue, TransactionMarker
 from kgctl.serde.coordinator_records import RecordDecodeError, encode_record
 from kgctl.storage.protocols import CommitEntry, StoredRecord

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby, islice
 from pathlib import Path
 
-from kgctl.coordinator.partitioning import partition_for
+from kgctl.coordinator.config import partition_for
 from kgctl.errors import NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.model.records import TransactionMarker
 from kgctl.serde.coordinator_records import RecordDecodeError, decode_key, older_value

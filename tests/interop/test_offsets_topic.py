@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from kgctl.coordinator.partitioning import partition_for
+from kgctl.coordinator.config import partition_for
 from kgctl.model.partitions import ZERO_UUID
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from kgctl.serde.coordinator_records import decode_record

@@ -17,13 +17,20 @@ from kgctl.coordinator.consumer.downgrade import (
     owned_partitions,
     subscription_of,
 )
-from kgctl.coordinator.consumer.group import ConsumerGroup
-from kgctl.coordinator.consumer.heartbeat import check_size, reconcile_member, subscribe, update_member
-from kgctl.coordinator.consumer.identity import Claim, find_or_create, known_member, known_static
+from kgctl.coordinator.consumer.group import ConsumerGroup, RequestContext
+from kgctl.coordinator.consumer.heartbeat import (
+    Claim,
+    check_size,
+    find_or_create,
+    known_member,
+    known_static,
+    reconcile_member,
+    subscribe,
+    update_member,
+)
 from kgctl.coordinator.consumer.member import CLASSIC_RESPONSES, ConsumerMember, MemberState, Refusal, topic_order
 from kgctl.coordinator.consumer.records import member_record
-from kgctl.coordinator.consumer.regexes import request_resolution, update_regex
-from kgctl.coordinator.consumer.request_context import RequestContext
+from kgctl.coordinator.consumer.subscription import request_resolution, update_regex
 from kgctl.coordinator.consumer.target_assignment import MemberTarget
 from kgctl.coordinator.consumer.timers import arm_join_if_absent, arm_session, arm_sync, disarm_join, disarm_sync, fence_members
 from kgctl.coordinator.shard import Shard

@@ -19,10 +19,9 @@ from kgctl.coordinator.classic.group import (
 )
 from kgctl.coordinator.classic.rebalance import extend_session, start_rebalance
 from kgctl.coordinator.consumer.current_assignment import OwnedPartitions
-from kgctl.coordinator.consumer.group import ConsumerGroup
+from kgctl.coordinator.consumer.group import ConsumerGroup, RequestContext
 from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Partitions, Refusal, Target
 from kgctl.coordinator.consumer.records import group_tombstone_keys
-from kgctl.coordinator.consumer.request_context import RequestContext
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState

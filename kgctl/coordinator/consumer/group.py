@@ -6,7 +6,7 @@ Only replay (`kgctl.coordinator.consumer.replay`) changes what is durable here. 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID
 
@@ -28,7 +28,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType
 from kgctl.model.java_order import TimelineHashMap
 from kgctl.model.partitions import MetadataImage
-from kgctl.model.records import OffsetCommitValue, RecordKey
+from kgctl.model.records import CoordinatorRecord, OffsetCommitValue, RecordKey
 from kgctl.model.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
 
 FREE = -1
@@ -347,3 +347,21 @@ def have_same_topics(regexes: Mapping[str, int], counts: Mapping[str, TopicCount
     if next(iter(regexes.values())) != member_count:
         return False
     return all(count.by_regex == 1 and count.by_name == 0 for count in counts.values())
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """The group as it was, the member as it was (``old``) and as it is so far (``new``), and the records to write at the end.
+
+    Every step looks at the group as it was before the request; none sees what an earlier one has put into ``records``.
+    """
+
+    group: ConsumerGroup
+    old: ConsumerMember
+    new: ConsumerMember
+    records: list[CoordinatorRecord] = field(default_factory=list)
+
+    @property
+    def names_changed(self) -> bool:
+        """Whether the member subscribes to other names than before."""
+        return self.new.topic_set != self.old.topic_set

@@ -8,8 +8,7 @@ from __future__ import annotations
 from kgctl.coordinator.consumer.classic_member import heartbeat, join_group, leave_group, sync_group
 from kgctl.coordinator.consumer.describe import check_group, handle_consumer_group_describe, rebalance_status
 from kgctl.coordinator.consumer.heartbeat import handle_consumer_group_heartbeat
-from kgctl.coordinator.consumer.regexes import handle_regex_resolved
-from kgctl.coordinator.consumer.subscription import on_topics_changed
+from kgctl.coordinator.consumer.subscription import handle_regex_resolved, on_topics_changed
 from kgctl.coordinator.consumer.timers import CONSUMER_TIMERS
 from kgctl.coordinator.consumer.timers import wake_group as wake
 

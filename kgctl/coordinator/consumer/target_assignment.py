@@ -17,10 +17,9 @@ from kgctl.assignors.server.range import ServerRangeAssignor
 from kgctl.assignors.server.spec import Move, TargetAssignor, TargetMember, TargetSpec
 from kgctl.assignors.server.uniform import UniformAssignor
 from kgctl.assignors.spec import AssignorError
-from kgctl.coordinator.consumer.group import ConsumerGroup
+from kgctl.coordinator.consumer.group import ConsumerGroup, RequestContext
 from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Refusal, Target
 from kgctl.coordinator.consumer.records import target_metadata_record, target_record
-from kgctl.coordinator.consumer.request_context import RequestContext
 from kgctl.coordinator.consumer.subscription import Subscriptions
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode

@@ -16,9 +16,9 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from kgctl.coordinator.config import replicas_of
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Reply
-from kgctl.coordinator.partitioning import replicas_of
 from kgctl.coordinator.refusals import refuse
 from kgctl.member.api import Answer, FindCoordinatorResult, NetworkError
 from kgctl.model.error_codes import ErrorCode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kgctl.coordinator.partitioning import replicas_of
+from kgctl.coordinator.config import replicas_of
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ
 from kgctl.simulate.scenario.patches import values_of

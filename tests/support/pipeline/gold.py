@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kgctl.coordinator.partitioning import partition_for
+from kgctl.coordinator.config import partition_for
 from kgctl.pipeline.builds.run import COMMITTED
 from kgctl.pipeline.builds.tables_version import VERSION
 from kgctl.pipeline.store.files import write_files

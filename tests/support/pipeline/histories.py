@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from kgctl.coordinator.classic.group import ClassicGroup
+from kgctl.coordinator.config import partition_for
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.coordinator.partitioning import partition_for
 from kgctl.model.groups import GroupState
 from kgctl.model.records import TransactionMarker
 from kgctl.pipeline.decode.columns import each_once

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from kgctl.coordinator.config import partition_for
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.coordinator.partitioning import partition_for
 from kgctl.errors import StorageError
 from kgctl.model.requests import ConsumerGroupHeartbeat, ListGroups, OffsetFetch
 from kgctl.model.results import ListGroupsResult, OffsetFetchResult

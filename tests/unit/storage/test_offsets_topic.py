@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from aiokafka.record.memory_records import MemoryRecords
 
-from kgctl.coordinator.partitioning import partition_for
+from kgctl.coordinator.config import partition_for
 from kgctl.model.records import TransactionMarker
 from kgctl.serde.record_batch import check_batch, iterate_batches, iterate_records, parse_marker
 from kgctl.storage.folder import DataFolder

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from kgctl.coordinator.config import partition_for
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.coordinator.partitioning import partition_for
 from kgctl.model.records import ConsumerGroupMetadataKey, CoordinatorRecord, OffsetCommitKey, TransactionMarker
 from kgctl.serde.coordinator_records import RecordEncodeError, encode_key, encode_record
 from kgctl.storage.folder import DataFolder

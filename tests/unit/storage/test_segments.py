@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.coordinator.partitioning import partition_for
+from kgctl.coordinator.config import partition_for
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.storage.folder import DataFolder, memory_folder
 from kgctl.storage.offsets_topic import ImportSummary, import_segments, read_batches

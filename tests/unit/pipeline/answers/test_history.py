@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from kgctl.coordinator.partitioning import partition_for
+from kgctl.coordinator.config import partition_for
 from kgctl.errors import NotFoundError, StorageError, UsageError
 from kgctl.pipeline.answers.history import History, Reach
 from kgctl.pipeline.answers.parquet import read_rows

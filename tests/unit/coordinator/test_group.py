@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.coordinator.opaque_group import OpaqueGroup, opaque_type
+from kgctl.coordinator.group import OpaqueGroup, opaque_type
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupType
 from kgctl.model.records import CoordinatorRecord, OffsetCommitValue, OpaqueKey, RecordType
