@@ -1,4 +1,7 @@
-"""The broker's settings for groups and offsets, under Kafka's names and with Kafka's defaults (4.3.1)."""
+"""The broker's settings for groups and offsets, under Kafka's names and with Kafka's defaults (4.3.1).
+
+Two of them say which partition of ``__consumer_offsets``, and so which broker, looks after a group: `partition_for`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the coordinator asks of a group whatever protocol it speaks."""
+"""What the coordinator asks of a group whatever protocol it speaks; and share and streams groups, which are only carried."""
 
 from __future__ import annotations
 

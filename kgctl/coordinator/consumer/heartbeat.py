@@ -5,6 +5,9 @@ target may make a new target; the member goes a step towards its target. All rec
 group as it was and written at the end, so a refusal on the way leaves nothing behind.
 
 Kafka: GroupMetadataManager#consumerGroupHeartbeat.
+
+Whom a request speaks for is settled first: a member that is known, a new one, or one that takes over an instance id
+(GroupMetadataManager#getOrMaybeSubscribeDynamicConsumerGroupMember, #getOrMaybeSubscribeStaticConsumerGroupMember).
 """
 
 from __future__ import annotations

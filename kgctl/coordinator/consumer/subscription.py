@@ -1,6 +1,10 @@
-"""What a group subscribes to: the topics, their hash, and whether all members want the same.
+"""What a group subscribes to: the topics, by name and by expression, their hash, and whether all members want the same.
 
-Kafka: GroupMetadataManager#updateSubscriptionMetadata, ConsumerGroup#subscriptionType.
+An expression that nobody uses yet is resolved by the driver, asked with a `ResolveRegexes` effect after the heartbeat that
+brought it; until then it stands for no topic. All expressions of a group are resolved together, at most every ten seconds.
+
+Kafka: GroupMetadataManager#updateSubscriptionMetadata, #maybeUpdateRegularExpressions and #handleRegularExpressionsResult;
+ConsumerGroup#subscriptionType.
 """
 
 from __future__ import annotations
