@@ -31,7 +31,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
     "rehearsals": (
         "simulate", "scenario-files", "events", "expectations", "metrics", "autoscaling", "brokers", "sweeps", "believing-it",
     ),
-    "history": ("history", "tables", "spark"),
+    "history": ("history", "watch", "tables", "spark"),
     "in programs": ("python",),
     "how it is built": ("architecture", "coordinator", "adding-things", "development", "benchmarks"),
 }  # fmt: skip

@@ -129,6 +129,13 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("history offsets", "history.offsets", "history", "What groups had committed at a moment of the past.", OUTPUT),
     CommandSpec("history lag", "history.lag", "history", "The lag of groups in the past, in records and in time.", OUTPUT),
     CommandSpec(
+        "history watch",
+        "history.watch",
+        "watch",
+        "Collect and build on and on; alerts, a webhook, metrics.",
+        long_lived=True,
+    ),
+    CommandSpec(
         "history rebalances",
         "history.rebalances",
         "history",

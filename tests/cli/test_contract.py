@@ -95,6 +95,10 @@ LINES = {
         "cluster log_partition records known damaged first_offset last_offset from to",
     ),
     "history build": ("--warehouse collected --engine local", "cluster table rows written changed"),
+    "history watch": (
+        "--no-collect --once --warehouse collected",
+        "time status alert group topic partition value since rule summary",
+    ),
     "history sql": ("--tables", "table column type meaning"),
     "history prune": ("--older-than 1d --yes --warehouse collected", "table rows"),
     "history forget": ("c1 --source nobody --yes --warehouse collected", "table rows"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import shlex
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,8 @@ def test_every_generated_part_has_its_place() -> None:
 def test_what_is_typed_is_understood(page: str) -> None:
     """Command lines without output: their commands, arguments and options are there."""
     for line in typed_lines(TEXTS[page]):
-        parse(shlex.split(re.sub(r"\s*( #.*|[|>;&] .*)$", "", line))[1:])
+        words = shlex.split(line, comments=True)
+        parse(list(takewhile(lambda word: not re.fullmatch(r"2?[|>;&]+|.*;", word), words))[1:])
 
 
 def parse(words: list[str]) -> None:
@@ -110,7 +112,18 @@ def test_every_block_begins_at_the_margin_and_says_what_it_is(page: str) -> None
     fences = re.findall(r"^ *```.*$", TEXTS[page], re.MULTILINE)
     assert len(fences) % 2 == 0
     kinds = {fence.split()[0] for fence in fences[::2]}
-    assert kinds <= {"```console", "```sh", "```yaml", "```text", "```python", "```sql", "```properties", "```mermaid"}
+    assert kinds <= {
+        "```console",
+        "```sh",
+        "```yaml",
+        "```text",
+        "```python",
+        "```sql",
+        "```properties",
+        "```mermaid",
+        "```json",
+        "```ini",
+    }
     assert set(fences[1::2]) <= {"```"}
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from kgctl.admin.confluent.clients import produce
 from kgctl.pipeline.store.delta import Table
 from kgctl.pipeline.store.location import Location
 from kgctl.pipeline.store.raw import RAW, conform
@@ -145,3 +146,25 @@ def test_a_killed_collection_of_files_leaves_nothing_half_done(tmp_path: Path) -
     assert Table(Location(str(tmp_path / "w")), "records").version == -1
     rows = run_kgctl("unused:1", *words, str(tmp_path / "w")).data
     assert sum(row["records"] for row in rows) == 12 * 15_000
+
+
+def test_a_watch_tells_what_happens_and_ends_in_good_order(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
+    server = kgctl_serve(topics={"orders": 2})
+    line = ["history", "watch", "--alert", "lag > 0 on payments", "--warehouse", str(tmp_path / "w"), "--sample-every", "1s"]
+    with RawClient(server.bootstrap) as raw:
+        commit(raw, 0)
+        command = [sys.executable, "-m", "kgctl", "--bootstrap-server", server.bootstrap, *line, "--every", "1s"]
+        watching = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            wait_until(lambda: samples(tmp_path / "w") > 0, "a sample")
+            produce(server.bootstrap, "orders", 4, 2)
+            assert watching.stdout is not None
+            told = watching.stdout.readline()
+            watching.terminate()
+            _, err = watching.communicate(timeout=PATIENCE_S)
+        finally:
+            watching.kill()
+            watching.communicate()
+        assert (watching.returncode, "firing    lag" in told) == (0, True), (told, err)
+        again = run_kgctl(server.bootstrap, *line[:-2], "--once", code=6)
+        assert [(row["status"], row["group"]) for row in again.data] == [("firing", "payments")]

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -21,11 +21,12 @@ from kgctl.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
-    from kgctl.pipeline.collect.live import LiveCollection, World
+    from kgctl.pipeline.collect.live import LiveCollection, Plan
     from kgctl.pipeline.collect.summary import Collection, PartitionSummary
     from kgctl.pipeline.engines import EngineOptions
-    from kgctl.pipeline.sources.live.reader import ReaderName
+    from kgctl.pipeline.sources.live.reader import LiveReader, ReaderName
     from kgctl.pipeline.sources.pieces import Piece
+    from kgctl.pipeline.store.location import Location
     from kgctl.pipeline.store.warehouse import Warehouse
 
 
@@ -172,7 +173,7 @@ def collect_from_files(session: Session, rest: Rest, warehouse: str | None, clus
     from kgctl.pipeline.engines import open_engine
 
     pieces, samples, found = _source(session, rest)
-    opened = _open(session, warehouse)
+    opened = _open(warehouse_path(warehouse, session.environment))
     name = cluster or found or DEFAULT_CLUSTER
     now_ms = session.environment.now_ms()
     with open_engine(rest.engine) as engine, progress_line(session.environment) as progress:
@@ -226,33 +227,104 @@ def collect_from_cluster(session: Session, live: LiveOptions, rest: Rest, wareho
 def _collect_live(
     session: Session, settings: ConnectionSettings, live: LiveOptions, warehouse: str | None, cluster: str | None
 ) -> Collection:
-    from kgctl.pipeline.collect.live import LiveCollection
-    from kgctl.pipeline.sources.live.reader import open_reader
+    with LiveSource.open(session, live, warehouse_path(warehouse, session.environment), cluster, settings) as source:
+        halt = threading.Event()
 
-    properties = _properties(settings)
-    reader, why = open_reader(properties, settings.timeout_ms, cast("ReaderName", live.reader))
-    if why is not None:
-        session.notice(
-            f"kgctl's own connection does not cover {why}, so confluent-kafka reads: what a transaction commits counts "
-            "from its record on, not from the transaction's end"
-        )
-    try:
-        state = reader.log_state()
-        opened = _open(session, warehouse)
-        with progress_line(session.environment) as progress:
-            halt = threading.Event()
-            collection = LiveCollection(
-                opened,
-                cluster or state.cluster_id or DEFAULT_CLUSTER,
-                reader,
-                source=properties["bootstrap.servers"],
-                plan=live.plan(),
-                world=_world(session, halt, progress),
+        def stop() -> None:
+            source.stop()
+            halt.set()
+
+        with ending_on_signals(stop, enabled=not live.once):
+            return source.collect(live.plan(), halt)
+
+
+class LiveSource:
+    """A cluster that is collected into a warehouse, by one connection, as often as it is asked to be."""
+
+    def __init__(self, session: Session, live: LiveOptions, reader: LiveReader, warehouse: Warehouse) -> None:
+        """Made by `open`, which says which cluster it is and where."""
+        self.cluster = self._address = ""
+        self._session = session
+        self._live = live
+        self._reader = reader
+        self._warehouse = warehouse
+        self._collection: LiveCollection | None = None
+        self._stopped = False
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls,
+        session: Session,
+        live: LiveOptions,
+        warehouse: Location,
+        cluster: str | None,
+        settings: ConnectionSettings | None = None,
+    ) -> Iterator[LiveSource]:
+        """Connect; a warehouse that is not there is made.
+
+        Raises:
+            KgctlError: no cluster is named, it is none that can be followed, or it cannot be reached.
+        """
+        from kgctl.pipeline.extras import require
+        from kgctl.pipeline.sources.live.reader import open_reader
+
+        require("kgctl history", "pyarrow", "numpy", "deltalake")
+        chosen = settings or followed_settings(session)
+        properties = _properties(chosen)
+        reader, why = open_reader(properties, chosen.timeout_ms, cast("ReaderName", live.reader))
+        if why is not None:
+            session.notice(
+                f"kgctl's own connection does not cover {why}, so confluent-kafka reads: what a transaction commits counts "
+                "from its record on, not from the transaction's end"
             )
-            with _ending_on_signals(collection, halt, enabled=not live.once):
-                return collection.run(state)
-    finally:
-        reader.close()
+        try:
+            name = cluster or reader.log_state().cluster_id or DEFAULT_CLUSTER
+            source = cls(session, live, reader, _open(warehouse))
+            source.cluster, source._address = name, properties["bootstrap.servers"]
+            yield source
+        finally:
+            reader.close()
+
+    def stop(self) -> None:
+        """End the collection that is running, in good order, and begin none any more."""
+        self._stopped = True
+        if self._collection is not None:
+            self._collection.stop()
+
+    def collect(self, plan: Plan, halt: threading.Event, flushed: Callable[[], object] = bool) -> Collection:
+        """Collect once, as ``plan`` says; pauses end when ``halt`` is set. Raises as `LiveCollection.run`."""
+        from kgctl.pipeline.collect.live import LiveCollection, World
+
+        environment = self._session.environment
+        with progress_line(environment) as progress:
+            world = World(environment.now_ms, time.monotonic, halt.wait, environment.notice, progress, flushed)
+            self._collection = LiveCollection(
+                self._warehouse, self.cluster, self._reader, source=self._address, plan=plan, world=world
+            )
+            if self._stopped:
+                self._collection.stop()
+            return self._collection.run(self._reader.log_state())
+
+    def follow(self, every_s: float, for_s: float | None, flushed: Callable[[], object], halt: threading.Event) -> None:
+        """Collect what is there, then what comes; ``flushed`` is called after the first, and then every so often."""
+        plan = self._live.plan()
+        self.collect(replace(plan, once=True, for_s=None), halt)
+        if not self._stopped:
+            flushed()
+        if not self._stopped:
+            self.collect(replace(plan, once=False, for_s=for_s, flush_every_s=every_s), halt, flushed)
+
+
+def followed_settings(session: Session) -> ConnectionSettings:
+    """The cluster that the options name. Raises `UsageError` where there is nothing to follow: files, ZooKeeper."""
+    settings = connection_settings(session.flags, session.environment)
+    if settings.embedded is not None or settings.zookeeper is not None:
+        raise UsageError(
+            "a live cluster is followed, with --bootstrap-server; for others collect with kgctl history collect, "
+            "and watch with --no-collect"
+        )
+    return settings
 
 
 def _properties(settings: ConnectionSettings) -> dict[str, str]:
@@ -263,35 +335,27 @@ def _properties(settings: ConnectionSettings) -> dict[str, str]:
     return {**properties, "bootstrap.servers": servers}
 
 
-def _open(session: Session, warehouse: str | None) -> Warehouse:
+def _open(warehouse: Location) -> Warehouse:
     from kgctl.pipeline.store.warehouse import Warehouse
 
-    return Warehouse.create(warehouse_path(warehouse, session.environment))
-
-
-def _world(session: Session, halt: threading.Event, progress: Callable[[str], object]) -> World:
-    from kgctl.pipeline.collect.live import World
-
-    environment = session.environment
-    return World(environment.now_ms, time.monotonic, halt.wait, environment.notice, progress)
+    return Warehouse.create(warehouse)
 
 
 @contextmanager
-def _ending_on_signals(collection: LiveCollection, halt: threading.Event, *, enabled: bool) -> Iterator[None]:
-    """SIGINT and SIGTERM end a collection that has no other end, in good order; a second one ends the process."""
+def ending_on_signals(stop: Callable[[], object], *, enabled: bool = True) -> Iterator[None]:
+    """SIGINT and SIGTERM call ``stop``, which ends the work in good order; a second one ends the process."""
     if not enabled or threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
-    def stop(_number: int, _frame: object) -> None:
-        collection.stop()
-        halt.set()
+    def on_signal(_number: int, _frame: object) -> None:
         for number, handler in before.items():
             signal.signal(number, handler)
+        stop()
 
     for number in before:
-        signal.signal(number, stop)
+        signal.signal(number, on_signal)
     try:
         yield
     finally:

@@ -169,14 +169,15 @@ def live_options(*, once: bool, for_: str | None, sample_every: str | None, all_
     }
     if once and for_ is not None:
         raise UsageError("--once and --for exclude each other")
-    every_ms = _DEFAULT_SAMPLE_MS if sample_every is None else _span_ms("--sample-every", sample_every)
+    every_ms = _DEFAULT_SAMPLE_MS if sample_every is None else span_ms("--sample-every", sample_every)
     if every_ms < _SHORTEST_SAMPLE_MS:
         raise UsageError(f"--sample-every {sample_every}: the shortest is 1s")
-    for_ms = None if for_ is None else _span_ms("--for", for_)
+    for_ms = None if for_ is None else span_ms("--for", for_)
     return LiveOptions(once, for_ms, every_ms, all_topics, reader, tuple(flag for flag, is_given in flags.items() if is_given))
 
 
-def _span_ms(flag: str, text: str) -> int:
+def span_ms(flag: str, text: str) -> int:
+    """What ``flag`` says, a span of time. Raises `UsageError` where it is none, or nothing."""
     try:
         found = parse_duration_ms(text)
     except UsageError as error:

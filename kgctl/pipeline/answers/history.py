@@ -117,6 +117,25 @@ class History:
         whole = pa.concat_tables(found) if found else _as_read(schema)
         return from_stored(table, whole)
 
+    def samples(self, until_ms: int, files: int) -> pa.Table:
+        """Topic, partition and ``time_ms`` of samples up to a moment, from the newest ``files`` files that were built."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from kgctl.pipeline.answers.parquet import files_of, read_rows
+        from kgctl.pipeline.store.tables import from_stored, stored_columns
+
+        built = self.warehouse.table("state").number(f"samples/{self.cluster}")
+        table = self.warehouse.table("samples", built)
+        there = [file for file in files_of(table, self.cluster, None, 0) if file.may_hold("time", 0, until_ms)]
+        newest = sorted(there, key=lambda file: file.high.get("time", 0))[-files:]
+        wanted = stored_columns("samples", ("topic", "partition", "timestamp_ms"))
+        schema = pa.schema([table.stored.schema.field(name) for name in wanted])
+        found = [read_rows(table, file, wanted) for file in newest]
+        rows = from_stored("samples", pa.concat_tables(found) if found else _as_read(schema))
+        rows = rows.rename_columns(["topic", "partition", "time_ms"])
+        return rows.filter(pc.less_equal(rows.column("time_ms"), until_ms))
+
     def groups(self) -> list[str]:
         """The groups of which something is known, sorted."""
         return sorted(self.rows("group_health", ("group",)).column("group").unique().to_pylist())

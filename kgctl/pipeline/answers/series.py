@@ -19,7 +19,8 @@ class Series:
     """A table, its columns, what its rows are about (``key``), and when they are (``time``: the first column that is not null).
 
     ``order`` decides between rows of the same time. ``length`` is the column that says how long a row holds; without one it is of
-    a moment. ``is_of_commits``: a partition whose commit was removed has no row as of a moment after that.
+    a moment. ``is_of_commits``: a partition whose commit was removed has no row as of a moment after that. ``known``: as of a
+    moment the last row counts in which this column is not null, if there is one.
     """
 
     table: str
@@ -29,6 +30,7 @@ class Series:
     order: tuple[str, ...] = ()
     length: str = ""
     is_of_commits: bool = False
+    known: str = ""
 
 
 LAG = Series(
@@ -37,6 +39,13 @@ LAG = Series(
     ("group", "topic", "partition"),
     ("time_ms",),
     is_of_commits=True,
+    known="lag",
+)
+STATUS = Series(
+    "status_changes",
+    ("group", "topic", "partition", "time_ms", "status"),
+    ("group", "topic", "partition"),
+    ("time_ms",),
 )
 REBALANCES = Series(
     "generations",
@@ -116,7 +125,10 @@ def _last_rows(history: History, series: Series, groups: Sequence[str] | None, a
     rows = history.rows(series.table, series.columns, groups)
     past = rows.filter(pc.less_equal(_times(rows, series), at_ms))
     timed = past.append_column("at", _times(past, series))
-    found = last_of_each(timed, series.key, ("at", *series.order)).select(series.columns).to_pylist()
+    if series.known:
+        timed = timed.append_column("is_known", pc.is_valid(timed.column(series.known)).cast("int8"))
+    order = (*(["is_known"] if series.known else []), "at", *series.order)
+    found = last_of_each(timed, series.key, order).select(series.columns).to_pylist()
     return sorted(found, key=lambda row: tuple(row[name] for name in series.key))
 
 

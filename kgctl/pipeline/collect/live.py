@@ -42,13 +42,17 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """Clocks and the rest of the outside. ``now_ms`` is wall-clock time; ``seconds`` only ever grows; ``pause`` sleeps."""
+    """Clocks and the rest of the outside. ``now_ms`` is wall-clock time; ``seconds`` only ever grows; ``pause`` sleeps.
+
+    ``flushed`` is called, and waited for, whenever everything up to then is in the warehouse; it must not raise.
+    """
 
     now_ms: Callable[[], int]
     seconds: Callable[[], float]
     pause: Callable[[float], object]
     notice: Callable[[str], object]
     progress: Callable[[str], object]
+    flushed: Callable[[], object] = bool
 
 
 @dataclass(slots=True)
@@ -148,7 +152,7 @@ class LiveCollection:
                 now = self._world.seconds()
                 if next_sample is None and not self._behind():
                     next_sample = now
-                if next_sample is not None and now >= next_sample:
+                if next_sample is not None and now >= min(next_sample, next_flush):  # the last commits get a lag
                     self._begin(self._reader.log_state())
                     self._sample()
                     next_sample = max(next_sample + self._plan.sample_every_s, now)
@@ -159,6 +163,7 @@ class LiveCollection:
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
             if self._world.seconds() >= next_flush:
                 self._flush_all()
+                self._world.flushed()
                 next_flush = self._world.seconds() + self._plan.flush_every_s
         if not self._stopped or next_sample is not None:
             self._last_sample()

@@ -1,0 +1,114 @@
+"""How far behind groups are at a moment, and what may be said of it: the lag of each partition with its status.
+
+A status is Burrow's, or `UNMEASURED` where the log's end was not sampled often enough to tell: a group that has stopped looks as
+one that is well, until enough samples say otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from kgctl.pipeline.answers.series import LAG, STATUS, Row, rows_at
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from kgctl.pipeline.answers.history import History
+
+UNMEASURED = "UNMEASURED"
+"""Not measured often enough to say more."""
+SAMPLES_TO_TELL = 10
+"""Samples of a log behind the last commit after which Burrow's rules call a group stopped."""
+USUAL_SAMPLING_MS = 10_000
+"""How often Burrow samples, and `history collect` unless told otherwise."""
+FRESH_MS = 120_000
+"""A lag that is no older than this is one of the moment: tables have a row for each minute that was sampled."""
+_FILES = 16
+"""The newest files of samples that are read: each has one sample of every topic at least."""
+
+_Key = tuple[str, str, int]
+
+
+def standings(history: History, groups: Sequence[str] | None, at_ms: int) -> list[Row]:
+    """Rows of the table ``lag`` as of ``at_ms``, each with ``status`` and ``why`` (empty where the status needs no word).
+
+    ``status`` is null where no lag is known. Sorted by group, topic, partition; partitions without a commit are left out.
+    """
+    rows = rows_at(history, LAG, groups, at_ms)
+    told = {_key(row): row["status"] for row in rows_at(history, STATUS, groups, at_ms)} if rows else {}
+    evidence = _Evidence(history, groups, at_ms)
+    for row in rows:
+        row["status"], row["why"] = _judged(row, told.get(_key(row), "OK"), evidence, at_ms)
+    return rows
+
+
+def _judged(row: Row, status: str, evidence: _Evidence, at_ms: int) -> tuple[str | None, str]:
+    if row["lag"] is None:
+        return None, "the end of the log was not sampled"
+    age_ms = at_ms - row["time_ms"]
+    if age_ms > FRESH_MS and age_ms > 2 * evidence.sampling_ms(row):
+        return UNMEASURED, f"last measured {_span(age_ms)} before"
+    if status != "OK" or row["lag"] <= 0:
+        return status, ""
+    silent_ms, longest_ms = evidence.silence(row)
+    if silent_ms <= max(longest_ms, SAMPLES_TO_TELL * USUAL_SAMPLING_MS):
+        return status, ""
+    samples = evidence.samples_since(row, at_ms - silent_ms)
+    if samples >= SAMPLES_TO_TELL:
+        return status, ""
+    return UNMEASURED, f"no commit for {_span(silent_ms)}, and {samples} samples since: too few to tell whether it stopped"
+
+
+class _Evidence:
+    """Commits and samples before a moment, read when a status hangs on them."""
+
+    def __init__(self, history: History, groups: Sequence[str] | None, at_ms: int) -> None:
+        self._history = history
+        self._groups = groups
+        self._at_ms = at_ms
+
+    def silence(self, row: Row) -> tuple[int, int]:
+        """(how long ago the last commit was, how long the ten before it took together)."""
+        times = self._commits.get(_key(row), [row["time_ms"]])
+        return self._at_ms - times[-1], times[-1] - times[0]
+
+    def samples_since(self, row: Row, since_ms: int) -> int:
+        """How often the log was sampled after a moment, counted up to ten."""
+        return sum(1 for time_ms in self._samples.get((row["topic"], row["partition"]), ()) if time_ms > since_ms)
+
+    def sampling_ms(self, row: Row) -> int:
+        """How long it usually is from one sample of the log to the next; 0 where there is one at most."""
+        times = self._samples.get((row["topic"], row["partition"]), [])
+        gaps = sorted(later - earlier for earlier, later in pairwise(times))
+        return gaps[len(gaps) // 2] if gaps else 0
+
+    @cached_property
+    def _commits(self) -> dict[_Key, list[int]]:
+        import pyarrow.compute as pc
+
+        rows = self._history.rows("lag", ("group", "topic", "partition", "time_ms", "kind"), self._groups)
+        is_meant = pc.and_(pc.equal(rows.column("kind"), "commit"), pc.less_equal(rows.column("time_ms"), self._at_ms))
+        return {_key(row): times for row, times in _last_times(rows.filter(is_meant), ("group", "topic", "partition"))}
+
+    @cached_property
+    def _samples(self) -> dict[tuple[str, int], list[int]]:
+        found = self._history.samples(self._at_ms, _FILES)
+        return {(row["topic"], row["partition"]): times for row, times in _last_times(found, ("topic", "partition"))}
+
+
+def _last_times(rows: pa.Table, key: Sequence[str]) -> list[tuple[dict[str, Any], list[int]]]:
+    """Each key with its last ten times, ascending."""
+    grouped = rows.group_by(list(key)).aggregate([("time_ms", "list")]).to_pylist()
+    return [(row, sorted(row["time_ms_list"])[-SAMPLES_TO_TELL:]) for row in grouped]
+
+
+def _key(row: dict[str, Any]) -> _Key:
+    return row["group"], row["topic"], row["partition"]
+
+
+def _span(milliseconds: int) -> str:
+    seconds = milliseconds // 1000
+    return f"{seconds} s" if seconds < 120 else f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"

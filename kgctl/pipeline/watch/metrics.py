@@ -1,0 +1,165 @@
+"""What a watch knows, for Prometheus: a page, or a file for the node exporter; by prometheus-client (the extra ``metrics``)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from kgctl.errors import KgctlError, StorageError, UsageError
+from kgctl.pipeline.answers.series import Row
+from kgctl.pipeline.answers.standing import UNMEASURED
+from kgctl.pipeline.watch.alerts import Alert
+from kgctl.pipeline.watch.webhook import labels
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What is shown: the state after a look. Times are milliseconds since the epoch, None where there was none yet."""
+
+    cluster: str
+    standings: Sequence[Row] = ()
+    members: Sequence[tuple[str, int]] = ()
+    firing: Sequence[Alert] = ()
+    looked_ms: int | None = None
+    built_ms: int | None = None
+    look_ms: int | None = None
+    failures: int = 0
+    webhook_failures: int = 0
+    undelivered: int = 0
+
+
+@dataclass(eq=False)  # the registry keeps it in a dict
+class Metrics:
+    """A registry that shows what `show` was last given; ``page`` and ``file`` are where."""
+
+    cluster: str
+    file: Path | None = None
+    _now: Measured = field(init=False)
+    _registry: Any = field(init=False)
+    _server: Any = None
+    _thread: Any = None
+
+    def __post_init__(self) -> None:
+        """Raises `UsageError` without prometheus-client."""
+        try:
+            from prometheus_client.registry import CollectorRegistry
+        except ImportError:
+            raise UsageError("--metrics needs prometheus-client: pip install 'kgctl[metrics]'") from None
+        self._now = Measured(self.cluster)
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    def listen(self, host: str, port: int) -> int:
+        """Serve the page from a thread, until `close`; the port. Raises `KgctlError` where the address cannot be had."""
+        from prometheus_client import start_http_server
+
+        try:
+            self._server, self._thread = start_http_server(port, host, self._registry)
+        except OSError as error:
+            reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+            raise KgctlError(f"cannot listen on {host}:{port} for metrics: {reason}") from error
+        return int(self._server.server_port)
+
+    def close(self) -> None:
+        """Listen no more. The file stays."""
+        if self._server is not None:
+            self._server.shutdown()
+            self._server.server_close()
+            self._thread.join()
+            self._server = None
+
+    def show(self, measured: Measured) -> None:
+        """From now on this. Raises `StorageError` where the file cannot be written."""
+        self._now = replace(measured, standings=tuple(measured.standings), firing=tuple(measured.firing))
+        if self.file is None:
+            return
+        from prometheus_client import write_to_textfile
+
+        try:
+            write_to_textfile(str(self.file), self._registry)
+        except OSError as error:
+            raise StorageError(f"{self.file}: {error.strerror or error}") from error
+
+    def describe(self) -> list[Any]:
+        """Nothing is asked before the first page (prometheus-client asks)."""
+        return []
+
+    def collect(self) -> Iterator[Any]:
+        """The metrics, as prometheus-client takes them. What is not known has no sample: never 0."""
+        now = self._now
+        yield from _of_partitions(now)
+        yield from _of_groups(now)
+        firing = _gauge("kgctl_alert_firing", "An alert of kgctl history watch that fires now", "alertname", *_PLACE)
+        for alert in {tuple(sorted(labels(now.cluster, each).items())): each for each in now.firing}.values():
+            told = labels(now.cluster, alert)
+            firing.add_metric([told.get(name, "") for name in ("alertname", *_PLACE)], 1)
+        yield firing
+        yield from _of_watch(now)
+
+
+_PLACE = ("cluster", "group", "topic", "partition")
+
+
+def _gauge(name: str, text: str, *names: str) -> Any:
+    from prometheus_client.metrics_core import GaugeMetricFamily
+
+    return GaugeMetricFamily(name, text, labels=names)
+
+
+def _of_partitions(now: Measured) -> Iterator[Any]:
+    lag = _gauge("kgctl_partition_lag", "Records that a group has not read of a partition", *_PLACE)
+    seconds = _gauge("kgctl_partition_lag_seconds", "How long the next record of a partition has waited", *_PLACE)
+    measured = _gauge("kgctl_partition_measured_timestamp_seconds", "When the lag was last measured", *_PLACE)
+    is_well = _gauge("kgctl_partition_status", "1 for the status that a partition has now", *_PLACE, "status")
+    for row in now.standings:
+        place = [now.cluster, row["group"], row["topic"], str(row["partition"])]
+        if row["status"] not in (None, UNMEASURED):
+            lag.add_metric(place, row["lag"])
+            if row["lag_ms"] is not None:
+                seconds.add_metric(place, row["lag_ms"] / 1000)
+        if row["lag"] is not None:
+            measured.add_metric(place, row["time_ms"] / 1000)
+        is_well.add_metric([*place, row["status"] or "UNKNOWN"], 1)
+    yield from (lag, seconds, measured, is_well)
+
+
+def _of_groups(now: Measured) -> Iterator[Any]:
+    total = _gauge("kgctl_group_lag", "Records that a group has not read, if all partitions are known", *_PLACE[:2])
+    rows: dict[str, list[Row]] = {}
+    for row in now.standings:
+        rows.setdefault(row["group"], []).append(row)
+    for group, found in rows.items():
+        if all(row["status"] not in (None, UNMEASURED) for row in found):
+            total.add_metric([now.cluster, group], sum(row["lag"] for row in found))
+    members = _gauge("kgctl_group_members", "Members of a group", *_PLACE[:2])
+    for group, count in now.members:
+        members.add_metric([now.cluster, group], count)
+    yield from (total, members)
+
+
+def _of_watch(now: Measured) -> Iterator[Any]:
+    from prometheus_client.metrics_core import CounterMetricFamily
+
+    times = (
+        ("kgctl_watch_last_look_timestamp_seconds", "When the rules were last judged", now.looked_ms),
+        ("kgctl_watch_last_build_timestamp_seconds", "When the tables were last brought up to date", now.built_ms),
+        ("kgctl_watch_look_seconds", "How long the last look took", now.look_ms),
+    )
+    for name, text, value in times:
+        found = _gauge(name, text, "cluster")
+        if value is not None:
+            found.add_metric([now.cluster], value / 1000)
+        yield found
+    waiting = _gauge("kgctl_watch_undelivered", "Changes of alerts that the webhook has not taken yet", "cluster")
+    waiting.add_metric([now.cluster], now.undelivered)
+    yield waiting
+    for name, text, count in (
+        ("kgctl_watch_failures", "Looks that failed", now.failures),
+        ("kgctl_watch_webhook_failures", "Posts that the webhook did not take", now.webhook_failures),
+    ):
+        counter = CounterMetricFamily(name, text, labels=("cluster",))
+        counter.add_metric([now.cluster], count)
+        yield counter

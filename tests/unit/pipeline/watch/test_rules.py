@@ -1,0 +1,87 @@
+"""Rules: how they are read, and what they find in a morning of two groups."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kgctl.admin.plan.times import parse_duration_ms
+from kgctl.errors import UsageError
+from kgctl.pipeline.answers.history import History
+from kgctl.pipeline.watch.rules import RULES, Picture, Rule, parse_rule
+from tests.support.pipeline.example import example_history, minute
+
+
+@pytest.fixture(scope="module")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("watch") / "warehouse"
+    example_history(folder)
+    return folder
+
+
+def rule(text: str) -> Rule:
+    return parse_rule(text, parse_duration_ms)
+
+
+def test_reading() -> None:
+    assert rule("lag > 1_000  for 5m on pay*, audit") == Rule(
+        "lag > 1_000 for 5m on pay*, audit", "lag", 1000, hold_ms=300_000, groups=("pay*", "audit")
+    )
+    assert rule("rebalances>3 in 1h") == Rule("rebalances>3 in 1h", "rebalances", 3, span_ms=3_600_000)
+    assert rule("reset").span_ms == 3_600_000
+    assert rule("time-lag > 90s").limit == 90_000
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("lagg > 3", "did you mean lag?"),
+        ("lag", "needs limit: write lag > N"),
+        ("stopped > 3", "takes no limit"),
+        ("lag > many", "'many' is not a number of records"),
+        ("lag > -1", "'-1' is not a number of records"),
+        ("time-lag > 5q", "cannot read '5q' as a duration"),
+        ("lag > 5 in 3m", "takes no `in`"),
+        ("reset in 8d", "the longest `in` is 7d"),
+        ("lag above 3", "cannot read the rule"),
+        ("", "cannot read the rule"),
+    ],
+)
+def test_what_is_no_rule(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=words.replace("?", r"\?")):
+        rule(text)
+
+
+def found(warehouse: Path, text: str, at: float) -> list[tuple[str, int | None, bool]]:
+    picture = Picture(History.open(warehouse), minute(at))
+    return [(each.group, each.partition, each.is_unknown) for each in rule(text).findings(picture)]
+
+
+@pytest.mark.parametrize(
+    ("text", "at", "expected"),
+    [
+        ("lag > 91", 41, [("payments", None, False)]),
+        ("lag > 92", 41, []),
+        ("partition-lag > 10", 41, [("payments", 0, False)]),
+        ("time-lag > 41m", 41, [("payments", None, False)]),
+        ("time-lag > 42m", 41, []),
+        ("reset in 10m", 41, [("payments", 0, False)]),
+        ("reset in 10m", 51, []),
+        ("rebalances > 1 in 20m", 36, [("payments", None, False)]),
+        ("rebalances > 1 in 10m", 36, []),
+        ("unmeasured", 41, []),
+        ("unmeasured on payments", 90, [("payments", number, False) for number in range(3)]),
+        ("lag > 5", 90, [("payments", None, True)]),
+        ("lag > 5 on audit", 41, [("audit", None, True)]),
+        ("lag > 5 on au*", 41, []),
+        ("empty", 41, []),
+    ],
+)
+def test_what_is_found(warehouse: Path, text: str, at: float, expected: list[tuple[str, int | None, bool]]) -> None:
+    assert found(warehouse, text, at) == expected
+
+
+def test_every_rule_can_be_judged_of_an_empty_time(warehouse: Path) -> None:
+    texts = {name: {"count": " > 1", "time": " > 1m"}.get(kind.limit, "") for name, kind in RULES.items()}
+    assert {name: found(warehouse, name + limit, -60) for name, limit in texts.items()} == {name: [] for name in RULES}
