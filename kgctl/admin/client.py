@@ -11,10 +11,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
-from kgctl.admin.results import GroupResults, PartitionResults
+from kgctl.admin.results import GroupResults, PartitionResults, Results
 from kgctl.admin.rights import Sight
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
 from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
+
+MAX_TIMESTAMP = -3
+"""In place of a time: the record with the largest timestamp (KIP-734)."""
+
+Place = tuple[TopicPartition, int]
+"""An offset in the log of a partition."""
 
 
 def removal_reason(reason: str | None) -> str:
@@ -51,12 +57,24 @@ class GroupAdmin(Protocol):
         """All committed offsets of each group; an unknown group has none (an empty mapping)."""
         ...
 
-    def list_log_offsets(self, partitions: Sequence[TopicPartition]) -> PartitionResults[LogOffsets]:
-        """Log start and log end offset of each partition, in records; each partition is asked once."""
+    def list_log_offsets(
+        self, partitions: Sequence[TopicPartition], *, read_committed: bool = False
+    ) -> PartitionResults[LogOffsets]:
+        """Log start and log end offset of each partition, in records; each partition is asked once.
+
+        With ``read_committed`` the end is the last stable offset: where consumers of that isolation level have to stop.
+        """
         ...
 
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
-        """The first offset whose record's timestamp is at or after ``timestamp_ms``; None where there is no such record."""
+        """The first offset whose record's timestamp is at or after ``timestamp_ms``; None where there is no such record.
+
+        `MAX_TIMESTAMP` asks for the record with the largest timestamp.
+        """
+        ...
+
+    def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:
+        """The timestamp, in milliseconds, of the first record at or after each offset; None where there is no record."""
         ...
 
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:

@@ -10,12 +10,12 @@ from types import TracebackType
 from typing import Self, TypeVar, cast
 from uuid import UUID
 
-from kgctl.admin.client import removal_reason
+from kgctl.admin.client import MAX_TIMESTAMP, Place, removal_reason
 from kgctl.admin.results import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, item_error
 from kgctl.admin.rights import Sight
 from kgctl.coordinator.config import MAX_INT, CoordinatorConfig, setting_names
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply
-from kgctl.errors import NotFoundError
+from kgctl.errors import KgctlError, NotFoundError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
 from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
@@ -52,6 +52,7 @@ from kgctl.model.results import (
     TopicPartitions,
 )
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
+from kgctl.serde.record_batch import iterate_records
 from kgctl.storage.folder import DataFolder
 from kgctl.storage.load import load_coordinator
 
@@ -270,18 +271,39 @@ class EmbeddedGroupAdmin:
                 values[group] = _committed(answer)
         return Results(values, errors)
 
-    def list_log_offsets(self, partitions: Sequence[TopicPartition]) -> PartitionResults[LogOffsets]:
-        """The bounds of the logs that the folder holds."""
+    def list_log_offsets(
+        self, partitions: Sequence[TopicPartition], *, read_committed: bool = False
+    ) -> PartitionResults[LogOffsets]:
+        """The bounds of the logs that the folder holds; which transactions are open only its server knows."""
+        if read_committed:
+            raise UnsupportedError("a data folder without its server has no last stable offsets")
         return _each(partitions, lambda partition: LogOffsets(*self._folder.topics.log_offsets(partition)))
 
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         """None where no record is as new as that."""
+        topics = self._folder.topics
 
         def first(partition: TopicPartition) -> int | None:
-            found = self._folder.topics.offset_for_timestamp(partition, timestamp_ms)
+            is_newest = timestamp_ms == MAX_TIMESTAMP
+            found = (
+                topics.offset_of_max_timestamp(partition) if is_newest else topics.offset_for_timestamp(partition, timestamp_ms)
+            )
             return None if found is None else found[0]
 
         return _each(partitions, first)
+
+    def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:
+        """From the folder's logs; a record whose compression kgctl lacks is an error."""
+        values: dict[Place, int | None] = {}
+        errors: dict[Place, ItemError] = {}
+        for partition, offset in dict.fromkeys(places):
+            try:
+                batches = self._folder.topics.read_batches(partition, offset, 1)
+                records = iterate_records(batches) if batches else iter(())
+                values[partition, offset] = next((each.timestamp_ms for each in records if each.offset >= offset), None)
+            except (KgctlError, KeyError, ValueError) as error:
+                errors[partition, offset] = ItemError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{partition}: cannot read it: {error}")
+        return Results(values, errors)
 
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions."""

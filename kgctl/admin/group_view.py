@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from kgctl.admin.client import GroupAdmin
+from kgctl.admin.client import GroupAdmin, Place
 from kgctl.admin.plan.scope import TopicScope, is_within
-from kgctl.admin.results import PartitionResults
+from kgctl.admin.results import PartitionResults, Results
 from kgctl.errors import KgctlError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
@@ -93,6 +93,7 @@ class PartitionView:
     lag: PartitionLag
     owner: MemberDescription | None = None
     flags: tuple[str, ...] = ()
+    record_time_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +129,13 @@ def view_groups(admin: GroupAdmin, group_ids: Sequence[str]) -> GroupViews:
     return GroupViews(tuple(views), (*_group_errors(described.errors, group_ids), *_flaws(described.flaws)))
 
 
-def view_offsets(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[TopicScope] = ()) -> GroupViews:
+def view_offsets(
+    admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[TopicScope] = (), *, read_committed: bool = False
+) -> GroupViews:
     """Groups with all partitions of every topic that they have a commit on or a member for, or of ``scopes`` alone.
 
     A partition that nobody committed or owns is a row too: records there are read by no one. Each partition's log is asked about
-    once, however many groups share it.
+    once, however many groups share it. With ``read_committed`` logs end, and lag is counted, at their last stable offset.
     """
     described = admin.describe_groups(group_ids)
     present = [group_id for group_id in group_ids if group_id in described.values]
@@ -141,12 +144,33 @@ def view_offsets(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[T
     wanted = _wanted_partitions(
         admin, {group_id: (described.values[group_id], committed.values[group_id]) for group_id in known}, scopes
     )
-    logs = admin.list_log_offsets(sorted({partition for rows in wanted.values() for partition in rows}))
+    partitions = sorted({partition for rows in wanted.values() for partition in rows})
+    logs = admin.list_log_offsets(partitions, read_committed=read_committed)
     views = [_view(described.values[group_id], wanted[group_id], committed.values[group_id], logs) for group_id in known]
     errors = [*_group_errors({**described.errors, **committed.errors}, group_ids)]
     errors += [*_flaws(described.flaws), *_flaws(committed.flaws)]
     errors += [logs.errors[partition].to_exception(partition=partition) for partition in sorted(logs.errors)]
     return GroupViews(tuple(views), tuple(errors))
+
+
+def with_record_times(admin: GroupAdmin, found: GroupViews) -> GroupViews:
+    """With the time of the next record that each group has to read, where it has one; what cannot be read is an error."""
+    behind = {
+        (each.lag.partition, each.lag.current_offset)
+        for view in found.views
+        for each in view.partitions
+        if each.lag.lag and each.lag.lag > 0 and each.lag.current_offset is not None
+    }
+    times = admin.list_record_times(sorted(behind)) if behind else Results[Place, int | None]()
+    views = tuple(replace(view, partitions=tuple(_timed(each, times.values) for each in view.partitions)) for view in found.views)
+    failed = {partition: error for (partition, _), error in sorted(times.errors.items(), key=lambda item: item[0])}
+    errors = [error.to_exception(partition=partition) for partition, error in failed.items()]
+    return GroupViews(views, (*found.errors, *errors))
+
+
+def _timed(each: PartitionView, times: Mapping[Place, int | None]) -> PartitionView:
+    offset = each.lag.current_offset
+    return each if offset is None else replace(each, record_time_ms=times.get((each.lag.partition, offset)))
 
 
 def _group_errors(errors: Mapping[str, object], group_ids: Sequence[str]) -> tuple[KgctlError, ...]:

@@ -15,6 +15,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from kgctl.admin.client import Place
 from kgctl.admin.protocol import rights
 from kgctl.admin.protocol.answers import explained
 from kgctl.admin.protocol.groups import describe_groups, list_groups
@@ -78,13 +79,20 @@ class LiveGroupAdmin:
         found = list_committed_offsets(self._cluster, group_ids, self._deadline(), require_stable=require_stable)
         return LOOK.told(found, self._user)
 
-    def list_log_offsets(self, partitions: Sequence[TopicPartition]) -> PartitionResults[LogOffsets]:
+    def list_log_offsets(
+        self, partitions: Sequence[TopicPartition], *, read_committed: bool = False
+    ) -> PartitionResults[LogOffsets]:
         """Each leader is asked for all its partitions at once."""
-        return LOOK.told(list_log_offsets(self._cluster, partitions, self._deadline()), self._user)
+        found = list_log_offsets(self._cluster, partitions, self._deadline(), read_committed=read_committed)
+        return LOOK.told(found, self._user)
 
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         """None where no record is as new as that."""
         return LOOK.told(list_offsets_at(self._cluster, partitions, timestamp_ms, self._deadline()), self._user)
+
+    def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:
+        """Through librdkafka, which knows every compression."""
+        return self._confluent.list_record_times(places)
 
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kgctl.admin.client import AltersManyGroups, GroupAdmin
+from kgctl.admin.client import MAX_TIMESTAMP, AltersManyGroups, GroupAdmin
 from kgctl.admin.execution import Account, Answer, Outcome, Step, Stop, carry_out
 from kgctl.admin.plan.offset_reset import (
     OUT_OF_RANGE,
@@ -17,6 +17,7 @@ from kgctl.admin.plan.offset_reset import (
     ResetRow,
     Strategy,
     ToHistory,
+    ToNewest,
     ToTime,
     plan_partition,
 )
@@ -227,9 +228,9 @@ class _Facts:
             if partition.partition >= counts.get(partition.topic, 0)
         }
         logs = admin.list_log_offsets(present)
-        if not isinstance(strategy, ToTime):
+        if not isinstance(strategy, ToTime | ToNewest):
             return cls(logs.values, {}, {**missing, **logs.errors})
-        times = admin.list_offsets_at(present, strategy.timestamp_ms)
+        times = admin.list_offsets_at(present, strategy.timestamp_ms if isinstance(strategy, ToTime) else MAX_TIMESTAMP)
         return cls(logs.values, times.values, {**missing, **times.errors, **logs.errors})
 
     def is_missing(self, partition: TopicPartition) -> bool:

@@ -78,6 +78,7 @@ class Needs:
 
 
 LOOK = Needs("DESCRIBE", "DESCRIBE")
+READ = Needs(topic="READ")
 COMMIT = Needs("READ", "READ")
 DELETE_GROUP = Needs("DELETE")
 DELETE_OFFSETS = Needs("DELETE", "READ")

@@ -10,7 +10,9 @@ from itertools import pairwise
 
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.group_view import is_consumer_group, lag_of
+from kgctl.admin.results import item_error
 from kgctl.errors import KgctlError
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupListing
 from kgctl.model.partitions import TopicPartition
 
@@ -23,12 +25,13 @@ class Verdict(StrEnum):
 
     OK = "OK"
     WARN = "WARN"
+    STALL = "STALL"
     STOP = "STOP"
     REWIND = "REWIND"
     UNKNOWN = "-"
 
 
-_WORST_LAST = (Verdict.UNKNOWN, Verdict.OK, Verdict.WARN, Verdict.STOP, Verdict.REWIND)
+WORST_LAST = (Verdict.UNKNOWN, Verdict.OK, Verdict.WARN, Verdict.STALL, Verdict.STOP, Verdict.REWIND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +89,14 @@ def take_sample(admin: GroupAdmin, wanted: Sequence[str], at_ms: int) -> Sample:
             if log and log.log_start_offset is not None and log.log_end_offset is not None:
                 found[partition] = Position(commit.offset, log.log_start_offset, log.log_end_offset)
     errors = [error.to_exception() for error in listed.unreachable.values()]
+    errors += [_not_found(group_id) for group_id in wanted if group_id not in chosen and not listed.unreachable]
     errors += [error.to_exception(group=group_id) for group_id, error in committed.errors.items()]
     errors += [error.to_exception(partition=partition) for partition, error in logs.errors.items()]
     return Sample(at_ms, chosen, positions, tuple(errors))
+
+
+def _not_found(group_id: str) -> KgctlError:
+    return item_error(ErrorCode.GROUP_ID_NOT_FOUND, group=group_id).to_exception(group=group_id)
 
 
 class Watch:
@@ -120,8 +128,9 @@ class Watch:
             consumed = sum(after.committed - before.committed for before, after in both) / seconds
             produced = sum(after.end - before.end for before, after in both) / seconds
             drain = _drain_s(lag or 0, consumed, produced)
-        verdicts = [_verdict([past[partition] for past in history if partition in past]) for partition in now]
-        worst = max(verdicts, key=_WORST_LAST.index, default=Verdict.UNKNOWN)
+        is_read = not last.listings[group_id].state.is_inactive
+        verdicts = [_verdict([past[each] for past in history if each in past], is_read=is_read) for each in now]
+        worst = max(verdicts, key=WORST_LAST.index, default=Verdict.UNKNOWN)
         return GroupRate(group_id, last.listings[group_id].state.value, lag, consumed, produced, drain, worst)
 
 
@@ -132,11 +141,11 @@ def _drain_s(lag: int, consumed: float, produced: float) -> float | None:
     return lag / (consumed - produced) if consumed > produced else None
 
 
-def _verdict(history: Sequence[Position]) -> Verdict:
-    """Burrow's rules, in its order: a lag of zero anywhere is well; else rewound, stopped, falling behind.
+def _verdict(history: Sequence[Position], *, is_read: bool) -> Verdict:
+    """Burrow's rules, in its order: a lag of zero anywhere is well; else rewound, stopped, stalled, falling behind.
 
-    Source: Burrow's evaluator ``caching.go``, calculatePartitionStatus. Commits are seen by their offsets alone, so what Burrow
-    tells apart as STALL (commits that do not move) is STOP here.
+    Source: Burrow's evaluator ``caching.go``, calculatePartitionStatus. It tells STOP (no commits any more) from STALL (commits
+    that do not move) by the times of commits, which only it sees; here a group that has members stalls, one without has stopped.
     """
     if len(history) < 2:
         return Verdict.OK if history and history[0].lag <= 0 else Verdict.UNKNOWN
@@ -146,6 +155,7 @@ def _verdict(history: Sequence[Position]) -> Verdict:
     if any(after.committed < before.committed for before, after in steps):
         return Verdict.REWIND
     if history[0].committed == history[-1].committed:
-        return Verdict.STOP if len(history) >= 3 else Verdict.UNKNOWN
+        stuck = Verdict.STALL if is_read else Verdict.STOP
+        return stuck if len(history) >= 3 else Verdict.UNKNOWN
     is_growing = all(after.lag >= before.lag for before, after in steps)
     return Verdict.WARN if is_growing else Verdict.OK

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,6 +52,33 @@ class Session:
     def notice(self, line: str) -> None:
         """Tell the user something beside the result, at once: one line on stderr."""
         self.environment.notice(line)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Tell on a terminal, from one second on, how long the cluster has been waited for; the line is gone afterwards."""
+        stderr = self.environment.stderr
+        if not stderr.isatty():
+            yield
+            return
+        is_over = threading.Event()
+
+        def tell() -> None:
+            seconds = 0
+            while not is_over.wait(1.0):
+                seconds += 1
+                stderr.write(f"\r\x1b[K{self.command}: {seconds} s")
+                stderr.flush()
+            if seconds:
+                stderr.write("\r\x1b[K")
+                stderr.flush()
+
+        thread = threading.Thread(target=tell, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
 
     @contextmanager
     def connect(self) -> Iterator[GroupAdmin]:

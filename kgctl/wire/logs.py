@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from kgctl.errors import UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.wire.apis import FETCH, LIST_OFFSETS
@@ -14,6 +15,9 @@ from kgctl.wire.routing import LEFT_OUT, Failure
 
 LATEST = -1
 EARLIEST = -2
+MAX_TIMESTAMP = -3
+_ISOLATION_SINCE = 2
+_MAX_TIMESTAMP_SINCE = 7  # KIP-734
 _PARTITIONS_PER_REQUEST = 2_000
 _CLIENT = -1  # the replica id of whoever is no broker
 
@@ -21,17 +25,25 @@ Answers = Mapping[TopicPartition, int | Failure]
 
 
 def list_offsets(
-    connection: Connection, wanted: Sequence[TopicPartition], timestamps: Sequence[int], deadline: Deadline
+    connection: Connection,
+    wanted: Sequence[TopicPartition],
+    timestamps: Sequence[int],
+    deadline: Deadline,
+    *,
+    read_committed: bool = False,
 ) -> list[Answers]:
-    """One mapping a timestamp (milliseconds, or `LATEST`, `EARLIEST`); all requests are on their way at once.
+    """One mapping a timestamp (milliseconds, or `LATEST`, `EARLIEST`, `MAX_TIMESTAMP`); all requests are on their way at once.
 
     Each has every partition that was asked for: one that the broker's answer leaves out is a failure.
     A request may name a partition only once, so each timestamp has requests of its own.
     """
     version = connection.version(LIST_OFFSETS)
+    if MAX_TIMESTAMP in timestamps and version < _MAX_TIMESTAMP_SINCE:
+        raise UnsupportedError(f"{connection.address} is too old to be asked for the largest timestamp")
+    isolation = {"isolation_level": int(read_committed)} if version >= _ISOLATION_SINCE else {}
     batches = [wanted[at : at + _PARTITIONS_PER_REQUEST] for at in range(0, len(wanted), _PARTITIONS_PER_REQUEST)]
     requests = [
-        Request(LIST_OFFSETS, version, {"replica_id": _CLIENT, "topics": _topics(batch, timestamp)})
+        Request(LIST_OFFSETS, version, {"replica_id": _CLIENT, **isolation, "topics": _topics(batch, timestamp)})
         for timestamp in timestamps
         for batch in batches
     ]

@@ -5,19 +5,20 @@ from __future__ import annotations
 import time
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as ConfluentPartition
 
-from kgctl.admin.client import GroupAdmin
+from kgctl.admin.client import MAX_TIMESTAMP, GroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, Node
 from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
 from tests.support.admin_targets import RECORDS, Target
-from tests.support.kafka import commit, produce, unique
+from tests.support.kafka import commit, create_topic, produce, unique
 from tests.support.kafka.consumers import joined
 from tests.support.kafka_python import committed_offsets, log_bounds
 from tests.support.members import wait_until
-from tests.support.patience import PATIENCE_MS, SOON_S
+from tests.support.patience import PATIENCE_MS, PATIENCE_S, SOON_S
 from tests.support.serve import ServeFactory
 
 
@@ -193,6 +194,34 @@ def test_log_offsets_are_the_bounds_of_the_log(target: Target, any_admin: GroupA
         TopicPartition(empty, 0): LogOffsets(0, 0),
     }
     assert not found.errors
+
+
+def test_records_have_times_and_the_newest_is_found(target: Target, any_admin: GroupAdmin) -> None:
+    """Compressed, since every batch of a real producer may be."""
+    topic = create_topic(target.bootstrap, unique("topic"), 2)
+    producer = Producer({"bootstrap.servers": target.bootstrap, "compression.type": "gzip", "linger.ms": 50})
+    for offset, timestamp_ms in enumerate((5_000, 9_000, 7_000)):
+        producer.produce(topic, b"x" * 100, partition=0, timestamp=timestamp_ms, key=str(offset))
+    assert producer.flush(PATIENCE_S) == 0
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+
+    found = any_admin.list_record_times([(first, 2), (first, 0), (second, 0), (first, 3)])
+    assert (found.errors, found.values) == ({}, {(first, 0): 5_000, (first, 2): 7_000, (first, 3): None, (second, 0): None})
+    assert any_admin.list_offsets_at([first, second], MAX_TIMESTAMP).values == {first: 1, second: None}
+
+
+def test_lag_ends_at_the_last_stable_offset_where_that_is_wanted(target: Target, any_admin: GroupAdmin) -> None:
+    partition = TopicPartition(target.topic(partitions=1, records=5), 0)
+    producer = Producer({"bootstrap.servers": target.bootstrap, "transactional.id": unique("open")})
+    producer.init_transactions(PATIENCE_S)
+    producer.begin_transaction()
+    producer.produce(partition.topic, b"open", partition=0)
+    assert producer.flush(PATIENCE_S) == 0
+    try:
+        assert any_admin.list_log_offsets([partition]).values == {partition: LogOffsets(0, 6)}
+        assert any_admin.list_log_offsets([partition], read_committed=True).values == {partition: LogOffsets(0, 5)}
+    finally:
+        producer.abort_transaction(PATIENCE_S)
 
 
 def test_log_offsets_agree_with_kafka_python(target: Target, admin: GroupAdmin) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from kgctl.admin.client import MAX_TIMESTAMP, Place
 from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
 from kgctl.admin.rights import Sight
 from kgctl.model.error_codes import ErrorCode
@@ -31,8 +32,11 @@ class FakeLog:
     start: int = 0
     end: int = 0
     timestamps: tuple[tuple[int, int], ...] = ()
+    last_stable: int | None = None
 
     def offset_at(self, timestamp_ms: int) -> int | None:
+        if timestamp_ms == MAX_TIMESTAMP:
+            return max(self.timestamps, key=lambda record: record[1], default=(None, 0))[0]
         return next((offset for offset, at_ms in self.timestamps if at_ms >= timestamp_ms and offset >= self.start), None)
 
 
@@ -129,9 +133,24 @@ class FakeGroupAdmin:
 
         return _split(group_ids, offsets)
 
-    def list_log_offsets(self, partitions: Sequence[TopicPartition]) -> PartitionResults[LogOffsets]:
+    def list_log_offsets(
+        self, partitions: Sequence[TopicPartition], *, read_committed: bool = False
+    ) -> PartitionResults[LogOffsets]:
         self._called("list_log_offsets", tuple(partitions))
-        return _split(partitions, lambda partition: self._log(partition, lambda log: LogOffsets(log.start, log.end)))
+
+        def bounds(log: FakeLog) -> LogOffsets:
+            stable = log.end if log.last_stable is None else log.last_stable
+            return LogOffsets(log.start, stable if read_committed else log.end)
+
+        return _split(partitions, lambda partition: self._log(partition, bounds))
+
+    def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:
+        self._called("list_record_times", tuple(places))
+
+        def time(place: Place) -> int | ItemError | None:
+            return self._log(place[0], lambda log: next((ms for offset, ms in log.timestamps if offset >= place[1]), None))
+
+        return _split(places, time)
 
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         self._called("list_offsets_at", (tuple(partitions), timestamp_ms))

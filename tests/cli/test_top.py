@@ -47,6 +47,18 @@ def test_rows_after_the_last_look(cli: Cli) -> None:
     assert [(row["group"], row["lag"], row["verdict"]) for row in rows] == [("g1", 50, "STOP")]
 
 
+def test_a_group_that_has_members_stalls_and_one_without_has_stopped(cli: Cli) -> None:
+    rows = cli("top g1 g2 --iterations 3 -o json").data
+    assert [(row["group"], row["verdict"]) for row in rows] == [("g1", "STOP"), ("g2", "STALL")]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_group_that_does_not_exist_is_not_found(cli: Cli, terminal: bool) -> None:
+    cli.terminal = terminal
+    assert cli("top nosuch") == Ran(4, "", "kgctl: group 'nosuch' does not exist\n")
+    assert cli("top g1 nosuch --iterations 1 -o name").code == 3
+
+
 def test_frames_go_on_after_a_lost_connection_but_not_without_a_first_look(cli: Cli, cluster: FakeGroupAdmin) -> None:
     def lose_and_find(_: int) -> None:
         cluster.failure = None if cluster.failure else TimedOutError("no answer")

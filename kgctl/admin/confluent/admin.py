@@ -8,13 +8,22 @@ from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, ConsumerGroupType, KafkaException, TopicCollection
+from confluent_kafka import (
+    ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
+    ConsumerGroupType,
+    IsolationLevel,
+    KafkaException,
+    TopicCollection,
+)
 from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import OffsetSpec
 
+from kgctl.admin.client import MAX_TIMESTAMP, Place
 from kgctl.admin.confluent.calls import LIBRDKAFKA_TIMEOUT_S, AdminCalls, connection_error, error_code, explained
+from kgctl.admin.confluent.records import record_times
 from kgctl.admin.results import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, item_error, other_type
-from kgctl.admin.rights import COMMIT, DELETE_GROUP, LOOK, NO_SUCH_NAME, Sight
+from kgctl.admin.rights import COMMIT, DELETE_GROUP, LOOK, NO_SUCH_NAME, READ, Sight
 from kgctl.errors import UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
@@ -112,6 +121,7 @@ _NOT_YET = frozenset({ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINA
 _TOO_LITTLE = "{what} needs kgctl's own connection, which does not cover {why}; everything else works through librdkafka"
 EARLIEST: OffsetSpec = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 LATEST: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+NEWEST: OffsetSpec = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
 _LONG = {"request_timeout": LIBRDKAFKA_TIMEOUT_S}
 
 
@@ -127,6 +137,8 @@ class ConfluentGroupAdmin:
         self._calls = AdminCalls(properties, timeout_ms)
         self._shared: Deadline | None = None
         self._why = why
+        self._properties = properties
+        self._timeout_ms = timeout_ms
         self._user = properties.get("sasl.username")
 
     def share(self, deadline: Deadline) -> None:
@@ -196,11 +208,13 @@ class ConfluentGroupAdmin:
                 found[group] = _committed(answer.topic_partitions)
         return LOOK.told(Results(found, errors), self._user)
 
-    def list_log_offsets(self, partitions: Sequence[TopicPartition]) -> PartitionResults[LogOffsets]:
+    def list_log_offsets(
+        self, partitions: Sequence[TopicPartition], *, read_committed: bool = False
+    ) -> PartitionResults[LogOffsets]:
         """Both bounds of each partition, both asked at once."""
         self._begin()
         starts = self._start_list_offsets(partitions, EARLIEST)
-        ends = self._start_list_offsets(partitions, LATEST)
+        ends = self._start_list_offsets(partitions, LATEST, read_committed=read_committed)
         first, errors = self._collect_offsets(starts)
         last, more_errors = self._collect_offsets(ends)
         both = {key: LogOffsets(first[key], last[key]) for key in first if key in last}
@@ -209,9 +223,14 @@ class ConfluentGroupAdmin:
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         """librdkafka answers -1 where there is no such record."""
         self._begin()
-        found, errors = self._collect_offsets(self._start_list_offsets(partitions, OffsetSpec.for_timestamp(timestamp_ms)))
+        spec = NEWEST if timestamp_ms == MAX_TIMESTAMP else OffsetSpec.for_timestamp(timestamp_ms)
+        found, errors = self._collect_offsets(self._start_list_offsets(partitions, spec))
         offsets = {key: None if offset < 0 else offset for key, offset in found.items()}
         return LOOK.told(Results(offsets, errors), self._user)
+
+    def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:
+        """With a consumer that is in no group."""
+        return READ.told(record_times(self._properties, places, Deadline(self._timeout_ms)), self._user)
 
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions."""
@@ -330,12 +349,13 @@ class ConfluentGroupAdmin:
         return values, errors
 
     def _start_list_offsets(
-        self, partitions: Sequence[TopicPartition], spec: OffsetSpec
+        self, partitions: Sequence[TopicPartition], spec: OffsetSpec, *, read_committed: bool = False
     ) -> Mapping[ConfluentPartition, Future[Any]]:
         if not partitions:
             return {}
         asked = {ConfluentPartition(each.topic, each.partition): spec for each in dict.fromkeys(partitions)}
-        found: Mapping[ConfluentPartition, Future[Any]] = self._calls.client.list_offsets(asked, **_LONG)
+        level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+        found: Mapping[ConfluentPartition, Future[Any]] = self._calls.client.list_offsets(asked, isolation_level=level, **_LONG)
         return found
 
     def _collect_offsets(

@@ -53,6 +53,11 @@ class ToTime:
 
 
 @dataclass(frozen=True, slots=True)
+class ToNewest:
+    """To the record with the largest timestamp; to the end of an empty log."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToCurrent:
     """Keep the committed offset where it is valid; the end of the log where nothing is committed."""
 
@@ -101,7 +106,7 @@ class ToHistory:
     groups: Mapping[str, Mapping[TopicPartition, PastOffset]] = field(default_factory=dict)
 
 
-Strategy = ToEarliest | ToLatest | ToOffset | ShiftBy | ToTime | ToCurrent | Heal | FromFile | ToHistory
+Strategy = ToEarliest | ToLatest | ToOffset | ShiftBy | ToTime | ToNewest | ToCurrent | Heal | FromFile | ToHistory
 
 
 class ResetResult(StrEnum):
@@ -131,7 +136,10 @@ class Clamp:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """What is known of one partition before a plan is made. ``at_time`` counts for `ToTime` alone: None for no record so late."""
+    """What is known of one partition before a plan is made.
+
+    ``at_time`` counts for `ToTime` and `ToNewest` alone: None for no such record.
+    """
 
     committed: OffsetAndMetadata | None
     log: LogOffsets
@@ -210,7 +218,8 @@ _Wanted = tuple[OffsetAndMetadata | None, str | None]
 
 def _without_log(strategy: Strategy, row: ResetRow, facts: PartitionFacts, *, clamp: bool) -> ResetRow:
     """A target that needs no log, where nobody can tell how long that is: only brokers can, and groups in ZooKeeper have none."""
-    needs_log = isinstance(strategy, (ToEarliest, ToLatest, ToTime)) or (isinstance(strategy, ToCurrent) and row.old is None)
+    needs_log = isinstance(strategy, ToEarliest | ToLatest | ToTime | ToNewest)
+    needs_log = needs_log or (isinstance(strategy, ToCurrent) and row.old is None)
     if needs_log or not clamp:
         return _failed(row, LOG_UNKNOWN, "the bounds of the log are not known")
     wanted = _wanted(strategy, row, facts, 0, 0)
@@ -235,8 +244,8 @@ def _wanted(strategy: Strategy, row: ResetRow, facts: PartitionFacts, start: int
             wanted = OffsetAndMetadata(offset), None
         case ShiftBy(records):
             wanted = _shifted(row, records)
-        case ToTime(timestamp_ms):
-            wanted = _at_time(facts, timestamp_ms, end)
+        case ToTime() | ToNewest():
+            wanted = _at_time(facts, strategy, end)
         case ToCurrent():
             wanted = (row.old, None) if row.old else (OffsetAndMetadata(end), "nothing was committed; log end")
         case Heal():
@@ -256,9 +265,10 @@ def _shifted(row: ResetRow, records: int) -> _Wanted | ResetRow:
     return OffsetAndMetadata(row.old.offset + records), None
 
 
-def _at_time(facts: PartitionFacts, timestamp_ms: int, end: int) -> _Wanted:
+def _at_time(facts: PartitionFacts, strategy: ToTime | ToNewest, end: int) -> _Wanted:
     if facts.at_time is None:
-        return OffsetAndMetadata(end), f"no record at or after {format_instant(timestamp_ms)}; log end"
+        what = f"no record at or after {format_instant(strategy.timestamp_ms)}" if isinstance(strategy, ToTime) else "no record"
+        return OffsetAndMetadata(end), f"{what}; log end"
     return OffsetAndMetadata(facts.at_time), None
 
 

@@ -85,11 +85,13 @@ def _offset(each: Any) -> OffsetAndMetadata:
     return OffsetAndMetadata(each.committed_offset, metadata, getattr(each, "committed_leader_epoch", -1))
 
 
-def list_log_offsets(cluster: Cluster, partitions: Sequence[TopicPartition], deadline: Deadline) -> PartitionResults[LogOffsets]:
-    """Log start and log end (the high watermark) of each partition, both asked at once."""
+def list_log_offsets(
+    cluster: Cluster, partitions: Sequence[TopicPartition], deadline: Deadline, *, read_committed: bool = False
+) -> PartitionResults[LogOffsets]:
+    """Log start and log end (the high watermark, or the last stable offset) of each partition, both asked at once."""
 
     def ask(connection: Connection, wanted: list[TopicPartition]) -> Mapping[TopicPartition, LogOffsets | Failure]:
-        starts, ends = list_offsets(connection, wanted, (EARLIEST, LATEST), deadline)
+        starts, ends = list_offsets(connection, wanted, (EARLIEST, LATEST), deadline, read_committed=read_committed)
         return {partition: _both(starts[partition], ends[partition]) for partition in wanted}
 
     return partition_results(ask_leaders(cluster, partitions, ask, deadline))

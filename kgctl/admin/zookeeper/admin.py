@@ -12,7 +12,7 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from kgctl.admin.client import GroupAdmin
+from kgctl.admin.client import GroupAdmin, Place
 from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results, item_error
 from kgctl.admin.rights import Sight
 from kgctl.admin.zookeeper import changes, snapshot
@@ -104,10 +104,12 @@ class ZooKeeperGroupAdmin:
         failed = {name: error for name, error in errors.items() if name not in values}
         return Results(values, failed, flaws=_flaws(groups))
 
-    def list_log_offsets(self, partitions: Sequence[TopicPartition]) -> PartitionResults[LogOffsets]:
+    def list_log_offsets(
+        self, partitions: Sequence[TopicPartition], *, read_committed: bool = False
+    ) -> PartitionResults[LogOffsets]:
         """As the brokers tell them; unknown without brokers."""
         if self._brokers is not None:
-            return self._brokers.list_log_offsets(partitions)
+            return self._brokers.list_log_offsets(partitions, read_committed=read_committed)
         return Results(dict.fromkeys(partitions, LogOffsets()))
 
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
@@ -116,6 +118,13 @@ class ZooKeeperGroupAdmin:
             return self._brokers.list_offsets_at(partitions, timestamp_ms)
         unknown = ErrorCode.UNSUPPORTED_VERSION
         return Results({}, {each: ItemError(unknown, NO_LOGS.format(partition=each)) for each in dict.fromkeys(partitions)})
+
+    def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:
+        """As the brokers tell them; an error without brokers."""
+        if self._brokers is not None:
+            return self._brokers.list_record_times(places)
+        unknown = ErrorCode.UNSUPPORTED_VERSION
+        return Results({}, {place: ItemError(unknown, NO_LOGS.format(partition=place[0])) for place in places})
 
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions, by the brokers where there are any, else by what Kafka keeps in ZooKeeper."""

@@ -54,6 +54,20 @@ kgctl describe group --all-groups -o csv
 kgctl describe group payments --fail-if-lag-over 1000
 kgctl describe group payments --members --watch --interval 5s
 """
+READ_COMMITTED = "read-committed"
+LAG_MODES = ("committed", READ_COMMITTED)
+LagMode = Annotated[
+    str | None,
+    typer.Option(
+        metavar="MODE",
+        help="Count lag to the log end (committed, the default), or to the last stable offset (read-committed).",
+        show_default=False,
+        autocompletion=lambda: list(LAG_MODES),
+    ),
+]
+Interval = Annotated[
+    str | None, typer.Option(metavar="SPAN", help="With --watch, how often: 5s, 1m. [default: 2s]", show_default=False)
+]
 SETTLE_MS = 100
 """How long is waited after a change that was told, so that what belongs to it is shown with it."""
 
@@ -78,14 +92,15 @@ def describe_group(
     topic: TopicOptions = None,
     only_lagging: Annotated[bool, typer.Option("--only-lagging", help="Only partitions with lag, or with a flag.")] = False,
     sort: Annotated[str | None, typer.Option(metavar="KEY", help="Rows by lag, partition or consumer.")] = None,
+    totals: Annotated[bool, typer.Option("--totals", help="A row a topic and one a group, not a partition: their lag.")] = False,
+    time_lag: Annotated[bool, typer.Option("--time-lag", help="Add the age of the next record to read.")] = False,
+    lag_mode: LagMode = None,
     fail_if_lag_over: FailIfLagOver = None,
     fail_if_partition_lag_over: FailIfPartitionLagOver = None,
     fail_if_time_lag_over: FailIfTimeLagOver = None,
     allow_unknown: AllowUnknown = False,
     watch: Annotated[bool, typer.Option("--watch", help="Show it again and again, until Ctrl-C.")] = False,
-    interval: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="With --watch, how often: 5s, 1m. [default: 2s]", show_default=False)
-    ] = None,
+    interval: Interval = None,
     iterations: Annotated[int | None, typer.Option(metavar="N", min=1, help="With --watch, end after N times.")] = None,
 ) -> Report | int:
     """Show groups: offsets and lag of each partition, or their members, or their state.
@@ -104,14 +119,20 @@ def describe_group(
     check_selection(group_ids, all_groups=all_groups, names=names)
     view = _chosen_view(offsets=offsets, members=members, state=state)
     limits = read_thresholds(fail_if_lag_over, fail_if_partition_lag_over, fail_if_time_lag_over, allow_unknown=allow_unknown)
-    if view != "offsets" and (topic or limits or only_lagging or sort):
-        raise UsageError(f"--topic, --only-lagging, --sort and the --fail-if options belong to --offsets, not to --{view}")
+    if totals and (only_lagging or sort or time_lag):
+        raise UsageError("--totals has no rows of partitions: --only-lagging, --sort and --time-lag have no place beside it")
+    if view != "offsets" and (topic or limits or only_lagging or sort or time_lag or lag_mode or totals):
+        raise UsageError(
+            "--topic, --only-lagging, --sort, --totals, --time-lag, --lag-mode and the --fail-if options belong to --offsets, "
+            f"not to --{view}"
+        )
     from kgctl.admin.plan.scope import parse_topic_scopes
     from kgctl.cli.groups import describe_rows
 
     scopes = parse_topic_scopes(topic or ())
     (sort_key,) = parse_names("--sort", [sort], tuple(describe_rows.SORTS)) if sort else ("",)
-    shown = describe_rows.Shown(scopes, only_lagging, sort_key)
+    (mode,) = parse_names("--lag-mode", [lag_mode], LAG_MODES) if lag_mode else LAG_MODES[:1]
+    shown = describe_rows.Shown(scopes, only_lagging, sort_key, time_lag, mode == READ_COMMITTED, totals)
     session = session_of(ctx)
     question = Question(session, group_ids, names, view, shown, limits, verbose)
     if not watch:
@@ -136,21 +157,25 @@ class Question:
 
     def ask(self, admin: GroupAdmin, changed: Callable[[], None] | None = None) -> Report:
         """The answer of this moment. ``changed`` is called when another is due, if the admin can tell that."""
-        from kgctl.admin.group_view import view_groups, view_offsets
+        with self.session.waiting():
+            return self._asked(admin, changed)
+
+    def _asked(self, admin: GroupAdmin, changed: Callable[[], None] | None) -> Report:
         from kgctl.cli.groups import describe_rows
 
         chosen = select_groups(admin, self.group_ids, self.names)
         ids, scopes, limits = chosen.group_ids, self.shown.scopes, self.limits
         if changed and isinstance(admin, TellsChanges):
             admin.watch_groups(ids, changed)
-        found = view_offsets(admin, ids, scopes) if self.view == "offsets" else view_groups(admin, ids)
+        found = self._view(admin, ids)
         found = replace(found, errors=(*chosen.errors, *found.errors))
         if scopes:
             check_topics(admin, found, scopes)
         scope = Scope(names_groups=bool(self.group_ids), names_topics=bool(scopes))
-        verdict = judge(admin, found, limits, self.session.environment.now_ms(), scope) if limits else None
+        now_ms = self.session.environment.now_ms()
+        verdict = judge(admin, found, limits, now_ms, scope) if limits else None
         builders: dict[str, Callable[[GroupViews], Report]] = {
-            "offsets": lambda views: describe_rows.offsets_report(views, self.shown, verdict),
+            "offsets": lambda views: describe_rows.offsets_report(views, self.shown, now_ms, verdict),
             "members": describe_rows.members_report,
             "state": describe_rows.state_report,
         }
@@ -161,6 +186,14 @@ class Question:
             ]
             report = replace(report, notices=(*report.notices, *notices))
         return replace(report, columns=_widened(report.columns)) if self.verbose else report
+
+    def _view(self, admin: GroupAdmin, ids: Sequence[str]) -> GroupViews:
+        from kgctl.admin.group_view import view_groups, view_offsets, with_record_times
+
+        if self.view != "offsets":
+            return view_groups(admin, ids)
+        found = view_offsets(admin, ids, self.shown.scopes, read_committed=self.shown.read_committed)
+        return with_record_times(admin, found) if self.shown.time_lag else found
 
 
 def _frames(question: Question, admin: GroupAdmin, interval_ms: int, iterations: int | None) -> Frames:

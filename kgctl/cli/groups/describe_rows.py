@@ -8,6 +8,7 @@ from typing import Any
 
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView
 from kgctl.admin.plan.scope import TopicScope
+from kgctl.admin.plan.times import format_instant
 from kgctl.cli.groups.thresholds import Verdict
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.errors import KgctlError, NotFoundError
@@ -32,6 +33,8 @@ OFFSETS = (
     Column("metadata", wide=True),
     Column("flags"),
 )
+LAG_AT = [column.key for column in OFFSETS].index("lag") + 1
+TIME_LAG = (Column("time_lag_s", "TIME-LAG-S"), Column("record_time", wide=True))
 MEMBERS = (
     Column("group"),
     Column("consumer_id"),
@@ -63,14 +66,20 @@ STATE = (
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Which rows are shown, and in which order: ``sort`` is a key of `SORTS`, or "" for groups, topics, partitions."""
+    """Which rows are shown, with what, and in which order.
+
+    ``sort`` is a key of `SORTS`, or "" for groups, topics, partitions. ``read_committed``: logs end at their last stable offset.
+    """
 
     scopes: Sequence[TopicScope] = ()
     only_lagging: bool = False
     sort: str = ""
+    time_lag: bool = False
+    read_committed: bool = False
+    totals: bool = False
 
 
-def offsets_report(found: GroupViews, shown: Shown, verdict: Verdict | None = None) -> Report:
+def offsets_report(found: GroupViews, shown: Shown, now_ms: int, verdict: Verdict | None = None) -> Report:
     """One row a partition; JSON and YAML have the lag of each group and of each topic besides, as the ``summary``."""
     pairs = [(view, partition) for view in found.views for partition in view.partitions]
     if shown.only_lagging:
@@ -81,9 +90,16 @@ def offsets_report(found: GroupViews, shown: Shown, verdict: Verdict | None = No
     if shown.scopes:
         errors += [error for view in found.views if not view.partitions for error in _nothing_in_scope(view, shown.scopes)]
     notices = [*_offset_notices(found.views), *(verdict.notices if verdict else ())]
+    if shown.read_committed:
+        notices.append("Log ends are last stable offsets: records of open transactions are not counted.")
+    if shown.totals:
+        return _totals_report(found.views, errors, notices, verdict)
+    rows = [_offset_row(view.description, each) for view, each in pairs]
+    if shown.time_lag:
+        rows = [{**row, **_time_cells(each, now_ms)} for row, (_, each) in zip(rows, pairs, strict=True)]
     return Report(
-        OFFSETS,
-        [_offset_row(view.description, each) for view, each in pairs],
+        (*OFFSETS[:LAG_AT], *TIME_LAG, *OFFSETS[LAG_AT:]) if shown.time_lag else OFFSETS,
+        rows,
         errors,
         notices,
         ("group", "topic", "partition"),
@@ -117,6 +133,34 @@ def _totals(views: Sequence[GroupView]) -> dict[str, Any]:
         group = {"group": view.description.group_id, "lag": view.total_lag, "partitions": len(view.partitions)}
         groups.append({**group, "unknown": unknown, "topics": topics})
     return {"lag": sum(view.total_lag for view in views), "groups": groups}
+
+
+TOTALS = (Column("group"), Column("topic"), Column("partitions", "#PARTITIONS"), Column("unknown", "#UNKNOWN"), Column("lag"))
+
+
+def _totals_report(
+    views: Sequence[GroupView], errors: Sequence[KgctlError], notices: Sequence[str], verdict: Verdict | None
+) -> Report:
+    """One row a topic of a group, and one without a topic for the group as a whole."""
+    rows: list[Row] = []
+    for view in views:
+        topics = sorted({each.lag.partition.topic for each in view.partitions})
+        parts = [(topic, [each for each in view.partitions if each.lag.partition.topic == topic]) for topic in topics]
+        rows += [_total_row(view, topic, found) for topic, found in (*parts, (None, view.partitions))]
+    return Report(
+        TOTALS, rows, errors, notices, ("group", "topic"), verdict.exit_code if verdict else None, summary=_totals(views)
+    )
+
+
+def _total_row(view: GroupView, topic: str | None, found: Sequence[PartitionView]) -> Row:
+    known = [each.lag.lag for each in found if each.lag.lag is not None]
+    return {
+        "group": view.description.group_id,
+        "topic": topic,
+        "partitions": len(found),
+        "unknown": len(found) - len(known),
+        "lag": sum(known) if known else None,
+    }
 
 
 def members_report(found: GroupViews) -> Report:
@@ -158,6 +202,14 @@ def _offset_row(description: GroupDescription, view: PartitionView) -> Row:
         "metadata": row.metadata,
         "flags": view.flags,
     }
+
+
+def _time_cells(view: PartitionView, now_ms: int) -> Row:
+    """How old the next record to read is, in seconds, and its time; 0 where there is none to read."""
+    at_ms = view.record_time_ms
+    is_done = view.lag.lag is not None and view.lag.lag <= 0
+    age = max(0, now_ms - at_ms) / 1000 if at_ms is not None else 0.0 if is_done else None
+    return {"time_lag_s": age, "record_time": None if at_ms is None else format_instant(at_ms)}
 
 
 def _member_row(description: GroupDescription, member: MemberDescription) -> Row:

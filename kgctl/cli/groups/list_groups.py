@@ -112,7 +112,7 @@ def list_groups(
     (sort_key,) = parse_names("--sort", [sort], tuple(SORTS)) if sort else ("name",)
     lag, members = lag or sort_key == "lag", members or bool(topic) or sort_key == "members"
     session = session_of(ctx)
-    with session.connect() as admin:
+    with session.connect() as admin, session.waiting():
         listed = admin.list_groups(states=states, types=types)
         listings = [listing for group_id, listing in sorted(listed.values.items()) if names(group_id)]
         errors = [error.to_exception(group=group_id) for group_id, error in sorted(listed.errors.items())]

@@ -79,7 +79,8 @@ class Change:
         saved = [(row.group_id, row.partition, row.old) for row in rows]
         with StopSignals() as stop:
             file = None if self.no_backup else save_undo(self.session, self.cluster, saved, self.backup)
-            executed = execute_reset(admin, plan, stop)
+            with self.session.waiting():
+                executed = execute_reset(admin, plan, stop)
         changed = {(row.group_id, row.partition) for row in executed.plan.rows if row.result in _CHANGED}
         settle_undo(self.session, file, saved, changed)
         return self._told(executed)

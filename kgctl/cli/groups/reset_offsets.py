@@ -10,7 +10,7 @@ import typer
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.plan.offset_reset import FromFile, Strategy
 from kgctl.admin.plan.times import parse_duration_ms
-from kgctl.admin.reset import ResetRequest, plan_reset
+from kgctl.admin.reset import ResetPlan, ResetRequest, plan_reset
 from kgctl.admin.reset import from_group as copied
 from kgctl.cli.groups.change_options import Backup, DryRun, Execute, NoBackup, OtherCluster, check_backup, check_new_file
 from kgctl.cli.groups.offset_change import Change, wait_until_empty
@@ -36,6 +36,7 @@ from kgctl.cli.groups.reset_options import (
     ToEarliestFlag,
     ToHistoryOption,
     ToLatestFlag,
+    ToMaxTimestampFlag,
     ToOffsetOption,
     WaitEmpty,
     read_scopes,
@@ -57,7 +58,7 @@ from kgctl.cli.selection import (
     name_filter,
     select_groups,
 )
-from kgctl.cli.session import session_of
+from kgctl.cli.session import Session, session_of
 from kgctl.errors import UsageError
 
 EPILOG = """Examples:
@@ -96,6 +97,7 @@ def reset_offsets(
     shift_by: ShiftByOption = None,
     to_datetime: ToDatetimeOption = None,
     by_duration: ByDurationOption = None,
+    to_max_timestamp: ToMaxTimestampFlag = False,
     to_history: ToHistoryOption = None,
     warehouse: HistoryWarehouse = None,
     history_cluster: HistoryCluster = None,
@@ -129,7 +131,7 @@ def reset_offsets(
     if (from_file is None and plan is None) or all_groups or names:
         check_selection(group_ids, all_groups=all_groups, names=names)
     targets = (to_earliest, to_latest, to_current, to_offset, shift_by, to_datetime, by_duration, to_history)
-    given = GivenStrategy(*targets, from_file, heal, from_group, plan)
+    given = GivenStrategy(*targets, from_file, heal, from_group, plan, to_max_timestamp)
     strategy, remarks = read_strategy(given, group_ids, session.environment.now_ms(), session.environment.stdin)
     scopes = read_scopes(strategy, topic or (), all_topics=all_topics)
     history = open_for_undo(session, strategy, warehouse, history_cluster)
@@ -145,13 +147,19 @@ def reset_offsets(
             chosen, strategy, told = from_history(history, strategy, chosen, cluster.cluster_id)
             remarks = (*remarks, *told)
         wait_until_empty(session, admin, chosen.group_ids, wait_ms)
-        planned = plan_reset(admin, ResetRequest(chosen.group_ids, strategy, scopes, clamp, create, skip_missing))
-        planned = replace(planned, errors=(*chosen.errors, *planned.errors))
+        request = ResetRequest(chosen.group_ids, strategy, scopes, clamp, create, skip_missing)
+        planned = _planned(session, admin, request, chosen)
         remarks = (*remarks, *(_hidden(admin) if all_topics and planned.groups else ()))
         change = Change(session, cluster, remarks, backup, no_backup=no_backup, export=export, summary=summary)
         if execute:
             return change.execute(admin, planned, ask=all_groups or bool(names), yes=yes)
         return change.show(planned, plan_out)
+
+
+def _planned(session: Session, admin: GroupAdmin, request: ResetRequest, chosen: Selection) -> ResetPlan:
+    with session.waiting():
+        planned = plan_reset(admin, request)
+    return replace(planned, errors=(*chosen.errors, *planned.errors))
 
 
 def _hidden(admin: GroupAdmin) -> Iterator[str]:

@@ -19,6 +19,7 @@ from kgctl.admin.plan.offset_reset import (
     ToEarliest,
     ToHistory,
     ToLatest,
+    ToNewest,
     ToOffset,
     ToTime,
 )
@@ -49,6 +50,7 @@ ByDurationOption = Annotated[
     str | None,
     typer.Option("--by-duration", metavar="SPAN", help="To the first record of the last SPAN: PT1H, P7D, 1h30m, 2d."),
 ]
+ToMaxTimestampFlag = Annotated[bool, typer.Option("--to-max-timestamp", help="To the record with the largest timestamp.")]
 FromFileOption = Annotated[
     str | None,
     typer.Option(
@@ -119,6 +121,7 @@ class GivenStrategy:
     heal: bool = False
     from_group: str | None = None
     plan: str | None = None
+    to_max_timestamp: bool = False
 
     def chosen(self) -> str:
         """The name of the one option given.
@@ -148,6 +151,7 @@ def read_strategy(given: GivenStrategy, group_ids: Sequence[str], now_ms: int, s
         "to_earliest": ToEarliest,
         "to_latest": ToLatest,
         "to_current": ToCurrent,
+        "to_max_timestamp": ToNewest,
         "to_offset": lambda: _to_offset(given.to_offset or 0),
         "shift_by": lambda: ShiftBy(given.shift_by or 0),
         "from_file": lambda: read_file(given.from_file or "", group_ids, stdin),

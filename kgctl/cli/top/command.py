@@ -9,7 +9,7 @@ import typer
 
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.plan.times import format_instant
-from kgctl.admin.watch import GroupRate, Watch, take_sample
+from kgctl.admin.watch import WORST_LAST, GroupRate, Watch, take_sample
 from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
 from kgctl.cli.output.report import Column, Report, Row
@@ -39,7 +39,7 @@ SORTS: dict[str, Callable[[GroupRate], tuple[float, str]]] = {
     "name": lambda one: (0, one.group_id),
     "rate": lambda one: (-one.consumed_per_s if one.consumed_per_s is not None else _LAST, one.group_id),
     "drain": lambda one: (-one.drain_s if one.drain_s is not None else (-_LAST if one.lag else _LAST), one.group_id),
-    "verdict": lambda one: (-("-", "OK", "WARN", "STOP", "REWIND").index(one.verdict.value), one.group_id),
+    "verdict": lambda one: (-WORST_LAST.index(one.verdict), one.group_id),
 }
 
 
@@ -62,7 +62,8 @@ def top(
 ) -> Report | int:
     """Watch groups: lag, records read and written a second, time until nothing is left to read, and a verdict by Burrow's rules.
 
-    OK: it keeps up. WARN: lag grows all the time. STOP: it reads nothing of what there is. REWIND: its offsets went back.
+    OK: it keeps up. WARN: lag grows all the time. STALL: it has members, and its offsets do not move. STOP: it has none,
+    and there is something to read. REWIND: its offsets went back.
     On a terminal it is a live view (keys: s sorts, / filters, q ends); else frames of text, or rows after the last look with -o.
     """
     wanted, names = merged_groups(groups, group), name_filter(match, exclude)
@@ -78,6 +79,7 @@ def top(
             and not plain
             and iterations is None
             and session.environment.stdout_is_terminal
+            and look.finds_something()
             and live_view(look, cluster, interval_ms)
         ):
             return 0
@@ -103,6 +105,11 @@ class Look:
         sample = take_sample(self._admin, self._wanted, self.session.environment.now_ms())
         self.errors, self.at_ms = sample.errors, sample.at_ms
         self._watch.add(sample)
+
+    def finds_something(self) -> bool:
+        """Look for the first time: False where none of the groups that are wanted is there."""
+        self.take()
+        return bool(self._watch.rates()) or not self._wanted
 
     def rates(self) -> list[GroupRate]:
         """The groups that are shown, in order."""

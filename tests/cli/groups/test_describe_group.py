@@ -24,7 +24,10 @@ def test_offsets_of_an_empty_group(cli: Cli) -> None:
     assert cli("describe group g1") == Ran(0, G1, G1_NOTICES)
 
 
-BELONG_TO_OFFSETS = "--topic, --only-lagging, --sort and the --fail-if options belong to --offsets, not to --state"
+BELONG_TO_OFFSETS = (
+    "--topic, --only-lagging, --sort, --totals, --time-lag, --lag-mode and the --fail-if options belong to --offsets, "
+    "not to --state"
+)
 
 
 @pytest.mark.parametrize("line", ["describe group --group g1", "describe group g1 --offsets", "describe groups g1 --group g1"])
@@ -342,3 +345,31 @@ def test_terminal_gets_colour_and_a_pipe_does_not(cli: Cli) -> None:
 def test_an_unknown_lag_is_no_part_of_a_total(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.log_errors = dict.fromkeys(cluster.logs, ItemError(ErrorCode.REQUEST_TIMED_OUT, "no answer"))
     assert "Group 'g1': total lag unknown in 3 partitions" in cli("describe group g1").err
+
+
+def test_totals_have_a_row_a_topic_and_one_a_group(cli: Cli) -> None:
+    out = cli("describe group g1 --totals -o csv").out
+    assert out == "group,topic,partitions,unknown,lag\ng1,t1,3,1,50\ng1,,3,1,50\n"
+    assert cli("describe group g1 --totals --time-lag").code == 2
+
+
+def test_time_lag_column_has_the_age_of_the_next_record(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    rows = cli("describe group g1 --time-lag -o json").json["data"]
+    assert [(row["time_lag_s"], row["record_time"]) for row in rows] == [
+        (0.0, None),
+        (3000.0, "2023-12-31T23:10:00.000Z"),
+        (None, None),
+    ]
+    assert ("list_record_times", ((TopicPartition("t1", 1), 50),)) in cluster.calls
+
+
+def test_the_time_of_a_record_that_is_not_told_is_unknown(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.logs[TopicPartition("t1", 1)] = FakeLog(0, 100)
+    assert [row["time_lag_s"] for row in cli("describe group g1 --time-lag -o json").json["data"]] == [0.0, None, None]
+
+
+def test_lag_mode_read_committed_ends_at_the_last_stable_offset(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.logs[TopicPartition("t1", 1)] = FakeLog(0, 100, last_stable=70)
+    assert [row["lag"] for row in cli("describe group g1 --lag-mode read-committed -o json").json["data"]] == [0, 20, None]
+    assert [row["lag"] for row in cli("describe group g1 --lag-mode committed -o json").json["data"]] == [0, 50, None]
+    assert cli("describe group g1 --lag-mode nosuch").code == 2

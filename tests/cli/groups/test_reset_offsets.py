@@ -343,7 +343,7 @@ def test_logs_are_asked_once_for_many_groups(cli: Cli, cluster: FakeGroupAdmin) 
         (
             "g1 --topic t1",
             "no target given: use one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, "
-            "--by-duration, --to-history, --from-file, --heal, --from-group, --plan",
+            "--by-duration, --to-history, --from-file, --heal, --from-group, --plan, --to-max-timestamp",
         ),
         ("g1 --topic t1 --to-earliest --to-offset 0", "--to-earliest and --to-offset exclude each other: give one"),
         ("g1 --topic t1 --to-offset 0 --shift-by 0", "--to-offset and --shift-by exclude each other: give one"),
@@ -380,3 +380,9 @@ def test_undo_goes_to_the_same_cluster(cli: Cli) -> None:
     assert ran.err.startswith(
         "Previous offsets saved; to undo: kgctl --bootstrap-server other:1 undo 20240101T000000Z-reset-offsets --execute\n"
     )
+
+
+def test_to_max_timestamp_is_the_record_with_the_largest(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.logs[T1[1]] = FakeLog(0, 100, ((7, NOW_MS), (8, NOW_MS - 1)))
+    cluster.logs[T1[2]] = FakeLog(5, 5)
+    assert [new for _, new in offsets(cli, "reset-offsets g1 --topic t1 --to-max-timestamp")] == [99, 7, 5]

@@ -29,7 +29,7 @@ def watched(positions: Sequence[tuple[int, int]]) -> Watch:
         ([(100, 100)], 0, None, None, None, Verdict.OK),
         ([(0, 100), (50, 110)], 60, 5.0, 1.0, 15.0, Verdict.OK),
         ([(0, 100), (10, 150), (20, 200)], 180, 1.0, 5.0, None, Verdict.WARN),
-        ([(10, 100), (10, 150), (10, 200)], 190, 0.0, 5.0, None, Verdict.STOP),
+        ([(10, 100), (10, 150), (10, 200)], 190, 0.0, 5.0, None, Verdict.STALL),
         ([(50, 100), (10, 100), (20, 100)], 80, -1.5, 0.0, None, Verdict.REWIND),
         ([(100, 100), (100, 150), (100, 200)], 100, 0.0, 5.0, None, Verdict.OK),
         ([(0, 100), (100, 100)], 0, 10.0, 0.0, 0.0, Verdict.OK),
@@ -57,4 +57,4 @@ def test_group_without_commits_is_unknown() -> None:
 
 def test_only_the_window_counts() -> None:
     history = [(100, 100), *[(10, 100 + number) for number in range(10)]]
-    assert watched(history).rates()[0].verdict is Verdict.STOP
+    assert watched(history).rates()[0].verdict is Verdict.STALL
