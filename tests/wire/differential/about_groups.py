@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.wire.differential.probe import Probe
 from tests.wire.differential.talk import (
     CONSUMER_GROUP_DESCRIBE,
+    CONSUMER_GROUP_HEARTBEAT,
     DELETE_GROUPS,
     DESCRIBE_GROUPS,
     FIND_COORDINATOR,
@@ -134,3 +137,38 @@ def consumer_protocol_describing(probe: Probe, version: int, name: str) -> None:
             {"group_ids": [name, "nosuch", ""], "include_authorized_operations": with_operations},
         )
     probe.call(CONSUMER_GROUP_DESCRIBE, version, {"group_ids": []})
+
+
+EXPRESSIONS = (r"^{}[\d-z]", r"{}(?i)[^a-z\W]", r"{}\pL+", r"{}[[:digit:]]?", r"(?P<a>{})(?P<b>.)")
+NO_EXPRESSIONS = ("(", r"\C", r"(?P<a>x)(?P<a>y)", "(?=x)", r"x\1", "x**", "[z-a]", r"\pX")
+
+
+def subscribing_by_expression(probe: Probe, version: int, name: str) -> None:
+    """What each expression stands for, as the assignment of a member that is alone; and what is said of those that are none."""
+    stem = f"{name}-orders"
+    for ending in ("1", "z", "a", "-", "ab", ""):
+        create_topic(probe, stem + ending, 1)
+    for number, expression in enumerate(EXPRESSIONS):
+        group, member_id = f"{name}-{number}", f"{name}-member-{number}"
+        epochs = [_heartbeat(probe, group, member_id, 0, expression.format(stem)).member_epoch]
+
+        def has_partitions(body: Any, group: str = group, member_id: str = member_id, epochs: list[int] = epochs) -> bool:
+            epochs.append(_heartbeat(probe, group, member_id, epochs[-1], None).member_epoch)
+            return body.groups[0].members[0].assignment.topic_partitions != ()
+
+        body = probe.until(CONSUMER_GROUP_DESCRIBE, version, {"group_ids": [group]}, has_partitions)
+        (member,) = body.groups[0].members
+        topics = sorted(topic.topic_name.removeprefix(stem) for topic in member.assignment.topic_partitions)
+        probe.answers.append((expression, (member.subscribed_topic_regex, topics)))
+        _heartbeat(probe, group, member_id, -1, None)
+    for number, expression in enumerate(NO_EXPRESSIONS):
+        answer = _heartbeat(probe, f"{name}-none-{number}", f"{name}-member", 0, expression)
+        probe.answers.append((expression, (answer.error_code.name, answer.error_message)))
+
+
+def _heartbeat(probe: Probe, group: str, member_id: str, epoch: int, expression: str | None) -> Any:
+    joining = {"rebalance_timeout_ms": 60_000, "subscribed_topic_regex": expression, "topic_partitions": []}
+    staying = {"rebalance_timeout_ms": -1, "topic_partitions": None}
+    said = staying if expression is None else joining
+    values = {"group_id": group, "member_id": member_id, "member_epoch": epoch, "subscribed_topic_names": None, **said}
+    return probe.call(CONSUMER_GROUP_HEARTBEAT, 1, values, note=False)

@@ -11,6 +11,7 @@ from tests.wire.differential.about_groups import (
     joining,
     leaving,
     static_joining,
+    subscribing_by_expression,
     syncing,
 )
 from tests.wire.differential.about_offsets import committing, committing_as_a_member, deleting_offsets, fetching_offsets
@@ -94,5 +95,6 @@ CONVERSATIONS: dict[str, tuple[int, Conversation]] = {
     "fencing": (END_TXN, fencing),
     "transactional ids": (INIT_PRODUCER_ID, transactional_ids),
     "describing by the consumer protocol's API": (CONSUMER_GROUP_DESCRIBE, consumer_protocol_describing),
+    "subscribing by expression": (CONSUMER_GROUP_DESCRIBE, subscribing_by_expression),
 }
 """Subject -> the API whose versions it goes through, and what is said."""
