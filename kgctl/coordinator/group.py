@@ -145,7 +145,7 @@ class OpaqueGroup(Group):
         return ErrorCode.GROUP_ID_NOT_FOUND if self.type is GroupType.SHARE else ErrorCode.NONE
 
     def is_subscribed_to(self, _topic: str) -> bool:
-        """Not known, so as long as there are members: yes."""
+        """Return whether the group has members: which topics they subscribe to is not known here."""
         return not self.is_empty
 
     def expiry_base_ms(self, offset: OffsetCommitValue) -> int | None:

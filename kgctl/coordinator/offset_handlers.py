@@ -43,7 +43,7 @@ def handle_offset_commit(shard: Shard, request: OffsetCommit) -> None:
 def _as_java_long(number: int) -> int:
     """Return what Java's long has after an overflow: a retention without end makes a commit that expires at once.
 
-    Kafka: OffsetMetadataManager#commitOffset adds the retention to the clock without a check.
+    Kafka: OffsetMetadataManager#expireTimestampMs adds the retention to the clock without a check.
     """
     return (number + 2**63) % 2**64 - 2**63
 
@@ -258,7 +258,11 @@ def on_expiry_timer(shard: Shard, _timer: Timer) -> None:
 
 
 def _expire(shard: Shard, group: Group) -> None:
-    """Topics that somebody subscribes to cost nothing, however many offsets they have."""
+    """Append tombstones for the group's expired offsets, and for the group once it is empty and nothing is left in it.
+
+    Topics that somebody subscribes to cost nothing, however many offsets they have.
+    Kafka: OffsetMetadataManager#cleanupExpiredOffsets, GroupMetadataManager#maybeDeleteGroup.
+    """
     topics = shard.offsets.topics(group.group_id)
     unused = [topic for topic in topics if not group.is_subscribed_to(topic)]
     offsets = [offset for topic in unused for offset in shard.offsets.of_topic(group.group_id, topic)]
@@ -271,12 +275,16 @@ def _expire(shard: Shard, group: Group) -> None:
 
 
 def _is_expired(shard: Shard, group: Group, partition: TopicPartition, value: OffsetCommitValue) -> bool:
-    """Of a topic that nobody in the group subscribes to."""
+    """Return whether this offset, of a topic that nobody in the group subscribes to, has outlived its retention.
+
+    Kafka: OffsetMetadataManager#cleanupExpiredOffsets, OffsetExpirationConditionImpl.
+    """
     base_ms = group.expiry_base_ms(value)
     if base_ms is None:
         return False
     if shard.offsets.is_pending(group.group_id, *partition):
         return False
+    # Only OffsetCommit 2 to 4 can name a time of its own; the broker's retention is then not looked at.
     if value.expire_timestamp_ms != -1:
         return shard.now_ms >= value.expire_timestamp_ms
     return shard.now_ms - base_ms >= shard.config.offsets_retention_ms

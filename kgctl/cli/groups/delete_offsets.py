@@ -167,7 +167,7 @@ def _decide(
 def _is_read(description: GroupDescription, topic: str) -> bool:
     """Whether a member reads the topic, as far as the members tell; the broker has the last word.
 
-    Source: ClassicGroup#isSubscribedToTopic, ConsumerGroup#isSubscribedToTopic.
+    Source: ClassicGroup#isSubscribedToTopic, ModernGroup#isSubscribedToTopic.
     """
     return any(topic in (member.subscribed_topics or ()) or topic in (member.assignment or {}) for member in description.members)
 

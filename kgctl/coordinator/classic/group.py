@@ -77,6 +77,8 @@ class Responses:
     may_rebalance: bool = False
 
 
+# As GroupMetadataManager#classicGroupHeartbeatToClassicGroup and #classicGroupSyncToClassicGroup answer, and as
+# ClassicGroup#validateOffsetCommit and #canRebalance have it.
 RESPONSES = {
     EMPTY: Responses(
         heartbeat=ErrorCode.UNKNOWN_MEMBER_ID,
@@ -84,12 +86,14 @@ RESPONSES = {
         commit=ErrorCode.UNKNOWN_MEMBER_ID,
         may_rebalance=True,
     ),
+    # Members may still commit what they have read before they join again.
     PREPARING_REBALANCE: Responses(
         heartbeat=ErrorCode.REBALANCE_IN_PROGRESS,
         sync=ErrorCode.REBALANCE_IN_PROGRESS,
         commit=ErrorCode.NONE,
         extends_session_on_commit=True,
     ),
+    # A member beats from its JoinGroup answer on; a commit comes too early until it has its assignment.
     COMPLETING_REBALANCE: Responses(
         heartbeat=ErrorCode.NONE, sync=None, commit=ErrorCode.REBALANCE_IN_PROGRESS, may_rebalance=True
     ),
@@ -139,7 +143,7 @@ class ClassicMember:
     def protocol_names(self) -> tuple[str, ...]:
         """The names it offers, in its order, each once.
 
-        Kafka's ClassicGroup#addMember counts a name that is given twice as two members'; no protocol is then common to all, and
+        Kafka's ClassicGroup#add counts a name that is given twice as two members'; no protocol is then common to all, and
         the join phase never ends. Here such a member is one like others.
         """
         return tuple(dict.fromkeys([protocol.name for protocol in self.protocols]))
@@ -152,7 +156,7 @@ class ClassicMember:
         raise KeyError(protocol_name)
 
     def vote(self, candidates: frozenset[str]) -> str:
-        """The first of its protocols that everybody supports."""
+        """Return the first of its protocols that everybody supports. Kafka: ClassicGroupMember#vote."""
         return next(protocol.name for protocol in self.protocols if protocol.name in candidates)
 
 
@@ -235,9 +239,10 @@ class ClassicGroup(Group):
         return ErrorCode.NONE
 
     def offset_delete_error(self) -> ErrorCode:
-        """Only of consumers it is known which topics they use."""
+        """Return the error that refuses a deletion as a whole, or NONE. Kafka: ClassicGroup#validateOffsetDelete."""
         if self.state is DEAD:
             return ErrorCode.GROUP_ID_NOT_FOUND
+        # Only consumers say which topics they use, so that the others can be deleted while they run (KIP-496).
         if self.state is EMPTY or self.protocol_type == CONSUMER_PROTOCOL_TYPE:
             return ErrorCode.NONE
         return ErrorCode.NON_EMPTY_GROUP
@@ -250,10 +255,13 @@ class ClassicGroup(Group):
 
     def expiry_base_ms(self, offset: OffsetCommitValue) -> int | None:
         """Retention counts from the commit, or from when the last member went. Kafka: ClassicGroup#offsetExpirationCondition."""
+        # Commits from outside only: each offset for itself.
         if self.protocol_type is None:
             return offset.commit_timestamp_ms
+        # KIP-211: a group that was used keeps all its offsets for the retention after its last member.
         if self.state is EMPTY:
             return offset.commit_timestamp_ms if self.state_timestamp_ms is None else self.state_timestamp_ms
+        # Of running consumers only the topics expire that nobody subscribes to; during a rebalance that is not known.
         if self.protocol_type == CONSUMER_PROTOCOL_TYPE and self.subscribed_topics is not None and self.state is STABLE:
             return offset.commit_timestamp_ms
         return None
@@ -291,14 +299,15 @@ class ClassicGroup(Group):
         return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
 
     def supports_protocols(self, protocol_type: str, protocols: tuple[JoinProtocol, ...]) -> bool:
-        """Whether a member that offers these could join."""
+        """Return whether a member that offers these could join. Kafka: ClassicGroup#supportsProtocols."""
         if self.state is EMPTY:
             return bool(protocol_type and protocols)
+        # A protocol is common to all when as many members name it as there are.
         size = len(self.members)
         return protocol_type == self.protocol_type and any(self.supported_protocols[p.name] == size for p in protocols)
 
     def add_member(self, member: ClassicMember, protocol_type: str) -> None:
-        """Take a member in: the first one sets the protocol type, and leads when nobody does."""
+        """Take a member in: the first one sets the protocol type, and leads when nobody does. Kafka: ClassicGroup#add."""
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader_id is None:
@@ -318,6 +327,7 @@ class ClassicGroup(Group):
             self.parked_joins -= member.parked_join is not None
             if member.group_instance_id is not None:
                 self.static_members.pop(member.group_instance_id, None)
+        # Kafka takes the next of its hash map's keys, so that the order of that map decides who leads.
         if self.leader_id == member_id:
             self.leader_id = self.members.java_order()[0] if self.members else None
         self.pending_joins.pop(member_id, None)
@@ -339,7 +349,7 @@ class ClassicGroup(Group):
 
     @property
     def has_all_members_joined(self) -> bool:
-        """Whether nobody is left to wait for in the join phase."""
+        """Whether nobody is left to wait for in the join phase. Kafka: ClassicGroup#hasAllMembersJoined."""
         return self.parked_joins == len(self.members) and not self.pending_joins
 
     @property
@@ -349,7 +359,7 @@ class ClassicGroup(Group):
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest that a member asks to be waited for; 0 without members."""
+        """The longest that a member asks to be waited for; 0 without members. Kafka: ClassicGroup#rebalanceTimeoutMs."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:

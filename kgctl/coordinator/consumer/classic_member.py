@@ -45,7 +45,10 @@ MEMBER_ID_REQUIRED_VERSION = 4
 
 
 def join_group(shard: Shard, group: ConsumerGroup, request: JoinGroup) -> None:
-    """Answer a JoinGroup to a consumer group that has members (KIP-848, online migration)."""
+    """Answer a JoinGroup to a consumer group that has members (KIP-848, online migration).
+
+    Kafka: GroupMetadataManager#classicGroupJoinToConsumerGroup.
+    """
     try:
         result = _join(shard, group, request)
     except Refusal as refusal:
@@ -61,9 +64,11 @@ def _join(shard: Shard, group: ConsumerGroup, request: JoinGroup) -> JoinGroupRe
     member_id = request.member_id or shard.new_member_id("")
     check_size(shard, group, member_id)
     _check_protocols(group, request)
+    # KIP-394: a dynamic member gets an id first and is nothing yet, so that clients that give up leave nobody behind.
     if is_unknown and request.group_instance_id is None and request.api_version >= MEMBER_ID_REQUIRED_VERSION:
         return JoinGroupResult(error=ErrorCode.MEMBER_ID_REQUIRED, member_id=member_id)
     records: list[CoordinatorRecord] = []
+    # A static member that starts has no id yet; one that names an id has to be known by it, else it was replaced.
     may_create = request.group_instance_id is None or is_unknown
     claim = Claim(member_id, request.group_instance_id, None, (), may_create)
     old = find_or_create(group, claim, records)
@@ -76,6 +81,7 @@ def _join(shard: Shard, group: ConsumerGroup, request: JoinGroup) -> JoinGroupRe
         update_member(shard, change, owned)
         for record in records:
             shard.append(record.key, record.value)
+        # It has joined in time, and now has to sync in time; each of the two has a timer, and silence has a third.
         disarm_join(shard, group.group_id, member_id)
         arm_session(shard, group.group_id, member_id, request.session_timeout_ms)
         arm_sync(shard, group.group_id, member_id, _rebalance_timeout_ms(request))
@@ -88,7 +94,10 @@ def _join(shard: Shard, group: ConsumerGroup, request: JoinGroup) -> JoinGroupRe
 
 
 def _check_protocols(group: ConsumerGroup, request: JoinGroup) -> None:
-    """Of the protocols it offers one has to be offered by all classic members that are there already."""
+    """Raise `Refusal` unless one of its protocols is offered by all classic members that are there already.
+
+    Kafka: GroupMetadataManager#throwIfClassicProtocolIsNotSupported, ConsumerGroup#supportsClassicProtocols.
+    """
     shared = (group.classic_protocols.get(p.name, 0) == group.classic_member_count for p in request.protocols)
     if request.protocol_type != CONSUMER or not any(shared):
         raise Refusal(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
@@ -139,7 +148,10 @@ def _join_and_downgrade(shard: Shard, change: RequestContext, owned: OwnedPartit
 
 
 def sync_group(shard: Shard, group: ConsumerGroup, request: SyncGroup) -> None:
-    """SyncGroup: what is assigned, unless there is a newer target to join for first."""
+    """Answer a SyncGroup with what is assigned, unless there is a newer target to join for first.
+
+    Kafka: GroupMetadataManager#classicGroupSyncToConsumerGroup, #throwIfClassicProtocolUnmatched, #throwIfRebalanceInProgress.
+    """
     try:
         result = _sync(shard, group, request)
     except Refusal as refusal:
@@ -156,6 +168,7 @@ def _sync(shard: Shard, group: ConsumerGroup, request: SyncGroup) -> SyncGroupRe
     responses = CLASSIC_RESPONSES[member.state]
     error = responses.sync_behind if group.assignment_epoch > member.member_epoch else responses.sync
     if error:
+        # Told to join again, a member has its rebalance timeout for it; being told twice gives it no more time.
         arm_join_if_absent(shard, group.group_id, member)
         raise Refusal(error)
     disarm_sync(shard, group.group_id, member.member_id)
@@ -168,6 +181,8 @@ def _sync(shard: Shard, group: ConsumerGroup, request: SyncGroup) -> SyncGroupRe
 
 
 def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None, generation_id: int) -> ConsumerMember:
+    # In the order of GroupMetadataManager#validateConsumerGroupMember, #throwIfMemberDoesNotUseClassicProtocol and
+    # #throwIfGenerationIdUnmatched: a member that is unknown hears that, whatever generation it names.
     member = known_member(group, member_id, instance_id)
     if not member.uses_classic_protocol:
         raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID)
@@ -177,12 +192,16 @@ def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | Non
 
 
 def heartbeat(shard: Shard, group: ConsumerGroup, request: Heartbeat) -> None:
-    """Heartbeat: REBALANCE_IN_PROGRESS when joining again would bring the member further."""
+    """Answer a Heartbeat: REBALANCE_IN_PROGRESS when joining again would bring the member further.
+
+    Kafka: GroupMetadataManager#classicGroupHeartbeatToConsumerGroup.
+    """
     try:
         member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     except Refusal as refusal:
         shard.reply(request.request_id, HeartbeatResult(error=refusal.error))
         return
+    # A member that is told to join again is alive all the same.
     arm_session(shard, group.group_id, member.member_id, member.session_timeout_ms)
     error = _heartbeat_error(group, member)
     if error:
@@ -194,13 +213,17 @@ def _heartbeat_error(group: ConsumerGroup, member: ConsumerMember) -> ErrorCode:
     responses = CLASSIC_RESPONSES[member.state]
     if member.member_epoch < group.assignment_epoch:
         return responses.heartbeat_behind
+    # What it waits for is free by now: only a JoinGroup hands it over. Kafka: ConsumerGroup#waitingOnUnreleasedPartition.
     if member.state is MemberState.UNRELEASED_PARTITIONS and not group.is_waiting_for_partitions(member):
         return ErrorCode.REBALANCE_IN_PROGRESS
     return responses.heartbeat
 
 
 def leave_group(shard: Shard, group: ConsumerGroup, request: LeaveGroup) -> None:
-    """LeaveGroup, of members of either protocol: this is how administrators remove them. One new epoch for all of them."""
+    """Answer a LeaveGroup, of members of either protocol: administrators remove both with it. One new epoch for all of them.
+
+    Kafka: GroupMetadataManager#classicGroupLeaveToConsumerGroup.
+    """
     leaving: dict[str, ConsumerMember] = {}
     results = []
     for identity in request.members:

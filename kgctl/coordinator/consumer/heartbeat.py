@@ -145,6 +145,7 @@ def _check_epoch(member: ConsumerMember, claim: Claim) -> None:
     Kafka: GroupMetadataManager#throwIfConsumerGroupMemberEpochIsInvalid.
     """
     epoch = claim.member_epoch
+    # 0 is a member that starts over, after a restart or when it was fenced: it owns nothing and claims nothing.
     if not epoch or epoch == member.member_epoch:
         return
     if epoch < member.member_epoch and epoch == member.previous_member_epoch and _owns_only_assigned(member, claim.owned):
@@ -233,6 +234,7 @@ def _heartbeat(shard: Shard, request: ConsumerGroupHeartbeat) -> ConsumerGroupHe
     old = find_or_create(group, claim, records)
     change = RequestContext(group, old, _with_request(old, request), records)
     update_member(shard, change, request.topic_partitions)
+    # Whatever comes of it, the member lives. Records last: none is written where a step refused.
     arm_session(shard, group.group_id, member_id)
     for record in records:
         shard.append(record.key, record.value)
@@ -341,6 +343,7 @@ def reconcile_member(
     group, member = change.group, change.new
     if not subscription_changed and member.is_reconciled_to(target.assignment_epoch):
         return
+    # Of the other members only the epochs of the partitions count that they still hold.
     facts = Reconciliation(
         member=member,
         assignment_epoch=target.assignment_epoch,
@@ -367,6 +370,7 @@ def reconcile_member(
 def _answer(shard: Shard, request: ConsumerGroupHeartbeat, change: RequestContext) -> ConsumerGroupHeartbeatResult:
     """Return the answer. The assignment travels only when it is news: to who joins, says everything, or has got another one."""
     says_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    # A request that says everything is the first after a failure: what was answered before may not have arrived.
     is_full = request.rebalance_timeout_ms != -1 and says_topics and request.topic_partitions is not None
     assignment = None
     if request.member_epoch == 0 or is_full or change.new.assigned != change.old.assigned:
@@ -389,6 +393,7 @@ def _leave(shard: Shard, request: ConsumerGroupHeartbeat) -> ConsumerGroupHeartb
         what = "not found" if group is None else "is not a consumer group"
         raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {what}.")
     member = known_member(group, request.member_id, request.instance_id)
+    # No other member gets anything before the session ends, so that a restart moves no partition (KIP-345).
     if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
         record = current_assignment_record(group.group_id, _away(member))
         shard.append(record.key, record.value)

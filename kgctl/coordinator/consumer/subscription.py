@@ -100,11 +100,13 @@ def update_subscriptions(shard: Shard, change: RequestContext, *, bump: bool) ->
     regexes = _regex_subscribers_with(group, old, new)
     new_hash = group_hash(counts, shard.image)
     group_epoch = group.group_epoch
+    # A new epoch alone makes a new target: topics that changed need one, though nobody's subscription did (KIP-848).
     if bump or new_hash != group.metadata_hash:
         group_epoch += 1
         change.records.append(group_record(group.group_id, group_epoch, new_hash))
     group.metadata_deadline_ms = shard.now_ms + METADATA_REFRESH_MS
     group.metadata_deadline_epoch = group_epoch
+    # Older brokers kept the partitions of each topic; the hash has replaced them (KIP-1101), so that record goes.
     if group.has_partition_metadata_record:
         change.records.append(tombstone(ConsumerGroupPartitionMetadataKey(group.group_id)))
     is_known = new.member_id in group.members or new.instance_id in group.static_members
@@ -209,11 +211,13 @@ def update_regex(shard: Shard, change: RequestContext) -> RegexUpdate:
     changed = old.subscribed_regex != new.subscribed_regex
     bumps = is_new = False
     if changed:
+        # The last subscriber takes the expression along. Kafka: GroupMetadataManager#maybeDeleteResolvedRegularExpressions.
         if old.regex is not None and group.regex_subscribers.get(old.regex, 0) == 1:
             change.records.append(tombstone(ConsumerGroupRegularExpressionKey(group.group_id, old.regex)))
         if new.regex is None:
             bumps = old.regex is not None
         elif group.regex_subscribers.get(new.regex, 0) == 0:
+            # Checked once: whoever subscribes to it later finds it in the group.
             _check_syntax(new.regex)
             is_new = True
         else:
@@ -232,9 +236,11 @@ def _check_syntax(regex: str) -> None:
 def _due(shard: Shard, change: RequestContext, *, is_new: bool) -> tuple[str, ...]:
     """The expressions to resolve now; none unless a resolution is due."""
     group = change.group
+    # One resolution of a group at a time, and none where nobody subscribes by expression.
     if (not is_new and not group.regex_subscribers) or group.resolution_started_ms is not None:
         return ()
     order = group.resolved_regexes.java_order()
+    # All of them are resolved together, so any one tells when. Kafka: ConsumerGroup#lastResolvedRegularExpressionRefreshTimeMs.
     last = group.resolved_regexes[order[0]] if order else None
     if last is not None and shard.now_ms <= last.timestamp_ms + MIN_INTERVAL_MS:
         return ()
@@ -279,6 +285,7 @@ def handle_regex_resolved(shard: Shard, request: RegexResolved) -> None:
         shard.reply(request.request_id, Done(error=ErrorCode.GROUP_ID_NOT_FOUND))
         return
     group.resolution_started_ms = None
+    # Members may have come and gone meanwhile: only what is in use still gets a record.
     capacity = grown_capacity(len(request.topics), power_of_two_at_least(len(request.topics)))
     order = hash_map_order(request.topics, capacity=capacity)
     in_use = [regex for regex in order if group.regex_subscribers.get(regex, 0) > 0]

@@ -36,6 +36,7 @@ def fence_members(shard: Shard, group: ConsumerGroup, members: Sequence[Consumer
     records += [tombstone(ConsumerGroupRegularExpressionKey(group.group_id, regex)) for regex in regexes]
     new_hash = group_hash(topic_counts_without(group, members, regexes), shard.image)
     records.append(group_record(group.group_id, group.group_epoch + 1, new_hash))
+    # All at once: one new epoch, and so one new target, however many go.
     for member in members:
         for key in group.member_timers(member.member_id):
             shard.disarm(key)
@@ -50,14 +51,20 @@ def _regexes_of_nobody(group: ConsumerGroup, leaving: Sequence[ConsumerMember]) 
 
 
 def arm_session(shard: Shard, group_id: str, member_id: str, timeout_ms: int | None = None) -> None:
-    """The member has given a sign of life. ``timeout_ms`` None: the group's session timeout."""
+    """Start the member's session anew. ``timeout_ms`` None: the group's session timeout.
+
+    Kafka: GroupMetadataManager#scheduleConsumerGroupSessionTimeout.
+    """
     if timeout_ms is None:
         timeout_ms = shard.group_config(group_id).consumer_session_timeout_ms
     shard.arm(TimerKey(TimerKind.CONSUMER_SESSION, group_id, member_id), timeout_ms)
 
 
 def arm_rebalance(shard: Shard, group_id: str, member: ConsumerMember) -> None:
-    """The member has to revoke partitions within its rebalance timeout, or other members wait for ever."""
+    """Give the member its rebalance timeout to revoke partitions, for which other members wait.
+
+    Kafka: GroupMetadataManager#scheduleConsumerGroupRebalanceTimeout.
+    """
     key = TimerKey(TimerKind.CONSUMER_REBALANCE, group_id, member.member_id)
     shard.arm(key, member.rebalance_timeout_ms, member.member_epoch)
 
@@ -68,7 +75,10 @@ def disarm_rebalance(shard: Shard, group_id: str, member_id: str) -> None:
 
 
 def arm_join_if_absent(shard: Shard, group_id: str, member: ConsumerMember) -> None:
-    """A member of the classic protocol has been told to join again."""
+    """Give a classic member that was told to join again its rebalance timeout for it, unless it has that already.
+
+    Kafka: GroupMetadataManager#scheduleConsumerGroupJoinTimeoutIfAbsent.
+    """
     key = TimerKey(TimerKind.CONSUMER_JOIN, group_id, member.member_id)
     shard.timers.arm_if_absent(key, shard.now_ms + member.rebalance_timeout_ms)
 
@@ -79,7 +89,10 @@ def disarm_join(shard: Shard, group_id: str, member_id: str) -> None:
 
 
 def arm_sync(shard: Shard, group_id: str, member_id: str, timeout_ms: int) -> None:
-    """Its JoinGroup is answered; its SyncGroup has to follow."""
+    """Give a classic member whose JoinGroup is answered this long for its SyncGroup.
+
+    Kafka: GroupMetadataManager#scheduleConsumerGroupSyncTimeout.
+    """
     shard.arm(TimerKey(TimerKind.CONSUMER_SYNC, group_id, member_id), timeout_ms)
 
 
@@ -109,7 +122,10 @@ def _on_timer(shard: Shard, timer: Timer) -> None:
 
 
 def _on_rebalance_timer(shard: Shard, timer: Timer) -> None:
-    """Only a member that is still at the epoch in which it had to revoke is late."""
+    """Fence the member if it is still at the epoch in which it had to revoke.
+
+    Kafka: the timer that GroupMetadataManager#scheduleConsumerGroupRebalanceTimeout arms.
+    """
     group = shard.groups.get(timer.key.group_id)
     member = group.members.get(timer.key.member_id) if isinstance(group, ConsumerGroup) else None
     if member is not None and member.member_epoch == timer.argument:

@@ -54,6 +54,7 @@ def upgrade(shard: Shard, classic: ClassicGroup, records: list[CoordinatorRecord
     except KeyError as error:
         # A member that joined since does not offer the elected protocol; Kafka fails as well.
         raise Refusal(ErrorCode.UNKNOWN_SERVER_ERROR, f"A member does not support {error}.") from error
+    # ConsumerGroup#createConsumerGroupRecords. The tombstone of the old form comes first, or it would delete the new one.
     converted = _records_of(shard, classic, staging, targets)
     records += converted
     for member in staging.members.java_values():
@@ -62,6 +63,7 @@ def upgrade(shard: Shard, classic: ClassicGroup, records: list[CoordinatorRecord
 
 
 def _check_policy(shard: Shard, classic: ClassicGroup) -> None:
+    # The first reason is the one that is told, in the order of GroupMetadataManager#validateOnlineUpgrade.
     reason = None
     if not shard.config.allows_upgrade:
         reason = "online upgrade is disabled"
@@ -79,6 +81,7 @@ def _cannot_upgrade(classic: ClassicGroup, because: str) -> Refusal:
 
 
 def _answer_waiting(shard: Shard, classic: ClassicGroup) -> None:
+    # The old form can answer nobody any more: ClassicGroup#completeAllJoinFutures goes first, then #completeAllSyncFutures.
     for member in classic.members.java_values():
         refuse_join(shard, classic, member, ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)
     for member in classic.members.java_values():
@@ -132,6 +135,7 @@ def _convert(classic: ClassicGroup, member: ClassicMember, target: Target) -> Co
         topic_set=frozenset(subscription.topics),
         subscribed_topics=topic_order(subscription.topics),
         classic=ClassicMemberMetadata(member.session_timeout_ms, protocols),
+        # The generation goes on as the epoch: to a classic member, the one is the other.
         member_epoch=classic.generation_id,
         previous_member_epoch=classic.generation_id,
         assigned=_owned(target, classic.generation_id),

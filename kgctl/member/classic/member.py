@@ -23,6 +23,7 @@ from kgctl.serde.consumer_protocol import decode_assignment
 
 REJOIN = "rejoin"
 JOIN_TIMEOUT_LAPSE_MS = 5_000
+"""Kafka: AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE. The coordinator needs a while to answer after the rebalance timeout."""
 JOIN_AGAIN_AT_ONCE = frozenset(
     {
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -85,11 +86,15 @@ class Rebalance:
             return False
         if not self._member.config.behaviour.watches_partitions:
             return False
+        # Compared with the metadata from which the leader assigned, as in ConsumerCoordinator#rejoinNeededOrPending.
         self._compared_image = topics.image
         return topics.snapshot(self._group_topics) != self._assigned_from
 
     def step(self) -> Step | None:
-        """What the application's thread does about it next."""
+        """Return the round's next step for the application's thread, None while it waits.
+
+        Kafka: AbstractCoordinator#joinGroupIfNeeded.
+        """
         member = self._member
         if self._outcome is not None:
             return self._end_round
@@ -111,6 +116,7 @@ class Rebalance:
         member = self._member
         self._commit = _Commit.UNDER_WAY
         consumed = set(member.positions.consumed)
+        # Eager members give everything up, so nothing more is read while the commit is under way (KIP-429 spares the others).
         if not self.is_cooperative:
             member.stop(consumed, StopReason.REVOKED)
         retry_us = member.config.effective_rebalance_timeout_ms * 1000
@@ -126,9 +132,11 @@ class Rebalance:
         member.membership.needs_prepare = False
         self._commit = _Commit.NOT_SENT
         self._assigned_from = None
+        # Cast out, the member may own what others have by now: onPartitionsLost instead of onPartitionsRevoked (KIP-429).
         if generation.generation_id == NO_GENERATION_ID or not generation.member_id:
             self._give_up(CallbackKind.LOST, set(member.owned), StopReason.LOST)
         elif self.is_cooperative:
+            # Only what it does not subscribe to any more: the rest is kept over the rebalance, and told as owned.
             wanted = set(member.topics.subscription)
             self._give_up(CallbackKind.REVOKED, {p for p in member.owned if p.topic not in wanted}, StopReason.REVOKED)
         else:
@@ -146,6 +154,7 @@ class Rebalance:
         member = self._member
         config, identity, membership = member.config, member.identity, member.membership
         membership.phase = JoinPhase.PREPARING
+        # No heartbeat goes out between JoinGroup and its answer: a parked JoinGroup is sign of life enough for the coordinator.
         member.committer.end_term()
         member.session.disable()
         self._is_joining = True
@@ -174,11 +183,13 @@ class Rebalance:
     def _on_join(self, sent: Generation, result: JoinGroupResult | NetworkError) -> None:
         member = self._member
         membership = member.membership
+        # It left or was cast out since: AbstractCoordinator.JoinGroupResponseHandler#handle drops such an answer.
         if membership.phase is not JoinPhase.PREPARING:
             self._outcome = DISCONNECTED if self._is_joining else None
         elif isinstance(result, NetworkError):
             self._outcome = DISCONNECTED
         elif result.error is ErrorCode.NONE:
+            # The coordinator counts the session from this answer, so the heartbeats begin here and not with SyncGroup's.
             membership.phase = JoinPhase.COMPLETING
             membership.generation = Generation(result.generation_id, result.member_id, result.protocol_name)
             member.session.enable()
@@ -191,6 +202,7 @@ class Rebalance:
 
     def _join_refused(self, sent: Generation, result: JoinGroupResult) -> None:
         membership = self._member.membership
+        # KIP-394: the id comes with the refusal, and the same JoinGroup follows with it at once.
         if result.error is ErrorCode.MEMBER_ID_REQUIRED:
             membership.generation = Generation(member_id=result.member_id)
         elif result.error is ErrorCode.UNKNOWN_MEMBER_ID and membership.generation == sent:
@@ -216,6 +228,7 @@ class Rebalance:
         self._group_topics = tuple(dict.fromkeys(topic for entry in spec.members for topic in entry.topics))
         self._assigned_from = member.topics.snapshot(self._group_topics)
         self._compared_image = image
+        # KIP-814: a static leader that only restarted changes nobody's assignment.
         if elected.skip_assignment:
             self._sync(())
             return
@@ -274,6 +287,7 @@ class Rebalance:
             if result.error in COORDINATOR_GONE:
                 self._member.connection.lose()
             elif membership.generation == sent and result.error in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION):
+                # The id is still good where only the generation is not. Kafka: AbstractCoordinator#resetStateOnResponseError.
                 keeps = result.error is ErrorCode.ILLEGAL_GENERATION
                 membership.reset(f"{result.error.name} from SyncGroup", keeps_member_id=keeps)
                 self._member.session.disable()
@@ -296,6 +310,7 @@ class Rebalance:
 
     def _round_failed(self, error: ErrorCode) -> None:
         member = self._member
+        # The coordinator logs the reason of a JoinGroup (KIP-800); being given an id is none.
         if error is not ErrorCode.MEMBER_ID_REQUIRED:
             member.membership.request_rejoin(f"rebalance failed due to {error.name}")
         if error in JOIN_AGAIN_AT_ONCE:
@@ -307,13 +322,14 @@ class Rebalance:
             member.fail(error.name)
 
     def _complete(self, assignment: bytes) -> None:
-        """Kafka: ``ConsumerCoordinator#onJoinComplete``."""
+        """Take the assignment in: revoke what is not in it, then own it. Kafka: ``ConsumerCoordinator#onJoinComplete``."""
         member = self._member
         assigned = set(decode_assignment(assignment).partitions)
         if not {partition.topic for partition in assigned} <= set(member.topics.subscription):
             member.membership.request_rejoin("received assignment does not match the current subscription")
             self._close_round()
             return
+        # What moves away is free only once this member joins again without it: the second rebalance of KIP-429.
         revoked = member.owned - assigned if self.is_cooperative else set()
         if not revoked:
             self._hand_over(assigned)
@@ -402,14 +418,14 @@ class ClassicMember(BaseMember):
         self.membership.request_rejoin("rebalance enforced by user")
 
     def on_poll(self) -> None:
-        """What a heartbeat has thrown comes out of poll()."""
+        """Do nothing here: what a heartbeat has thrown is thrown by the next step. Kafka: AbstractCoordinator#pollHeartbeat."""
 
     def on_coordinator_found(self) -> None:
-        """A new coordinator has a session's time to answer."""
+        """Count the session anew: a new coordinator has a session's time to answer."""
         self.session.restart_session()
 
     def fetch_identity(self) -> tuple[str | None, int]:
-        """Classic members fetch offsets without saying who they are."""
+        """Return no identity: classic members fetch offsets without saying who they are."""
         return None, -1
 
     def commit_identity(self) -> CommitIdentity | ErrorCode:
@@ -421,6 +437,7 @@ class ClassicMember(BaseMember):
     def on_commit_refused(self, error: ErrorCode, sent: CommitIdentity) -> None:
         """Kafka: ``ConsumerCoordinator.OffsetCommitResponseHandler``."""
         is_current = sent == CommitIdentity(self.member_id, self.generation_id)
+        # CompletingRebalance refuses commits: the member has to catch up with its group before it can commit again.
         if error is ErrorCode.REBALANCE_IN_PROGRESS:
             self.membership.request_rejoin("offset commit failed since group is already rebalancing")
         elif error in OUTSIDE and (is_current or self.membership.phase is not JoinPhase.PREPARING):

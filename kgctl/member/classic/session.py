@@ -66,7 +66,10 @@ class Membership:
         self.rejoin_reason = reason
 
     def reset(self, reason: str, *, keeps_member_id: bool = False) -> None:
-        """Out of the group: whatever is still owned is lost, then join anew."""
+        """Note that the member is out of the group: whatever is still owned is lost, then it joins anew.
+
+        Kafka: AbstractCoordinator#resetStateAndRejoin.
+        """
         self.phase = JoinPhase.UNJOINED
         self.generation = Generation(member_id=self.generation.member_id) if keeps_member_id else NO_GENERATION
         self.request_rejoin(reason)
@@ -110,11 +113,11 @@ class Session:
             self._runtime.deadlines.arm(SESSION, from_us + self._runtime.config.session_timeout_ms * 1000)
 
     def lock(self) -> None:
-        """The assignor computes: it keeps the lock that the heartbeat thread wants."""
+        """Hold beats back while the assignor computes: Java's heartbeat thread wants the coordinator's lock, which that has."""
         self.is_locked = True
 
     def unlock(self) -> None:
-        """The assignor is done: a beat that is due leaves now."""
+        """Let beats go again after the assignor; one that is due leaves now."""
         self.is_locked = False
         if self.is_enabled and not self._runtime.deadlines.is_armed(HEARTBEAT):
             self.beat()
@@ -143,7 +146,10 @@ class Session:
         )
 
     def session_expired(self) -> None:
-        """No heartbeat was answered for the session timeout: look for another coordinator."""
+        """Look for another coordinator: no heartbeat was answered for the session timeout.
+
+        Kafka: AbstractCoordinator#markCoordinatorUnknown. The member stays in its generation until a coordinator says otherwise.
+        """
         self._connection.lose()
         self.restart_session()
 
@@ -162,6 +168,7 @@ class Session:
         self.disable()
 
     def _wants_to_leave(self, is_closing: bool) -> bool:  # noqa: FBT001
+        # A static member's place is kept for its restart (KIP-345), unless close() is told what to do (KIP-1092).
         operation = self._runtime.config.close_operation if is_closing else "default"
         return operation == "leave" or (operation == "default" and self._runtime.identity.group_instance_id is None)
 
@@ -172,6 +179,7 @@ class Session:
             self._answered()
         elif result.error is ErrorCode.REBALANCE_IN_PROGRESS:
             self._answered()
+            # Before SyncGroup is answered the member is on its way already; to ask again would throw that round away.
             if self._membership.phase is JoinPhase.STABLE:
                 self._membership.request_rejoin("group is already rebalancing")
         elif result.error in COORDINATOR_GONE:

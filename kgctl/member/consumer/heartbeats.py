@@ -62,7 +62,7 @@ class LocalAssignment:
         return self.number < 0
 
     def updated(self, assignment: TopicPartitions) -> LocalAssignment:
-        """This one, or the next where the partitions differ."""
+        """Return this one, or the next where the partitions differ. Kafka: AbstractMembershipManager.LocalAssignment."""
         partitions = {topic_id: tuple(sorted(numbers)) for topic_id, numbers in assignment if numbers}
         if not self.is_none and partitions == self.partitions:
             return self
@@ -148,13 +148,14 @@ class Heartbeats:
             return
         now_us = self._runtime.now_us
         is_urgent = self._membership.phase in BEATS_AT_ONCE
+        # A failed beat is repeated after a backoff only, however urgent.
         if self._not_before_us > now_us:
             self._runtime.deadlines.arm(HEARTBEAT, self._not_before_us)
         elif is_urgent or not self._runtime.deadlines.is_armed(HEARTBEAT):
             self._beat(is_urgent)
 
     def leave(self, epoch: int, *, done: Callable[[], None] | None = None) -> None:
-        """The last beat; nothing depends on its answer but ``done``."""
+        """Send the last beat, with -1 or -2 as ``epoch``; nothing depends on its answer but ``done``."""
         self._membership.epoch = epoch
         self._runtime.deadlines.cancel(HEARTBEAT)
         self._sent = _Sent()
@@ -199,6 +200,7 @@ class Heartbeats:
         fields: dict[str, Any] = {}
         if is_joining or told.rebalance_timeout_ms != sent.rebalance_timeout_ms:
             fields["rebalance_timeout_ms"] = told.rebalance_timeout_ms
+        # Null says "as before": the coordinator keeps what it was told, so that most beats are a few bytes (KIP-848).
         if is_joining or told.topics != sent.topics:
             fields["subscribed_topic_names"] = told.topics
         if told.regex is not None and (is_joining or told.regex != sent.regex):
@@ -216,6 +218,7 @@ class Heartbeats:
     def _on_answer(self, result: ConsumerGroupHeartbeatResult | NetworkError) -> None:
         self.is_under_way = False
         if isinstance(result, NetworkError):
+            # Nobody knows what has arrived: the next beat says everything again.
             self._sent = _Sent()
             self._not_before_us = self._runtime.now_us + self._backoff.next_us()
             self._runtime.deadlines.arm(HEARTBEAT, self._not_before_us)
@@ -231,6 +234,7 @@ class Heartbeats:
             self._interval_ms = result.heartbeat_interval_ms
             self.clock.restart(self._runtime.now_us, self._interval_ms * 1000)
             self._runtime.deadlines.arm(HEARTBEAT, self.clock.next_us)
+        # An answer to a beat from before the member left: ConsumerMembershipManager#onHeartbeatSuccess ignores it.
         if membership.phase not in TAKES_ASSIGNMENTS or result.member_epoch < 0:
             return
         membership.epoch = result.member_epoch
@@ -242,7 +246,10 @@ class Heartbeats:
                 membership.phase = Phase.STABLE
 
     def _refused(self, result: ConsumerGroupHeartbeatResult) -> None:
-        """Kafka: ``AbstractHeartbeatRequestManager#onErrorResponse``."""
+        """Act on an error: find the coordinator, wait, join anew or give up.
+
+        Kafka: ``AbstractHeartbeatRequestManager#onErrorResponse``.
+        """
         error = result.error
         self._sent = _Sent()
         if error in COORDINATOR_GONE:

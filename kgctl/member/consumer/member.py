@@ -220,11 +220,11 @@ class ConsumerMember(BaseMember):
         return is_settled and not self.reconciliation.is_under_way and not self._queue and not self._poll_limit_is_over
 
     def live_state(self) -> MemberState:
-        """Kafka's states, in the words of both protocols."""
+        """Return the membership's state in the words that both protocols share."""
         return STATES[self.membership.phase]
 
     def topic_names(self) -> dict[UUID, str]:
-        """Topic ids of the metadata that the member has."""
+        """Return the names of the topic ids in the metadata that the member has."""
         image = self.topics.image
         if self._names[0] is not image:
             topics = {} if image is None else image.topics
@@ -245,11 +245,12 @@ class ConsumerMember(BaseMember):
         """A member that left for want of polls joins again, once what it owned is given up."""
         self._poll_limit_is_over = False
         self._read_on()
+        # It joins again only after the callback of what it lost has returned (AbstractMembershipManager#maybeRejoinStaleMember).
         if self.membership.phase is Phase.STALE and self._is_released:
             self.membership.join()
 
     def awaits_poll(self) -> bool:
-        """Only a poll runs what is queued, or ends being stale."""
+        """Return whether only a poll brings the member on: something is queued for it, or the member is stale."""
         return bool(self._queue) or self._poll_limit_is_over or self.membership.phase is Phase.STALE
 
     def on_coordinator_found(self) -> None:
@@ -306,7 +307,7 @@ class ConsumerMember(BaseMember):
             self.runtime.emit(StopConsuming(self._idle, StopReason.POLL_TIMEOUT))
 
     def _read_on(self) -> None:
-        """The application is back before anybody has noticed."""
+        """Read on where a poll() came back before the background thread saw that its time was over."""
         now_us = self.runtime.now_us
         still = {partition: self.runtime.position_of(partition, now_us) or 0 for partition in self._idle}
         self._idle = ()
@@ -314,7 +315,10 @@ class ConsumerMember(BaseMember):
             self.runtime.emit(StartConsuming(still))
 
     def _leave_as_stale(self) -> None:
-        """Kafka: ``transitionToSendingLeaveGroup`` and ``transitionToStale``."""
+        """Leave for want of polls, and lose what is owned.
+
+        Kafka: AbstractMembershipManager#transitionToSendingLeaveGroup, #transitionToStale.
+        """
         if self.membership.phase in OUTSIDE:
             return
         self.heartbeats.leave(self._leave_epoch("default"))
@@ -324,12 +328,12 @@ class ConsumerMember(BaseMember):
         self._lose(StopReason.POLL_TIMEOUT, self._released_as_stale)
 
     def _released_as_stale(self) -> None:
-        # The callback runs in the very poll() that the client waited for.
+        # The callback runs in the very poll() that the client waited for (AbstractMembershipManager#maybeRejoinStaleMember).
         if self.membership.phase is Phase.STALE:
             self.membership.join()
 
     def _on_fenced(self) -> None:
-        """Kafka: ``transitionToFenced``: give everything up, then join again."""
+        """Give everything up, then join again. Kafka: AbstractMembershipManager#transitionToFenced."""
         self.membership.epoch = 0
         self.membership.phase = Phase.FENCED
         self._lose(StopReason.LOST, self._released_as_fenced)

@@ -81,6 +81,17 @@ def test_a_retention_of_its_own_gives_an_expire_time() -> None:
     assert value.value == OffsetCommitValue(1, commit_timestamp_ms=10, expire_timestamp_ms=510)
 
 
+def test_a_retention_without_end_overflows_as_in_java() -> None:
+    """OffsetMetadataManager#expireTimestampMs adds two longs: the commit expires at the next look."""
+    harness = CoordinatorHarness()
+    harness.sleep_ms(10)
+    harness.commit({"t-0": 1}, version=2, retention_ms=2**63 - 1)
+
+    value = harness.log[-1].record
+    assert isinstance(value, CoordinatorRecord)
+    assert value.value == OffsetCommitValue(1, commit_timestamp_ms=10, expire_timestamp_ms=-(2**63) + 9)
+
+
 def test_a_transactional_offset_counts_when_the_transaction_is_committed() -> None:
     harness = CoordinatorHarness()
     harness.commit({"t-0": 1})
