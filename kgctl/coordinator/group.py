@@ -149,7 +149,7 @@ class OpaqueGroup(Group):
         return not self.is_empty
 
     def expiry_base_ms(self, offset: OffsetCommitValue) -> int | None:
-        """Share groups are left alone by the expiry cycle."""
+        """Return the commit's time; None for a share group, which the expiry cycle leaves alone."""
         return None if self.type is GroupType.SHARE else offset.commit_timestamp_ms
 
     def tombstone_keys(self) -> list[RecordKey]:

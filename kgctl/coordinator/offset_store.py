@@ -162,7 +162,7 @@ class OffsetStore:
                     self._store(group_id, topic, partition, pending)
 
     def durable(self) -> object:
-        """Everything in it, without the positions, to compare."""
+        """Return everything that is stored, without positions in the log, as a value to compare."""
         stored = {(g, *p): s.value for g in self._stored for p, s in self._stored.of_group(g)}
         pending = {(i, g, *p): s.value for i, table in self._pending.items() for g in table for p, s in table.of_group(g)}
         return stored, pending

@@ -150,7 +150,7 @@ class MemberParts(ABC):
         """What the client does by itself, after whatever has just happened."""
 
     def on_beats_skipped(self, last_us: int) -> None:  # noqa: B027  # only some protocols care
-        """Beats up to this time count as sent and answered."""
+        """Count beats up to this time as sent and answered."""
 
     # --- what can be seen
 

@@ -68,7 +68,7 @@ class Committer:
         return not self._waiting
 
     def restart_timer(self) -> None:
-        """The next automatic commit is an interval away."""
+        """Put the next automatic commit an interval away."""
         if self._is_automatic:
             self._runtime.arm_in(AUTO_COMMIT, self._runtime.config.auto_commit_interval_ms * 1000)
 
@@ -229,7 +229,7 @@ class Positions:
         return not self._awaiting
 
     def own(self, partitions: Iterable[TopicPartition]) -> None:
-        """The member owns these: find out where they start."""
+        """Take these partitions over: find out where reading starts in each."""
         self._awaiting.update(partitions)
         self._awaiting -= self.consumed
 
@@ -248,7 +248,7 @@ class Positions:
         self._asked.clear()
 
     def step(self) -> Callable[[], None] | None:
-        """What the application's thread can do about them now."""
+        """Return what the application's thread can do about the positions now, None while it waits."""
         is_free = not self._is_asking and self._connection.is_known and not self._runtime.deadlines.is_armed(POSITIONS)
         return self._fetch if self._awaiting and is_free else None
 

@@ -23,7 +23,7 @@ def frozen(cls: type[T]) -> type[T]:
 
 @dataclass_transform(frozen_default=True)
 def frozen_in_order(cls: type[T]) -> type[T]:
-    """The same, with fields that may be given by position."""
+    """Return a dataclass as `frozen` does, but with fields that may be given by position."""
     return dataclass(slots=True, unsafe_hash=True)(cls)
 
 

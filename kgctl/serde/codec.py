@@ -177,7 +177,7 @@ class _ReaderSource(_Source):
         self.line(f"{target} = {entity}")
 
     def numbers(self, fields: list[FieldPlan], targets: list[str]) -> None:
-        """Neighbours of a fixed size; error codes and ids are unpacked into a local and then translated."""
+        """Add the lines that read neighbours of a fixed size; error codes and ids are translated after that."""
         packed = _struct(fields)
         translated = [
             (self.local("t"), target, _TRANSLATIONS[field.kafka_type]) if field.kafka_type in _TRANSLATIONS else ("", target, "")
@@ -204,7 +204,7 @@ class _ReaderSource(_Source):
                 self.entity(field.entity, target)
 
     def element(self, field: FieldPlan, target: str, *, flexible: bool, nullable: bool) -> None:
-        """One value, which is no array: an array's element is never null."""
+        """Add the lines that read one value, which is no array."""
         if field.entity is not None:
             self.entity(field.entity, target)
         elif field.kafka_type in FIXED_SIZES:
@@ -219,7 +219,7 @@ class _ReaderSource(_Source):
                 self.line("p = e")
 
     def length(self, *, flexible: bool, plain: str) -> None:
-        """Put a length, or a number of elements, into ``n``; null is below 0."""
+        """Add the lines that read a length, or a number of elements, into ``n``; null is below 0."""
         if not flexible:
             packed = struct.Struct(">" + plain)
             self.line(f"n, = {self.constant('S', packed.unpack_from)}(b, p)")
@@ -270,7 +270,7 @@ def _tag_reader(field: FieldPlan) -> Reader:
 
 
 def _read_default(field: FieldPlan) -> Any:
-    """What a tagged field is where it is absent."""
+    """Return the value of a tagged field that is absent."""
     if field.entity is None or field.is_array or field.default is None:
         return field.default
     out = bytearray()
@@ -300,7 +300,7 @@ class _WriterSource(_Source):
             self.line("o.append(0)")
 
     def numbers(self, fields: list[FieldPlan], values: str, getter: str) -> None:
-        """Neighbours of a fixed size in one call; what is absent the long way round.
+        """Add the lines that write neighbours of a fixed size in one call; what is absent goes the long way round.
 
         A message leaves more of its fields out than its many entries do, so that its own are asked for with their defaults.
         """
@@ -332,7 +332,7 @@ class _WriterSource(_Source):
                 self.entity(field.entity, value)
 
     def element(self, field: FieldPlan, value: str, *, flexible: bool, nullable: bool) -> None:
-        """One value, which is no array."""
+        """Add the lines that write one value, which is no array."""
         if field.entity is not None:
             self.entity(field.entity, value)
         elif field.kafka_type == "uuid":
@@ -493,7 +493,7 @@ def _java_text(data: bytes) -> str:
 
 @lru_cache(maxsize=4_096)
 def _uuid_of(raw: bytes) -> uuid.UUID | None:
-    """The same few topic ids stand in most messages."""
+    """Return the UUID, None for zeros. Kept, since the same few topic ids stand in most messages."""
     return uuid.UUID(bytes=raw) if any(raw) else None
 
 

@@ -126,7 +126,7 @@ class Cluster:
         )
 
     def close(self) -> None:
-        """Safe to call twice."""
+        """Close all connections. Safe to call twice."""
         for connection in self._connections.values():
             connection.close()
         self._connections.clear()

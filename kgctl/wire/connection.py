@@ -126,7 +126,7 @@ class Connection:
             self._socket.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
-        """Safe to call twice."""
+        """Close the connection. Safe to call twice."""
         self.is_closed = True
         with suppress(OSError):
             self._socket.close()

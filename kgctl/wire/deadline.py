@@ -27,7 +27,7 @@ class Deadline:
         return left
 
     def timed_out(self, what: str) -> TimedOutError:
-        """The error that says so."""
+        """Return the error that says that the time is up."""
         return TimedOutError(f"{what} did not answer within {self.timeout_ms / 1000:g} s")
 
     def wait(self, seconds: float) -> bool:

@@ -143,7 +143,7 @@ def _broken_epochs(group: ConsumerGroup) -> Iterator[str]:
 
 
 def _broken_counts(group: ConsumerGroup) -> Iterator[str]:
-    """The maps kept beside the members agree with them."""
+    """Yield where the maps that are kept beside the members do not agree with them."""
     members = list(group.members.values())
     if not {(m.instance_id, m.member_id) for m in members if m.instance_id is not None} <= set(group.static_members.items()):
         yield "a static member is not known by its instance id"

@@ -67,7 +67,7 @@ def _utf16_order(text: str) -> bytes:
 
 
 def _string(text: str) -> bytes:
-    """The units of the text and then how many there are."""
+    """Return a text as the hash takes it: its UTF-16 units, then their number."""
     units = _utf16(text)
     return units + _INT32.pack(len(units) // 2)
 
