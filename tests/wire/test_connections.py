@@ -41,7 +41,7 @@ def header(api_key: int, version: int, correlation_id: int = 1) -> bytes:
 
 
 HOSTILE = {
-    "an array length that ends a process inside kio": (header(LIST_GROUPS, 5) + FORGED_COUNT, "an array of 34359738366 elements"),
+    "a forged array length": (header(LIST_GROUPS, 5) + FORGED_COUNT, "an array of 34359738366 elements"),
     "a body cut off": (header(HEARTBEAT, 3) + b"\x00\x05ab", "a value of 5 bytes where 2 are left"),
     "no body": (header(HEARTBEAT, 3), "ends too early"),
     "no header": (b"\x00\x12", "no room for a header"),
