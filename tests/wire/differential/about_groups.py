@@ -154,7 +154,7 @@ def subscribing_by_expression(probe: Probe, version: int, name: str) -> None:
 
         def has_partitions(body: Any, group: str = group, member_id: str = member_id, epochs: list[int] = epochs) -> bool:
             epochs.append(_heartbeat(probe, group, member_id, epochs[-1], None).member_epoch)
-            return body.groups[0].members[0].assignment.topic_partitions != ()
+            return bool(body.groups[0].members[0].assignment.topic_partitions)
 
         body = probe.until(CONSUMER_GROUP_DESCRIBE, version, {"group_ids": [group]}, has_partitions)
         (member,) = body.groups[0].members
@@ -167,7 +167,7 @@ def subscribing_by_expression(probe: Probe, version: int, name: str) -> None:
 
 
 def _heartbeat(probe: Probe, group: str, member_id: str, epoch: int, expression: str | None) -> Any:
-    joining = {"rebalance_timeout_ms": 60_000, "subscribed_topic_regex": expression, "topic_partitions": []}
+    joining: dict[str, Any] = {"rebalance_timeout_ms": 60_000, "subscribed_topic_regex": expression, "topic_partitions": []}
     staying = {"rebalance_timeout_ms": -1, "topic_partitions": None}
     said = staying if expression is None else joining
     values = {"group_id": group, "member_id": member_id, "member_epoch": epoch, "subscribed_topic_names": None, **said}
