@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -14,7 +14,7 @@ from kgctl.pipeline.store.delta import Table, vacuum
 from kgctl.pipeline.store.files import DataFile, write_files
 from kgctl.pipeline.store.records import high_number, next_number
 from kgctl.pipeline.store.tables import TABLES
-from kgctl.pipeline.store.warehouse import Warehouse
+from kgctl.pipeline.store.warehouse import THINNED, Warehouse
 
 KEPT_HOURS = 168
 """Files that a commit has taken away stay so long: somebody may be reading an older version."""
@@ -37,6 +37,9 @@ def prune(warehouse: Warehouse, before_ms: int, *, hours: int = KEPT_HOURS) -> P
     """
     day = datetime.fromtimestamp(before_ms / 1000, UTC).date().isoformat()
     found = Pruned()
+    old = [file for name in ("records", "samples") for file in warehouse.table(name).files() if file.date < day]
+    clusters = {file.low["cluster"] for file in old} | {file.high["cluster"] for file in old}
+    _note_thinned(warehouse, clusters)
     for name in ("records", "samples", "damaged"):
         table = warehouse.table(name)
         old = [file for file in table.files() if file.date < day]
@@ -46,8 +49,17 @@ def prune(warehouse: Warehouse, before_ms: int, *, hours: int = KEPT_HOURS) -> P
             if taken:
                 table.commit(_by_cluster(warehouse, name, kept), old)
                 found.rows[name] = taken
+    _note_thinned(warehouse, clusters if found.rows else ())
     found.files = sum(vacuum(warehouse.table(name), hours=hours) for name in TABLES)
     return found
+
+
+def _note_thinned(warehouse: Warehouse, clusters: Iterable[str]) -> None:
+    """Let the next build of these clusters make everything anew. Noted before and after: a build may come in between."""
+    records = warehouse.table("records")
+    names = [f"{THINNED}/{cluster}" for cluster in clusters]
+    if names:
+        records.commit([], numbers={name: (records.number(name) or 0) + 1 for name in names})
 
 
 def _last_of_each(rows: pa.Table) -> pa.Table:
@@ -86,8 +98,11 @@ def forget(warehouse: Warehouse, cluster: str, source: str | None = None) -> Pru
             table.commit(_by_cluster(warehouse, name, kept), files, numbers=_positions(table, cluster, files, name))
             found.rows[name] = taken
     if source is None:
+        state = warehouse.table("state")
         numbers = {f"{what}/{cluster}": _NEVER for what in ("records", "samples")}
-        warehouse.table("state").commit([], numbers=numbers)
+        state.commit([], [file for file in state.files() if file.may_hold("cluster", cluster, cluster)], numbers=numbers)
+    elif found.rows:
+        _note_thinned(warehouse, [cluster])
     return found
 
 

@@ -131,6 +131,8 @@ def _notices(result: BuildResult) -> Iterator[str]:
         yield "Nothing is new: all tables are as they were."
     for cluster in result.rebuilt:
         yield f"cluster '{cluster}': an older kgctl had built its tables; they are built anew."
+    for cluster, reasons in result.late.items():
+        yield from (f"cluster '{cluster}': {reason}." for reason in reasons)
     for cluster, counts in result.counts.items():
         yield from (f"cluster '{cluster}': {line}" for line in _remarks(counts))
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 DICTIONARIES = ("group", "topic", "member_id")
 """Columns whose few values are repeated many times: read as dictionaries."""
-_SLICE = re.compile(r".*/[bh](\d+)-(\d+)-[0-9a-f]+\.parquet")
+_SLICE = re.compile(r".*/[bp](\d+)-(\d+)-[0-9a-f]+\.parquet")
 
 
 def files_of(table: Table, cluster: str, groups: Collection[str] | None, buckets: int) -> list[DataFile]:

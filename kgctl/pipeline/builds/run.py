@@ -8,27 +8,30 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from kgctl import __version__
 from kgctl.errors import KgctlError, RefusedError
-from kgctl.pipeline.builds.slices import Slice, cut, placed, slices_of
+from kgctl.pipeline.builds.sampled import Sampled
+from kgctl.pipeline.builds.slices import Slice, cut, placed, slices_into, slices_of
+from kgctl.pipeline.builds.state import Standing, last_runs, new_files, newest_of, replaced, samples_in
 from kgctl.pipeline.builds.tables_of import SliceInput, SliceResult, SliceTask, build_slice
 from kgctl.pipeline.builds.tables_version import VERSION
 from kgctl.pipeline.decode.coverage import merge_runs, runs_of
-from kgctl.pipeline.store.files import DataFile, write_files
+from kgctl.pipeline.store.files import DataFile, prefix_of, write_files
 from kgctl.pipeline.store.raw import RAW, conform
 from kgctl.pipeline.store.tables import GOLD, from_stored, to_stored
-from kgctl.pipeline.store.warehouse import version_number
-from kgctl.pipeline.tables import log_end_offsets
-from kgctl.pipeline.tables.registry import ClusterInputs
+from kgctl.pipeline.store.warehouse import THINNED, version_number
+from kgctl.pipeline.tables.outdated import OutdatedError
+from kgctl.pipeline.tables.registry import BEGIN_MS
 
 if TYPE_CHECKING:
     from kgctl.pipeline.spread import Done, Engine
@@ -52,7 +55,8 @@ class TableSummary:
 class BuildResult:
     """What came of it. ``decoded``: records that were decoded now; ``engines``, by cluster: who did the work.
 
-    ``counts``, by cluster, are of what was built now; ``rebuilt`` names clusters whose tables an older kgctl had built.
+    ``counts``, by cluster, are of what was built now; ``rebuilt`` names clusters whose tables an older kgctl had built;
+    ``late`` says, by cluster, what changed things that were built for good, and what was made anew for that.
     """
 
     tables: list[TableSummary] = field(default_factory=list)
@@ -62,6 +66,7 @@ class BuildResult:
     failed: list[KgctlError] = field(default_factory=list)
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     rebuilt: list[str] = field(default_factory=list)
+    late: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,20 +134,22 @@ def _build_cluster(
         result.unchanged += 1
         _sum_up(warehouse, cluster, {}, result)
         return
-    files_of_records = _files(warehouse, "records", cluster, plan.bronze_to)
-    records = sum(file.rows for file in files_of_records)
-    worker = engine(records)
-    coverage, counts = _covered(warehouse, files_of_records)
-    work = _Work(warehouse, cluster, files_of_records, slices_of(records, warehouse.buckets), coverage, plan)
-    done = _by_spark(worker, work) if worker.name == "spark" else _here(worker, work, on_progress)
-    files = _together(done, counts)
-    files["coverage"] = _write_coverage(warehouse, cluster, coverage)
-    versions = {name: _commit(warehouse, cluster, name, files[name], plan) for name in COMMITTED}
-    _commit_state(warehouse, cluster, plan, versions)
+    before = None if plan.is_rebuild else Standing.of(warehouse, cluster)
+    try:
+        made = _made(_Work.of(warehouse, cluster, plan, before), engine, on_progress)
+    except OutdatedError as error:
+        result.late.setdefault(cluster, []).append(f"{error}: all tables were made anew")
+        made = _made(_Work.of(warehouse, cluster, plan, None), engine, on_progress)
+    for why, count in made.anew.items():
+        result.late.setdefault(cluster, []).append(
+            f"{why}: the tables of {count} of {len(made.work.slices)} slices were made anew"
+        )
+    versions = {name: _commit(made, name, plan) for name in COMMITTED}
+    _commit_state(made, plan, versions)
     result.built += 1
-    result.decoded += records
-    result.counts[cluster] = counts
-    _sum_up(warehouse, cluster, files, result)
+    result.decoded += made.records
+    result.counts[cluster] = made.counts
+    _sum_up(warehouse, cluster, made.files, result)
 
 
 def _number(what: str, cluster: str) -> str:
@@ -158,6 +165,7 @@ def _plan(warehouse: Warehouse, cluster: str, now_ms: int, *, is_rebuild: bool) 
     known = _known(warehouse, cluster, number)
     if known is not None:
         return known
+    is_rebuild = is_rebuild or _is_thinned(warehouse, cluster)
     if not is_rebuild and not any(_is_new(warehouse, cluster, name, since[name]) for name in since):
         return None
     rows = pa.Table.from_pylist(
@@ -195,52 +203,161 @@ def _known(warehouse: Warehouse, cluster: str, number: int) -> Range | None:
     return Range(number, *(row[name] for name in ("bronze_from", "bronze_to", "samples_from", "samples_to", "is_rebuild")))
 
 
+def _is_thinned(warehouse: Warehouse, cluster: str) -> bool:
+    """Whether records or samples that were built are there no longer."""
+    name = _number(THINNED, cluster)
+    now, built = warehouse.table("records").number(name), warehouse.table("state").number(name)
+    return now is not None and now != built
+
+
 def _is_new(warehouse: Warehouse, cluster: str, name: str, since: int) -> bool:
     return any(file.may_hold("cluster", cluster, cluster) for file in warehouse.new_files(name, since))
 
 
 @dataclass(frozen=True)
 class _Work:
-    """What is to be made of which files."""
+    """What is to be made: of which files, cut into which slices, going on from where. ``everything``: all slices are to be made,
+    also those that no new record is of. ``next`` is where the next build goes on; its ``states`` are still to be made."""
 
     warehouse: Warehouse
     cluster: str
-    files: Sequence[DataFile]
-    slices: list[Slice]
-    coverage: pa.Table
     plan: Range
+    before: Standing
+    files: Sequence[DataFile]
+    samples: pa.Table
+    coverage: pa.Table
+    settled_coverage: pa.Table
+    counts: Counter[str]
+    slices: list[Slice]
+    everything: bool
+    next: Standing
+
+    @classmethod
+    def of(cls, warehouse: Warehouse, cluster: str, plan: Range, standing: Standing | None) -> _Work:
+        """Look at what is new since ``standing``, or at everything. Raises `OutdatedError`, `StorageError`."""
+        before = Standing() if standing is None else standing
+        since = (-1, -1) if standing is None else (plan.bronze_from, plan.samples_from)
+        files = new_files(warehouse, "records", cluster, since[0], plan.bronze_to)
+        fresh = samples_in(warehouse, new_files(warehouse, "samples", cluster, since[1], plan.samples_to))
+        runs, counts = _covered(warehouse, files)
+        before.require_in_order(runs)
+        samples = before.sampled.with_more(fresh)
+        coverage = merge_runs([before.runs, runs])
+        last, others = last_runs(coverage)
+        newest_ms = max(before.newest_ms, newest_of(runs))
+        sampled_ms = pc.max(fresh.column("timestamp_ms")).as_py()
+        newest_sample_ms = max(before.newest_sample_ms, BEGIN_MS if sampled_ms is None else sampled_ms)
+        horizon_ms = before.next_horizon(newest_ms, newest_sample_ms)
+        count = max(before.slices, len(slices_of(sum(file.rows for file in files), warehouse.buckets)))
+        sampled = before.sampled.until(horizon_ms, fresh, samples)
+        after = Standing(sampled, newest_ms, newest_sample_ms, last, count)
+        everything = count != before.slices or fresh.num_rows > 0
+        cut_into = slices_into(count, warehouse.buckets)
+        return cls(warehouse, cluster, plan, before, files, samples, coverage, others, counts, cut_into, everything, after)
+
+    @property
+    def records(self) -> int:
+        """How many are new."""
+        return sum(file.rows for file in self.files)
+
+    def given(self, raw: pa.Table, each: Slice) -> SliceInput:
+        """What a slice is made of, going on from its state."""
+        return SliceInput(
+            raw,
+            self.samples,
+            self.coverage,
+            each.first == 0,
+            samples_from_ms=self.before.horizon_ms,
+            horizon_ms=self.next.horizon_ms,
+        )
+
+    def with_all_samples(self) -> _Work:
+        """The same with every sample that was collected."""
+        files = new_files(self.warehouse, "samples", self.cluster, -1, self.plan.samples_to)
+        samples = Sampled.nothing().with_more(samples_in(self.warehouse, files))
+        before = replace(self.before, sampled=Sampled.nothing())
+        return replace(self, samples=samples, before=before, everything=True)
+
+    def from_all_records(self) -> _Work:
+        """The same with every record and sample that was collected, going on from nothing."""
+        files = new_files(self.warehouse, "records", self.cluster, -1, self.plan.bronze_to)
+        runs, _ = _covered(self.warehouse, files)
+        return replace(self.with_all_samples(), files=files, coverage=runs, before=Standing())
 
 
-def _files(warehouse: Warehouse, name: str, cluster: str, version: int) -> list[DataFile]:
-    """The files of a cluster up to a version."""
-    return [file for file in warehouse.table(name, version).files() if file.may_hold("cluster", cluster, cluster)]
+@dataclass(frozen=True)
+class _Made:
+    """The files that a build has written. ``slices``: those that were made; ``from_nothing``: those of them
+    that were made from all records, ``anew``: for which reasons, how many each."""
+
+    work: _Work
+    files: Mapping[str, Sequence[DataFile]]
+    counts: Counter[str]
+    slices: Sequence[Slice]
+    from_nothing: Sequence[Slice]
+    anew: Mapping[str, int]
+
+    @property
+    def records(self) -> int:
+        """How many were new."""
+        return self.work.records
 
 
-def _here(engine: Engine, work: _Work, on_progress: Callable[[Progress], object]) -> list[SliceResult]:
-    """Read and cut the records in this process, and have the slices made."""
-    records = work.warehouse.table("records")
+def _made(work: _Work, engine: Callable[[int], Engine], on_progress: Callable[[Progress], object]) -> _Made:
+    worker = engine(work.records)
+
+    def run(asked: _Work, slices: Sequence[Slice]) -> list[SliceResult]:
+        return _by_spark(worker, asked, slices) if worker.name == "spark" else _here(worker, asked, slices, on_progress)
+
+    done = run(work, work.slices)
+    lacking = [each.slice for each in done if each.lacks_samples]
+    if lacking:
+        done = [each for each in done if not each.lacks_samples] + run(work.with_all_samples(), lacking)
+    outdated = [each for each in done if each.outdated]
+    if outdated:
+        done = [each for each in done if not each.outdated]
+        done += run(work.from_all_records(), [each.slice for each in outdated])
+    files = _together(done, work.counts)
+    files["coverage"] = _write_coverage(work)
+    from_nothing = work.slices if work.before.slices == 0 else [each.slice for each in outdated]
+    made = _Made(
+        work, files, work.counts, [each.slice for each in done], from_nothing, Counter(each.outdated for each in outdated)
+    )
+    for name in COMMITTED:
+        _taken_away(made, name)
+    return made
+
+
+def _here(engine: Engine, work: _Work, slices: Sequence[Slice], on_progress: Callable[[Progress], object]) -> list[SliceResult]:
+    """Read and cut the records in this process, and have these slices made."""
+    warehouse = work.warehouse
+    records = warehouse.table("records")
     columns = [name for name in records.stored.schema.names if name not in ("source", "cluster")]
     raw, _ = placed(conform(from_stored("records", records.rows(work.files, columns)), RAW))
-    samples = _samples(work)
-    buckets = work.warehouse.buckets
-    tasks = [
-        SliceTask(work.warehouse.location, work.cluster, each, SliceInput(part, samples, work.coverage, each.first == 0))
-        for each, part in zip(work.slices, cut(raw, work.slices, buckets), strict=True)
-    ]
+    tasks = []
+    for each, part in zip(work.slices, cut(raw, work.slices, warehouse.buckets), strict=True):
+        if each in slices and (part.num_rows or work.everything):
+            states = [file.path for file in work.before.states_of(each)]
+            tasks.append(SliceTask(warehouse.location, work.cluster, each, work.given(part, each), warehouse.buckets, states))
     return _spread(engine, tasks, on_progress)
 
 
-def _by_spark(engine: Engine, work: _Work) -> list[SliceResult]:
+def _by_spark(engine: Engine, work: _Work, slices: Sequence[Slice]) -> list[SliceResult]:
     from pyspark.sql import SparkSession
 
     from kgctl.pipeline.builds.on_spark import SparkWork, build_slices
 
     context = engine.context  # type: ignore[attr-defined]
     session = SparkSession.getActiveSession() or SparkSession(context)
-    warehouse = work.warehouse
-    common = SparkWork(warehouse.location, work.cluster, work.slices, warehouse.buckets, _samples(work), work.coverage)
+    location, buckets = work.warehouse.location, work.warehouse.buckets
+    given = work.given(RAW.empty_table(), Slice(0, 0))
+    wanted = [number for number, each in enumerate(work.slices) if each in slices]
+    common = SparkWork(location, work.cluster, work.slices, buckets, given, work.everything, wanted)
+    states = [
+        (file, [number for number in wanted if file in work.before.states_of(work.slices[number])]) for file in work.before.states
+    ]
     with spark_errors():
-        return build_slices(session, common, work.files)
+        return build_slices(session, common, work.files, states)
 
 
 @contextmanager
@@ -258,13 +375,6 @@ def spark_errors() -> Iterator[None]:
         raise KgctlError(message, code="STORAGE_ERROR" if kind == "StorageError" else "SPARK") from error
 
 
-def _samples(work: _Work) -> pa.Table:
-    """All samples up to the plan's version, cleaned."""
-    columns = ["topic", "partition", "time", "log_start_offset", "log_end_offset"]
-    files = _files(work.warehouse, "samples", work.cluster, work.plan.samples_to)
-    return log_end_offsets.build(ClusterInputs(from_stored("samples", work.warehouse.table("samples").rows(files, columns))))
-
-
 def _covered(warehouse: Warehouse, files: Sequence[DataFile]) -> tuple[pa.Table, Counter[str]]:
     """(the runs of these files' records, what there is to say of them)."""
     found = from_stored("records", warehouse.table("records").rows(files, ["log_partition", "log_offset", "time"]))
@@ -278,9 +388,14 @@ def _covered(warehouse: Warehouse, files: Sequence[DataFile]) -> tuple[pa.Table,
     return merge_runs(parts), counts
 
 
-def _write_coverage(warehouse: Warehouse, cluster: str, coverage: pa.Table) -> list[DataFile]:
-    timed = coverage.append_column("time", coverage.column("first_ms"))
-    return write_files(warehouse.location, "coverage", to_stored("coverage", timed, cluster), "")
+def _write_coverage(work: _Work) -> list[DataFile]:
+    """The runs that may still grow, as provisional rows, and those that came to an end."""
+    found = []
+    for runs, is_provisional in ((work.next.runs, True), (work.settled_coverage, False)):
+        timed = runs.append_column("time", runs.column("first_ms"))
+        prefix = prefix_of(0, work.warehouse.buckets - 1, is_provisional=is_provisional)
+        found += write_files(work.warehouse.location, "coverage", to_stored("coverage", timed, work.cluster), prefix)
+    return found
 
 
 def _spread(engine: Engine, tasks: Sequence[SliceTask], on_progress: Callable[[Progress], object]) -> list[SliceResult]:
@@ -295,7 +410,7 @@ def _spread(engine: Engine, tasks: Sequence[SliceTask], on_progress: Callable[[P
 
 
 def _together(done: Sequence[SliceResult], counts: Counter[str]) -> dict[str, list[DataFile]]:
-    files: dict[str, list[DataFile]] = {name: [] for name in GOLD}
+    files: dict[str, list[DataFile]] = {name: [] for name in (*GOLD, "state")}
     for each in done:
         counts.update(each.counts)
         for name, found in each.files.items():
@@ -303,27 +418,47 @@ def _together(done: Sequence[SliceResult], counts: Counter[str]) -> dict[str, li
     return files
 
 
-def _commit(warehouse: Warehouse, cluster: str, name: str, files: Sequence[DataFile], plan: Range) -> int:
+def _taken_away(made: _Made, name: str) -> list[DataFile]:
+    """The files of a table that this build puts others in the place of."""
+    work = made.work
+    files = [file for file in work.warehouse.table(name).files() if file.may_hold("cluster", work.cluster, work.cluster)]
+    if work.before.slices == 0:
+        return files
+    slices = [Slice(0, work.warehouse.buckets)] if name == "coverage" else made.slices
+    return replaced(files, slices, () if name == "coverage" else made.from_nothing)
+
+
+def _commit(made: _Made, name: str, plan: Range) -> int:
     """Put these files in the place of those before, once; the table's version."""
-    table = warehouse.table(name)
-    before = [file for file in table.files() if file.may_hold("cluster", cluster, cluster)]
-    if files or before:
-        table.commit(files, before, once=(_number("build", cluster), plan.number))
+    table = made.work.warehouse.table(name)
+    before = _taken_away(made, name)
+    if made.files[name] or before:
+        table.commit(made.files[name], before, once=(_number("build", made.work.cluster), plan.number))
     return table.version
 
 
-def _commit_state(warehouse: Warehouse, cluster: str, plan: Range, versions: dict[str, int]) -> None:
+def _commit_state(made: _Made, plan: Range, versions: Mapping[str, int]) -> None:
+    """The last commit of a build: from now on it counts."""
+    work, cluster = made.work, made.work.cluster
+    thinned = work.warehouse.table("records", plan.bronze_to).number(_number(THINNED, cluster))
     numbers = {
         _number("records", cluster): plan.bronze_to,
         _number("samples", cluster): plan.samples_to,
         _number("tables", cluster): VERSION,
+        _number(THINNED, cluster): -1 if thinned is None else thinned,
     }
     numbers.update({version_number(name): version for name, version in versions.items()})
     numbers = {name: number for name, number in numbers.items() if number >= 0}
-    warehouse.table("state").commit([], once=(_number("build", cluster), plan.number), numbers=numbers)
+    state = work.warehouse.table("state")
+    old = [file for file in state.files() if file.may_hold("cluster", cluster, cluster)]
+    if work.before.slices:
+        remade = [file.path for each in made.slices for file in work.before.states_of(each)]
+        old = [file for file in old if file.path in remade or file not in work.before.states]
+    files = [*made.files["state"], *work.next.write(work.warehouse, cluster)]
+    state.commit(files, old, once=(_number("build", cluster), plan.number), numbers=numbers)
 
 
-def _sum_up(warehouse: Warehouse, cluster: str, files: dict[str, list[DataFile]], result: BuildResult) -> None:
+def _sum_up(warehouse: Warehouse, cluster: str, files: Mapping[str, Sequence[DataFile]], result: BuildResult) -> None:
     for name in COMMITTED:
         there = [file for file in warehouse.table(name).files() if file.may_hold("cluster", cluster, cluster)]
         written = sum(file.rows for file in files.get(name, ()))

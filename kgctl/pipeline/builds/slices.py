@@ -36,7 +36,12 @@ class Slice(NamedTuple):
 
 def slices_of(rows: int, buckets: int) -> list[Slice]:
     """As many slices as so many rows are worth."""
-    count = min(max(rows // ROWS_IN_SLICE, 1), buckets)
+    return slices_into(max(rows // ROWS_IN_SLICE, 1), buckets)
+
+
+def slices_into(count: int, buckets: int) -> list[Slice]:
+    """So many slices, or one for each bucket."""
+    count = min(count, buckets)
     edges = [buckets * number // count for number in range(count + 1)]
     return [Slice(first, end) for first, end in pairwise(edges)]
 

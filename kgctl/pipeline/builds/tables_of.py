@@ -3,77 +3,193 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kgctl.pipeline.builds.carry import Carried, bytes_of, carry, merged_samples, of_bytes, together
 from kgctl.pipeline.builds.slices import Slice, placed_runs, unplaced
-from kgctl.pipeline.decode.columns import each_once
+from kgctl.pipeline.decode.cells import Bools
+from kgctl.pipeline.decode.columns import each_once, int64s
 from kgctl.pipeline.decode.decode import decode
+from kgctl.pipeline.decode.ordering import order_by, ranked
+from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
 from kgctl.pipeline.decode.transactions import resolve
-from kgctl.pipeline.store.files import DataFile, write_files
+from kgctl.pipeline.store.files import DataFile, prefix_of, read_file, write_files
 from kgctl.pipeline.store.location import Location
 from kgctl.pipeline.store.tables import GOLD, to_stored
 from kgctl.pipeline.tables.changes import assignment_changes, member_changes, status_changes
+from kgctl.pipeline.tables.group_generations import rows_of
+from kgctl.pipeline.tables.groups.history import Spans
 from kgctl.pipeline.tables.groups.replay import spans
-from kgctl.pipeline.tables.registry import DEFAULT_WINDOW_MS, PartitionInputs
+from kgctl.pipeline.tables.outdated import OutdatedError, SamplesMissingError
+from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, PartitionInputs
+from kgctl.pipeline.tables.resets import jumps
 from kgctl.pipeline.tables.series.commits import series
+from kgctl.pipeline.tables.series.points import points
+from kgctl.pipeline.tables.series.samples import UNKNOWN
 from kgctl.pipeline.tables.series.samples import samples as samples_of
 from kgctl.pipeline.tables.series.scan import begins
+
+EVERY_TIME_MS = 1 << 62
 
 
 @dataclass(frozen=True)
 class SliceInput:
-    """What a slice is made of. ``raw``: records (`RAW`), places for offsets, sorted by them; ``samples``: cleaned, of the whole
-    cluster; ``coverage``: the runs that were collected of all partitions. ``is_first``: rows of no group are this slice's."""
+    """What a slice is made of.
+
+    ``raw``: new records (`RAW`), places for offsets, sorted by them; ``samples``: `CLEANED`, of the whole cluster, complete from
+    ``samples_from_ms`` on; ``coverage``: the runs that were collected of all partitions, the last one of each at least;
+    ``is_first``: rows of no group are this slice's; ``before``: what earlier builds left; ``horizon_ms``: rows from it on may
+    still change, a multiple of ``window_ms``.
+    """
 
     raw: pa.Table
     samples: pa.Table
     coverage: pa.Table
     is_first: bool = True
     window_ms: int = DEFAULT_WINDOW_MS
+    before: Carried = field(default_factory=Carried)
+    samples_from_ms: int = BEGIN_MS
+    horizon_ms: int = EVERY_TIME_MS
 
 
 @dataclass
 class SliceTables:
-    """Rows by table of `GOLD`, and counts of what people should know."""
+    """Rows by table of `GOLD`: ``tables`` are for good, ``provisional`` until the next build of the slice; ``counts`` of what
+    people should know; ``carried``: what that next build goes on from."""
 
     tables: dict[str, pa.Table]
-    counts: Counter[str] = field(default_factory=Counter)
+    provisional: dict[str, pa.Table]
+    counts: Counter[str]
+    carried: Carried
 
 
 def tables_of(given: SliceInput) -> SliceTables:
-    """Compute the tables of a slice; offsets are the log's own again."""
+    """Compute the tables of a slice; offsets are the log's own again.
+
+    Raises `OutdatedError` where the new records change what was made for good, `SamplesMissingError` where older samples are
+    needed than there are.
+    """
+    _require_in_time(given)
     decoded = decode(given.raw)
-    resolved = resolve(decoded.commits, decoded.markers)
+    resolved = resolve(pa.concat_tables([given.before.table("open"), decoded.commits]).unify_dictionaries(), decoded.markers)
     counts = Counter(decoded.counts())
     counts.update({f"commits_{name}": number for name, number in resolved.counts().items()})
-    commits = resolved.offset_commits
+    commits, is_new = _behind(given.before.table("commits"), resolved.offset_commits)
+    counts["commits_overtaken"] += resolved.offset_commits.num_rows - int(is_new.sum())
     topics = pc.unique(commits.column("topic")).cast("string")
+    known = merged_samples(given.before.table("samples"), given.samples, given.samples_from_ms)
     inputs = PartitionInputs(
         offset_commits=commits,
         group_records=each_once(decoded.group_records, "log_offset"),
-        log_offsets=given.samples.filter(pc.is_in(given.samples.column("topic").cast("string"), topics)),
+        log_offsets=known.filter(pc.is_in(known.column("topic"), topics)),
         coverage=placed_runs(given.coverage),
         window_ms=given.window_ms,
+        horizon_ms=given.before.horizon_ms,
+        carried=given.before.tables,
     )
-    found = spans(inputs)
-    made = {
-        "offset_commits": commits,
-        "generations": inputs.table("group_generations"),
-        "member_changes": member_changes(found.members),
-        "assignment_changes": assignment_changes(found.assignments),
-        "lag": inputs.table("lag"),
-        "resets": inputs.table("resets"),
-        "commit_rate": inputs.table("commit_rate"),
-        "status_changes": status_changes(inputs.table("stalls")),
-        "group_health": inputs.table("group_health"),
-        "undecoded": _undecoded(decoded.undecoded, is_first=given.is_first),
-    }
+    _require_samples(inputs, given.before)
+    settled, provisional = _rows(inputs, given.horizon_ms)
+    settled["offset_commits"] = commits.filter(pa.array(is_new))
+    settled["undecoded"] = _undecoded(decoded.undecoded, is_first=given.is_first)
     counts.update(inputs.counts)
     counts["partitions_without_samples"] = _without_samples(inputs)
-    return SliceTables({name: unplaced(made[name]) for name in GOLD}, counts)
+    assert resolved.open_commits is not None
+    carried = carry(inputs, resolved.open_commits, given.horizon_ms)
+    return SliceTables(_unplaced(settled), _unplaced(provisional), counts, carried)
+
+
+def _unplaced(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    return {name: unplaced(table) for name, table in tables.items()}
+
+
+def _require_in_time(given: SliceInput) -> None:
+    times = given.raw.column("timestamp_ms")
+    if given.raw.num_rows and pc.min(times).as_py() < given.before.horizon_ms:
+        raise OutdatedError("records came with older times than those that were built")
+
+
+def _behind(carried: pa.Table, fresh: pa.Table) -> tuple[pa.Table, Bools]:
+    """(carried commits and, of the ones that take effect now, those behind them; which rows are the latter), sorted."""
+    both = pa.concat_tables([carried, fresh]).unify_dictionaries()
+    group, topic = (ranked(both.column(name))[0] for name in ("group", "topic"))
+    partition, effect, place = (int64s(both, name) for name in ("partition", "effect_offset", "log_offset"))
+    order = order_by([group, topic, partition, effect])
+    is_new = order >= carried.num_rows
+    key = np.cumsum(begins(group[order], topic[order], partition[order])) - 1 if len(order) else order
+    highest = np.full(int(key[-1]) + 1 if len(key) else 0, -1)
+    np.maximum.at(highest, key[~is_new], place[order][~is_new])
+    counts = ~is_new | (place[order] > highest[key])
+    return both.take(pa.array(order[counts])).select(OFFSET_COMMITS.names).combine_chunks(), is_new[counts]
+
+
+def _require_samples(inputs: PartitionInputs, before: Carried) -> None:
+    """That every row from the horizon on is made of the samples that all of them would give."""
+    if before.horizon_ms == BEGIN_MS:
+        return
+    _require_no_hole(inputs, before)
+    commits, known, found = series(inputs), samples_of(inputs), points(inputs)
+    committed = commits.committed[found.row]
+    asked = (found.time_ms >= before.horizon_ms) & commits.is_commit[found.row]
+    asked &= (found.end == UNKNOWN) | (committed < found.end)
+    if known.is_unsure(found.sample[asked], committed[asked]).any():
+        raise SamplesMissingError
+
+
+def _require_no_hole(inputs: PartitionInputs, before: Carried) -> None:
+    """A log whose last sample was from before the horizon has one again: what was made of it in between is another thing now."""
+    commits, last_before, last_now = (
+        before.table("commits"),
+        _last_times(before.table("samples")),
+        _last_times(inputs.log_offsets),
+    )
+    old = commits.filter(pc.less(commits.column("time_ms"), before.horizon_ms)).select(["topic", "partition"])
+    for row in old.group_by(["topic", "partition"]).aggregate([]).to_pylist():
+        log = (row["topic"], row["partition"])
+        seen = last_before.get(log, BEGIN_MS)
+        if seen < before.horizon_ms and last_now.get(log, BEGIN_MS) > seen:
+            raise OutdatedError("log ends were sampled again after a long time")
+
+
+def _last_times(samples: pa.Table) -> dict[tuple[str, int], int]:
+    last = samples.group_by(["topic", "partition"]).aggregate([("timestamp_ms", "max")]).to_pylist()
+    return {(row["topic"], row["partition"]): row["timestamp_ms_max"] for row in last}
+
+
+Split = tuple[dict[str, pa.Table], dict[str, pa.Table]]
+
+
+def _rows(inputs: PartitionInputs, horizon_ms: int) -> Split:
+    """(rows that are for good, rows that may still change) of the tables that follow from commits, group records and samples."""
+    found = spans(inputs)
+    commits = series(inputs)
+    lag, stalls, rate, health = (inputs.table(name) for name in ("lag", "stalls", "commit_rate", "group_health"))
+    status = status_changes(stalls)
+    settled: dict[str, pa.Table] = {}
+    provisional: dict[str, pa.Table] = {}
+    timed = {
+        "lag": (lag, int64s(lag, "time_ms")),
+        "resets": (inputs.table("resets"), commits.clock_ms[jumps(inputs).row]),
+        "commit_rate": (rate, int64s(rate, "window_start_ms")),
+        "status_changes": (status, int64s(status, "time_ms")),
+        "group_health": (health, int64s(health, "window_start_ms")),
+    }
+    for name, (table, times) in timed.items():
+        settled[name] = table.filter(pa.array((times >= inputs.horizon_ms) & (times < horizon_ms)))
+        provisional[name] = table.filter(pa.array(times >= max(horizon_ms, inputs.horizon_ms)))
+    settled["generations"], provisional["generations"] = _generations(found)
+    settled["member_changes"], provisional["member_changes"] = member_changes(found)
+    settled["assignment_changes"], provisional["assignment_changes"] = assignment_changes(found)
+    return settled, provisional
+
+
+def _generations(found: Spans) -> tuple[pa.Table, pa.Table]:
+    open_ = {id(row) for row in found.unsettled}
+    return rows_of(row for row in found.generations if id(row) not in open_), rows_of(found.unsettled)
 
 
 def _undecoded(rows: pa.Table, *, is_first: bool) -> pa.Table:
@@ -91,12 +207,15 @@ def _without_samples(inputs: PartitionInputs) -> int:
 
 @dataclass(frozen=True)
 class SliceTask:
-    """A slice to be built, and where its rows go."""
+    """A slice to be built, and where its rows go. ``states``: the bytes of what earlier builds left, or files of table ``state``
+    that have them, of this slice or of others that it has buckets of."""
 
     location: Location
     cluster: str
     slice: Slice
     given: SliceInput
+    buckets: int
+    states: Sequence[bytes | str] = ()
 
     @property
     def records(self) -> int:
@@ -106,18 +225,60 @@ class SliceTask:
 
 @dataclass(frozen=True)
 class SliceResult:
-    """The files that a slice's rows are in, by table, and what was counted."""
+    """The files that a slice's rows are in, by table, ``state`` among them, and what was counted. ``outdated``: why nothing was
+    made, but has to be from all records; ``lacks_samples``: it has to be with all samples."""
 
-    files: dict[str, list[DataFile]]
+    slice: Slice
+    files: Mapping[str, Sequence[DataFile]]
     counts: Counter[str]
+    outdated: str = ""
+    lacks_samples: bool = False
 
 
 def build_slice(task: SliceTask) -> SliceResult:
     """Make the tables and write them; the files count once a commit names them. Raises `StorageError`."""
-    made = tables_of(task.given)
-    prefix = f"b{task.slice.first}-{task.slice.end - 1}-"
-    files = {
-        name: write_files(task.location, name, to_stored(name, table, task.cluster), prefix)
-        for name, table in made.tables.items()
-    }
-    return SliceResult(files, made.counts)
+    try:
+        made = tables_of(_with_state(task))
+    except OutdatedError as error:
+        return SliceResult(task.slice, {}, Counter(), outdated=str(error))
+    except SamplesMissingError:
+        return SliceResult(task.slice, {}, Counter(), lacks_samples=True)
+    files: dict[str, list[DataFile]] = {}
+    for tables, is_provisional in ((made.tables, False), (made.provisional, True)):
+        prefix = prefix_of(task.slice.first, task.slice.end - 1, is_provisional=is_provisional)
+        for name in GOLD:
+            if name in tables:
+                stored = to_stored(name, tables[name], task.cluster)
+                files.setdefault(name, []).extend(write_files(task.location, name, stored, prefix))
+    files["state"] = write_state(task.location, task.cluster, task.slice, bytes_of(made.carried))
+    return SliceResult(task.slice, files, made.counts)
+
+
+def write_state(location: Location, cluster: str, chosen: Slice, data: bytes) -> list[DataFile]:
+    """A state as a file of table ``state``."""
+    rows = pa.table({"bucket": [chosen.first], "state": [data], "time": pa.array([0], pa.int64())})
+    prefix = prefix_of(chosen.first, chosen.end - 1, is_provisional=False)
+    return write_files(location, "state", to_stored("state", rows, cluster), prefix)
+
+
+def _with_state(task: SliceTask) -> SliceInput:
+    if not task.states:
+        return task.given
+    bytes_ = [state if isinstance(state, bytes) else _read(task.location, state) for state in task.states]
+    before = together([of_bytes(each).of_slice(task.slice, task.buckets) for each in bytes_])
+    given = task.given
+    return SliceInput(
+        given.raw,
+        given.samples,
+        given.coverage,
+        given.is_first,
+        given.window_ms,
+        before,
+        given.samples_from_ms,
+        max(given.horizon_ms, before.horizon_ms),
+    )
+
+
+def _read(location: Location, path: str) -> bytes:
+    data: bytes = read_file(location, "state", path, ["state"]).column("state")[0].as_py()
+    return data

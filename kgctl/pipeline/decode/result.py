@@ -65,6 +65,8 @@ class Resolved:
     """
 
     offset_commits: pa.Table
+    open_commits: pa.Table | None = None
+    """The rows (``COMMITS``) whose transaction has no end yet."""
     duplicates: int = 0
     aborted: int = 0
     open: int = 0

@@ -9,7 +9,7 @@ takes effect at the same marker. Sorting and a running maximum do for all keys w
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
@@ -46,7 +46,7 @@ class _Effects:
     time_ms: Int64s
     transactional: Bools
     aborted: int = 0
-    open: int = 0
+    open_rows: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 def resolve(commits: pa.Table, markers: pa.Table) -> Resolved:
@@ -65,7 +65,8 @@ def resolve(commits: pa.Table, markers: pa.Table) -> Resolved:
     if effects.transactional.any():
         rows = rows[_counts(found, effects, rows)]
     table = _table(found, effects, rows)
-    return Resolved(table, found.duplicates, effects.aborted, effects.open, candidates - len(rows))
+    still = found.table.take(pa.array(effects.open_rows))
+    return Resolved(table, still, found.duplicates, effects.aborted, len(effects.open_rows), candidates - len(rows))
 
 
 def _each_once(commits: pa.Table) -> _Commits:
@@ -121,7 +122,7 @@ def _effects(found: _Commits, markers: pa.Table) -> _Effects:
     is_open = ends == markers.num_rows
     effects.offset[rows] = np.where(commits, np.append(int64s(markers, "log_offset"), _NEVER)[ends], _NEVER)
     effects.time_ms[rows] = np.append(int64s(markers, "time_ms"), 0)[ends]
-    effects.open = int(is_open.sum())
+    effects.open_rows = rows[is_open]
     effects.aborted = int((~commits & ~is_open).sum())
     return effects
 

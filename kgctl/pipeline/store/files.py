@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -45,6 +46,25 @@ class DataFile:
     def may_hold(self, column: str, low: Any, high: Any) -> bool:
         """Whether a row may have a value from ``low`` to ``high``, ends included."""
         return column not in self.low or (self.low[column] <= high and self.high[column] >= low)
+
+
+_OF_BUCKETS = re.compile(r"([bp])(\d+)-(\d+)-[0-9a-f]+\.parquet")
+
+
+def prefix_of(first: int, last: int, *, is_provisional: bool) -> str:
+    """How the name of a file begins that has the rows of groups of these buckets, for good or until the next build."""
+    return f"{'p' if is_provisional else 'b'}{first}-{last}-"
+
+
+def buckets_of(file: DataFile) -> tuple[int, int]:
+    """The first and the last bucket that a file has rows of; of a file that does not say, all."""
+    match = _OF_BUCKETS.fullmatch(file.path.rsplit("/", 1)[-1])
+    return (int(match[2]), int(match[3])) if match else (0, 1 << 30)
+
+
+def is_provisional(file: DataFile) -> bool:
+    """Whether its rows may still change: the next build of its buckets takes them away and makes them again."""
+    return file.path.rsplit("/", 1)[-1].startswith("p")
 
 
 def _instant(time_ms: int) -> str:

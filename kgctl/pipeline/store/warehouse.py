@@ -27,6 +27,8 @@ REBUILD = "kgctl history build --rebuild makes it anew"
 
 OLD_MARKER = "warehouse.json"
 _FORMAT_NUMBER, _BUCKETS_NUMBER = "kgctl_warehouse", "kgctl_buckets"
+THINNED = "thinned"
+"""Under this name, and a cluster's, ``records`` counts how often something was taken away: what was built of it is made anew."""
 COMPACTED = "c"
 """How names of files begin that hold rows of earlier files, all of them built."""
 

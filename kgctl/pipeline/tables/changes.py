@@ -5,14 +5,14 @@ Changes are what tables keep: a row of them never has to be written again becaus
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
 import pyarrow as pa
 
 from kgctl.pipeline.decode.schemas import TEXT
-from kgctl.pipeline.tables.groups.history import AssignmentSpan, MemberSpan
+from kgctl.pipeline.tables.groups.history import AssignmentSpan, MemberSpan, Spans
 
 _INFO = ("group_instance_id", "client_id", "client_host", "session_timeout_ms", "rebalance_timeout_ms")
 
@@ -54,34 +54,58 @@ STATUS_CHANGES = pa.schema(
 )
 
 
-def member_changes(spans: Sequence[MemberSpan]) -> pa.Table:
-    """A row where a member joined, where its properties changed, and where it left; sorted by group, member_id, log_offset."""
-    rows: list[dict[str, Any]] = []
-    for span in spans:
-        for number, (time_ms, log_offset, generation, info) in enumerate(span.infos):
-            row = {"group": span.group, "member_id": span.member_id, "time_ms": time_ms, "log_offset": log_offset}
-            row.update(change="updated" if number else "joined", generation_id=generation if number else span.first_generation)
-            rows.append({**row, **{name: getattr(info, name) for name in _INFO}})
-        if span.to_ms is not None:
-            row = {"group": span.group, "member_id": span.member_id, "time_ms": span.to_ms, "log_offset": span.to_offset}
-            row.update(change="left", generation_id=span.last_generation)
-            rows.append({**row, **{name: getattr(span.info, name) for name in _INFO}})
-    rows.sort(key=lambda row: (row["group"], row["member_id"], row["log_offset"], row["change"] != "left"))
-    return pa.Table.from_pylist(rows, schema=MEMBER_CHANGES)
+def member_changes(found: Spans) -> tuple[pa.Table, pa.Table]:
+    """A row where a member joined, where its properties changed, and where it left: (rows that are for good, rows that a later
+    record may change), each sorted by group, member_id, log_offset."""
+    settled = {id(span): count for span, count in found.open_members}
+    rows = [
+        (number < settled.get(id(span), number + 1), row)
+        for span in found.members
+        for number, row in enumerate(_rows_of_member(span))
+        if number >= span.told
+    ]
+    rows.sort(key=lambda each: (each[1]["group"], each[1]["member_id"], each[1]["log_offset"], each[1]["change"] != "left"))
+    return _split(rows, MEMBER_CHANGES)
 
 
-def assignment_changes(spans: Sequence[AssignmentSpan]) -> pa.Table:
-    """A row where a member got a partition and where it gave it up; sorted by group, topic, partition, log_offset."""
-    rows: list[dict[str, Any]] = []
-    for span in spans:
-        topic, partition = span.partition
-        row = {"group": span.group, "topic": topic, "partition": partition, "member_id": span.member_id}
-        row["generation_id"] = span.generation_id
-        rows.append({**row, "time_ms": span.from_ms, "change": "assigned", "log_offset": span.from_offset})
-        if span.to_ms is not None:
-            rows.append({**row, "time_ms": span.to_ms, "change": "revoked", "log_offset": span.to_offset})
-    rows.sort(key=lambda row: (row["group"], row["topic"], row["partition"], row["log_offset"], row["change"], row["member_id"]))
-    return pa.Table.from_pylist(rows, schema=ASSIGNMENT_CHANGES)
+def _rows_of_member(span: MemberSpan) -> Iterator[dict[str, Any]]:
+    for number, (time_ms, log_offset, generation, info) in enumerate(span.infos):
+        row = {"group": span.group, "member_id": span.member_id, "time_ms": time_ms, "log_offset": log_offset}
+        row.update(change="updated" if number else "joined", generation_id=generation if number else span.first_generation)
+        yield {**row, **{name: getattr(info, name) for name in _INFO}}
+    if span.to_ms is not None:
+        row = {"group": span.group, "member_id": span.member_id, "time_ms": span.to_ms, "log_offset": span.to_offset}
+        row.update(change="left", generation_id=span.last_generation)
+        yield {**row, **{name: getattr(span.info, name) for name in _INFO}}
+
+
+def assignment_changes(found: Spans) -> tuple[pa.Table, pa.Table]:
+    """A row where a member got a partition and where it gave it up: (rows that are for good, rows that a later record may
+    change), each sorted by group, topic, partition, log_offset."""
+    settled = {id(span): count for span, count in found.open_assignments}
+    rows = [
+        (number < settled.get(id(span), number + 1), row)
+        for span in found.assignments
+        for number, row in enumerate(_rows_of_assignment(span))
+        if number >= span.told
+    ]
+    key = ("group", "topic", "partition", "log_offset", "change", "member_id")
+    rows.sort(key=lambda each: tuple(each[1][name] for name in key))
+    return _split(rows, ASSIGNMENT_CHANGES)
+
+
+def _rows_of_assignment(span: AssignmentSpan) -> Iterator[dict[str, Any]]:
+    topic, partition = span.partition
+    row = {"group": span.group, "topic": topic, "partition": partition, "member_id": span.member_id}
+    row["generation_id"] = span.generation_id
+    yield {**row, "time_ms": span.from_ms, "change": "assigned", "log_offset": span.from_offset}
+    if span.to_ms is not None:
+        yield {**row, "time_ms": span.to_ms, "change": "revoked", "log_offset": span.to_offset}
+
+
+def _split(rows: Sequence[tuple[bool, dict[str, Any]]], schema: pa.Schema) -> tuple[pa.Table, pa.Table]:
+    parts = [[row for is_settled, row in rows if is_settled is wanted] for wanted in (True, False)]
+    return pa.Table.from_pylist(parts[0], schema=schema), pa.Table.from_pylist(parts[1], schema=schema)
 
 
 def status_changes(stalls: pa.Table) -> pa.Table:

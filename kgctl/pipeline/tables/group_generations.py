@@ -9,10 +9,12 @@ overtook was never stable. ``members_joined`` and ``members_left`` compare with 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from kgctl.pipeline.tables.groups.history import Generation
 from kgctl.pipeline.tables.groups.replay import spans
 
 if TYPE_CHECKING:
@@ -44,5 +46,11 @@ SCHEMA = pa.schema(
 
 def build(inputs: PartitionInputs) -> pa.Table:
     """Sorted by group and log_offset, the place of the record that made the row."""
-    rows = sorted(spans(inputs).generations, key=lambda row: (row.group, row.log_offset))
+    found = inputs.with_carried(NAME, rows_of(spans(inputs).generations))
+    return found.sort_by([("group", "ascending"), ("log_offset", "ascending")])
+
+
+def rows_of(generations: Iterable[Generation]) -> pa.Table:
+    """These generations as rows."""
+    rows = sorted(generations, key=lambda row: (row.group, row.log_offset))
     return pa.table({name: [getattr(row, name) for row in rows] for name in SCHEMA.names}, schema=SCHEMA)

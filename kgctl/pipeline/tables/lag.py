@@ -3,8 +3,8 @@
 ``log_end_offset`` of a commit is interpolated between the samples around it, that of a sample is exact; outside of the samples
 it is null, and so is ``lag``: unknown is never 0. ``lag`` is ``log_end_offset - committed_offset``, negative where somebody
 committed past the end. ``lag_ms`` is how long ago the log's end left the committed offset behind, by kafka-lag-exporter's rule:
-interpolated between samples; 0 if nothing is unread; from before the first sample by the average rate of all of them; null with
-fewer than two samples.
+interpolated between samples; 0 if nothing is unread; from before the first sample by the average rate up to the sample behind
+the moment; null with fewer than two samples.
 
 Rows of kind ``sample`` are there once a window at most, and only where something changed or is unread. Times that go back in the
 log of a group (clock skew) stand still instead.

@@ -43,4 +43,5 @@ def build(inputs: PartitionInputs) -> pa.Table:
         name: [getattr(row.info, name) for row in rows] if name in _INFO else [getattr(row, name) for row in rows]
         for name in SCHEMA.names
     }
-    return pa.table(columns, schema=SCHEMA)
+    found = inputs.with_carried(NAME, pa.table(columns, schema=SCHEMA))
+    return found.sort_by([(name, "ascending") for name in ("group", "member_id", "from_ms", "first_generation")])

@@ -10,7 +10,7 @@ are in one partition of ``__consumer_offsets``; tables of `PARTITION_TABLES` are
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
@@ -35,6 +35,8 @@ PARTITION_TABLES = (
     "coverage",
 )
 T = TypeVar("T")
+BEGIN_MS = -(1 << 62)
+"""Before every time."""
 
 
 class Table(Protocol):
@@ -73,6 +75,11 @@ class PartitionInputs:
     log_offsets: pa.Table
     coverage: pa.Table
     window_ms: int = DEFAULT_WINDOW_MS
+    horizon_ms: int = BEGIN_MS
+    """A multiple of ``window_ms``. Rows of tables from it on are asked for; commits and samples from before it are there only as
+    far as these rows need them, and rows of tables from before it mean nothing."""
+    carried: Mapping[str, pa.Table] = field(default_factory=dict)
+    """What else an incremental build knows from before: see `kgctl.pipeline.builds.carry`."""
     counts: Counter[str] = field(default_factory=Counter, compare=False)
     """What tables want to be told after the build: how much they had to leave out, by a name of their own."""
     _memory: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
@@ -80,6 +87,13 @@ class PartitionInputs:
     def table(self, name: str) -> pa.Table:
         """The table ``name`` of these inputs; built when it is first asked for, so that tables can stand on one another."""
         return self.once(f"table {name}", lambda _: module(name).build(self))
+
+    def with_carried(self, name: str, own: pa.Table) -> pa.Table:
+        """``own`` behind the rows that were carried of table ``name``."""
+        import pyarrow as pa
+
+        found = self.carried.get(name)
+        return own if found is None else pa.concat_tables([found.cast(own.schema), own])
 
     def once(self, key: str, make: Callable[[PartitionInputs], T]) -> T:
         """``make(self)``, computed once for these inputs: what several tables share (a sort, the bounds of the series)."""

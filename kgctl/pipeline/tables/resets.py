@@ -26,11 +26,11 @@ import pyarrow.compute as pc
 
 from kgctl.pipeline.decode.cells import Bools, Int64s
 from kgctl.pipeline.decode.columns import int64s
-from kgctl.pipeline.decode.ordering import ranked, text_column
+from kgctl.pipeline.decode.ordering import packed, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.series.commits import Series, series
 from kgctl.pipeline.tables.series.samples import Samples, samples
-from kgctl.pipeline.tables.series.scan import last_at_or_before, running_max
+from kgctl.pipeline.tables.series.scan import begins, last_at_or_before, running_max
 
 if TYPE_CHECKING:
     from kgctl.pipeline.tables.registry import PartitionInputs
@@ -100,7 +100,7 @@ def build(inputs: PartitionInputs) -> pa.Table:
 
 def _jumps(inputs: PartitionInputs) -> Jumps:
     commits, known = series(inputs), samples(inputs)
-    row = np.flatnonzero(commits.previous >= 0)
+    row = np.flatnonzero((commits.previous >= 0) & (commits.clock_ms >= inputs.horizon_ms))
     moved = commits.committed[row] - commits.committed[commits.previous[row]]
     row, moved = row[moved != 0], moved[moved != 0]
     steps = _Steps(row, commits.previous[row], moved)
@@ -110,7 +110,7 @@ def _jumps(inputs: PartitionInputs) -> Jumps:
         "past_log_end": _past_log_end(commits, known, steps),
         "log_truncated": _truncated(commits, known, steps),
         "log_start_moved": _log_start_moved(commits, known, steps),
-        "faster_than_consumption": _too_fast(commits, steps),
+        "faster_than_consumption": _too_fast(commits, steps, *speeds(inputs)),
     }
     spoken = np.zeros(len(row), np.int64)
     for bit, holds in enumerate(found.values()):
@@ -179,14 +179,75 @@ def _log_start_moved(commits: Series, known: Samples, steps: _Steps) -> Bools:
     return found
 
 
-def _too_fast(commits: Series, steps: _Steps) -> Bools:
+def _too_fast(commits: Series, steps: _Steps, fastest: Int64s, known_steps: Int64s) -> Bools:
     forward = np.flatnonzero(steps.moved > 0)
     row, key = steps.row[forward], commits.key[steps.row[forward]]
-    passed = np.maximum(commits.clock_ms[row] - commits.clock_ms[steps.before[forward]], _SHORTEST_MS)
-    per_s = steps.moved[forward] * 1000 // passed
+    per_s = _per_s(commits, row, steps.before[forward], steps.moved[forward])
     seen = running_max(per_s, key)
     nth = np.arange(len(key)) - np.searchsorted(key, key)
-    fastest_before = np.append(0, seen[:-1])[: len(seen)]
+    fastest_before = np.maximum(np.where(nth > 0, np.append(0, seen[:-1])[: len(seen)], 0), fastest[key])
     found = np.zeros(len(steps.row), np.bool_)
-    found[forward] = (nth >= STEPS_TO_KNOW) & (per_s > FASTEST_PER_S) & (per_s > FASTER_THAN * fastest_before)
+    is_known = nth + known_steps[key] >= STEPS_TO_KNOW
+    found[forward] = is_known & (per_s > FASTEST_PER_S) & (per_s > FASTER_THAN * fastest_before)
     return found
+
+
+def _per_s(commits: Series, row: Int64s, before: Int64s, moved: Int64s) -> Int64s:
+    passed = np.maximum(commits.clock_ms[row] - commits.clock_ms[before], _SHORTEST_MS)
+    found: Int64s = moved * 1000 // passed
+    return found
+
+
+SPEEDS = pa.schema(
+    [
+        pa.field("group", TEXT, nullable=False),
+        pa.field("topic", TEXT, nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("fastest", pa.int64(), nullable=False),
+        pa.field("steps", pa.int64(), nullable=False),
+    ]
+)
+"""Of each series: the greatest speed in records a second, and how many steps forward it has shown (`STEPS_TO_KNOW` is enough)."""
+
+
+def speeds(inputs: PartitionInputs) -> tuple[Int64s, Int64s]:
+    """(the greatest speed of each series before the horizon, its steps forward), as they were carried."""
+    commits = series(inputs)
+    count = int(commits.key[-1]) + 1 if len(commits.key) else 0
+    fastest, steps = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    known = inputs.carried.get("speeds")
+    if known is None or not known.num_rows:
+        return fastest, steps
+    first = np.flatnonzero(begins(commits.key))
+    group = pc.index_in(known.column("group").cast(pa.string()), value_set=commits.groups).to_numpy()
+    topic = pc.index_in(known.column("topic").cast(pa.string()), value_set=commits.topics).to_numpy()
+    both, _ = packed(
+        [
+            np.concatenate([column[first], other])
+            for column, other in (
+                (commits.group, group),
+                (commits.topic, topic),
+                (commits.partition, int64s(known, "partition")),
+            )
+        ]
+    )
+    at = np.searchsorted(both[: len(first)], both[len(first) :])
+    fastest[at], steps[at] = int64s(known, "fastest"), int64s(known, "steps")
+    return fastest, steps
+
+
+def speeds_until(inputs: PartitionInputs, horizon_ms: int) -> pa.Table:
+    """`SPEEDS` of all series before a later horizon."""
+    commits = series(inputs)
+    fastest, steps = speeds(inputs)
+    fastest, steps = fastest.copy(), steps.copy()
+    is_asked = (commits.previous >= 0) & (commits.clock_ms >= inputs.horizon_ms) & (commits.clock_ms < horizon_ms)
+    row = np.flatnonzero(is_asked)
+    moved = commits.committed[row] - commits.committed[commits.previous[row]]
+    row, moved = row[moved > 0], moved[moved > 0]
+    np.maximum.at(fastest, commits.key[row], _per_s(commits, row, commits.previous[row], moved))
+    np.add.at(steps, commits.key[row], 1)
+    first = np.flatnonzero(begins(commits.key))
+    numbers = {"fastest": pa.array(fastest), "steps": pa.array(np.minimum(steps, STEPS_TO_KNOW))}
+    columns = {**commits.names(first), **numbers}
+    return pa.Table.from_arrays([columns[name] for name in SPEEDS.names], schema=SPEEDS)

@@ -43,9 +43,19 @@ class ConsumerGroup:
         self._reached: dict[str, tuple[int, int]] = {}
         self._behind: set[str] = set()
         self._regexes: set[str] = set()
-        self._changes = _Changes()
+        self._changes = Changes()
         self._fresh: set[str] = set()
         self._hash = 0
+
+    @property
+    def unsettled(self) -> Generation | None:
+        """Its row that may still become stable."""
+        return self._row if self._row is not None and self._row.stable_ms is None else None
+
+    @property
+    def fresh(self) -> set[str]:
+        """Members whose first generation is not known yet."""
+        return self._fresh
 
     @property
     def generation(self) -> int:
@@ -103,7 +113,7 @@ class ConsumerGroup:
             self._row.members_joined = self._row.members_left = None
         if not self._metadata:
             self._row.stable_ms = place.time_ms
-        self._changes = _Changes()
+        self._changes = Changes()
 
     def _leave_behind(self, place: Place) -> None:
         """Members of the classic group that this one replaced and that did not come along."""
@@ -223,8 +233,8 @@ class ConsumerGroup:
 
 
 @dataclass(slots=True)
-class _Changes:
-    """Since the last row."""
+class Changes:
+    """What has changed in the group since its last row."""
 
     joined: dict[str, str | None] = field(default_factory=dict)
     left: dict[str, str | None] = field(default_factory=dict)

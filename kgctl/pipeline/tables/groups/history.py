@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from kgctl.pipeline.tables.groups.causes import Cause
 
@@ -73,6 +73,8 @@ class MemberSpan:
     to_ms: int | None = None
     last_generation: int = 0
     to_offset: int = -1
+    told: int = 0
+    """How many of its rows (`infos`, and its end) a build has written for good."""
 
     @property
     def info(self) -> MemberInfo:
@@ -92,16 +94,26 @@ class AssignmentSpan:
     to_ms: int | None = None
     from_offset: int = -1
     to_offset: int = -1
+    told: int = 0
+    """How many of its rows (its begin, its end) a build has written for good."""
 
 
 @dataclass
 class Spans:
-    """All that was found, of all groups of a log partition."""
+    """All that was found, of all groups of a log partition. ``unsettled``: generations that may still change or go; ``states``
+    gives, of each group, what a later build goes on from (`kgctl.pipeline.tables.groups.state`), and is called last."""
 
     generations: list[Generation] = field(default_factory=list)
     members: list[MemberSpan] = field(default_factory=list)
     assignments: list[AssignmentSpan] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
+    unsettled: list[Generation] = field(default_factory=list)
+    reopened: list[tuple[Generation, int]] = field(default_factory=list)
+    """Those that were unsettled at the last build, and when they had begun."""
+    states: Callable[[], Mapping[str, str]] = dict
+    open_members: list[tuple[MemberSpan, int]] = field(default_factory=list)
+    """Those that may still get rows, and how many of the rows they have are for good."""
+    open_assignments: list[tuple[AssignmentSpan, int]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +150,34 @@ class GroupHistory:
         self._closed_ms: int | None = None
         self.log_offset = -1
         """Of the record that is played back now."""
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs."""
+        return {
+            "members": self.members,
+            "owned": self._owned,
+            "closed_members": self._closed_members,
+            "closed_owned": self._closed_owned,
+            "closed_ms": self._closed_ms,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from there; spans that may still get rows are found again."""
+        self.members, self._owned = state["members"], state["owned"]
+        self._closed_members, self._closed_owned = state["closed_members"], state["closed_owned"]
+        self._closed_ms = state["closed_ms"]
+        self.found.members += [*self.members.values(), *self._closed_members.values()]
+        self.found.assignments += [span for owned in self._owned.values() for span in owned.values()]
+        self.found.assignments += self._closed_owned.values()
+
+    def note_open(self, fresh: Collection[str]) -> None:
+        """Note the spans that go on, with the rows of them that are for good. ``fresh``: members whose first row may change."""
+        found = self.found
+        for span in self.members.values():
+            found.open_members.append((span, 0 if span.member_id in fresh else len(span.infos)))
+        found.open_members += [(span, len(span.infos)) for span in self._closed_members.values()]
+        found.open_assignments += [(span, 1) for owned in self._owned.values() for span in owned.values()]
+        found.open_assignments += [(span, 1) for span in self._closed_owned.values()]
 
     def add(self, row: Generation) -> None:
         """The next generation."""

@@ -1,13 +1,16 @@
 """The samples of log ends, to ask what a log's end was at a moment, and when it was at an offset.
 
 Between two samples the end is taken to have grown evenly. Outside of them it is unknown, except that an offset from before the
-first one is placed by the average rate of all of them (kafka-lag-exporter's ``LookupTable`` does so). Where an end is lower than
-the one before, another log begins, and nothing is known in between.
+first one is placed by the average rate from that one to the sample behind the moment that is asked about (kafka-lag-exporter's
+``LookupTable`` does so with the last one it has). Where an end is lower than the one before, another log begins, and nothing is
+known in between.
+
+An incremental build has some samples only: those that its rows need. `Samples.number` tells where one is missing.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgctl.pipeline.decode.cells import Int64s
+from kgctl.pipeline.decode.cells import Bools, Int64s
 from kgctl.pipeline.decode.columns import int64s
 from kgctl.pipeline.decode.ordering import ranked
 from kgctl.pipeline.tables.series.commits import Series, series
@@ -31,7 +34,8 @@ UNKNOWN = -1
 @dataclass(frozen=True)
 class Samples:
     """Samples with a known end, sorted by ``log`` (a topic's partition, by number), time. ``log_of_key``: the log of each series,
-    -1 where it has no samples. ``life`` numbers the logs' lives, ascending. ``start`` is `UNKNOWN` where it is."""
+    -1 where it has no samples. ``life`` numbers the logs' lives, ascending. ``start`` is `UNKNOWN` where it is. ``number`` counts
+    the samples of a log without a gap, ``own_life`` its lives; ``is_first``: the life begins with this one."""
 
     log: Int64s
     life: Int64s
@@ -39,6 +43,20 @@ class Samples:
     start: Int64s
     end: Int64s
     log_of_key: Int64s
+    number: Int64s
+    own_life: Int64s
+    is_first: Bools
+    rows: pa.Table = field(repr=False)
+    """The samples as they were given, in this order."""
+
+    def table(self, wanted: Bools) -> pa.Table:
+        """Some of them, with their numbers and lives."""
+        at = pa.array(np.flatnonzero(wanted))
+        columns = {name: self.rows.column(name).take(at) for name in ("topic", "partition", "timestamp_ms")}
+        columns["topic"] = columns["topic"].cast(pa.string())
+        columns |= {name: self.rows.column(name).take(at) for name in ("log_start_offset", "log_end_offset")}
+        columns |= {"number": pa.array(self.number[wanted]), "life": pa.array(self.own_life[wanted])}
+        return pa.table(columns | {"is_first": pa.array(self.is_first[wanted])})
 
     def at(self, log: Int64s, time_ms: Int64s) -> Int64s:
         """The last sample of each log up to a time; -1 where there is none."""
@@ -66,14 +84,36 @@ class Samples:
         """When the end left ``offset`` behind, in the life of ``sample``; NaN: not yet, or too few samples to know."""
         if not len(self.end):
             return np.full(len(sample), np.nan)
-        life = np.where(sample >= 0, self.life[sample], -1)
-        before = last_at_or_before(self.life, self.end, life, offset)
-        after = self.next_of(before)
+        before, after, first = self.around(sample, offset)
         found = self._along(before, after, offset)
-        first = np.searchsorted(self.life, life, "left").clip(max=len(self.life) - 1)
-        last = np.searchsorted(self.life, life, "right") - 1
+        behind = self.next_of(sample)
+        last = np.where(behind >= 0, behind, sample)
         early = (before < 0) & (sample >= 0) & (self.end[last] > self.end[first])
         return np.where(after >= 0, found, np.where(early, self._along(first, last, offset), np.nan))
+
+    def around(self, sample: Int64s, offset: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+        """In the life of each sample: (the last one with an end up to ``offset``, the one after, the first one)."""
+        life = np.where(sample >= 0, self.life[sample], -1)
+        before = last_at_or_before(self.life, self.end, life, offset)
+        return before, self.next_of(before), np.searchsorted(self.life, life, "left").clip(max=len(self.life) - 1)
+
+    def needed(self, sample: Int64s, offset: Int64s) -> Int64s:
+        """The samples that tell when the end left ``offset`` behind, and those around the moment itself."""
+        if not len(self.end):
+            return np.zeros(0, np.int64)
+        found = np.unique(np.concatenate([sample, self.next_of(sample), *self.around(sample, offset)]))
+        return found[found >= 0]
+
+    def is_unsure(self, sample: Int64s, offset: Int64s) -> Bools:
+        """Whether a sample is missing that would have to be looked at."""
+        if not len(self.end):
+            return np.zeros(len(sample), np.bool_)
+        before, after, first = self.around(sample, offset)
+        has_gap = (after >= 0) & (self.number[after] != self.number[before] + 1)
+        behind = self.next_of(sample)
+        has_gap |= (behind >= 0) & (self.number[behind] != self.number[sample] + 1)
+        found: Bools = (sample >= 0) & (has_gap | ((before < 0) & ~self.is_first[first]))
+        return found
 
     def _along(self, left: Int64s, right: Int64s, offset: Int64s) -> Floats:
         width = self.end[right] - self.end[left]
@@ -99,8 +139,25 @@ def _samples(table: pa.Table, commits: Series) -> Samples:
     order = order[topic[order] >= 0]
     topic, partition, time_ms, start, end = (column[order] for column in (topic, partition, time_ms, start, end))
     log = np.cumsum(begins(topic, partition)) - 1
+    if "number" in table.column_names:
+        number, own_life = (int64s(table, name)[order] for name in ("number", "life"))
+        is_first = int64s(table, "is_first")[order] > 0
+    else:
+        number, own_life, is_first = numbered(log, end)
+    life = np.cumsum(begins(log, own_life)) - 1
+    log_of_key = _log_of_key(commits, topic, partition, log)
+    rows = table.take(pa.array(order))
+    return Samples(log, life, time_ms, start, end, log_of_key, number, own_life, is_first, rows)
+
+
+def numbered(log: Int64s, end: Int64s) -> tuple[Int64s, Int64s, Bools]:
+    """(the number of each sample in its log, its life's, whether it is the life's first); ``log`` ascends."""
     fell = np.append(False, end[1:] < end[:-1])[: len(end)]
-    return Samples(log, np.cumsum(begins(log) | fell) - 1, time_ms, start, end, _log_of_key(commits, topic, partition, log))
+    is_new = begins(log)
+    is_first: Bools = is_new | fell
+    first = np.maximum.accumulate(np.where(is_new, np.arange(len(log)), 0)) if len(log) else log
+    lives: Int64s = np.cumsum(is_first).astype(np.int64)
+    return np.arange(len(log)) - first, lives - lives[first], is_first
 
 
 def _log_of_key(commits: Series, topic: Int64s, partition: Int64s, log: Int64s) -> Int64s:

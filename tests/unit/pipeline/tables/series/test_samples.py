@@ -24,12 +24,13 @@ def end_at(points: list[Point], time_ms: int) -> int:
     return next((end for at_ms, end in points if at_ms == time_ms), UNKNOWN)
 
 
-def reached_at(points: list[Point], offset: int) -> Fraction | None:
-    """``LookupTable.lookup``: between the last two points that hold the offset between them, or along the first and last one."""
+def reached_at(points: list[Point], time_ms: int, offset: int) -> Fraction | None:
+    """``LookupTable.lookup``: between the last two points that hold the offset between them, or along the first one and the one
+    behind the moment."""
     for (left_ms, left), (right_ms, right) in reversed(list(pairwise(points))):
         if left <= offset < right:
             return left_ms + Fraction((offset - left) * (right_ms - left_ms), right - left)
-    (first_ms, first), (last_ms, last) = points[0], points[-1]
+    (first_ms, first), (last_ms, last) = points[0], next((point for point in points if point[0] > time_ms), points[-1])
     if offset < first < last:
         return first_ms - Fraction((first - offset) * (last_ms - first_ms), last - first)
     return None
@@ -49,5 +50,5 @@ def test_as_one_by_one(points: list[Point], time_ms: int, offset: int) -> None:
     assert sample[0] == max((index for index, (at_ms, _) in enumerate(points) if at_ms <= time_ms), default=-1)
     assert found.end_at(sample, np.array([time_ms]))[0] == end_at(points, time_ms)
     if sample[0] >= 0:
-        reached, expected = found.reached_at(sample, np.array([offset]))[0], reached_at(points, offset)
+        reached, expected = found.reached_at(sample, np.array([offset]))[0], reached_at(points, time_ms, offset)
         assert isnan(reached) if expected is None else abs(reached - float(expected)) < 1e-6

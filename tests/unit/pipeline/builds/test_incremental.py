@@ -1,0 +1,143 @@
+"""Builds that go on from state: whatever the cut of a history into builds, the rows are those of one build."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from kgctl.pipeline.builds import slices
+from kgctl.pipeline.store.files import is_provisional
+from tests.support.patience import PATIENCE_S
+from tests.support.pipeline.any_history import any_history, built_in_pieces
+from tests.support.pipeline.generated_log import START_MS, Size, generated_log
+from tests.support.pipeline.logs import raw_log
+from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, built_whole, collected, data_files, tables_of
+
+LONG = raw_log(10)
+RARE = SAMPLES.filter(pa.array([row % 2 == 0 for row in range(SAMPLES.num_rows)]))
+
+
+def _is_as_one(folder: Path, seed: int) -> Counter[str]:
+    history = any_history(seed)
+    whole = collected(folder / "whole", history.parts, history.samples)
+    assert built(whole).failed == []
+    pieces, late = built_in_pieces(folder / "pieces", history, seed)
+    expected, found = tables_of(whole), tables_of(pieces)
+    for name, rows in expected.items():
+        assert found[name] == rows, f"seed {seed}: {name}"
+    return late
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_cut_into_builds_gives_the_rows_of_one(tmp_path: Path, seed: int) -> None:
+    _is_as_one(tmp_path, seed)
+
+
+@pytest.mark.deep
+def test_any_of_many_cuts_into_builds_gives_the_rows_of_one(tmp_path: Path) -> None:
+    late = sum((_is_as_one(tmp_path / str(seed), seed) for seed in range(1_000, 1_100)), Counter[str]())
+    assert len(late) > 3, "some of these histories come late in every way"
+
+
+def test_more_slices_than_before_go_on_from_the_same_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = collected(tmp_path / "whole", LONG, RARE)
+    built(expected)
+    warehouse = collected(tmp_path / "w", [part.slice(0, 30) for part in LONG], RARE)
+    assert built(warehouse).late == {}
+    monkeypatch.setattr(slices, "ROWS_IN_SLICE", 40)
+    for part in LONG:
+        add(warehouse, "c1", part.slice(30))
+
+    result = built(warehouse, jobs=2)
+
+    assert (result.built, result.late) == (1, {})
+    assert tables_of(warehouse) == tables_of(expected)
+
+
+def test_a_build_reads_what_is_new_alone(tmp_path: Path) -> None:
+    """Old files of records and of tables are cut off: a build that opened one of them would fail."""
+    expected = collected(tmp_path / "whole", LONG, RARE)
+    built(expected)
+    warehouse = collected(tmp_path / "w", [part.slice(0, part.num_rows - 20) for part in LONG], RARE)
+    built(warehouse)
+    whole = {path: path.read_bytes() for name in ("records", "samples", "lag", "resets") for path in data_files(warehouse, name)}
+    for path in whole:
+        path.write_bytes(b"PAR1")
+    for part in LONG:
+        add(warehouse, "c1", part.slice(part.num_rows - 20))
+
+    result = built(warehouse)
+
+    assert (result.failed, result.late, result.decoded) == ([], {}, 20 * len(LONG))
+    for path, data in whole.items():
+        path.write_bytes(data)
+    assert tables_of(warehouse) == tables_of(expected)
+
+
+def test_late_records_are_told_and_built(tmp_path: Path) -> None:
+    expected = tables_of(built_whole(tmp_path / "whole"))
+    warehouse = collected(tmp_path / "w", [LOG[0], *(part.slice(40) for part in LOG[1:])])
+    built(warehouse)
+    for part in LOG[1:]:
+        add(warehouse, "c1", part.slice(0, 40))
+
+    assert built(warehouse).late == {"c1": ["records came late, as of __consumer_offsets-1: all tables were made anew"]}
+    assert tables_of(warehouse) == expected
+
+
+def test_what_is_settled_is_not_written_again(tmp_path: Path) -> None:
+    size = Size(4_000, groups=4, topics=1, partitions=2, interval_ms=400)
+    log = generated_log(0, size)
+    warehouse = collected(tmp_path / "w", [log.slice(0, 3_900)], SAMPLES.slice(0, 0))
+    built(warehouse)
+    before = {file.path for file in warehouse.table("lag").files() if not is_provisional(file)}
+    add(warehouse, "c1", log.slice(3_900))
+
+    result = built(warehouse)
+
+    after = warehouse.table("lag").files()
+    written = sum(each.written for each in result.tables if each.table == "lag")
+    assert before <= {file.path for file in after}
+    assert written < 1_000 < sum(file.rows for file in after)
+    assert log.column("timestamp_ms")[0].as_py() >= START_MS
+
+
+KILLED = """
+import os, signal, sys
+from kgctl.pipeline.store.delta import Table
+from tests.support.pipeline.warehouses import Warehouse, built
+commit, left = Table.commit, int(sys.argv[2])
+
+def counted(*given, **named):
+    global left
+    left -= 1
+    if left < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return commit(*given, **named)
+
+Table.commit = counted
+built(Warehouse.open(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("last", [5, *(pytest.param(number, marks=pytest.mark.deep) for number in (0, 1, 2, 8, 9, 10, 11))])
+def test_a_killed_build_is_ended_by_the_next(tmp_path: Path, last: int) -> None:
+    expected = tables_of(built_whole(tmp_path / "whole"))
+    warehouse = collected(tmp_path / "w", [part.slice(0, 30) for part in LOG])
+    built(warehouse)
+    for part in LOG:
+        add(warehouse, "c1", part.slice(30))
+
+    line = [sys.executable, "-c", KILLED, str(tmp_path / "w"), str(last)]
+    ended = subprocess.run(line, check=False, env=os.environ, timeout=PATIENCE_S)
+
+    assert ended.returncode == -signal.SIGKILL
+    assert built(warehouse).failed == []
+    assert tables_of(warehouse) == expected
