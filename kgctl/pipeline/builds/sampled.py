@@ -56,7 +56,7 @@ class Sampled:
         is_settled = pc.less(found.column("timestamp_ms"), self.horizon_ms)
         if self.raw.num_rows and fresh.num_rows:
             before = _clean(self.raw)
-            if pc.sum(pc.less(before.column("timestamp_ms"), self.horizon_ms)).as_py() != (pc.sum(is_settled).as_py() or 0):
+            if not _has_all(_until_first_behind(found, self.horizon_ms), _until_first_behind(before, self.horizon_ms)):
                 raise OutdatedError("a sample of a log end came from a replica that was behind")
         return _numbered_on(self.cleaned, found.filter(pc.invert(is_settled)))
 
@@ -80,6 +80,21 @@ def settled(cleaned: pa.Table, horizon_ms: int) -> pa.Table:
     np.maximum.at(last_life, log[is_old], life[is_old])
     kept |= is_old & is_first & (life == last_life[log])
     return cleaned.take(pa.array(order[kept]))
+
+
+def _until_first_behind(cleaned: pa.Table, horizon_ms: int) -> pa.Table:
+    """The samples that rows from before the horizon depend on: those up to there, and the next one of each log."""
+    order, log, times = _ordered(cleaned)
+    is_behind = times >= horizon_ms
+    first = is_behind & begins(log, is_behind.astype(np.int64)) if len(log) else is_behind
+    return cleaned.select(LOG_OFFSETS.names).take(pa.array(order[~is_behind | first]))
+
+
+def _has_all(table: pa.Table, rows: pa.Table) -> bool:
+    names = rows.column_names
+    both = pa.concat_tables([table, rows]).append_column("count", pa.array([1] * (table.num_rows + rows.num_rows), pa.int64()))
+    counts = both.group_by(names).aggregate([("count", "sum")]).column("count_sum")
+    return bool((pc.sum(pc.equal(counts, 2)).as_py() or 0) == rows.num_rows)
 
 
 def _clean(raw: pa.Table) -> pa.Table:

@@ -186,7 +186,7 @@ class _Pieces:
     def until(self, moment: int) -> tuple[list[pa.Table], pa.Table]:
         """The records and samples that come up to then."""
         is_end, choice = moment == END_MS, self.choice
-        records = []
+        records: list[pa.Table] = []
         for number, part in enumerate(self.history.parts):
             times, low = part.column("timestamp_ms").to_pylist(), self.taken[number]
             to_ms = moment + choice.randint(-2_000, 2_000)

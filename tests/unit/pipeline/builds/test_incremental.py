@@ -13,7 +13,10 @@ import pyarrow as pa
 import pytest
 
 from kgctl.pipeline.builds import slices
+from kgctl.pipeline.builds.sampled import Sampled
 from kgctl.pipeline.store.files import is_provisional
+from kgctl.pipeline.store.raw import LOG_OFFSETS
+from kgctl.pipeline.tables.outdated import OutdatedError
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.any_history import any_history, built_in_pieces
 from tests.support.pipeline.generated_log import START_MS, Size, generated_log
@@ -141,3 +144,20 @@ def test_a_killed_build_is_ended_by_the_next(tmp_path: Path, last: int) -> None:
     assert ended.returncode == -signal.SIGKILL
     assert built(warehouse).failed == []
     assert tables_of(warehouse) == expected
+
+
+def _ends(*found: tuple[int, int]) -> pa.Table:
+    rows = [{"topic": "t", "partition": 0, "timestamp_ms": at_ms, "log_end_offset": end} for at_ms, end in found]
+    return pa.Table.from_pylist(rows, schema=LOG_OFFSETS)
+
+
+def test_a_log_end_that_a_later_one_shows_to_be_wrong_is_told() -> None:
+    """Rows from before the horizon lie between the sample before it and the first one behind it."""
+    fresh = _ends((0, 32), (100_000, 0))
+    settled = Sampled.nothing().until(60_000, fresh, Sampled.nothing().with_more(fresh))
+
+    with pytest.raises(OutdatedError, match="a replica that was behind"):
+        settled.with_more(_ends((200_000, 90)))
+    with pytest.raises(OutdatedError, match="came late"):
+        settled.with_more(_ends((50_000, 40)))
+    assert settled.with_more(_ends((200_000, 0))).column("log_end_offset").to_pylist() == [32, 0, 0]
