@@ -119,8 +119,9 @@ def test_a_cluster_in_batches_and_as_a_stream(session: SparkSession, kgctl_serve
 
     assert stream() == expected
     commits(server.bootstrap, 3, 6)
-    assert stream() == rows_of(record_log(tmp_path / "data"))
-    assert len(stream()) == 23
+    found = stream()
+    assert found == rows_of(record_log(tmp_path / "data"))
+    assert len(found) == 23
 
 
 def test_collecting_on_spark_is_collecting_here(session: SparkSession, tmp_path: Path) -> None:

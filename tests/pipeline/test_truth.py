@@ -27,13 +27,14 @@ from tests.support.pipeline.truth.check import certain_answers
 from tests.support.pipeline.truth.ledger import Ledger
 from tests.support.pipeline.truth.traffic import PARTITIONS, drive
 from tests.support.pipeline.warehouses import tables_of
+from tests.support.profiles import is_deep
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
 
 CLUSTER = "c"
 OFFSETS_PARTITIONS = 5
-ROUNDS = 40
-TIMES = 150
+ROUNDS, TIMES = 10, 60
+DEEP_ROUNDS, DEEP_TIMES = 40, 150
 
 
 @dataclass(frozen=True)
@@ -62,11 +63,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 
 
 @pytest.fixture(scope="module")
-def driven(broker: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Driven:
+def driven(broker: KafkaBroker, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Driven:
     """Collected while it happened, and to the end."""
     warehouse = tmp_path_factory.mktemp("truth") / "live"
     with collecting(broker.bootstrap, warehouse):
-        ledger, topic = drive(broker.bootstrap, ROUNDS)
+        ledger, topic = drive(broker.bootstrap, DEEP_ROUNDS if is_deep(pytestconfig) else ROUNDS)
     collect(broker.bootstrap, warehouse)
     run_history("build", warehouse, "--engine", "local")
     return Driven(broker.bootstrap, broker.folder / "log", ledger, topic, warehouse)
@@ -90,10 +91,11 @@ def collect(bootstrap: str, warehouse: Path) -> None:
     run_history("collect", warehouse, "--cluster", CLUSTER, "--bootstrap-server", bootstrap, "--once")
 
 
-def test_offsets_at_random_past_times_are_those_that_were_committed(driven: Driven) -> None:
+def test_offsets_at_random_past_times_are_those_that_were_committed(driven: Driven, pytestconfig: pytest.Config) -> None:
     history = History.open(driven.warehouse)
+    times = driven.ledger.random_times(DEEP_TIMES if is_deep(pytestconfig) else TIMES)
 
-    assert certain_answers(history, driven.ledger, driven.ledger.random_times(TIMES)) > 0.5
+    assert certain_answers(history, driven.ledger, times) > 0.5
 
 
 def test_segments_of_the_broker_tell_the_same_history(driven: Driven, tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from tests.support.serve import ServeFactory
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(600)]
 
 CLUSTER = "c"
-ROUNDS = 15
-TIMES = 60
+ROUNDS = 6
+TIMES = 40
 
 
 def test_wire_and_data_folder_tell_the_same_history(kgctl_serve: ServeFactory, tmp_path: Path) -> None:
