@@ -36,12 +36,20 @@ _PUBLIC = {
 __all__ = ["__version__", "simulate"]
 __all__ += list(_PUBLIC)
 
+_DEPRECATED: dict[str, tuple[str, str]] = {}
+"""Public name -> the version that deprecated it, and what to use instead. It may go with the next minor version."""
+
 
 def __getattr__(name: str) -> object:
     """Import a public name when it is first used (PEP 562)."""
+    if name in _DEPRECATED:
+        from warnings import warn
+
+        warn("kgctl.{} is deprecated since {}: {}".format(name, *_DEPRECATED[name]), DeprecationWarning, stacklevel=2)
     if name in _PUBLIC:
         found = getattr(_import_module(_PUBLIC[name]), name)
-        globals()[name] = found
+        if name not in _DEPRECATED:
+            globals()[name] = found
         return found
     if name in ("errors", "simulate", "testing"):
         return _import_module(f"{__name__}.{name}")

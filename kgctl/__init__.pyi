@@ -28,3 +28,4 @@ from kgctl.storage.offset_storage import StoredOffset as StoredOffset
 
 __all__: list[str]
 __version__: str
+_DEPRECATED: dict[str, tuple[str, str]]

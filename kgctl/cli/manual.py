@@ -32,7 +32,7 @@ CHAPTERS: dict[str, tuple[str, ...]] = {
         "simulate", "scenario-files", "events", "expectations", "metrics", "autoscaling", "brokers", "sweeps", "believing-it",
     ),
     "history": ("history", "watch", "tables", "spark"),
-    "in programs": ("python",),
+    "in programs": ("python", "reference-clusters", "reference-members", "reference-coordinator", "reference-testing"),
     "how it is built": ("architecture", "coordinator", "adding-things", "development", "benchmarks"),
 }  # fmt: skip
 

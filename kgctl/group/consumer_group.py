@@ -92,25 +92,21 @@ class ConsumerGroup:
         )
         _check(config, identity)
         self.group_id = group_id
-        self._is_classic = protocol == "classic"
         settings = _wire_settings(bootstrap, client_id, properties or {})
-        self._driver = Driver(config, identity, settings, timeout_ms, self)
-        self._member = self._driver.member
-        self._commits = Commits(self._driver, settings, timeout_ms)
-        self._ready: queue.SimpleQueue[Ready] = queue.SimpleQueue()
-        self._positions: dict[TopicPartition, int] = {}
-        self._current: Generation | None = None
+        self._driver = Driver(config, identity, settings, timeout_ms)
+        self._generations = _Generations(
+            self._driver, Commits(self._driver, settings, timeout_ms), is_classic=protocol == "classic"
+        )
         self._held: Generation | None = None
-        self._callbacks = 0
         self._is_closed = False
-        self._driver.start()
+        self._driver.start(self._generations)
 
     # --- for applications
 
     @property
     def member_id(self) -> str:
         """The id that the coordinator knows the member by; "" before there is one. It survives generations."""
-        return self._member.member_id
+        return self._driver.member.member_id
 
     @property
     def last_error(self) -> KgctlError | None:
@@ -135,7 +131,7 @@ class ConsumerGroup:
             if not ready.ended.is_set():  # else it was overtaken before anybody asked
                 return ready
         if self._driver.has_ended.is_set():
-            self._ready.put(ready)  # for whoever asks again
+            self._generations.ready.put(ready)  # for whoever asks again
         raise ready if ready is not None else self._closed()
 
     def __iter__(self) -> Iterator[Generation]:
@@ -145,7 +141,7 @@ class ConsumerGroup:
                 generation = self.next()
             except ClosedError:
                 return
-            generation.hold()
+            generation._hold()
             self._held = generation
             yield generation
 
@@ -160,7 +156,7 @@ class ConsumerGroup:
                 generation = await self.next_async()
             except ClosedError:
                 return
-            generation.hold()
+            generation._hold()
             self._held = generation
             yield generation
 
@@ -174,7 +170,8 @@ class ConsumerGroup:
             self._release()
             self._driver.close()
         if not self._driver.join(CLOSE_TIMEOUT_S):
-            running = "a function of the last generation still runs" if self._current is not None else "the broker is silent"
+            is_waiting = self._generations.current is not None
+            running = "a function of the last generation still runs" if is_waiting else "the broker is silent"
             raise TimedOutError(f"group '{self.group_id}' did not close within {CLOSE_TIMEOUT_S:g} s: {running}")
 
     def __enter__(self) -> Self:
@@ -189,7 +186,38 @@ class ConsumerGroup:
     async def __aexit__(self, kind: Any, error: Any, traceback: Any) -> None:
         await asyncio.to_thread(self.close)
 
-    # --- the driver's listener: always in the driver's thread
+    # --- inside
+
+    def _take(self, timeout_s: float | None, until_s: float | None) -> Ready:
+        try:
+            return self._generations.ready.get(timeout=None if until_s is None else max(0.0, until_s - time.monotonic()))
+        except queue.Empty:
+            why = f": {self.last_error.message}" if self.last_error is not None else ""
+            message = f"group '{self.group_id}': no generation within {timeout_s:g} s{why}"
+            raise TimedOutError(message, group=self.group_id) from None
+
+    def _release(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            held._release()
+
+    def _closed(self) -> ClosedError:
+        return ClosedError(f"group '{self.group_id}' is closed: make a new ConsumerGroup to join again", group=self.group_id)
+
+
+class _Generations:
+    """What the driver tells, always in its thread, made into one `Generation` after the other."""
+
+    def __init__(self, driver: Driver, commits: Commits, *, is_classic: bool) -> None:
+        self.ready: queue.SimpleQueue[Ready] = queue.SimpleQueue()
+        self.current: Generation | None = None
+        self._driver = driver
+        self._member = driver.member
+        self._group_id = driver.member.identity.group_id
+        self._commits = commits
+        self._is_classic = is_classic
+        self._positions: dict[TopicPartition, int] = {}
+        self._callbacks = 0
 
     def on_callback(self, kind: CallbackKind, partitions: tuple[TopicPartition, ...], done: Callable[[], None]) -> None:
         """End the generation that this changes, and go on when its functions have returned."""
@@ -200,7 +228,7 @@ class ConsumerGroup:
             done()
 
         changes = bool(partitions) or self._is_classic
-        if changes and self._current is not None:
+        if changes and self.current is not None:
             self._end_current(_REASONS[kind], go_on)
         else:
             go_on()
@@ -216,73 +244,64 @@ class ConsumerGroup:
 
     def on_step(self) -> None:
         """Hand out a generation when the member has come to rest in a new one."""
-        member, current = self._member, self._current
+        member, current = self._member, self.current
         if self._callbacks or member.state is not MemberState.STABLE or self._driver.has_ended.is_set():
             return
         if member.owned_partitions != member.consumed_partitions:
             return
         if current is None:
-            self._current = Generation(self, member.generation_id, member.member_id, self._positions, self._function_ended)
-            self._ready.put(self._current)
+            self.current = Generation(
+                self._group_id,
+                member.generation_id,
+                member.member_id,
+                self._positions,
+                commit=self._commit,
+                on_function_end=self._function_ended,
+            )
+            self.ready.put(self.current)
         elif self._is_classic and current.generation_id != member.generation_id and not current.ended.is_set():
             self._end_current("the group rebalanced", lambda: None)
 
     def on_end(self, error: KgctlError | None) -> None:
         """No more generations."""
-        if self._current is not None:
-            self._current.end("closed" if error is None else error.message)
+        if self.current is not None:
+            self.current._end("closed" if error is None else error.message)
         self._commits.close()
-        self._ready.put(error)
+        self.ready.put(error)
 
     # --- inside
 
     def _end_current(self, reason: str, then: Callable[[], None]) -> None:
         """``then`` runs in the driver's thread, once no function of the generation runs any more."""
-        current = self._current
+        current = self.current
         assert current is not None
 
         def over() -> None:
             def step() -> list[Any]:
-                self._current = None
+                self.current = None
                 then()
                 return []
 
             self._driver.post(step)
 
-        current.end(reason)
-        current.when_over(over)
+        current._end(reason)
+        current._when_over(over)
 
     def _function_ended(self, generation: Generation) -> None:
         """One function has returned: the generation is over for all, and the member joins again."""
 
         def step() -> list[Any]:
-            if generation is not self._current or generation.ended.is_set():
+            if generation is not self.current or generation.ended.is_set():
                 return []
             reason = f"a function of the generation failed: {generation.error!r}" if generation.error else "a function returned"
             if generation.error is not None:
-                self._ready.put(generation.error)
+                self.ready.put(generation.error)
             self._end_current(reason, lambda: None)
             return self._member.enforce_rebalance(self._driver.now_us())
 
         self._driver.post(step)
 
-    def _take(self, timeout_s: float | None, until_s: float | None) -> Ready:
-        try:
-            return self._ready.get(timeout=None if until_s is None else max(0.0, until_s - time.monotonic()))
-        except queue.Empty:
-            why = f": {self.last_error.message}" if self.last_error is not None else ""
-            message = f"group '{self.group_id}': no generation within {timeout_s:g} s{why}"
-            raise TimedOutError(message, group=self.group_id) from None
-
-    def _release(self) -> None:
-        held, self._held = self._held, None
-        if held is not None:
-            held.release()
-
-    def _closed(self) -> ClosedError:
-        return ClosedError(f"group '{self.group_id}' is closed: make a new ConsumerGroup to join again", group=self.group_id)
-
-    def commit_for(self, generation: Generation, offsets: Offsets) -> None:
+    def _commit(self, generation: Generation, offsets: Offsets) -> None:
         """Commit in the name of the generation; see `Generation.commit`."""
         self._commits.commit(generation, offsets)
         for (topic, partition), stored in offsets.items():

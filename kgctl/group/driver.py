@@ -78,15 +78,14 @@ class Listener(Protocol):
 class Driver:
     """One member, its queue of events, and its lines to the cluster. ``timeout_ms`` is the time that a broker has to answer."""
 
-    def __init__(
-        self, config: MemberConfig, identity: MemberIdentity, settings: WireSettings, timeout_ms: int, listener: Listener
-    ) -> None:
+    _listener: Listener
+
+    def __init__(self, config: MemberConfig, identity: MemberIdentity, settings: WireSettings, timeout_ms: int) -> None:
         self.member = make_member(config, identity, random.SystemRandom())
         self.last_error: KgctlError | None = None
         self.has_ended = threading.Event()
         self._settings = settings
         self._timeout_ms = timeout_ms
-        self._listener = listener
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._errands = Errands(identity.group_id, settings, timeout_ms)
         self._errand_line = Line("kgctl-group-errands", self._bug)
@@ -102,8 +101,9 @@ class Driver:
         """The group's coordinator, once it has been found."""
         return self._coordinator
 
-    def start(self) -> None:
-        """Begin to join the group."""
+    def start(self, listener: Listener) -> None:
+        """Begin to join the group, and tell this one how it goes."""
+        self._listener = listener
         self.post(lambda: self.member.start(self.now_us()))
         self._thread.start()
 

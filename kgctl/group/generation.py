@@ -7,13 +7,10 @@ import inspect
 import threading
 from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from kgctl.errors import GenerationEnded
 from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
-
-if TYPE_CHECKING:
-    from kgctl.group.consumer_group import ConsumerGroup
 
 Offsets: TypeAlias = Mapping[Any, int | OffsetAndMetadata]
 """(topic, partition), or a `TopicPartition` -> the offset of the next record to read, alone or with metadata and leader epoch."""
@@ -24,6 +21,9 @@ Work: TypeAlias = Callable[["Generation"], Any] | Callable[["Generation"], Corou
 class Generation:
     """What `kgctl.ConsumerGroup` hands out each time that the group has come to rest.
 
+    ``assignments``: partition -> the offset where it begins. ``generation_id``, ``member_id``, ``group_id``: as the coordinator
+    has them. ``ended``: a `threading.Event`, and ``reason`` why, a few words. ``error``: what a function of it raised, or None.
+
     Guarantees: no other member is assigned these partitions as long as a function of this generation runs and the member keeps
     its session; `ended` is set before the member gives a partition away. Kafka-go: ``Generation``.
 
@@ -33,20 +33,22 @@ class Generation:
 
     def __init__(
         self,
-        group: ConsumerGroup,
+        group_id: str,
         generation_id: int,
         member_id: str,
         assignments: Mapping[TopicPartition, int],
+        *,
+        commit: Callable[[Generation, Offsets], None],
         on_function_end: Callable[[Generation], None],
     ) -> None:
-        self.group_id = group.group_id
+        self.group_id = group_id
         self.generation_id = generation_id
         self.member_id = member_id
         self.assignments: Mapping[TopicPartition, int] = MappingProxyType(dict(assignments))
         self.ended = threading.Event()
         self.reason = ""
         self.error: BaseException | None = None
-        self._group = group
+        self._commit = commit
         self._on_function_end = on_function_end
         self._lock = threading.Lock()
         self._running = 0
@@ -111,11 +113,11 @@ class Generation:
                 "what was not committed is read again by the next owner",
                 group=self.group_id,
             )
-        self._group.commit_for(self, offsets)
+        self._commit(self, offsets)
 
-    # --- for the group
+    # --- for `ConsumerGroup` alone
 
-    def end(self, reason: str) -> None:
+    def _end(self, reason: str) -> None:
         """Tell everybody that it is over. Safe to call twice."""
         with self._lock:
             if self.ended.is_set():
@@ -129,7 +131,7 @@ class Generation:
         for task, loop in tasks.items():
             loop.call_soon_threadsafe(task.cancel)
 
-    def when_over(self, done: Callable[[], None]) -> None:
+    def _when_over(self, done: Callable[[], None]) -> None:
         """Call ``done`` once it has ended and no function runs any more; at once where that is so."""
         with self._lock:
             is_over = self.ended.is_set() and not self._running
@@ -139,12 +141,12 @@ class Generation:
             self._is_over = True
             done()
 
-    def hold(self) -> None:
-        """Count the caller as a running function until `release`."""
+    def _hold(self) -> None:
+        """Count the caller as a running function until `_release`."""
         with self._lock:
             self._running += 1
 
-    def release(self) -> None:
+    def _release(self) -> None:
         """The caller no longer reads. It is no end of the generation."""
         with self._lock:
             self._running -= 1

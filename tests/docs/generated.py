@@ -9,6 +9,7 @@ from typing import Any
 
 from kgctl.cli.app import run
 from kgctl.cli.environment import Environment
+from tests.docs.reference import REFERENCE
 
 
 def _table(head: str, rows: str) -> str:
@@ -36,6 +37,15 @@ def _error_codes() -> str:
         f"| {code.value} | `{code.name}` | {'yes' if code.is_retriable else ''} | {code.text} |\n" for code in ErrorCode
     )
     return _table("| code | name | retriable | what it means |", rows)
+
+
+def _reference(name: str) -> Callable[[], str]:
+    def made() -> str:
+        from tests.docs.reference import page
+
+        return page(name)
+
+    return made
 
 
 def _formats() -> str:
@@ -93,6 +103,7 @@ GENERATED: dict[str, Callable[[], str]] = {
     "commands": _commands,
     "exit-codes": _exit_codes,
     "error-codes": _error_codes,
+    **{name: _reference(name) for name in REFERENCE},
     "formats": _formats,
     "manual": _manual,
     "events": _events,

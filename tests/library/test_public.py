@@ -14,6 +14,7 @@ import pytest
 import kgctl
 from kgctl import errors
 from kgctl.errors import InvariantViolation, KgctlError, UsageError
+from tests.docs.reference import REFERENCE, SHOWN_AS
 from tests.repo.project import ROOT
 
 RECORDED = ROOT / "tests" / "golden" / "public-api.json"
@@ -26,8 +27,36 @@ def signatures() -> dict[str, Any]:
         value = getattr(kgctl, name)
         found[name] = members(value) if inspect.isclass(value) else str(inspect.signature(value))
     found["testing.EmbeddedCluster"] = members(kgctl.testing.EmbeddedCluster)
+    found["deprecated"] = {name: since for name, (since, _) in kgctl._DEPRECATED.items()}
     found["errors"] = sorted(name for name, value in vars(errors).items() if is_error(value))
     return found
+
+
+def gone_too_early(recorded: dict[str, Any], found: dict[str, Any], version: str) -> list[str]:
+    """What was public and is not, although no earlier minor version deprecated it: names, and methods of classes."""
+    deprecated = recorded.get("deprecated", {})
+    names = [name for name in recorded if name not in found]
+    names += [
+        f"{name}.{method}"
+        for name, methods in recorded.items()
+        if isinstance(methods, dict) and isinstance(found.get(name), dict) and name != "deprecated"
+        for method in methods
+        if method not in found[name]
+    ]
+    return [name for name in names if minor(deprecated.get(name, version)) >= minor(version)]
+
+
+def minor(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")[:2]))
+
+
+def record() -> None:
+    """Write what is public now; refuses what would break users without a warning."""
+    recorded, found = json.loads(RECORDED.read_text()), signatures()
+    early = gone_too_early(recorded, found, kgctl.__version__)
+    if early:
+        raise SystemExit(f"not deprecated in an earlier minor version (kgctl._DEPRECATED): {', '.join(early)}")
+    RECORDED.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
 
 
 def simulate() -> Any:
@@ -58,6 +87,35 @@ def test_signatures_are_as_recorded() -> None:
     found, recorded = signatures(), json.loads(RECORDED.read_text())
     assert set(recorded.pop("errors")) <= set(found.pop("errors"))  # a new kind of error breaks nobody
     assert found == recorded
+
+
+@pytest.mark.parametrize(
+    ("deprecated", "version", "early"),
+    [
+        ({}, "0.2.0", ["old", "Kept.old"]),
+        ({"old": "0.2.0"}, "0.2.3", ["old", "Kept.old"]),
+        ({"old": "0.1.4", "Kept.old": "0.2.0"}, "0.2.0", ["Kept.old"]),
+        ({"old": "0.9.0", "Kept.old": "0.9.0"}, "1.0.0", []),
+    ],
+)
+def test_a_public_name_goes_only_after_a_minor_version_that_deprecated_it(
+    deprecated: dict[str, str], version: str, early: list[str]
+) -> None:
+    recorded = {"old": "()", "Kept": {"old": "()", "new": "()"}, "deprecated": deprecated}
+    assert gone_too_early(recorded, {"Kept": {"new": "()"}, "deprecated": {}}, version) == early
+
+
+def test_a_deprecated_name_says_what_to_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(kgctl._DEPRECATED, "Assigned", ("0.2.0", "use assign"))
+    monkeypatch.delitem(vars(kgctl), "Assigned", raising=False)
+    for _ in range(2):
+        with pytest.warns(DeprecationWarning, match=r"kgctl\.Assigned is deprecated since 0\.2\.0: use assign"):
+            assert kgctl.Assigned.__name__ == "Assigned"
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    described = {SHOWN_AS.get(path, path).removeprefix("kgctl.") for paths in REFERENCE.values() for path in paths}
+    assert described == {*kgctl.__all__, "errors", "testing.EmbeddedCluster"} - {"__version__"}
 
 
 def test_every_public_name_is_documented() -> None:
@@ -141,4 +199,4 @@ def test_connect_needs_one_cluster() -> None:
 
 
 if __name__ == "__main__":
-    RECORDED.write_text(json.dumps(signatures(), indent=1, sort_keys=True) + "\n")
+    record()

@@ -1,0 +1,129 @@
+"""The reference of the public API, made from signatures and docstrings: one page a subject."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from importlib import import_module
+from typing import Any
+
+REFERENCE: Mapping[str, Sequence[str]] = {
+    "reference-clusters": (
+        "kgctl.connect", "kgctl.Admin", "kgctl.Plan", "kgctl.GroupAdmin", "kgctl.AsyncAdmin", "kgctl.TopicPartition",
+        "kgctl.OffsetAndMetadata", "kgctl.ErrorCode",
+    ),
+    "reference-members": (
+        "kgctl.ConsumerGroup", "kgctl.Generation", "kgctl.assign", "kgctl.Assigned", "kgctl.aiokafka_assignor",
+        "kgctl.kafka_python_assignor",
+    ),
+    "reference-coordinator": (
+        "kgctl.Coordinator", "kgctl.AsyncCoordinator", "kgctl.GroupInfo", "kgctl.MemberInfo", "kgctl.OffsetStorage",
+        "kgctl.MemoryOffsetStorage", "kgctl.SqliteOffsetStorage", "kgctl.StoredOffset",
+    ),
+    "reference-testing": ("kgctl.testing.EmbeddedCluster", "kgctl.library.simulation.simulate", "kgctl.errors"),
+}  # fmt: skip
+"""Page -> what it describes, in this order."""
+
+GIVEN = frozenset({"kgctl.Admin", "kgctl.Plan", "kgctl.Generation", "kgctl.GroupInfo", "kgctl.MemberInfo", "kgctl.Assigned"})
+"""What users are given and never make."""
+
+SHOWN_AS = {"kgctl.library.simulation.simulate": "kgctl.simulate"}
+WIDTH = 110
+_QUOTED = re.compile(r""" (["'])(.*?)\1""")
+_RAISES = re.compile(r"^( *)Raises(?:, when it is entered)?:\n", re.MULTILINE)
+
+
+def page(name: str) -> str:
+    """What stands between the markers of a page."""
+    return "\n".join(_described(path) for path in REFERENCE[name])
+
+
+def _described(path: str) -> str:
+    value, name = _found(path), SHOWN_AS.get(path, path)
+    if inspect.ismodule(value):
+        return f"## {name}\n\n{_text(value)}\n"
+    if not inspect.isclass(value):
+        return f"## {name}\n\n{_signature(name.rpartition('.')[2], value)}\n{_text(value)}\n"
+    made = "" if path in GIVEN else _constructor(name.rpartition(".")[2], value)
+    parts = [f"## {name}\n\n{made}{_attributes(value)}{_text(value)}\n"]
+    parts += [f"### {name.rpartition('.')[2]}.{title}\n\n{body}\n" for title, body in _members(value)]
+    return "\n".join(parts)
+
+
+def _found(path: str) -> Any:
+    module, _, name = path.rpartition(".")
+    return import_module(path) if path == "kgctl.errors" else getattr(import_module(module), name)
+
+
+def _constructor(name: str, value: type) -> str:
+    """A class that users make themselves; others (named tuples, protocols, enums) have their attributes told alone."""
+    if issubclass(value, Enum | tuple) or getattr(value, "_is_protocol", False):
+        return ""
+    return f"{_signature(name, value)}\n" if "__init__" in vars(value) and not is_dataclass(value) else ""
+
+
+def _attributes(value: type) -> str:
+    """The fields of what users are given, with their types."""
+    if not is_dataclass(value):
+        return ""
+    return "```text\n" + "".join(f"{field.name}: {field.type}\n" for field in fields(value)) + "```\n\n"
+
+
+def _members(value: type) -> Iterator[tuple[str, str]]:
+    for name, member in vars(value).items():
+        plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
+        if name.startswith("_") or not inspect.getdoc(plain):
+            continue
+        if isinstance(plain, property):
+            yield name, _text(plain)
+        elif inspect.isfunction(plain):
+            yield name, f"{_signature(name, plain)}\n{_text(plain)}"
+
+
+def _signature(name: str, value: Any) -> str:
+    found = inspect.signature(value)
+    shown = [str(one) for key, one in found.parameters.items() if key not in ("self", "cls")]
+    kinds = [one.kind for key, one in found.parameters.items() if key not in ("self", "cls")]
+    if inspect.Parameter.KEYWORD_ONLY in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds:
+        shown.insert(kinds.index(inspect.Parameter.KEYWORD_ONLY), "*")
+    is_coroutine = "async " if inspect.iscoroutinefunction(value) else ""
+    end = "" if inspect.isclass(value) else f" -> {found.return_annotation}"
+    line = f"{is_coroutine}{name}({', '.join(shown)}){end}"
+    if len(line) > WIDTH:
+        line = f"{is_coroutine}{name}(\n" + "".join(f"    {one},\n" for one in shown) + f"){end}"
+    return f"```text\n{_QUOTED.sub(_unquoted, line)}\n```\n"
+
+
+def _unquoted(quoted: re.Match[str]) -> str:
+    """An annotation, which Python keeps as text; values stay as they are."""
+    before = quoted.string[: quoted.start()]
+    return f" {quoted[2]}" if before.endswith((":", "->")) else quoted[0]
+
+
+def _text(value: Any) -> str:
+    """The docstring as Markdown: errors become a list."""
+    text = inspect.getdoc(value) or ""
+    raises = _RAISES.search(text)
+    if raises is None:
+        return _marked(text)
+    head, tail = text[: raises.start()].rstrip(), text[raises.end() :]
+    errors = [_marked(" ".join(one.split())) for one in re.split(r"\n(?=    \S)", tail.rstrip("\n"))]
+    listed = "\n".join(textwrap.fill(f"- {_coded(one)}", 130, subsequent_indent="  ") for one in errors)
+    return f"{_marked(head)}\n\nRaises:\n\n{listed}"
+
+
+def _coded(error: str) -> str:
+    name, colon, rest = error.partition(":")
+    return f"`{name}`{colon}{rest}" if "`" not in name else error
+
+
+def _marked(text: str) -> str:
+    return re.sub(r"^::\n\n((?:    .*\n|\n)+)", _code, text.replace("``", "`") + "\n", flags=re.MULTILINE).rstrip()
+
+
+def _code(block: re.Match[str]) -> str:
+    return f"```text\n{textwrap.dedent(block[1]).strip()}\n```\n\n"
