@@ -109,8 +109,13 @@ func (m *member) commit() {
 	for partition, offset := range m.next {
 		offsets[partition] = offset
 	}
-	check(m.generation.CommitOffsets(map[string]map[int]int64{m.given.Topic: offsets}))
-	emit("committed", nil)
+	if m.generation == nil {
+		emit("refused", map[string]any{"text": "no generation yet"})
+	} else if err := m.generation.CommitOffsets(map[string]map[int]int64{m.given.Topic: offsets}); err != nil {
+		emit("refused", map[string]any{"text": err.Error()})
+	} else {
+		emit("committed", nil)
+	}
 }
 
 func (m *member) produce(count, partitions int) {

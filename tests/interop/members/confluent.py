@@ -63,8 +63,11 @@ def main() -> None:
             case {"do": "produce", "count": count, "partitions": partitions}:
                 produce(given.bootstrap, given.topic, count, partitions)
             case {"do": "commit"}:
-                consumer.commit(asynchronous=False)
-                emit("committed")
+                try:
+                    consumer.commit(asynchronous=False)
+                    emit("committed")
+                except KafkaException as refusal:
+                    emit("refused", text=str(refusal))
             case {"do": "leave"}:
                 break
             case _:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import Consumer, TopicPartition
 
+from kgctl.errors import KgctlError
 from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.group.generation import Generation
 from tests.interop.members.confluent import produce
@@ -38,15 +39,21 @@ class Reader:
             self._obey(generation)
         self._consumer.unassign()
         if generation.ended.is_set() and self._given.commit_on_revoke:
+            self._commit(generation)
+
+    def _commit(self, generation: Generation) -> None:
+        try:
             generation.commit(self._positions)
+            emit("committed")
+        except KgctlError as refusal:
+            emit("refused", text=refusal.message)
 
     def _obey(self, generation: Generation) -> None:
         match self._commands.next():
             case {"do": "produce", "count": count, "partitions": partitions}:
                 produce(self._given.bootstrap, self._given.topic, count, partitions)
             case {"do": "commit"}:
-                generation.commit(self._positions)
-                emit("committed")
+                self._commit(generation)
             case {"do": "leave"}:
                 self.has_left = True
             case _:

@@ -1,0 +1,58 @@
+"""ConsumerGroup among other clients, while members and coordinator freeze and die: nothing is lost, nothing goes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.interop.chaos import Chaos, ServeGround, check
+from tests.support.kafka.broker import KafkaBroker
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture
+def serve_ground(tmp_path: Path) -> Iterator[ServeGround]:
+    ground = ServeGround(tmp_path)
+    yield ground
+    ground.close()
+
+
+def test_a_group_outlives_what_happens_to_it(serve_ground: ServeGround) -> None:
+    """A member is killed, another frozen, and the coordinator frozen, then killed and started again."""
+    chaos = Chaos(serve_ground, seed=1, crew=("kgctl", "kgctl"))
+    chaos.run_through(["kill", "freeze_ground", "restart_ground", "leave"])
+    check(chaos)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("seed", range(5))
+def test_serve_for_longer(serve_ground: ServeGround, seed: int) -> None:
+    chaos = Chaos(serve_ground, seed)
+    chaos.run(90)
+    check(chaos)
+
+
+@pytest.mark.deep
+@pytest.mark.kafka
+@pytest.mark.parametrize("seed", range(3))
+def test_apache_kafka_for_longer(own_kafka_broker: KafkaBroker, seed: int) -> None:
+    chaos = Chaos(KafkaGround(own_kafka_broker), seed)
+    chaos.run(120)
+    check(chaos)
+
+
+class KafkaGround:
+    """One node of Apache Kafka."""
+
+    def __init__(self, broker: KafkaBroker) -> None:
+        self._broker = broker
+        self.bootstrap = broker.bootstrap
+        self.freeze = broker.freeze
+        self.thaw = broker.thaw
+
+    def restart(self) -> None:
+        self._broker.stop(kill=True)
+        self._broker.start()
