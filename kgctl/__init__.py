@@ -30,6 +30,7 @@ _PUBLIC = {
     "aiokafka_assignor": "kgctl.library.client_assignors",
     "assign": "kgctl.library.assignment",
     "connect": "kgctl.library.clusters",
+    "decode_assignment": "kgctl.library.coordinator",
     "kafka_python_assignor": "kgctl.library.client_assignors",
 }
 

@@ -15,6 +15,7 @@ from kgctl.library.clusters import Plan as Plan
 from kgctl.library.clusters import connect as connect
 from kgctl.library.coordinator import AsyncCoordinator as AsyncCoordinator
 from kgctl.library.coordinator import Coordinator as Coordinator
+from kgctl.library.coordinator import decode_assignment as decode_assignment
 from kgctl.library.group_info import GroupInfo as GroupInfo
 from kgctl.library.group_info import MemberInfo as MemberInfo
 from kgctl.library.simulation import simulate as simulate

@@ -25,6 +25,7 @@ BEHAVIOUR = Behaviour(polls_itself=True, limits_poll_interval=False)
 """Answers are handled as they come, and no poll() has to be called: the member's thread is kgctl's own."""
 
 CLOSE_TIMEOUT_S = 35.0
+NEVER_MS = 365 * 24 * 60 * 60 * 1000
 
 Ready = Generation | BaseException | None
 
@@ -38,7 +39,8 @@ class ConsumerGroup:
     ``topics`` or ``pattern`` (a regular expression for whole names). ``assignors`` in order of preference, for ``protocol``
     "classic"; "consumer" (KIP-848) takes ``server_assignor``. ``auto_offset_reset`` is where partitions begin that have no
     commit: "earliest", "latest" or "none" (an error). ``partition_watch_interval_ms``: how often topics are looked at for new
-    partitions. ``properties`` have librdkafka's names (``security.protocol``, ``sasl.username``). Times are milliseconds.
+    partitions, 0 for never. ``properties`` have librdkafka's names (``security.protocol``, ``sasl.username``). Times are
+    milliseconds.
 
     Raises:
         UsageError: settings that cannot be.
@@ -77,7 +79,7 @@ class ConsumerGroup:
             partition_assignment_strategy=tuple(assignors),
             enable_auto_commit=False,
             auto_offset_reset=auto_offset_reset,
-            metadata_max_age_ms=partition_watch_interval_ms,
+            metadata_max_age_ms=partition_watch_interval_ms or NEVER_MS,
             retry_backoff_ms=retry_backoff_ms,
             request_timeout_ms=timeout_ms,
         )

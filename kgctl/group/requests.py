@@ -35,8 +35,7 @@ from kgctl.model.results import (
     Result,
     SyncGroupResult,
 )
-from kgctl.serde.consumer_protocol import decode_topics
-from kgctl.serde.frames import MalformedMessage
+from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_topics
 from kgctl.wire.apis import (
     CONSUMER_GROUP_HEARTBEAT,
     HEARTBEAT,
@@ -100,7 +99,7 @@ def subscribed_topics(members: Iterable[JoinGroupMember]) -> frozenset[str]:
     """Return all topics that these members of a group subscribe to; a subscription that cannot be read counts as none."""
     found: set[str] = set()
     for member in members:
-        with suppress(MalformedMessage):
+        with suppress(MalformedConsumerProtocol):
             found.update(decode_topics(member.metadata))
     return frozenset(found)
 

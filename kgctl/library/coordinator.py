@@ -18,7 +18,7 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
-from kgctl.errors import BrokerError, ClosedError, NotFoundError, StorageError
+from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, UsageError
 from kgctl.library.group_info import Activity, GroupInfo, group_info
 from kgctl.member.classic.leader import group_spec
 from kgctl.model.error_codes import ErrorCode
@@ -42,7 +42,12 @@ from kgctl.model.requests import (
     TopicsChanged,
 )
 from kgctl.model.results import CoordinatorStatistics, JoinGroupResult, RebalanceStatus, Result
-from kgctl.serde.consumer_protocol import encode_assignment_by_topic, encode_subscription
+from kgctl.serde.consumer_protocol import (
+    MalformedConsumerProtocol,
+    decode_assignment_by_topic,
+    encode_assignment_by_topic,
+    encode_subscription,
+)
 from kgctl.storage.offset_storage import MemoryOffsetStorage, OffsetStorage, StoredOffset
 
 R = TypeVar("R", bound=Any)
@@ -216,6 +221,24 @@ class Coordinator:
             if each.offset >= 0
         }
 
+    def validate(self, group_id: str, logs: Mapping[tuple[str, int], tuple[int, int]]) -> None:
+        """Check that commits lie inside their logs: ``logs`` has the first offset of each partition and that after its last.
+
+        A commit right after the last record is inside. Partitions without a commit, or without a log here, are not looked at.
+
+        Raises:
+            CommitError: OFFSET_OUT_OF_RANGE; ``errors`` has the partitions concerned.
+        """
+        outside: dict[object, str] = {
+            partition: ErrorCode.OFFSET_OUT_OF_RANGE.name
+            for partition, stored in self.fetch(group_id, logs).items()
+            if not logs[partition][0] <= stored.offset <= logs[partition][1]
+        }
+        if outside:
+            named = ", ".join(str(partition) for partition in outside)
+            message = f"group '{group_id}': commits outside of the log: {named}"
+            raise CommitError(message, errors=outside, code=ErrorCode.OFFSET_OUT_OF_RANGE.name, group=group_id)
+
     def forget_offsets(self, group_id: str, partitions: Iterable[tuple[str, int]] | None = None) -> None:
         """Delete committed offsets: of these partitions, or of all that the group has."""
         chosen = self.fetch(group_id) if partitions is None else partitions
@@ -382,6 +405,19 @@ class Coordinator:
         for group_id in [group_id for group_id in self._activity if group_id not in groups]:
             self._activity.pop(group_id, None)
             self._led.pop(group_id, None)
+
+
+def decode_assignment(data: bytes) -> dict[str, tuple[int, ...]]:
+    """Return what an assignment of the consumer protocol's bytes says: topic -> partitions, ascending.
+
+    Raises:
+        UsageError: the bytes are none.
+    """
+    try:
+        found = decode_assignment_by_topic(data)
+    except MalformedConsumerProtocol as error:
+        raise UsageError(f"{len(data)} bytes are no assignment: {error}") from None
+    return {topic: tuple(sorted(partitions)) for topic, partitions in found.items()}
 
 
 class AsyncCoordinator:

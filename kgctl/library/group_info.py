@@ -10,8 +10,7 @@ from kgctl.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.group import Group
 from kgctl.model.groups import GroupState, GroupType
-from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_topics
-from kgctl.serde.frames import MalformedMessage
+from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_assignment_by_topic, decode_topics
 
 
 class MemberPhase(StrEnum):
@@ -70,6 +69,11 @@ class GroupInfo:
     created_ms: int | None
     last_activity_ms: int | None
 
+    @property
+    def subscribed_topics(self) -> tuple[str, ...]:
+        """All topics that a member subscribes to, by name."""
+        return tuple(sorted({topic for member in self.members for topic in member.subscription}))
+
 
 def group_info(group: Group, activity: Activity | None, topic_names: Mapping[object, str]) -> GroupInfo:
     """Return the group as it is now; ``topic_names`` by topic id."""
@@ -120,14 +124,14 @@ def _classic_member(group: ClassicGroup, member: ClassicMember, activity: Activi
 def _topics(member: ClassicMember) -> tuple[str, ...]:
     try:
         return decode_topics(member.protocols[0].metadata) if member.protocols else ()
-    except MalformedMessage:
+    except MalformedConsumerProtocol:
         return ()
 
 
 def _assignment(member: ClassicMember) -> Mapping[str, tuple[int, ...]]:
     try:
         return decode_assignment_by_topic(member.assignment) if member.assignment else {}
-    except MalformedMessage:
+    except MalformedConsumerProtocol:
         return {}
 
 

@@ -161,6 +161,11 @@ class ErrorCode(IntEnum):
         return self in _RETRIABLE
 
     @property
+    def is_timeout(self) -> bool:
+        """Whether it says that time ran out, and it may have been done all the same. Kafka: ``TimeoutException``."""
+        return self is ErrorCode.REQUEST_TIMED_OUT
+
+    @property
     def text(self) -> str:
         """Return what it means, in a few words."""
         return _TEXTS[self]

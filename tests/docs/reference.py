@@ -21,7 +21,8 @@ REFERENCE: Mapping[str, Sequence[str]] = {
         "kgctl.kafka_python_assignor",
     ),
     "reference-coordinator": (
-        "kgctl.Coordinator", "kgctl.AsyncCoordinator", "kgctl.GroupInfo", "kgctl.MemberInfo", "kgctl.OffsetStorage",
+        "kgctl.Coordinator", "kgctl.AsyncCoordinator", "kgctl.decode_assignment", "kgctl.GroupInfo", "kgctl.MemberInfo",
+        "kgctl.OffsetStorage",
         "kgctl.MemoryOffsetStorage", "kgctl.SqliteOffsetStorage", "kgctl.StoredOffset",
     ),
     "reference-testing": ("kgctl.testing.EmbeddedCluster", "kgctl.library.simulation.simulate", "kgctl.errors"),

@@ -7,8 +7,8 @@ from uuid import UUID
 
 import pytest
 
-from kgctl.group.requests import CODECS, SEVERAL_GROUPS_SINCE
-from kgctl.model.partitions import TopicPartition
+from kgctl.group.requests import CODECS, SEVERAL_GROUPS_SINCE, subscribed_topics
+from kgctl.model.partitions import ConsumerSubscription, TopicPartition
 from kgctl.model.requests import (
     ConsumerGroupHeartbeat,
     Heartbeat,
@@ -22,6 +22,8 @@ from kgctl.model.requests import (
     Request,
     SyncGroup,
 )
+from kgctl.model.results import JoinGroupMember
+from kgctl.serde.consumer_protocol import encode_subscription
 from kgctl.serde.messages import decode_request, encode_request
 
 GROUP: Any = {"request_id": 1, "group_id": "group"}
@@ -67,3 +69,9 @@ def test_a_group_is_asked_for_by_itself_before_kip_709() -> None:
     codec = CODECS[OffsetFetch]
     assert set(codec.encode(request, SEVERAL_GROUPS_SINCE - 1)) == {"group_id", "topics", "require_stable"}
     assert set(codec.encode(request, SEVERAL_GROUPS_SINCE)) == {"groups", "require_stable"}
+
+
+def test_what_the_members_of_a_group_subscribe_to() -> None:
+    said = [encode_subscription(ConsumerSubscription(topics)) for topics in (("a", "b"), ("b", "c"))]
+    members = [JoinGroupMember(member_id=str(number), metadata=data) for number, data in enumerate((*said, b"", b"junk"))]
+    assert subscribed_topics(members) == {"a", "b", "c"}

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from kgctl.errors import BrokerError, ClosedError, NotFoundError, StorageError, UsageError
-from kgctl.library.coordinator import AsyncCoordinator, Coordinator
+from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, UsageError
+from kgctl.library.coordinator import AsyncCoordinator, Coordinator, decode_assignment
 from kgctl.library.group_info import MemberPhase
 from kgctl.model.groups import GroupState
 from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
-from kgctl.serde.consumer_protocol import decode_assignment_by_topic
 from kgctl.storage.offset_storage import MemoryOffsetStorage, OffsetStorage, SqliteOffsetStorage, StoredOffset
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
@@ -37,7 +36,7 @@ def test_a_member_joins_syncs_commits_and_leaves(coordinator: Coordinator) -> No
     assignment = coordinator.assign("g")
     assert assignment == {joined.member_id: {"orders": (0, 1, 2, 3)}}
     mine = coordinator.sync("g", joined, assignment)
-    assert decode_assignment_by_topic(mine) == {"orders": (0, 1, 2, 3)}
+    assert decode_assignment(mine) == {"orders": (0, 1, 2, 3)}
     coordinator.heartbeat("g", 1, joined.member_id)
     coordinator.commit(
         "g", {("orders", 0): 0, ("orders", 1): OffsetAndMetadata(7, "note")}, generation_id=1, member_id=joined.member_id
@@ -69,6 +68,27 @@ def test_a_group_can_be_looked_at(coordinator: Coordinator) -> None:
     assert info.created_ms <= after.last_heartbeat_ms
     assert coordinator.list_groups() == ("g",)
     assert coordinator.statistics().members == {"classic": 1}
+
+
+def test_commits_are_held_against_their_logs(coordinator: Coordinator) -> None:
+    coordinator.commit("g", {("orders", 0): 5, ("orders", 1): 5, ("orders", 2): 5})
+    coordinator.validate("g", {("orders", 0): (0, 5), ("orders", 1): (5, 9), ("orders", 3): (8, 9)})
+    with pytest.raises(CommitError, match=r"outside of the log: orders-0, orders-1$") as caught:
+        coordinator.validate("g", {("orders", 0): (0, 4), ("orders", 1): (6, 9), ("orders", 2): (0, 9)})
+    assert caught.value.code == "OFFSET_OUT_OF_RANGE"
+    assert set(caught.value.errors) == {("orders", 0), ("orders", 1)}
+
+
+def test_bytes_that_are_no_assignment() -> None:
+    with pytest.raises(UsageError, match="3 bytes are no assignment"):
+        decode_assignment(b"abc")
+
+
+def test_a_group_whose_members_say_what_nobody_reads(coordinator: Coordinator) -> None:
+    joined = coordinator.join("g", protocols={"own": b"?"})
+    coordinator.sync("g", joined, {joined.member_id: b"!"})
+    (member,) = coordinator.group("g").members
+    assert (member.subscription, dict(member.assignment), coordinator.group("g").subscribed_topics) == ((), {}, ())
 
 
 def test_a_rebalance_waits_and_can_be_completed(coordinator: Coordinator) -> None:
@@ -104,7 +124,7 @@ def test_any_number_of_coroutines_may_wait() -> None:
     async def member(members: AsyncCoordinator, number: int) -> dict[str, tuple[int, ...]]:
         joined = await members.join("g", ["orders"], client_id=f"app-{number}")
         plan = members.coordinator.assign("g", {"orders": count}) if joined.members else None
-        return decode_assignment_by_topic(await members.sync("g", joined, plan))
+        return decode_assignment(await members.sync("g", joined, plan))
 
     async def run(coordinator: Coordinator) -> list[dict[str, tuple[int, ...]]]:
         members = AsyncCoordinator(coordinator)
