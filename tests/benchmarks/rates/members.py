@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -88,10 +88,9 @@ def _numbers(members: int, seconds: float, joined: float, joined_cpu: float, bea
     return {"joined": joined, "joined_cpu": joined_cpu, "beat_us": beating / beats * 1e6, "commits": commits}
 
 
-def measure(clusters: Sequence[str], scale: Scale) -> Sequence[Row]:
+def measure(clusters: Sequence[str], scale: Scale) -> Iterator[Row]:
     """On each server the contestants take turns."""
     members = FEW if scale.small else MEMBERS
-    rows = []
     with scratch() as folder, ExitStack() as stack:
         for name in sorted(clusters, reverse=True):
             running = stack.enter_context(CLUSTERS[name](folder / name))
@@ -101,10 +100,10 @@ def measure(clusters: Sequence[str], scale: Scale) -> Sequence[Row]:
                     numbers.append(_contest(client, running.bootstrap, members, 5 * scale.seconds))
                     alone = _contest(client, running.bootstrap, 1, scale.seconds)
                     numbers[-1] = {**numbers[-1], "commits": alone["commits"]}
-            rows += [_row(f"{client}, {members} members, {running.name}", numbers) for client, numbers in found.items()]
+            for client, numbers in found.items():
+                yield _row(f"{client}, {members} members, {running.name}", numbers)
     starts = sorted(_fixture_s() for _ in range(FIXTURES))
-    rows.append(Row("kgctl.testing.EmbeddedCluster to its first answer", (f"{starts[0]:.3f}", f"{starts[len(starts) // 2]:.3f}")))
-    return rows
+    yield Row("kgctl.testing.EmbeddedCluster to its first answer", (f"{starts[0]:.3f}", f"{starts[len(starts) // 2]:.3f}"))
 
 
 def _contest(client: str, bootstrap: str, members: int, seconds: float) -> dict[str, float]:
