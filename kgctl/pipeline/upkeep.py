@@ -11,22 +11,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl.pipeline.store.delta import Table, vacuum
-from kgctl.pipeline.store.files import DataFile, write_files
+from kgctl.pipeline.store.files import DataFile, buckets_of, is_provisional, prefix_of, write_files
 from kgctl.pipeline.store.records import high_number, next_number
-from kgctl.pipeline.store.tables import TABLES
-from kgctl.pipeline.store.warehouse import THINNED, Warehouse
+from kgctl.pipeline.store.tables import GOLD, TABLES
+from kgctl.pipeline.store.warehouse import COMPACTED, THINNED, Warehouse
 
 KEPT_HOURS = 168
 """Files that a commit has taken away stay so long: somebody may be reading an older version."""
 _NEVER = -1
+MANY_FILES = 8
+"""So many small files of a day are worth a new one."""
+SMALL_BYTES = 16_000_000
+_ORDER = ("cluster", "group", "topic", "partition", "log_partition", "log_offset", "time", "window_start")
 
 
 @dataclass
 class Pruned:
-    """What was taken away: rows by table; ``files``: removed from the store."""
+    """What was taken away: rows by table; ``files``: removed from the store; ``merged``: small ones that became part of others."""
 
     rows: dict[str, int] = field(default_factory=dict)
     files: int = 0
+    merged: int = 0
 
 
 def prune(warehouse: Warehouse, before_ms: int, *, hours: int = KEPT_HOURS) -> Pruned:
@@ -50,8 +55,47 @@ def prune(warehouse: Warehouse, before_ms: int, *, hours: int = KEPT_HOURS) -> P
                 table.commit(_by_cluster(warehouse, name, kept), old)
                 found.rows[name] = taken
     _note_thinned(warehouse, clusters if found.rows else ())
+    found.merged = compact(warehouse)
     found.files = sum(vacuum(warehouse.table(name), hours=hours) for name in TABLES)
     return found
+
+
+def compact(warehouse: Warehouse) -> int:
+    """Put the rows of a day's many small files into one; how many files went. Rows, and what builds go on from, stay as they are.
+
+    A cluster whose build is under way, or was killed, is left alone.
+    """
+    state, builds = warehouse.table("state"), warehouse.table("builds")
+    found = 0
+    for cluster in warehouse.clusters():
+        name = f"build/{cluster}"
+        if builds.number(name) == state.number(name):
+            built = {name: state.number(f"{name}/{cluster}") for name in ("records", "samples")}
+            found += sum(
+                _merge_small(warehouse, name, cluster, version) for name, version in built.items() if version is not None
+            )
+            found += sum(_merge_small(warehouse, name, cluster, None) for name in (*GOLD, "coverage"))
+    return found
+
+
+def _merge_small(warehouse: Warehouse, name: str, cluster: str, built: int | None) -> int:
+    """Of one table; ``built``: only files that this version has, since what is merged counts as built."""
+    table = warehouse.table(name)
+    known = None if built is None else {file.path for file in warehouse.table(name, built).files()}
+    together: dict[tuple[str, tuple[int, int]], list[DataFile]] = {}
+    for file in table.files():
+        is_whole = file.low.get("cluster") == file.high.get("cluster") == cluster and not is_provisional(file)
+        if is_whole and file.size < SMALL_BYTES and (known is None or file.path in known):
+            together.setdefault((file.date, buckets_of(file)), []).append(file)
+    merged = 0
+    for (_, (first, last)), files in together.items():
+        if len(files) < MANY_FILES:
+            continue
+        prefix = f"{COMPACTED}-" if built is not None else prefix_of(first, last, is_provisional=False)
+        rows = table.rows(files).sort_by([(key, "ascending") for key in _ORDER if key in table.stored.schema.names])
+        table.commit(write_files(warehouse.location, name, rows, prefix), files)
+        merged += len(files) - 1
+    return merged
 
 
 def _note_thinned(warehouse: Warehouse, clusters: Iterable[str]) -> None:

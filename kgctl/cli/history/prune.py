@@ -47,4 +47,6 @@ def history_prune(
     found = prune(opened, before_ms)
     rows: list[Row] = [{"table": name, "rows": found.rows.get(name, 0)} for name in ("records", "samples", "damaged")]
     told = ["Nothing is that old."] if not found.rows else ["kgctl history build makes the tables from what is left."]
+    if found.merged:
+        told.append(f"{found.merged} small files were put together with others.")
     return Report(COLUMNS, rows, notices=told, name_keys=("table",), something_done=True)

@@ -14,9 +14,9 @@ from kgctl.pipeline.sql import described, query
 from kgctl.pipeline.store.raw import RAW
 from kgctl.pipeline.store.tables import TABLES
 from kgctl.pipeline.store.warehouse import Warehouse
-from kgctl.pipeline.upkeep import forget, prune
+from kgctl.pipeline.upkeep import compact, forget, prune
 from tests.support.pipeline.segments import commit_like
-from tests.support.pipeline.warehouses import LOG, add, built, built_whole, rows_of, tables_of
+from tests.support.pipeline.warehouses import LOG, add, built, built_whole, collected, rows_of, tables_of
 
 DAY_MS = 86_400_000
 
@@ -101,3 +101,26 @@ def test_a_cluster_or_a_source_is_forgotten(tmp_path: Path) -> None:
     opened = Warehouse.open(tmp_path / "w")
     assert (opened.clusters(), tables_of(opened)) == (["c1"], expected)
     assert add(opened, "c2", LOG[0]) == LOG[0].num_rows
+
+
+def test_many_small_files_become_few_and_builds_go_on(tmp_path: Path) -> None:
+    expected = tables_of(built_whole(tmp_path / "whole"))
+    warehouse = collected(tmp_path / "w", [])
+    for low in range(0, 40, 4):
+        for part in LOG:
+            add(warehouse, "c1", part.slice(low, 4))
+        built(warehouse)
+    add(warehouse, "c1", LOG[0].slice(40))
+    files = {name: len(warehouse.table(name).files()) for name in ("records", "offset_commits")}
+    before = tables_of(warehouse)
+
+    assert compact(warehouse) > 40
+
+    assert tables_of(warehouse) == before
+    assert all(len(warehouse.table(name).files()) < count for name, count in files.items())
+    for part in LOG[1:]:
+        add(warehouse, "c1", part.slice(40))
+    result = built(warehouse)
+    assert (result.failed, result.late) == ([], {})
+    assert tables_of(warehouse) == expected
+    assert compact(warehouse) == 0
