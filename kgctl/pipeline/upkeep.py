@@ -27,7 +27,7 @@ _ORDER = ("cluster", "group", "topic", "partition", "log_partition", "log_offset
 
 @dataclass
 class Pruned:
-    """What was taken away: rows by table; ``files``: removed from the store; ``merged``: small ones that became part of others."""
+    """What was taken away: rows by table, ``files`` of the store; ``merged``: small files whose rows are in larger ones now."""
 
     rows: dict[str, int] = field(default_factory=dict)
     files: int = 0

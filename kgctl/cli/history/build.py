@@ -28,6 +28,7 @@ def building(
     options: EngineOptions,
     *,
     is_rebuild: bool,
+    skips_damaged: bool = False,
 ) -> BuildResult:
     """Build what was collected of ``cluster``, or of all clusters; ``options`` name the engine that is opened if one is needed.
 
@@ -55,7 +56,15 @@ def building(
             return stack.enter_context(open_engine(options, records))
 
         now_ms = environment.now_ms()
-        return build(warehouse, clusters, opened, now_ms=now_ms, is_rebuild=is_rebuild, on_progress=on_progress)
+        return build(
+            warehouse,
+            clusters,
+            opened,
+            now_ms=now_ms,
+            is_rebuild=is_rebuild,
+            skips_damaged=skips_damaged,
+            on_progress=on_progress,
+        )
 
 
 _ENGINES = {"local": "this machine's processes", "spark": "Spark"}
@@ -104,6 +113,9 @@ def history_build(
         int | None, typer.Option("-j", "--jobs", metavar="N", min=1, help="Use N processors of this machine.", show_default=False)
     ] = None,
     rebuild: Annotated[bool, typer.Option("--rebuild", help="Build everything anew, also what has not changed.")] = False,
+    skip_damaged: Annotated[
+        bool, typer.Option("--skip-damaged", help="Leave out files of the warehouse that cannot be read; they are named.")
+    ] = False,
 ) -> Report:
     """Make the tables of the history from what was collected. Only what is new is worked on: the same again changes nothing.
 
@@ -114,7 +126,7 @@ def history_build(
     if cluster == "":
         raise UsageError("--cluster is empty (an unset variable?): leave it out, or give it a name")
     path = warehouse_path(warehouse, session.environment)
-    result = building(session.environment, path, cluster, options, is_rebuild=rebuild)
+    result = building(session.environment, path, cluster, options, is_rebuild=rebuild, skips_damaged=skip_damaged)
     rows = [{key: getattr(table, key) for key in (column.key for column in COLUMNS)} for table in result.tables]
     return Report(
         COLUMNS,
@@ -129,6 +141,7 @@ def history_build(
 def _notices(result: BuildResult) -> Iterator[str]:
     if not result.built and not result.failed and not any(table.written for table in result.tables):
         yield "Nothing is new: all tables are as they were."
+    yield from (f"{path} cannot be read and was left out." for path in result.skipped)
     for cluster in result.rebuilt:
         yield f"cluster '{cluster}': an older kgctl had built its tables; they are built anew."
     for cluster, reasons in result.late.items():

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -19,14 +20,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl import __version__
-from kgctl.errors import KgctlError, RefusedError
+from kgctl.errors import KgctlError, RefusedError, StorageError
 from kgctl.pipeline.builds.sampled import Sampled
 from kgctl.pipeline.builds.slices import Slice, cut, placed, slices_into, slices_of
 from kgctl.pipeline.builds.state import Standing, last_runs, new_files, newest_of, replaced, samples_in
 from kgctl.pipeline.builds.tables_of import SliceInput, SliceResult, SliceTask, build_slice
 from kgctl.pipeline.builds.tables_version import VERSION
 from kgctl.pipeline.decode.coverage import merge_runs, runs_of
-from kgctl.pipeline.store.files import DataFile, prefix_of, write_files
+from kgctl.pipeline.store.files import DataFile, prefix_of, read_file, write_files
 from kgctl.pipeline.store.raw import RAW, conform
 from kgctl.pipeline.store.tables import GOLD, from_stored, to_stored
 from kgctl.pipeline.store.warehouse import THINNED, version_number
@@ -53,10 +54,11 @@ class TableSummary:
 
 @dataclass
 class BuildResult:
-    """What came of it. ``decoded``: records that were decoded now; ``engines``, by cluster: who did the work.
+    """What came of it. ``decoded``: records that were decoded now.
 
     ``counts``, by cluster, are of what was built now; ``rebuilt`` names clusters whose tables an older kgctl had built;
-    ``late`` says, by cluster, what changed things that were built for good, and what was made anew for that.
+    ``skipped``: damaged files that were left out; ``late`` says, by cluster, what changed things that were built for good, and
+    what was made anew for that.
     """
 
     tables: list[TableSummary] = field(default_factory=list)
@@ -67,6 +69,7 @@ class BuildResult:
     counts: dict[str, Counter[str]] = field(default_factory=dict)
     rebuilt: list[str] = field(default_factory=list)
     late: dict[str, list[str]] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +99,11 @@ def build(
     *,
     now_ms: int = 0,
     is_rebuild: bool = False,
+    skips_damaged: bool = False,
     on_progress: Callable[[Progress], object] = lambda _: None,
 ) -> BuildResult:
     """Bring the tables of these clusters up to date. ``engine`` is asked for, with the number of records, when there is something
-    to do.
+    to do. ``skips_damaged``: files of records and samples that cannot be read are left out, for good or until a rebuild.
 
     A cluster that fails keeps the tables it had, and is no reason for the others to. Raises `RefusedError` (tables are of a
     newer kgctl), `StorageError`.
@@ -109,37 +113,72 @@ def build(
     result = BuildResult()
     for cluster in clusters:
         try:
-            _build_cluster(warehouse, cluster, engine, result, now_ms, is_rebuild=is_rebuild, on_progress=on_progress)
+            plan = _begun(warehouse, cluster, result, now_ms, is_rebuild=is_rebuild)
+            if plan is not None:
+                readable = partial(_readable, warehouse, result) if skips_damaged else _every
+                _build_cluster(_Job(warehouse, cluster, plan, readable), engine, result, on_progress)
         except KgctlError as error:
             result.failed.append(KgctlError(f"cluster '{cluster}' was not built: {error.message}", code=error.code))
     return result
 
 
-def _build_cluster(
-    warehouse: Warehouse,
-    cluster: str,
-    engine: Callable[[int], Engine],
-    result: BuildResult,
-    now_ms: int,
-    *,
-    is_rebuild: bool,
-    on_progress: Callable[[Progress], object],
-) -> None:
-    state = warehouse.table("state")
-    is_older = state.number(_number("tables", cluster)) not in (None, VERSION)
+Readable = Callable[[str, Sequence[DataFile]], Sequence[DataFile]]
+
+
+def _every(_: str, files: Sequence[DataFile]) -> Sequence[DataFile]:
+    return files
+
+
+def _readable(warehouse: Warehouse, result: BuildResult, name: str, files: Sequence[DataFile]) -> Sequence[DataFile]:
+    """The files of a table that can be read; the others are noted."""
+    fine = []
+    for file in files:
+        try:
+            read_file(warehouse.location, name, file.path)
+        except StorageError:
+            path = f"{warehouse.location.child(name)}/{file.path}"
+            result.skipped += [path] if path not in result.skipped else []
+        else:
+            fine.append(file)
+    return fine
+
+
+@dataclass(frozen=True)
+class _Job:
+    """A build of a cluster that has begun. ``readable`` says which of a table's files are read."""
+
+    warehouse: Warehouse
+    cluster: str
+    plan: Range
+    readable: Readable
+
+    def new_files(self, name: str, since: int, until: int) -> Sequence[DataFile]:
+        """The files of ``records`` or ``samples`` that came after a version, up to another one."""
+        return self.readable(name, new_files(self.warehouse, name, self.cluster, since, until))
+
+
+def _begun(warehouse: Warehouse, cluster: str, result: BuildResult, now_ms: int, *, is_rebuild: bool) -> Range | None:
+    """What is to be built; None where nothing is."""
+    is_older = warehouse.table("state").number(_number("tables", cluster)) not in (None, VERSION)
     if is_older:
         result.rebuilt.append(cluster)
     plan = _plan(warehouse, cluster, now_ms, is_rebuild=is_rebuild or is_older)
     if plan is None:
         result.unchanged += 1
         _sum_up(warehouse, cluster, {}, result)
-        return
+    return plan
+
+
+def _build_cluster(
+    job: _Job, engine: Callable[[int], Engine], result: BuildResult, on_progress: Callable[[Progress], object]
+) -> None:
+    warehouse, cluster, plan = job.warehouse, job.cluster, job.plan
     before = None if plan.is_rebuild else Standing.of(warehouse, cluster)
     try:
-        made = _made(_Work.of(warehouse, cluster, plan, before), engine, on_progress)
+        made = _made(_Work.of(job, before), engine, on_progress)
     except OutdatedError as error:
         result.late.setdefault(cluster, []).append(f"{error}: all tables were made anew")
-        made = _made(_Work.of(warehouse, cluster, plan, None), engine, on_progress)
+        made = _made(_Work.of(job, None), engine, on_progress)
     for why, count in made.anew.items():
         result.late.setdefault(cluster, []).append(
             f"{why}: the tables of {count} of {len(made.work.slices)} slices were made anew"
@@ -219,9 +258,7 @@ class _Work:
     """What is to be made: of which files, cut into which slices, going on from where. ``everything``: all slices are to be made,
     also those that no new record is of. ``next`` is where the next build goes on; its ``states`` are still to be made."""
 
-    warehouse: Warehouse
-    cluster: str
-    plan: Range
+    job: _Job
     before: Standing
     files: Sequence[DataFile]
     samples: pa.Table
@@ -233,12 +270,13 @@ class _Work:
     next: Standing
 
     @classmethod
-    def of(cls, warehouse: Warehouse, cluster: str, plan: Range, standing: Standing | None) -> _Work:
+    def of(cls, job: _Job, standing: Standing | None) -> _Work:
         """Look at what is new since ``standing``, or at everything. Raises `OutdatedError`, `StorageError`."""
+        warehouse, plan = job.warehouse, job.plan
         before = Standing() if standing is None else standing
         since = (-1, -1) if standing is None else (plan.bronze_from, plan.samples_from)
-        files = new_files(warehouse, "records", cluster, since[0], plan.bronze_to)
-        fresh = samples_in(warehouse, new_files(warehouse, "samples", cluster, since[1], plan.samples_to))
+        files = job.new_files("records", since[0], plan.bronze_to)
+        fresh = samples_in(warehouse, job.new_files("samples", since[1], plan.samples_to))
         runs, counts = _covered(warehouse, files)
         before.require_in_order(runs)
         samples = before.sampled.with_more(fresh)
@@ -253,7 +291,17 @@ class _Work:
         after = Standing(sampled, newest_ms, newest_sample_ms, last, count)
         everything = count != before.slices or fresh.num_rows > 0
         cut_into = slices_into(count, warehouse.buckets)
-        return cls(warehouse, cluster, plan, before, files, samples, coverage, others, counts, cut_into, everything, after)
+        return cls(job, before, files, samples, coverage, others, counts, cut_into, everything, after)
+
+    @property
+    def warehouse(self) -> Warehouse:
+        """Where it all is."""
+        return self.job.warehouse
+
+    @property
+    def cluster(self) -> str:
+        """Whose groups they are."""
+        return self.job.cluster
 
     @property
     def records(self) -> int:
@@ -273,14 +321,14 @@ class _Work:
 
     def with_all_samples(self) -> _Work:
         """The same with every sample that was collected."""
-        files = new_files(self.warehouse, "samples", self.cluster, -1, self.plan.samples_to)
+        files = self.job.new_files("samples", -1, self.job.plan.samples_to)
         samples = Sampled.nothing().with_more(samples_in(self.warehouse, files))
         before = replace(self.before, sampled=Sampled.nothing())
         return replace(self, samples=samples, before=before, everything=True)
 
     def from_all_records(self) -> _Work:
         """The same with every record and sample that was collected, going on from nothing."""
-        files = new_files(self.warehouse, "records", self.cluster, -1, self.plan.bronze_to)
+        files = self.job.new_files("records", -1, self.job.plan.bronze_to)
         runs, _ = _covered(self.warehouse, files)
         return replace(self.with_all_samples(), files=files, coverage=runs, before=Standing())
 

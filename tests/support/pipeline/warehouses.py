@@ -47,9 +47,9 @@ def collected(folder: Path, parts: Sequence[pa.Table] = tuple(LOG), samples: pa.
     return warehouse
 
 
-def built(warehouse: Warehouse, *, is_rebuild: bool = False, jobs: int = 1) -> BuildResult:
+def built(warehouse: Warehouse, *, jobs: int = 1, **options: Any) -> BuildResult:
     """Build cluster ``c1`` here."""
-    return build(warehouse, ["c1"], lambda _: LocalEngine(jobs), is_rebuild=is_rebuild)
+    return build(warehouse, ["c1"], lambda _: LocalEngine(jobs), **options)
 
 
 def built_whole(folder: Path) -> Warehouse:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from itertools import pairwise
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -125,6 +126,9 @@ def test_a_damaged_file_of_records_fails_the_build_and_the_tables_stay(tmp_path:
     assert (result.built, len(result.failed)) == (0, 1)
     assert result.failed[0].message.startswith(f"cluster 'c1' was not built: {broken}: cannot be read: ")
     assert tables_of(warehouse) == before
+
+    skipping = built(Warehouse.open(copytree(tmp_path / "w", tmp_path / "copy")), skips_damaged=True)
+    assert (skipping.built, [Path(path).name for path in skipping.skipped]) == (1, [broken.name])
 
     broken.write_bytes(whole)
     assert (built(warehouse).failed, warehouse.records_behind("c1")) == ([], 0)
