@@ -74,7 +74,6 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "simulate.run",
         "simulate",
         "Run a scenario over its variants and seeds; expectations decide.",
-        OUTPUT,
     ),
     CommandSpec("simulate check", "simulate.check", "simulate", "Check a scenario without running it.", OUTPUT),
     CommandSpec(

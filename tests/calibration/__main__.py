@@ -10,7 +10,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from tests.calibration import figures, reality
+from tests.calibration import figures
 from tests.calibration.cases import MEASURED, Case, all_cases, measured, simulated, spread
 from tests.calibration.table import table
 from tests.support.kafka.broker import KafkaBroker
@@ -27,8 +27,7 @@ def real(case: Case, times: int) -> list[figures.Figures]:
         wait_until_coordinating(broker.bootstrap)
         try:
             for _ in range(times):
-                log = reality.run(case.scenario, broker.bootstrap)
-                found.append(figures.figures(log, figures.epochs_of(broker.bootstrap, log.group)))
+                found.append(figures.played(case.scenario, broker.bootstrap))
                 print("   ", json.dumps(found[-1]), flush=True)
         finally:
             broker.stop()

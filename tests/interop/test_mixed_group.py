@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, closing
@@ -14,7 +13,7 @@ from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.group.generation import Generation
 from kgctl.model.groups import GroupState
-from tests.calibration.fleet import Fleet, Line
+from tests.support.java_consumers import JavaConsumers
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.data import committed, create_topic, unique
 from tests.support.kafka.fixtures import java_or_skip
@@ -37,15 +36,9 @@ LIBRDKAFKA = {"eager": ("classic", "range"), "cooperative": ("classic", "coopera
 
 
 @pytest.fixture
-def fleet(kafka_broker: KafkaBroker) -> Iterator[Fleet]:
-    said: queue.Queue[Line] = queue.Queue()
-    with java_or_skip():
-        running = Fleet(kafka_broker.bootstrap, said)
-    try:
-        running.wait_until_ready()
+def java(kafka_broker: KafkaBroker) -> Iterator[JavaConsumers]:
+    with java_or_skip(), JavaConsumers(kafka_broker.bootstrap) as running:
         yield running
-    finally:
-        running.kill()
 
 
 def owners(bootstrap: str, group_id: str) -> Counter[int]:
@@ -58,13 +51,13 @@ def owners(bootstrap: str, group_id: str) -> Counter[int]:
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
-def test_three_libraries_share_one_group(kafka_broker: KafkaBroker, fleet: Fleet, kind: str) -> None:
+def test_three_libraries_share_one_group(kafka_broker: KafkaBroker, java: JavaConsumers, kind: str) -> None:
     bootstrap, topic, group_id = kafka_broker.bootstrap, unique("mixed"), unique("mixed")
     create_topic(bootstrap, topic, PARTITIONS)
     ours, javas = SETTINGS[kind]
     protocol, assignor = LIBRDKAFKA[kind]
     common = {"group.id": group_id, "bootstrap.servers": bootstrap, "heartbeat.interval.ms": "500"}
-    fleet.start("java", topic, {**javas, **(common if protocol == "classic" else {"group.id": group_id})})
+    java.start("java", topic, {**javas, **(common if protocol == "classic" else {"group.id": group_id})})
     rdkafka = {"bootstrap": bootstrap, "group": group_id, "topic": topic, "client_id": "rdkafka"}
     with ExitStack() as stack:
         group = stack.enter_context(

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kgctl.simulate.scenario.model import SECOND_US
-from tests.calibration import figures, reality
 from tests.calibration.cases import Case, all_cases, simulated, spread
+from tests.calibration.figures import played
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.data import wait_until_coordinating
 from tests.support.kafka.fixtures import java_or_skip
@@ -25,8 +25,7 @@ def test_a_scale_out_of_a_cooperative_group(tmp_path: Path) -> None:
         broker.start()
     try:
         wait_until_coordinating(broker.bootstrap)
-        log = reality.run(scenario, broker.bootstrap)
-        real = figures.figures(log, figures.epochs_of(broker.bootstrap, log.group))
+        real = played(scenario, broker.bootstrap)
     finally:
         broker.stop()
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.options import Yes
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
+from kgctl.cli.simulate import against as real
 from kgctl.cli.simulate import options, outputs
-from kgctl.errors import ExpectationError, KgctlError
+from kgctl.errors import ExpectationError, KgctlError, UsageError
 from kgctl.simulate.recording.history import Identity
 
 if TYPE_CHECKING:
@@ -22,6 +25,18 @@ if TYPE_CHECKING:
     from kgctl.simulate.scenario.load import LoadedFile
 
 COLUMNS = (Column("variant"), Column("metric"), Column("min"), Column("median"), Column("p95"), Column("max"))
+COLUMNS_BESIDE = (
+    Column("variant"),
+    Column("metric"),
+    Column("simulated_min"),
+    Column("simulated_median"),
+    Column("simulated_max"),
+    Column("measured_min"),
+    Column("measured_median"),
+    Column("measured_max"),
+    Column("place"),
+)
+"""With ``--against``: what the seeds span beside what the plays span."""
 
 
 def register(app: typer.Typer) -> None:
@@ -55,68 +70,85 @@ def simulate_run(
     metrics: outputs.Metrics = None,
     records_out: outputs.RecordsOut = None,
     state_out: outputs.StateOut = None,
+    against: real.Against = None,
+    plays: real.Plays = 1,
+    client: real.RealClient = None,
+    kafka_libs: real.KafkaLibs = None,
+    yes: Yes = False,
 ) -> Report:
     """Run a scenario: every variant with every seed, and hold the results against what the file expects."""
     from kgctl.cli.simulate.outputs import Outputs
     from kgctl.cli.simulate.running import RunOptions, WrongFile, load_scenario
 
     session = session_of(ctx)
+    asked = None if against is None else real.AgainstOptions(against, plays, client, kafka_libs, yes)
+    if asked is None and client is not None:
+        raise UsageError("--client is what --against HOST:PORT plays with; without it nothing is played")
+    files = {"html": html, "junit": junit, "markdown": markdown, "events": events, "metrics": metrics}
+    folders = {"records": records_out, "state": state_out}
+    words = _words(file, settings or (), identity)
+    how = RunOptions(seed, runs, jobs, time_limit, twice=check_determinism, identity=identity, words=words)
     try:
         loaded = load_scenario(session, file, settings=settings, variants=variant, checks=check)
+        outputs = Outputs(session, loaded.output, gantt=gantt, **files, **folders)
+        outputs.check(loaded)
+        how = replace(how, pictures=outputs.need_pictures)
+        if asked is not None:
+            return _against(session, loaded, how, outputs, asked)
+        return _report(loaded, outputs, _simulated(session, loaded, how))
     except WrongFile as wrong:
         return wrong.report
-    outputs = Outputs(
-        session,
-        loaded.output,
-        gantt=gantt,
-        html=html,
-        junit=junit,
-        markdown=markdown,
-        events=events,
-        metrics=metrics,
-        records=records_out,
-        state=state_out,
-    )
-    outputs.check(loaded)
-    how = RunOptions(
-        seed=seed,
-        runs=runs,
-        jobs=jobs,
-        time_limit=time_limit,
-        twice=check_determinism,
-        pictures=outputs.need_pictures,
-        identity=identity,
-    )
-    return _report(session, loaded, how, outputs, _words(file, settings or (), identity))
 
 
-def _words(file: str, settings: Sequence[str], identity: Identity) -> list[str]:
+def _against(session: Session, loaded: LoadedFile, how: RunOptions, outputs: Outputs, asked: real.AgainstOptions) -> Report:
+    """Everything that can be wrong is found before anything is played; what is simulated are the clients that play."""
+    from kgctl.simulate.batch.against import as_played
+
+    kind = real.client_of(asked, loaded)
+    real.check_playable(loaded, kind)
+    loaded = as_played(loaded, kind.profile)
+    real.ask_first(session, asked, loaded, kind)
+    with real.staged(session, asked, kind) as stage:
+        outcome = _simulated(session, loaded, how)
+        try:
+            outcome = real.play_beside(session, loaded, outcome, stage, draws=outputs.need_pictures)
+        except real.Stopped as stopped:
+            return stopped.report
+    return _report(loaded, outputs, outcome)
+
+
+def _words(file: str, settings: Sequence[str], identity: Identity) -> tuple[str, ...]:
     """How the command that runs one of the seeds again begins."""
-    words = ["kgctl", "simulate", "run", file, *(word for each in settings for word in ("--set", each))]
-    return words if identity is Identity.POD else [*words, "--identity", identity.value]
+    words = ("kgctl", "simulate", "run", file, *(word for each in settings for word in ("--set", each)))
+    return words if identity is Identity.POD else (*words, "--identity", identity.value)
 
 
-def _report(session: Session, loaded: LoadedFile, how: RunOptions, outputs: Outputs, words: list[str]) -> Report:
+def _simulated(session: Session, loaded: LoadedFile, how: RunOptions) -> Outcome:
     from kgctl.cli.simulate.running import run_scenario
-    from kgctl.simulate.batch.outcome import outcome_of, result_of
-    from kgctl.simulate.report.text import summary_text
+    from kgctl.simulate.batch.outcome import outcome_of
 
     if loaded.swept:
         session.notice(
-            f"as the file stands; all values of {', '.join(loaded.swept)}: kgctl simulate sweep {shlex.quote(words[3])}"
+            f"as the file stands; all values of {', '.join(loaded.swept)}: kgctl simulate sweep {shlex.quote(how.words[3])}"
         )
     seeds = how.seeds(loaded)
-    values = run_scenario(session, loaded, how, seeds)
-    outcome = outcome_of(loaded, seeds, values, replay_of=words)
+    return outcome_of(loaded, seeds, run_scenario(session, loaded, how, seeds), replay_of=how.words)
+
+
+def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome) -> Report:
+    from kgctl.simulate.batch.outcome import result_of
+    from kgctl.simulate.report.text import summary_text
+
     outputs.write(loaded, outcome)
     errors: list[KgctlError] = []
     if stopped := [note for note in outcome.notes if "stopped at" in note]:
         errors.append(KgctlError(stopped[0], code="LIMIT"))
     if outcome.failures:
         errors.append(ExpectationError(_verdict(outcome)))
+    is_beside = outcome.measured is not None
     return Report(
-        COLUMNS,
-        _rows(outcome),
+        COLUMNS_BESIDE if is_beside else COLUMNS,
+        _rows_beside(outcome) if is_beside else _rows(outcome),
         errors,
         name_keys=("variant", "metric"),
         fixed_exit_code=_exit_code(errors),
@@ -142,9 +174,31 @@ def _rows(outcome: Outcome) -> Sequence[Row]:
     ]
 
 
+def _rows_beside(outcome: Outcome) -> Sequence[Row]:
+    """The rows of a result: simulated and measured, metric by metric."""
+    from kgctl.simulate.batch.outcome import number
+    from kgctl.simulate.report.beside import beside
+
+    return [
+        {
+            "variant": each.variant,
+            "metric": each.metric,
+            "simulated_min": number(each.simulated.minimum),
+            "simulated_median": number(each.simulated.median),
+            "simulated_max": number(each.simulated.maximum),
+            "measured_min": number(each.measured.minimum),
+            "measured_median": number(each.measured.median),
+            "measured_max": number(each.measured.maximum),
+            "place": str(each.place),
+        }
+        for each in beside(outcome)
+    ]
+
+
 def _verdict(outcome: Outcome) -> str:
-    count = len(outcome.failures)
-    return f"{count} of {len(outcome.expectations)} expectations did not hold"
+    measured = outcome.measured
+    asked = len(outcome.expectations) + (len(measured.expectations) if measured else 0)
+    return f"{len(outcome.failures)} of {asked} expectations did not hold"
 
 
 def _exit_code(errors: list[KgctlError]) -> ExitCode | None:

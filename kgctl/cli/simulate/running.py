@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 from kgctl.cli.environment import Environment
@@ -78,17 +78,19 @@ def progress(environment: Environment, title: str, total: int) -> Iterator[Calla
 _WORTH_PROCESSES = 8
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RunOptions:
-    """The options that both commands have, as they were given."""
+    """The options that commands which run scenarios have, as they were given. ``words``: how a replay's command begins."""
 
     seed: int | None = None
     runs: int | None = None
     jobs: int | None = None
     time_limit: str | None = None
+    _: KW_ONLY
     twice: bool = False
     pictures: bool = False
     identity: Identity = Identity.POD
+    words: tuple[str, ...] = ()
 
     def seeds(self, loaded: LoadedFile) -> list[int]:
         """Which seeds: one that is named is run alone, unless ``--runs`` says how many from it on."""

@@ -12,7 +12,8 @@ from typing import Any
 from kgctl import __version__
 from kgctl.simulate.batch.judge import Judge, Verdict
 from kgctl.simulate.batch.values import RunValues
-from kgctl.simulate.report.outcome import Expectation, Outcome, Spread, VariantOutcome
+from kgctl.simulate.report.beside import beside
+from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, Spread, VariantOutcome
 from kgctl.simulate.scenario.checks import Check, CheckKind
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile
 
@@ -156,13 +157,28 @@ _DIGITS = 9
 
 def result_of(outcome: Outcome) -> dict[str, Any]:
     """``data`` of ``simulate run -o json``."""
-    return {
+    data = {
         "scenario": outcome.scenario,
         "kgctl": outcome.kgctl,
         "digest": outcome.digest,
         "seeds": list(outcome.seeds),
         "variants": {name: _variant_data(variant) for name, variant in outcome.variants.items()},
         "expectations": [_expectation_data(each) for each in outcome.expectations],
+    }
+    return data if outcome.measured is None else {**data, "measured": _measured_data(outcome, outcome.measured)}
+
+
+def _measured_data(outcome: Outcome, measured: Measured) -> dict[str, Any]:
+    places: dict[str, dict[str, str]] = {}
+    for each in beside(outcome):
+        places.setdefault(each.variant, {})[each.metric] = str(each.place)
+    return {
+        "cluster": measured.cluster,
+        "client": measured.client,
+        "plays": measured.runs,
+        "variants": {name: _variant_data(variant) for name, variant in measured.variants.items()},
+        "places": places,
+        "expectations": [_expectation_data(each) for each in measured.expectations],
     }
 
 

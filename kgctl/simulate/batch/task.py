@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from kgctl.errors import InvariantViolation
 from kgctl.simulate.batch.timeline import picture_of
 from kgctl.simulate.batch.values import RunValues, key_of
-from kgctl.simulate.batch.watch import metric_keys, watchers_for
+from kgctl.simulate.batch.watch import Watcher, metric_keys, watchers_for
 from kgctl.simulate.engine.run import RunLimits
-from kgctl.simulate.metrics.result import run
+from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.recording.history import Identity
 from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.expressions import Metric
@@ -85,6 +85,11 @@ def _run(task: Task) -> RunValues:
     watchers = watchers_for(task.checks, task.variant, task.settings)
     limits = RunLimits() if task.deadline_s is None else RunLimits(is_over=lambda: _is_late(task))
     result = run(task.scenario, task.seed, observers=tuple(watchers.values()), limits=limits, identity=task.identity)
+    return values_of(result, task, watchers)
+
+
+def values_of(result: RunResult, task: Task, watchers: Mapping[int, Watcher]) -> RunValues:
+    """Return what is kept of a run that is over and that these watched."""
     asked = dict.fromkeys([*metric_keys(task.checks, task.variant), *((each.name, each.filters) for each in task.metrics)])
     named = {key_of(Metric(name, filters)): result.metric(name, filters) for name, filters in asked}
     return RunValues(

@@ -97,8 +97,6 @@ class Pod:
 
     def boot(self, then: Callable[[], None] | None = None) -> None:
         """Start a process, unless one is there; ``then`` is called when it has subscribed."""
-        from kgctl.simulate.engine.process import Process
-
         if self.process is not None:
             if then is not None:
                 then()
@@ -106,7 +104,7 @@ class Pod:
         self.want(is_wanted=True)
         self.link.reconnect()
         self._booted_us = self.simulation.loop.now_us
-        self.process = Process(self, then)
+        self.process = self.simulation.new_process(self, then)
         self.process.boot()
 
     def boot_after_failure(self) -> None:

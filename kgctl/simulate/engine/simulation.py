@@ -54,7 +54,7 @@ class Simulation:
     ) -> None:
         self.scenario = scenario
         self.warmup_us = scenario.warmup_us
-        self.loop = Loop()
+        self.loop = self.new_loop()
         self.randomness = Randomness(seed)
         self.request_ids = count(1)
         self.observers = tuple(observers)
@@ -84,7 +84,7 @@ class Simulation:
         self._accounted_us = -1
         self.recording.on_traffic_read = self.account_traffic
         self._reader = None if read is None else read(self.recording)
-        self.topics = Topics(self)
+        self.topics = self.new_topics()
         self.topics.create_all()
         self.check.passed(0)
         self.ownership = Ownership(self)
@@ -95,6 +95,20 @@ class Simulation:
             self.sets[members.name] = []
             for _ in range(members.count):
                 self.add_pod(members)
+
+    # --- what a play in real time has others of
+
+    def new_loop(self) -> Loop:
+        """Return what decides when something happens."""
+        return Loop()
+
+    def new_topics(self) -> Topics:
+        """Return what changes the cluster's topics."""
+        return Topics(self)
+
+    def new_process(self, pod: Pod, on_ready: Callable[[], None] | None) -> Process:
+        """Return a process of this pod that has not begun to boot."""
+        return Process(pod, on_ready)
 
     # --- pods
 

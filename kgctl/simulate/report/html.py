@@ -14,9 +14,10 @@ from typing import Any
 
 from kgctl.charts.page import chart_scripts, page
 from kgctl.charts.style import ALARM, DARK, SCHEMA, config, tooltip
+from kgctl.simulate.report.beside import tables, title
 from kgctl.simulate.report.gantt import natural, worst_lanes
 from kgctl.simulate.report.outcome import Outcome, Picture
-from kgctl.simulate.report.tables import column_names, metric_rows, notes, replays, seeds_note, verdicts
+from kgctl.simulate.report.tables import column_names, metric_rows, notes, played_verdicts, replays, seeds_note, verdicts
 
 _CLOCK = (
     "(datum.value < 0 ? '-' : '') + (abs(datum.value) >= 3600 ? floor(abs(datum.value) / 3600) + 'h ' : '')"
@@ -169,6 +170,9 @@ MOST_LANES = 240
 def page_data(outcome: Outcome) -> dict[str, Any]:
     """``{"variants": {name: picture}}``, only of variants that have one."""
     pictures = {name: each.picture for name, each in outcome.variants.items() if each.picture is not None}
+    if outcome.measured is not None:
+        played = {f"{name}, played": each.picture for name, each in outcome.measured.variants.items()}
+        pictures |= {name: picture for name, picture in played.items() if picture is not None}
     return {"variants": {name: _picture(picture) for name, picture in pictures.items()}}
 
 
@@ -257,14 +261,24 @@ def _metrics(outcome: Outcome) -> str:
     ]
     if not rows:
         return ""
-    return f"<section><h2>Variants, {escape(seeds_note(outcome))}</h2><table>{_rows([head, *rows])}</table></section>\n"
+    table = f"<section><h2>Variants, {escape(seeds_note(outcome))}</h2><table>{_rows([head, *rows])}</table></section>\n"
+    return table + _beside(outcome)
+
+
+def _beside(outcome: Outcome) -> str:
+    """What was measured with real clients, a table for each variant."""
+    found = []
+    for head, *rows in tables(outcome):
+        cells = [_tag("td", zip(("", "figure", "figure", "hint"), row, strict=True)) for row in rows]
+        found.append(f"<table>{_rows([_tag('th', zip(('', 'figure', 'figure', ''), head, strict=True)), *cells])}</table>")
+    return f"<section><h2>{escape(title(outcome))}</h2>{''.join(found)}</section>\n" if found else ""
 
 
 def _verdicts(outcome: Outcome) -> str:
     rows = [
         f'<td><span class="badge {each.word.lower()}">{each.word}</span></td>'
         f'<td><code>{escape(each.check)}</code></td><td class="hint">{escape(each.detail)}</td>'
-        for each in verdicts(outcome)
+        for each in (*verdicts(outcome), *played_verdicts(outcome))
     ]
     below = "".join(f'<p class="note">{escape(text)}</p>' for text in notes(outcome))
     commands = "".join(f"<pre><code>{escape(text)}</code></pre>" for text in replays(outcome))

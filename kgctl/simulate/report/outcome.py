@@ -124,8 +124,23 @@ class Expectation:
 
 
 @dataclass(frozen=True, slots=True)
+class Measured:
+    """The same scenario, played with real clients. ``client``: which ones; ``runs``: how often each variant was played.
+
+    ``expectations`` are those that can be measured; `notes` has the others. ``seed`` in them is the number of the play.
+    """
+
+    cluster: str
+    client: str
+    runs: int
+    variants: Mapping[str, VariantOutcome]
+    expectations: tuple[Expectation, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """A whole ``simulate run``. Without variants the one name is ``default``."""
+    """A whole ``simulate run``. Without variants the one name is ``default``. ``measured``: what stands beside it."""
 
     scenario: str
     question: str
@@ -135,11 +150,13 @@ class Outcome:
     variants: Mapping[str, VariantOutcome]
     expectations: tuple[Expectation, ...] = ()
     notes: tuple[str, ...] = ()
+    measured: Measured | None = None
 
     @property
     def failures(self) -> tuple[Expectation, ...]:
-        """What did not hold and was not merely a warning."""
-        return tuple(each for each in self.expectations if not each.passed and each.severity == "fail")
+        """What did not hold and was not merely a warning, neither simulated nor played."""
+        played = () if self.measured is None else self.measured.expectations
+        return tuple(each for each in (*self.expectations, *played) if not each.passed and each.severity == "fail")
 
     @property
     def warnings(self) -> tuple[Expectation, ...]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from kgctl.simulate.report.beside import summaries
 from kgctl.simulate.report.metric_labels import LOOKS, look_of, show
 from kgctl.simulate.report.outcome import Expectation, Outcome, Spread
 
@@ -49,6 +50,14 @@ def verdicts(outcome: Outcome) -> list[Verdict]:
     return found
 
 
+def played_verdicts(outcome: Outcome) -> list[Verdict]:
+    """The expectations as they came out in the play with real clients, where there was one."""
+    if outcome.measured is None:
+        return []
+    found = verdicts(replace(outcome, expectations=outcome.measured.expectations, measured=None))
+    return [replace(each, check=f"played: {each.check}", detail=each.detail.replace("with seed", "in play")) for each in found]
+
+
 def column_names(outcome: Outcome) -> list[str]:
     """The variants as headings; the one of a file without variants needs none."""
     return ["" if name == "default" else name for name in outcome.variants]
@@ -61,7 +70,8 @@ def replays(outcome: Outcome) -> list[str]:
 
 def notes(outcome: Outcome) -> list[str]:
     """What stands below the verdicts: how sure one can be, and what the runner has to say."""
-    return [text for text in (_confidence_note(outcome), *outcome.notes) if text]
+    played = () if outcome.measured is None else (*summaries(outcome), *outcome.measured.notes)
+    return [text for text in (_confidence_note(outcome), *outcome.notes, *played) if text]
 
 
 def _confidence_note(outcome: Outcome) -> str:

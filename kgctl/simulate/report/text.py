@@ -5,8 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kgctl.simulate.report.beside import beside_lines, tables, title
 from kgctl.simulate.report.outcome import Outcome
-from kgctl.simulate.report.tables import MetricRow, Verdict, column_names, metric_rows, notes, replays, seeds_note, verdicts
+from kgctl.simulate.report.tables import (
+    MetricRow,
+    Verdict,
+    column_names,
+    metric_rows,
+    notes,
+    played_verdicts,
+    replays,
+    seeds_note,
+    verdicts,
+)
 
 TITLE, HEAD, ROW, PASS, WARN, FAIL, NOTE, REPLAY = "title", "head", "row", "pass", "warn", "fail", "note", "replay"
 
@@ -26,7 +37,8 @@ def summary_lines(outcome: Outcome, width: int = 100, gantt: Sequence[str] = ())
     """
     lines = [Line(f"{outcome.scenario}   {outcome.question}".rstrip(), TITLE)]
     lines += _table(outcome, metric_rows(outcome), width)
-    lines += _verdict_lines(verdicts(outcome), width)
+    lines += [Line(text, ROW) for text in beside_lines(outcome)]
+    lines += _verdict_lines([*verdicts(outcome), *played_verdicts(outcome)], width)
     lines += [Line(text, NOTE) for text in (*gantt, *notes(outcome))]
     return lines + [Line(f"replay: {text}", REPLAY) for text in replays(outcome)]
 
@@ -69,6 +81,7 @@ def markdown_text(outcome: Outcome) -> str:
     if outcome.question:
         blocks.append(_plain(outcome.question))
     blocks += _metrics(outcome)
+    blocks += _beside(outcome)
     blocks += _verdicts(outcome)
     blocks += map(_plain, notes(outcome))
     blocks += _commands(replays(outcome))
@@ -91,8 +104,17 @@ def _metrics(outcome: Outcome) -> list[str]:
     return ["\n".join(lines)]
 
 
+def _beside(outcome: Outcome) -> list[str]:
+    found = [f"#### {_plain(title(outcome))}"] if title(outcome) else []
+    for head, *rows in tables(outcome):
+        lines = [_line(head), _line(["---", "--:", "--:", "---"]), *(_line(row) for row in rows)]
+        found.append("\n".join(lines))
+    return found
+
+
 def _verdicts(outcome: Outcome) -> list[str]:
-    lines = [_line([_SIGNS[each.word], _code(each.check), each.detail]) for each in verdicts(outcome)]
+    found = [*verdicts(outcome), *played_verdicts(outcome)]
+    lines = [_line([_SIGNS[each.word], _code(each.check), each.detail]) for each in found]
     return ["\n".join([_line(["", "expectation", "observed"]), _line(["---"] * 3), *lines])] if lines else []
 
 

@@ -1,0 +1,219 @@
+"""``kgctl simulate run --against HOST:PORT``: the scenario played with real clients, beside the simulation."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.output.report import Report
+from kgctl.cli.session import Session
+from kgctl.errors import KgctlError, UsageError
+from kgctl.model.error_codes import ErrorCode
+
+if TYPE_CHECKING:
+    from kgctl.admin.client import GroupAdmin
+    from kgctl.model.groups import GroupDescription
+    from kgctl.simulate.against.fleet import ClientKind
+    from kgctl.simulate.batch.against import Stage
+    from kgctl.simulate.batch.values import RunValues
+    from kgctl.simulate.report.outcome import Outcome
+    from kgctl.simulate.scenario.load import LoadedFile
+
+Against = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="Play it with real clients on this cluster too, in real time, and show both side by side.",
+        show_default=False,
+    ),
+]
+Plays = Annotated[int, typer.Option("--plays", min=1, metavar="N", help="How often --against plays each variant.")]
+RealClient = Annotated[
+    str | None,
+    typer.Option(
+        "--client",
+        metavar="NAME",
+        help="What --against plays with: librdkafka (confluent-kafka), or java (needs a JDK and --kafka-libs).",
+        show_default=False,
+    ),
+]
+KafkaLibs = Annotated[
+    Path | None,
+    typer.Option(
+        "--kafka-libs",
+        metavar="DIR",
+        envvar="KGCTL_KAFKA_LIBS",
+        help="The folder libs of an Apache Kafka of 4.1 or later, for the Java client.",
+        show_default=False,
+    ),
+]
+_NOT_YET = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
+_LOCAL = ("127.", "localhost:", "[::1]:", "::1:")
+
+
+@dataclass(frozen=True, slots=True)
+class AgainstOptions:
+    """The options as they were given."""
+
+    address: str
+    plays: int
+    client: str | None
+    libs: Path | None
+    yes: bool
+
+
+class Groups:
+    """A `kgctl.simulate.against.play.ClusterPort` by a `GroupAdmin`."""
+
+    def __init__(self, admin: GroupAdmin) -> None:
+        self._admin = admin
+
+    def describe(self, group_id: str) -> GroupDescription | None:
+        """Return the group as it is now; None: there is none."""
+        found = self._admin.describe_groups([group_id])
+        error = found.errors.get(group_id)
+        if error is not None and error.code not in _NOT_YET:
+            raise error.to_exception(group=group_id)
+        return found.values.get(group_id)
+
+    def forget(self, group_id: str) -> str:
+        """Delete the group: "" or why not."""
+        try:
+            error = self._admin.delete_groups([group_id]).errors.get(group_id)
+        except KgctlError as problem:
+            return problem.message
+        return "" if error is None or error.code is ErrorCode.GROUP_ID_NOT_FOUND else error.message
+
+
+def client_of(options: AgainstOptions, loaded: LoadedFile) -> ClientKind:
+    """What it is played with: what ``--client`` says, else the Java client where all members are its and its jars are named.
+
+    Raises:
+        UsageError: there is no such client, or no JDK, or no jars.
+    """
+    from kgctl.simulate.against.fleet import ConfluentKafka, JavaClient
+
+    wanted = options.client
+    if wanted is None:
+        families = {members.client for variant in loaded.variants for members in variant.scenario.members}
+        wanted = "java" if families == {"java"} and options.libs is not None else "librdkafka"
+    if wanted == "librdkafka":
+        return ConfluentKafka()
+    if wanted != "java":
+        raise UsageError(f"--client {wanted}: it is librdkafka or java")
+    if options.libs is None:
+        raise UsageError("--client java needs --kafka-libs DIR, the folder libs of an Apache Kafka of 4.1 or later")
+    return JavaClient(str(options.libs))
+
+
+@contextmanager
+def staged(session: Session, options: AgainstOptions, kind: ClientKind) -> Iterator[Stage]:
+    """The stage for a play, with a connection of its own. Raises `KgctlError`."""
+    from kgctl.cli.settings import connection_settings
+    from kgctl.simulate.batch.against import Stage
+
+    session.flags = session.flags.merged({"bootstrap_server": options.address})
+    properties = {
+        name: value
+        for name, value in connection_settings(session.flags, session.environment).properties.items()
+        if not name.startswith("zookeeper.")
+    }
+    properties["bootstrap.servers"] = options.address
+    if kind.profile == "java":
+        others = [name for name in properties if name != "bootstrap.servers"]
+        file = session.flags.command_config
+        if others and file is None:
+            raise UsageError(f"the Java client takes {', '.join(others)} from --command-config FILE only")
+        properties = {"bootstrap.servers": options.address, **({"config.file": str(Path(file).absolute())} if file else {})}
+    with session.connect() as admin:
+        groups = Groups(admin)
+        groups.describe("kgctl-rehearsal")  # before minutes of work: whether it answers, and one may
+        yield Stage(kind=kind, connection=properties, cluster=groups, label=options.address, plays=options.plays)
+
+
+def ask_first(session: Session, options: AgainstOptions, loaded: LoadedFile, kind: ClientKind) -> None:
+    """Ask, where the cluster is not this machine's; say how long it takes. Raises `KgctlError` where the answer is no."""
+    from kgctl.cli.selection import confirm
+    from kgctl.simulate.batch.against import length_us
+    from kgctl.simulate.report.metric_labels import duration
+
+    pods = max(sum(members.count for members in variant.scenario.members) for variant in loaded.variants)
+    minutes = duration(length_us(loaded, options.plays) // 1_000_000 * 1_000_000)
+    what = f"{loaded.name} with {pods} pods ({kind.profile}) on {options.address}, for about {minutes}"
+    if options.address.startswith(_LOCAL):
+        session.notice(f"playing {what}")
+        return
+    question = f"Play {what}? Topics and groups are named kgctl-rehearsal-... and removed afterwards."
+    confirm(session, question, yes=options.yes)
+
+
+def check_playable(loaded: LoadedFile, kind: ClientKind) -> None:
+    """Raise `kgctl.cli.simulate.running.WrongFile` with everything that keeps the file from being played."""
+    from kgctl.cli.simulate.running import WrongFile, report_of_problems
+    from kgctl.simulate.batch.against import problems_of
+    from kgctl.yaml_files import FileError
+
+    if problems := problems_of(loaded, kind.profile):
+        raise WrongFile(report_of_problems(FileError(problems)))
+
+
+def play_beside(session: Session, loaded: LoadedFile, outcome: Outcome, stage: Stage, *, draws: bool) -> Outcome:
+    """Play it, and return the outcome with what was measured. Raises `KgctlError`, and `Stopped` after a signal."""
+    from kgctl.simulate.batch.against import play_all, with_measured
+
+    done: list[RunValues] = []
+
+    def on_done(values: RunValues) -> None:
+        done.append(values)
+        session.notice(f"played {len(done)} of {stage.plays * len(loaded.variants)}: {values.variant}, play {values.seed}")
+
+    with _cleaning_up(session):
+        values = play_all(loaded, stage, draws=draws, notice=session.notice, on_done=on_done)
+    return with_measured(outcome, loaded, stage, values)
+
+
+class Stopped(Exception):  # noqa: N818 - says what happened; nobody erred
+    """A signal has ended the play; what it had made on the cluster is removed."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+    @property
+    def report(self) -> Report:
+        """Return the report of a play that was stopped."""
+        code = ExitCode.TERMINATED if self.number == signal.SIGTERM else ExitCode.INTERRUPTED
+        error = KgctlError("stopped by a signal: what the play had made on the cluster is removed", code="INTERRUPTED")
+        return Report(errors=[error], fixed_exit_code=code)
+
+
+@contextmanager
+def _cleaning_up(session: Session) -> Iterator[None]:
+    """The first SIGINT or SIGTERM ends the play, whose topics and group are then removed; more of them change nothing."""
+    caught: list[int] = []
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        if caught:
+            return
+        caught.append(number)
+        session.notice("stopping: consumers are closed, topics and group removed")
+        _raise(number)
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _raise(number: int) -> NoReturn:
+    raise Stopped(number)

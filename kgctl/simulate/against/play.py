@@ -1,0 +1,365 @@
+"""A scenario in real time: the events of the simulation done to real clients, and what these say written into a `Recording`.
+
+The engine's schedule and kinds of events are used as they are. Time is the machine's, a process is one with a real consumer, a
+topic is a real topic; the coordinator is the cluster's, and is looked at from outside.
+"""
+
+from __future__ import annotations
+
+import queue
+import random  # noqa: TID251  # names and phases of a play, which no seed governs
+import re
+import secrets  # noqa: TID251  # the same
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from kgctl.errors import AuthError, KgctlError
+from kgctl.model.groups import GroupDescription, GroupState, GroupType
+from kgctl.model.partitions import TopicPartition
+from kgctl.simulate.against.fleet import HELPER, ClientKind, Fleet, Line
+from kgctl.simulate.against.parts import PlayedProcess, PlayedTopics, raise_refusal
+from kgctl.simulate.engine.loop import Loop, Task
+from kgctl.simulate.engine.pods import Pod
+from kgctl.simulate.engine.process import Phase, Process
+from kgctl.simulate.engine.run import NO_LIMITS, RunLimits, complete
+from kgctl.simulate.engine.simulation import Simulation
+from kgctl.simulate.engine.topics import Topics
+from kgctl.simulate.metrics.registry import MetricView
+from kgctl.simulate.recording.history import Counted, GroupPoint, Identity
+from kgctl.simulate.recording.owners import NOBODY
+from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.recording.trace import GroupChanged, Observer, Removed
+from kgctl.simulate.scenario.model import MemberSet, Scenario
+from kgctl.simulate.scenario.vocabulary import Cause
+
+PREFIX = "kgctl-rehearsal-"
+"""What the names of a play's topics and groups begin with."""
+TICK_US = 10_000
+_HELD_BACK_US = 20_000
+"""Lines of several processes arrive in a wrong order by up to so much."""
+_LOOK_EVERY_S = 0.1
+_CLOSE_S = 20.0
+_FORGET_S = 90.0
+_SETTLE_S = 1.0
+
+
+class ClusterPort(Protocol):
+    """The way to the cluster's groups."""
+
+    def describe(self, group_id: str) -> GroupDescription | None:
+        """The group as it is now; None: there is none. Raises `KgctlError`."""
+        ...
+
+    def forget(self, group_id: str) -> str:
+        """Delete the group with its offsets: "" or why not."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The group as it was at a time between two, in microseconds since the epoch; or why that cannot be told."""
+
+    from_us: int
+    to_us: int
+    group: GroupDescription | None
+    error: KgctlError | None = None
+
+
+def _wall_us() -> int:
+    return time.time_ns() // 1000  # noqa: TID251  # a play is in real time
+
+
+class WallClockLoop(Loop):
+    """A loop whose moments come when it is their time."""
+
+    __slots__ = ("_moment_us", "begin_us")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begin_us = _wall_us()
+        self._moment_us = 0
+
+    def at(self, time_us: int, task: Task, argument: object = None) -> None:
+        """Call it then; what follows from a line of the past is due now."""
+        super().at(max(time_us, self._moment_us), task, argument)
+
+    def run_moment(self, most: int) -> None:
+        """Wait for the next moment, and do what is due at it."""
+        self._moment_us = self.moments[0]
+        wait_us = self.begin_us + self.moments[0] - _wall_us()
+        if wait_us > 0:
+            time.sleep(wait_us / 1e6)
+        super().run_moment(most)
+
+
+class Play(Simulation):
+    """One play of a scenario. `begin` before it is completed, `end` afterwards, whatever happened."""
+
+    loop: WallClockLoop
+    topics: PlayedTopics
+
+    def __init__(
+        self, scenario: Scenario, number: int, fleet: Fleet, cluster: ClusterPort, observers: Sequence[Observer]
+    ) -> None:
+        self.fleet = fleet
+        self.profile = fleet.profile
+        self.prefix = f"{PREFIX}{secrets.token_hex(4)}-"
+        self.group_id = self.prefix + scenario.group_id
+        self._cluster = cluster
+        self._seen: queue.Queue[Seen] = queue.Queue()
+        self._is_over = threading.Event()
+        self._has_begun = False
+        self._held_back: list[Line] = []
+        self._floor_us = 0
+        self._overtaken_us = -1
+        self._highest: dict[str, int] = {}
+        self._gone: dict[str, tuple[PlayedProcess, int]] = {}
+        self._type = GroupType.UNKNOWN
+        super().__init__(scenario, random.randrange(1 << 30) + number, observers, identity=Identity.POD, read=MetricView)  # noqa: S311
+        self.recording.seed = number
+        self.has_traffic = self.recording.has_traffic = False
+
+    def new_loop(self) -> Loop:
+        return WallClockLoop()
+
+    def new_topics(self) -> Topics:
+        return PlayedTopics(self)
+
+    def new_process(self, pod: Pod, on_ready: Callable[[], None] | None) -> Process:
+        return PlayedProcess(pod, on_ready, self)
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        return self._type is GroupType.CONSUMER
+
+    def changed(self) -> None:
+        self._floor_us = max(self._floor_us, self.loop.now_us)
+        super().changed()
+
+    def settle_accounts(self) -> None:
+        """The run is over. There is no model whose accounts could be checked."""
+        self._bring_up_to_date()
+
+    # --- begin and end
+
+    def begin(self) -> None:
+        """Look at the group once, to see that one may, and make the topics. Raises `KgctlError`."""
+        self._cluster.describe(self.group_id)
+        self._has_begun = True
+        self.topics.begin()
+        time.sleep(_SETTLE_S)
+        self.loop.begin_us = _wall_us()
+        self.loop.at(0, self._tick)
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def end(self) -> list[str]:
+        """Close the consumers, and remove what the play has made; what could not be removed."""
+        self._is_over.set()
+        if not self._has_begun:
+            return []
+        self._close_members()
+        self.fleet.end_members()
+        return [why for why in (self._forget_group(), self.topics.end()) if why]
+
+    def _close_members(self) -> None:
+        living = {pod.name for pod in self.pods if pod.process is not None and pod.process.phase is Phase.RUNNING}
+        for pod in self.pods:
+            if pod.name in living and isinstance(pod.process, PlayedProcess):
+                pod.process.close()
+        end_s = time.monotonic() + _CLOSE_S
+        while living and time.monotonic() < end_s:
+            try:
+                line = self.fleet.said.get(timeout=0.1)
+            except queue.Empty:
+                continue
+            if line.what in ("closed", "failed"):
+                living.discard(line.name)
+
+    def _forget_group(self) -> str:
+        """Killed members are in the group until their session is over."""
+        end_s = time.monotonic() + _FORGET_S
+        while why := self._cluster.forget(self.group_id):
+            if time.monotonic() > end_s:
+                return f"group {self.group_id} could not be deleted: {why}"
+            time.sleep(1)
+        return ""
+
+    # --- what is seen and heard
+
+    def _watch(self) -> None:
+        while not self._is_over.wait(_LOOK_EVERY_S):
+            from_us = _wall_us()
+            try:
+                group = self._cluster.describe(self.group_id)
+            except KgctlError as error:
+                self._seen.put(Seen(from_us, _wall_us(), None, error))
+            else:
+                self._seen.put(Seen(from_us, _wall_us(), group))
+
+    def _tick(self, _: object) -> None:
+        now_us = self.loop.now_us
+        self.loop.at(now_us + TICK_US, self._tick)
+        said: list[Line | Seen] = [*self._held_back, *_drained(self.fleet.said), *_drained(self._seen)]
+        limit_us = self.loop.begin_us + now_us - _HELD_BACK_US
+        said.sort(key=_when_us)
+        self._held_back = [each for each in said if _when_us(each) > limit_us]  # type: ignore[misc]
+        for each in said[: len(said) - len(self._held_back)]:
+            self.loop.now_us = self._floor_us = max(_when_us(each) - self.loop.begin_us, self._floor_us)
+            if isinstance(each, Seen):
+                self._see(each)
+            else:
+                self._hear(each)
+        self.loop.now_us = max(now_us, self._floor_us)
+
+    def _hear(self, line: Line) -> None:
+        if line.name == HELPER:
+            if line.what == "refused":
+                raise_refusal(line.rest[1:], "the cluster refuses an event of the scenario")
+            return
+        process = next((pod.process for pod in self.pods if pod.name == line.name), None)
+        if isinstance(process, PlayedProcess):
+            process.heard(line)
+        elif line.what == "read":
+            self.has_read(next(pod.number for pod in self.pods if pod.name == line.name), line)
+
+    def _see(self, seen: Seen) -> None:
+        if seen.error is not None:
+            if isinstance(seen.error, AuthError):
+                raise seen.error
+            return
+        view, group = self.broker.observer, seen.group
+        state = GroupState.DEAD.value if group is None else group.state.value
+        if self._overtaken_us >= seen.from_us - self.loop.begin_us:
+            return  # older than what a member has told of
+        if group is not None:
+            self._type = group.type
+            if group.group_epoch is not None:
+                view.generation = max(view.generation, group.group_epoch)
+        members = {member.member_id for member in group.members} if group is not None else set()
+        self._compare(members)
+        self._is_now(state, view.generation, len(members))
+
+    def _is_now(self, state: str, generation: int, members: int) -> None:
+        view = self.broker.observer
+        point = GroupPoint(self.loop.now_us, state, generation, members, NOBODY)
+        before = self.history.group[-1] if self.history.group else None
+        if before is None or before[1:] != point[1:]:
+            self.history.group.append(point)
+            self.log(GroupChanged(self.log_time, state, generation, members, ""))
+        view.state, view.generation = state, generation
+        self.changed()
+
+    def _compare(self, members: set[str]) -> None:
+        """Who is in the group, by the coordinator's own account."""
+        now_us = self.loop.now_us
+        for pod in self.pods:
+            if isinstance(pod.process, PlayedProcess):
+                self.history.pods[pod.number].in_group.set(now_us, is_so=pod.process.member_id in members)
+        for member_id in [member_id for member_id in self._gone if member_id not in members]:
+            process, gone_us = self._gone.pop(member_id)
+            is_back = _is_in(process.pod, members)
+            if not is_back:
+                self.history.detections.append(Counted(now_us, now_us - gone_us, process.pod.number))
+            self.log(Removed(self.log_time, process.pod.name, member_id, "replaced" if is_back else "expired"))
+            waiting = (Cause.DETECTION, Cause.STATIC_WAIT)
+            freed = [number for number in process.lost if self.owners.gap_cause(number) in waiting]
+            self.owners.set_cause(freed, Cause.HANDOVER, now_us)
+
+    def is_in_generation(self, generation: int) -> None:
+        """A member has told of this generation: a rebalance is under way at least until the coordinator is seen to be stable."""
+        view = self.broker.observer
+        if generation > view.generation:
+            self._overtaken_us = self.loop.now_us
+            settled = view.state in (GroupState.STABLE.value, GroupState.DEAD.value, GroupState.EMPTY.value)
+            members = self.history.group[-1].members if self.history.group else 0
+            self._is_now(GroupState.COMPLETING_REBALANCE.value if settled else view.state, generation, members)
+
+    def is_gone(self, process: PlayedProcess, *, has_left: bool) -> None:
+        """A process has ended; the coordinator has to find out, unless it has left the group."""
+        if process.member_id and not has_left:
+            self._gone[process.member_id] = (process, self.loop.now_us)
+
+    def has_read(self, pod: int, line: Line) -> None:
+        """Records were read, of which some may have been read before."""
+        for text in line.rest:
+            name, _, offsets = text.rpartition(":")
+            first, last = (int(offset) for offset in offsets.split("-"))
+            known = self._highest.get(name, first - 1)
+            repeated = max(min(last, known) - first + 1, 0)
+            self._highest[name] = max(known, last)
+            if repeated:
+                topic = name.removeprefix(self.prefix).rpartition("-")[0]
+                self.history.duplicates.append(Counted(self.loop.now_us, repeated, pod, topic))
+
+    # --- names
+
+    def ask_later(self, command: str, topic: str, *words: str) -> None:
+        """Have the helper do something to one of the play's topics."""
+        self.fleet.ask_later(command, self.prefix + topic, *words)
+
+    def partitions_of(self, line: Line) -> list[TopicPartition]:
+        """The partitions that a line names, under the scenario's names."""
+        found = []
+        for text in line.partitions:
+            topic, _, number = text.removeprefix(self.prefix).rpartition("-")
+            found.append(TopicPartition(topic, int(number)))
+        return found
+
+    def subscription(self, members: MemberSet) -> str:
+        """What a real consumer subscribes to."""
+        topics, pattern = self.topics.subscription_of(members)
+        if pattern is not None:
+            return f"^{re.escape(self.prefix)}(?:{pattern.removeprefix('^')})"
+        return ",".join(self.prefix + topic for topic in topics)
+
+
+def _is_in(pod: Pod, members: set[str]) -> bool:
+    """Whether the pod's present process is one of these members."""
+    return isinstance(pod.process, PlayedProcess) and pod.process.member_id in members
+
+
+def _when_us(said: Line | Seen) -> int:
+    return said.at_us if isinstance(said, Line) else said.to_us
+
+
+def _drained(said: queue.Queue) -> list:  # type: ignore[type-arg]
+    found = []
+    while True:
+        try:
+            found.append(said.get_nowait())
+        except queue.Empty:
+            return found
+
+
+def play(
+    scenario: Scenario,
+    number: int,
+    *,
+    kind: ClientKind,
+    connection: dict[str, str],
+    cluster: ClusterPort,
+    observers: Sequence[Observer] = (),
+    limits: RunLimits = NO_LIMITS,
+    notice: Callable[[str], None],
+) -> Recording:
+    """Play one variant once, and remove what that has made on the cluster, whatever happens.
+
+    Raises:
+        KgctlError: the cluster refuses something, cannot be reached, or the clients do not start.
+    """
+    fleet = Fleet(kind, connection)
+    try:
+        pods = sum(members.count for members in scenario.members if members.start is not None)
+        fleet.prepare(1 if kind.is_shared else pods + 1)
+        stage = Play(scenario, number, fleet, cluster, observers)
+        try:
+            stage.begin()
+            return complete(stage, limits)
+        finally:
+            for left in stage.end():
+                notice(f"left on the cluster: {left}")
+    finally:
+        fleet.close()

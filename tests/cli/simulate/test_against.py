@@ -1,0 +1,52 @@
+"""``simulate run --against`` before anything is played: what is refused, and what is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.cli.harness import Cli
+
+FILE = """\
+kgctl: 1
+name: tiny
+topics: {orders: 4}
+members: {app: {count: 2}}
+duration: 30s
+warmup: 10s
+"""
+
+
+@pytest.fixture(autouse=True)
+def _scenario(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    (cli.folder / "tiny.yaml").write_text(FILE)
+    monkeypatch.chdir(cli.folder)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("--client java", "--client is what --against HOST:PORT plays with; without it nothing is played"),
+        ("--against b:1 --client franz-go", "--client franz-go: it is librdkafka or java"),
+        ("--against b:1 --client java", "--client java needs --kafka-libs DIR"),
+        (
+            "--against b:1 --set nemesis={rate:1_per_1m,of:[network]}",
+            "tiny.yaml:1:1: nemesis: faults of the network are not made against real clients",
+        ),
+        (
+            "--against b:1 --set group.config.partition.assignment.strategy=sticky",
+            "tiny.yaml:1:1: members app: this client has no assignor 'sticky'; it has range, roundrobin, cooperative-sticky",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_contacted(cli: Cli, line: str, message: str) -> None:
+    ran = cli.run(["simulate", "run", "tiny.yaml", *(word.replace(":1_per_1m,of:", ": 1 per 1m, of: ") for word in line.split())])
+    assert ran.code == 2, ran.err
+    assert message in ran.err
+    assert cli.settings == []
+
+
+def test_a_cluster_elsewhere_is_asked_about_first(cli: Cli) -> None:
+    ran = cli("simulate run tiny.yaml --against kafka.example.org:9092 --plays 2", stdin="n\n")
+    assert (ran.code, cli.settings) == (1, [])
+    assert "Play tiny with 2 pods (librdkafka) on kafka.example.org:9092, for about 1m 20s?" in ran.err
+    assert "removed afterwards. [y/N]" in ran.err

@@ -1,0 +1,124 @@
+"""What of a scenario can be played with real clients, and what these are told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kgctl.simulate.against.playable import MEASURED, can_be_killed, is_measured, obstacles
+from kgctl.simulate.against.settings import settings_of, unknown_to
+from kgctl.simulate.engine.simulation import Simulation
+from kgctl.simulate.scenario.load import LoadedFile, load
+from kgctl.simulate.scenario.sources import builtin_text
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
+from kgctl.yaml_files import read_yaml
+
+BASE = """\
+kgctl: 1
+name: tiny
+topics: {orders: 4}
+members:
+  app: {count: 2, boot: 0s}
+  other: {count: 1, start: never}
+"""
+
+
+def loaded(more: str = "", base: str = BASE) -> LoadedFile:
+    return load(read_yaml(base + more, "tiny.yaml"))
+
+
+def told(more: str = "", profile: str = "librdkafka", base: str = BASE) -> dict[str, str]:
+    pod = Simulation(loaded(more, base).variants[0].scenario, 1).pods[0]
+    return settings_of(pod, profile, "prefix-group")
+
+
+def test_measured_are_metrics_that_there_are() -> None:
+    assert set(METRIC_SPECS) >= MEASURED
+
+
+@pytest.mark.parametrize(
+    ("more", "why"),
+    [
+        ("events: [{at: 1s, network: app, loss: 10%, for: 1s}]", "event 1, network: not done to a real cluster"),
+        ("events: [{at: 1s, broker_down: coordinator, for: 1s}]", "event 1, broker_down: not done to a real cluster"),
+        ("events: [{at: 1s, stop: app/leader}]", "event 1, stop: who leads a real group is not known to others"),
+        (
+            "events: [{at: 1s, stop: app, when: lag > 5}]",
+            "event 1, stop: its condition asks for what a play does not measure",
+        ),
+        ("nemesis: {rate: 1 per 1m, of: [crash, network]}", "nemesis: faults of the network are not made against real clients"),
+    ],
+)
+def test_what_cannot_be_played_is_told(more: str, why: str) -> None:
+    assert list(obstacles(loaded(more).variants[0].scenario)) == [why]
+
+
+def test_every_event_of_a_rollout_can_be_played() -> None:
+    file = load(read_yaml(builtin_text("rolling-restart"), "rolling-restart"))
+    assert [list(obstacles(variant.scenario)) for variant in file.variants] == [[]] * 4
+    assert all(is_measured(check) for check in file.checks)
+
+
+def test_expectations_of_lag_and_of_causes_that_nobody_sees_are_not_measured() -> None:
+    checks = loaded('expect: ["lag(end) < 5", "max_gap < 5s", "rebalances(cause join) < 5", "thrash(lag) < 5"]').checks
+    assert [is_measured(check) for check in checks] == [False, True, False, False]
+
+
+def test_only_who_may_be_killed_needs_a_process_alone() -> None:
+    for more, wanted in (
+        ("events: [{at: 1s, restart: app, for: 1s}, {at: 2s, add_partitions: orders, by: 1}]", [False, False]),
+        ("events: [{at: 1s, crash: app/0}]", [True, False]),
+        ("events: [{at: 1s, pause_process: not app, for: 1s}]", [True, True]),
+        ("nemesis: {rate: 1 per 1m}", [True, True]),
+    ):
+        scenario = loaded(more).variants[0].scenario
+        assert [can_be_killed(scenario, members) for members in scenario.members] == wanted
+
+
+def test_a_consumer_has_its_clients_own_settings() -> None:
+    group = "group: {config: {partition.assignment.strategy: [cooperative-sticky], metadata.max.age.ms: 5s, max.poll.records: 9}}"
+    found = told(group)
+    assert all(0 <= float(each) <= 100 for each in found.pop("poll.pauses.ms").split(","))
+    assert found == {
+        "group.protocol": "classic",
+        "partition.assignment.strategy": "cooperative-sticky",
+        "topic.metadata.refresh.interval.ms": "5000",
+        "max.poll.records": "9",
+        "group.id": "prefix-group",
+        "client.id": "consumer-prefix-group-1",
+        "commit.mode": "auto",
+    }
+    java = told(group, "java")
+    assert java["partition.assignment.strategy"] == "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+    assert java["metadata.max.age.ms"] == "5000"
+
+
+def test_the_application_is_told_how_it_polls() -> None:
+    base = BASE.replace(
+        "count: 2, boot: 0s",
+        "count: 2, poll: {timeout: 50ms, pause: 20ms}, rate: 10/s, commit: every 2s, instance_id: $name,"
+        " callbacks: {assigned: 30ms}, config: {group.protocol: consumer, session.timeout.ms: 9s}",
+    )
+    found = told(base=base)
+    assert found.pop("poll.pauses.ms").split(",") == ["20"] * 64
+    assert found.pop("callback.assigned.ms").split(",") == ["30"] * 64
+    assert found == {
+        "group.protocol": "consumer",
+        "group.instance.id": "app-0",
+        "group.id": "prefix-group",
+        "client.id": "consumer-prefix-group-app-0",
+        "commit.mode": "every",
+        "commit.every.ms": "2000.0",
+        "poll.timeout.ms": "50.0",
+        "poll.pauses.always": "true",
+        "records.per.second": "10.0",
+    }
+
+
+def test_an_assignor_that_a_client_lacks_is_told() -> None:
+    scenario = loaded("group: {config: {partition.assignment.strategy: [sticky]}}").variants[0].scenario
+    scenario = replace(scenario, members=scenario.members[:1])
+    why = "members app: this client has no assignor 'sticky'; it has range, roundrobin, cooperative-sticky"
+    assert list(unknown_to("librdkafka", scenario)) == [why] * len(scenario.members)
+    assert list(unknown_to("java", scenario)) == []

@@ -1,0 +1,76 @@
+"""Simulated and measured, side by side, in every report."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from kgctl.simulate.batch.outcome import result_of
+from kgctl.simulate.report.beside import Place, beside
+from kgctl.simulate.report.html import html_page
+from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, VariantOutcome
+from kgctl.simulate.report.text import markdown_text, summary_text
+from tests.support.simulate.outcomes import outcome, picture, spread
+
+
+def played(**values: float) -> Outcome:
+    """The outcome of `outcome` with its first variant played once."""
+    found = {"max_gap": 3.1, "moves": 11.0, "unavailable": 500.0, **values}
+    variants = {"eager": VariantOutcome({name: spread(value) for name, value in found.items()}, picture=picture())}
+    expectations = (Expectation("max_gap < 15s", "eager", passed=found["max_gap"] < 15, observed=found["max_gap"], seed=1),)
+    return replace(outcome(), measured=Measured("localhost:9092", "java", 1, variants, expectations, ("not asked: lag",)))
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "place"),
+    [
+        ("max_gap", 3.0, Place.INSIDE),
+        ("max_gap", 2.8, Place.INSIDE),  # 0.2 s: nobody sees a real group more exactly
+        ("max_gap", 2.4, Place.BELOW),
+        ("max_gap", 3.6, Place.ABOVE),
+        ("moves", 13.0, Place.INSIDE),  # a tenth of the range's end
+        ("moves", 14.0, Place.ABOVE),
+        ("max_gap", float("inf"), Place.ABOVE),
+    ],
+)
+def test_the_measured_median_lies_within_the_range_or_outside(metric: str, value: float, place: Place) -> None:
+    assert {each.metric: each.place for each in beside(played(**{metric: value}))}[metric] is place
+
+
+def test_the_summary_has_both() -> None:
+    text = summary_text(played(max_gap=17.0), 100)
+    shown = text[text.index("beside real") :]
+    assert shown.splitlines()[:5] == [
+        "beside real clients (java) on localhost:9092, 1 play:",
+        "eager                       simulated   measured",
+        "unavailable p*s    401 (380 to 7,689)        500",
+        "longest gap         3.1s (3s to 3.2s)        17s   outside, above",
+        "partitions moved        11 (10 to 12)         11",
+    ]
+    assert " FAIL played: max_gap < 15s" in shown
+    assert "in play 1" in shown
+    assert "eager: 2 of 3 measured metrics lie within the simulated range; outside: max_gap" in shown
+    assert "not asked: lag" in shown
+
+
+def test_a_played_expectation_that_fails_is_a_failure() -> None:
+    assert [each.check for each in played(max_gap=17.0).failures] == ["max_gap < 15s"]
+    assert played().failures == ()
+
+
+def test_markdown_html_and_json_have_both() -> None:
+    found = played(max_gap=17.0)
+    assert "| longest gap | 3.1s (3s to 3.2s) | 17s | outside, above |" in markdown_text(found)
+    page = html_page(found)
+    assert "Beside real clients (java) on localhost:9092, 1 play" in page
+    assert 'value="eager, played"' in page
+    measured = result_of(found)["measured"]
+    assert (measured["cluster"], measured["client"], measured["plays"]) == ("localhost:9092", "java", 1)
+    assert measured["places"]["eager"] == {"unavailable": "inside", "max_gap": "above", "moves": "inside"}
+
+
+def test_without_a_play_nothing_is_beside() -> None:
+    assert beside(outcome()) == []
+    assert "measured" not in result_of(outcome())
+    assert "played" not in summary_text(outcome())
