@@ -11,6 +11,7 @@ from typing import Any
 from kgctl.errors import UsageError
 from kgctl.simulate.batch.outcome import outcome_of
 from kgctl.simulate.batch.plan import Options, run_all, tasks_of
+from kgctl.simulate.batch.worst import with_worst
 from kgctl.simulate.report.outcome import Outcome
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.sources import read_source
@@ -46,7 +47,7 @@ def simulate(
     count = runs if runs is not None else 1 if seed is not None else loaded.runs
     seeds = list(range(first, first + count))
     values = run_all(tasks_of(loaded, seeds, Options(pictures=True), None), jobs, lambda _: None)
-    return outcome_of(loaded, seeds, values)
+    return with_worst(outcome_of(loaded, seeds, values), loaded, pictures=True, stories=False, jobs=jobs)
 
 
 def _tree(name: str) -> Any:

@@ -61,10 +61,36 @@ def test_files_are_written_and_named_on_stderr(cli: Cli, scenario: Path, tmp_pat
 def test_pictures_follow_the_verdicts_when_they_are_asked_for(cli: Cli, scenario: Path) -> None:
     lines = cli(f"simulate run {scenario} --gantt").out.splitlines()
 
-    assert [line for line in lines if line.endswith(", seed 1")] == ["eager, seed 1", "cooperative, seed 1"]
+    drawn = [line for line in lines if line.startswith(("eager, seed", "cooperative, seed"))]
+    why = [" (fails: eager.max_gap < 1ms)", " (most unavailable of 2 seeds)"]
+    assert [line.partition("seed ")[2][1:] for line in drawn] == why
     assert lines.count(LEGEND) == 1
     assert [line.split()[0] for line in lines if line.startswith("orders-")] == [f"orders-{i}" for i in range(4)] * 2
     assert LEGEND not in cli(f"simulate run {scenario} --no-gantt").out
+
+
+def test_failures_are_annotations_on_github(cli: Cli, scenario: Path) -> None:
+    check = ["--check", "max_gap < 0s", "--check", "{check: moves < 0, severity: warn}", "--variant", "eager"]
+    ran = cli.run(["simulate", "run", str(scenario), *check], variables={"GITHUB_ACTIONS": "true"})
+    told = [line for line in ran.err.splitlines() if line.startswith("::")]
+    assert ran.code == 6
+    assert told[0].startswith(
+        f"::error file={scenario},title=kgctl simulate::max_gap < 0s does not hold in variant eager: observed "
+    )
+    assert "%0Areplay: kgctl simulate run" in told[0]
+    assert told[1].startswith(f"::warning file={scenario},title=kgctl simulate::moves < 0 does not hold")
+
+
+def test_comparing_gives_a_verdict_and_an_exit_code(cli: Cli, scenario: Path) -> None:
+    fine = cli(f"simulate compare {scenario}:eager {scenario}:cooperative --runs 2 -o json --fail-if-worse collateral")
+    assert fine.code == 0
+    assert "2 seeds may say little about others" in fine.err
+    assert {row["metric"]: row["verdict"] for row in fine.data}["collateral"] == "better"
+    worse = cli(f"simulate compare {scenario}:cooperative {scenario}:eager --runs 2 --fail-if-worse collateral")
+    assert worse.code == 6
+    assert f"{scenario}:eager is worse than {scenario}:cooperative: collateral 0 -> " in worse.err
+    wrong = cli(f"simulate compare {scenario} --fail-if-worse colateral")
+    assert (wrong.code, "did you mean 'collateral'?" in wrong.err) == (2, True)
 
 
 def test_summary_of_a_job_on_github_is_added_to(cli: Cli, scenario: Path, tmp_path: Path) -> None:

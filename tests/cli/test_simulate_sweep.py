@@ -43,9 +43,9 @@ def test_a_summary_has_a_line_for_each_point(cli: Cli) -> None:
     ran = cli("simulate sweep crash.yaml --runs 3 --metric rebalances --jobs 1")
     assert (ran.code, ran.err) == (0, "1 run repeated here: the same\n")
     assert [line.split() for line in ran.out.splitlines()] == [
-        ["MEMBERS.APP.COUNT", "RUNS", "ERRORS", "FAILED", "REBALANCES-MEDIAN", "REBALANCES-P95", "REBALANCES-MAX"],
-        ["2", "3", "0", "0", "2", "2", "2"],
-        ["3", "3", "0", "0", "2", "2", "2"],
+        ["MEMBERS.APP.COUNT", "RUNS", "ERRORS", "FAILED", "REBALANCES-MEDIAN", "REBALANCES-P95", "REBALANCES-MAX", "WORST-SEED"],
+        ["2", "3", "0", "0", "2", "2", "2", "-"],  # they are alike
+        ["3", "3", "0", "0", "2", "2", "2", "-"],
     ]
 
 
@@ -59,7 +59,7 @@ def test_a_report_says_what_is_shown_along_what(cli: Cli) -> None:
     points = [(row["group.config.session.timeout.ms"], row["members.app.count"]) for row in ran.data]
     assert points == [("10s", 2), ("10s", 3), ("45s", 2), ("45s", 3)]
     names = ["rebalances", "unavailable(cause detection)", "detection_time(app/1)"]
-    assert list(ran.data[0])[5:] == [f"{name}_{key}" for name in names for key in ("median", "p95", "max")]
+    assert list(ran.data[0])[5:] == [*(f"{name}_{key}" for name in names for key in ("median", "p95", "max")), "worst_seed"]
     times = [row["detection_time(app/1)_max"] for row in ran.data]
     assert [7 < time < 10 for time in times] == [True, True, False, False]
     head = (cli.folder / "out.csv").read_text().splitlines()[0].split(",")
@@ -88,7 +88,9 @@ def test_rows_are_the_runs(cli: Cli) -> None:
     assert [(row["members.app.count"], row["seed"]) for row in ran.data] == [(2, 1), (2, 2), (3, 1), (3, 2)]
     one = cli("simulate run crash.yaml --set members.app.count=3 --seed 2 -o json").data
     metrics = one["variants"]["default"]["metrics"]
-    assert {name: ran.data[3][name] for name in metrics} == {name: metrics[name]["per_seed"][0] for name in metrics}
+    kept = [name for name in metrics if name in METRIC_NAMES]
+    assert {name: ran.data[3][name] for name in kept} == {name: metrics[name]["per_seed"][0] for name in kept}
+    assert sum(metrics[name]["max"] for name in metrics if name not in kept) == pytest.approx(metrics["unavailable"]["max"])
 
 
 def test_every_engine_writes_the_same_bytes(cli: Cli, spark: SparkSession) -> None:
@@ -243,7 +245,8 @@ def test_run_takes_the_file_as_it_stands_and_says_so(cli: Cli) -> None:
 
 def test_a_page_with_charts(cli: Cli) -> None:
     ran = cli("simulate sweep crash.yaml --runs 2 --jobs 1 --html page.html --metric max_gap --verify 0")
-    assert (ran.code, ran.err) == (0, "written: page.html\n")
+    told = "the worst by max_gap: kgctl simulate run crash.yaml --set members.app.count=3 --seed 2   # kgctl"
+    assert (ran.code, ran.err.partition("\n")[0], told in ran.err) == (0, "written: page.html", True)
     page = (cli.folder / "page.html").read_text()
     assert "4 runs over 2 members.app.count: 0 without a result, 0 with expectations that did not hold" in page
     assert Path("page.html").stat().st_size > 500_000

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import options
-from kgctl.errors import KgctlError, UsageError
+from kgctl.errors import ExpectationError, KgctlError, UsageError
 from kgctl.simulate.recording.history import Identity
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ COLUMNS = (
     Column("a"),
     Column("b"),
     Column("metric"),
+    Column("verdict"),
     Column("a_mean"),
     Column("b_mean"),
     Column("difference"),
@@ -58,9 +61,22 @@ def simulate_compare(
     jobs: options.Jobs = None,
     time_limit: options.TimeLimit = None,
     everything: Annotated[bool, typer.Option("--all", help="Metrics that are equal in every seed, too.")] = False,
+    fail_if_worse: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-if-worse",
+            metavar="METRIC",
+            help="Exit with 6 where B is worse than A in this metric; repeatable; any: one that the verdict goes by.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> Report:
-    """Run two scenarios or variants with the same seeds and show what differs, seed by seed."""
+    """Run two scenarios or variants with the same seeds and say which is better, and what differs, seed by seed.
+
+    Better or worse is what the 95% interval of the mean difference leaves no doubt about.
+    """
     from kgctl.cli.simulate.running import RunOptions, WrongFile
+    from kgctl.simulate.batch.compare import FEW_SEEDS, verdict_text
 
     session = session_of(ctx)
     how = RunOptions(seed=seed, runs=runs, jobs=jobs, time_limit=time_limit, identity=identity)
@@ -77,8 +93,39 @@ def simulate_compare(
     errors: list[KgctlError] = []
     if not any(found for _, _, found in pairs):
         errors.append(KgctlError("the time limit left nothing to compare", code="LIMIT"))
-    notices = () if rows or errors else ("no metric differs in any seed; --all shows them",)
-    return Report(COLUMNS, rows, errors, notices, ("a", "b", "metric"))
+    errors += _worse(pairs, _asked(fail_if_worse or ()))
+    notices = [verdict_text(*pair) for pair in pairs if pair[2]]
+    seeds = max((each.seeds for _, _, found in pairs for each in found), default=FEW_SEEDS)
+    if seeds < FEW_SEEDS:
+        notices.append(f"{seeds} seed{'s' * (seeds > 1)} may say little about others: --runs {4 * FEW_SEEDS}")
+    if not rows and not errors:
+        notices.append("no metric differs in any seed; --all shows them")
+    code = ExitCode.EXPECTATION if any(isinstance(error, ExpectationError) for error in errors) else None
+    return Report(COLUMNS, rows, errors, notices, ("a", "b", "metric"), code)
+
+
+def _asked(names: Sequence[str]) -> tuple[str, ...]:
+    """The metrics that must not be worse. Raises `UsageError` for what is none."""
+    from kgctl.simulate.batch.compare import DECIDING
+    from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
+    from kgctl.simulate.scenario.wording import did_you_mean
+
+    for name in names:
+        if name != "any" and name not in METRIC_SPECS:
+            raise UsageError(f"--fail-if-worse: there is no metric {name!r}{did_you_mean(name, dict.fromkeys(METRIC_SPECS))}")
+    return tuple(dict.fromkeys(each for name in names for each in (DECIDING if name == "any" else (name,))))
+
+
+def _worse(pairs: Sequence[tuple[str, str, list[Difference]]], asked: Sequence[str]) -> list[KgctlError]:
+    from kgctl.simulate.batch.compare import Verdict
+    from kgctl.simulate.report.metric_labels import show
+
+    return [
+        ExpectationError(f"{b} is worse than {a}: {each.metric} {show(each.metric, each.a)} -> {show(each.metric, each.b)}")
+        for a, b, found in pairs
+        for each in found
+        if each.metric in asked and each.verdict is Verdict.WORSE
+    ]
 
 
 def _pairs(
@@ -137,6 +184,7 @@ def _row(a: str, b: str, each: Difference) -> Row:
         "a": a,
         "b": b,
         "metric": each.metric,
+        "verdict": str(each.verdict),
         "a_mean": _number(each.a),
         "b_mean": _number(each.b),
         "difference": _number(each.difference),

@@ -12,7 +12,7 @@ from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import options
 
 if TYPE_CHECKING:
-    from kgctl.simulate.batch.explain import Ablation, Explanation, Story
+    from kgctl.simulate.batch.explain import Ablation, Explanation
     from kgctl.simulate.scenario.load import LoadedFile, Variant
 
 COLUMNS = (
@@ -74,54 +74,9 @@ def _row(each: Ablation) -> Row:
 
 
 def _text(loaded: LoadedFile, variant: str, seed: int, found: Explanation) -> str:
-    from kgctl.simulate.report.metric_labels import show
+    from kgctl.simulate.batch.explain import explanation_lines
     from kgctl.simulate.scenario.load import DEFAULT
 
     name = loaded.name if variant == DEFAULT else f"{loaded.name}, variant {variant}"
-    lines = [f"{name}, seed {seed}: longest gap {show('max_gap', found.max_gap)}, "]
-    lines[0] += f"unavailable {show('unavailable', found.unavailable)} partition-seconds"
-    lines += [] if found.story is None else _story_lines(found.story)
-    if found.by_cause:
-        parts = (f"{cause} {show('unavailable', value)}" for cause, value in found.by_cause.items())
-        lines.append(f"unavailable by cause, in partition-seconds: {', '.join(parts)}")
-    lines += _worth_lines(found.ablations)
-    return "".join(f"{line}\n" for line in lines)
-
-
-def _story_lines(story: Story) -> list[str]:
-    from kgctl.simulate.report.metric_labels import duration
-
-    before = f"after {story.before}" if story.before else "from its beginning"
-    after = f"then {story.after} took it" if story.after else "to the end of the run"
-    length = duration(story.to_us - story.from_us)
-    lines = [
-        f"{story.partition} had no consumer for {length}, {duration(story.from_us)} to {duration(story.to_us)}, {before}; {after}"
-    ]
-    for piece in story.pieces:
-        lines.append(f"  {duration(piece.from_us)} to {duration(piece.to_us)}: {piece.cause}: {piece.meaning}")
-        if piece.rule:
-            lines.append(f"    {piece.rule}")
-    lines.append("what led there:")
-    return lines + [f"  {duration(at_us)}: {what}" for at_us, what in story.steps]
-
-
-def _worth_lines(ablations: tuple[Ablation, ...]) -> list[str]:
-    from kgctl.simulate.report.metric_labels import show
-
-    told = [each for each in ablations if each.max_gap_worth or each.unavailable_worth]
-    if not told:
-        return ["nothing that can be left out alone changes the longest gap or the unavailable time"]
-    lines = ["the same seed without one thing (what it was worth in brackets):"]
-    width = max(len(each.without) for each in told)
-    for each in told:
-        gap = f"longest gap {show('max_gap', each.max_gap)} ({_signed('max_gap', each.max_gap_worth)})"
-        total = f"unavailable {show('unavailable', each.unavailable)} ({_signed('unavailable', each.unavailable_worth)})"
-        lines.append(f"  {each.without:<{width}}  {gap}, {total}")
-    return lines
-
-
-def _signed(metric: str, worth: float) -> str:
-    """What leaving it out changes: below 0 where it gets better."""
-    from kgctl.simulate.report.metric_labels import show
-
-    return f"-{show(metric, worth)}" if worth > 0 else f"+{show(metric, -worth)}" if worth < 0 else "the same"
+    first, *rest = explanation_lines(found)
+    return "".join(f"{line}\n" for line in (f"{name}, seed {seed}: {first}", *rest))

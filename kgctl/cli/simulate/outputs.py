@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Gantt = Annotated[
     bool | None,
-    typer.Option("--gantt/--no-gantt", help="Draw who consumed which partition when, of the first seed.", show_default=False),
+    typer.Option("--gantt/--no-gantt", help="Draw who consumed which partition when, of the worst seed.", show_default=False),
 ]
 Html = Annotated[
     Path | None, typer.Option("--html", metavar="FILE", help="Write one HTML page that needs nothing else.", show_default=False)
@@ -66,6 +66,11 @@ class Outputs:
         return self._gantt or self._files.wants_pictures
 
     @property
+    def tells_why(self) -> bool:
+        """Whether something shows the story of the worst moment."""
+        return self._files.tells_why
+
+    @property
     def width(self) -> int:
         """The columns that a person has; 100 where nobody looks."""
         return shutil.get_terminal_size((_WIDTH, 0)).columns if self._session.environment.stdout_is_terminal else _WIDTH
@@ -75,14 +80,16 @@ class Outputs:
         self._files.check(loaded)
 
     def gantt_of(self, outcome: Outcome) -> list[str]:
-        """The lines of all variants' pictures, if they are wanted."""
+        """The lines of all variants' pictures, if they are wanted; those first of which an expectation failed."""
+        from kgctl.simulate.batch.worst import in_order_of_interest
         from kgctl.simulate.report.gantt import LEGEND, gantt_lines
 
         if not self._gantt:
             return []
         is_lone = len(outcome.variants) == 1
         most = _MOST_LANES if is_lone else _MOST_LANES_OF_SEVERAL
-        drawn = [(name, variant.picture) for name, variant in outcome.variants.items() if variant.picture is not None]
+        names = in_order_of_interest(outcome)
+        drawn = [(name, variant.picture) for name in names if (variant := outcome.variants[name]).picture is not None]
         lines = [line for name, each in drawn for line in gantt_lines(each, self.width, most, title="" if is_lone else name)]
         return [*lines, LEGEND] if lines else []
 
@@ -90,3 +97,29 @@ class Outputs:
         """Write all files, and say so. Raises `kgctl.errors.StorageError`."""
         for path in self._files.write(loaded, outcome):
             self._session.notice(f"written: {path}")
+        if self._session.environment.variables.get("GITHUB_ACTIONS") == "true":
+            for line in github_annotations(outcome, loaded.source):
+                self._session.notice(line)
+
+
+def github_annotations(outcome: Outcome, file: str) -> list[str]:
+    """What GitHub shows beside the file in a pull request: a line for each expectation that did not hold."""
+    from kgctl.simulate.report.metric_labels import show
+    from kgctl.simulate.report.tables import metric_of
+
+    found = []
+    for each in (*outcome.failures, *outcome.warnings):
+        level = "error" if each.severity == "fail" else "warning"
+        variant = "" if each.variant == "default" else f" in variant {each.variant}"
+        text = f"{each.check} does not hold{variant}: observed {show(metric_of(each.check), each.observed)} with seed {each.seed}"
+        text += f"\nreplay: {each.replay}" if each.replay else ""
+        found.append(f"::{level} file={_property(file)},title=kgctl simulate::{_escaped(text)}")
+    return found
+
+
+def _escaped(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _escaped(text).replace(":", "%3A").replace(",", "%2C")

@@ -62,6 +62,9 @@ def simulate_run(
     check_determinism: Annotated[
         bool, typer.Option("--check-determinism", help="Run each seed twice and compare the event logs.")
     ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Tell why: the worst moment, and what each of its causes was worth.")
+    ] = False,
     gantt: outputs.Gantt = None,
     html: outputs.Html = None,
     junit: outputs.Junit = None,
@@ -92,7 +95,7 @@ def simulate_run(
         loaded = load_scenario(session, file, settings=settings, variants=variant, checks=check)
         outputs = Outputs(session, loaded.output, gantt=gantt, **files, **folders)
         outputs.check(loaded)
-        how = replace(how, pictures=outputs.need_pictures)
+        how = replace(how, pictures=outputs.need_pictures, stories=explain or outputs.tells_why, ablations=explain)
         if asked is not None:
             return _against(session, loaded, how, outputs, asked)
         return _report(loaded, outputs, _simulated(session, loaded, how))
@@ -124,7 +127,7 @@ def _words(file: str, settings: Sequence[str], identity: Identity) -> tuple[str,
 
 
 def _simulated(session: Session, loaded: LoadedFile, how: RunOptions) -> Outcome:
-    from kgctl.cli.simulate.running import run_scenario
+    from kgctl.cli.simulate.running import look_closer, run_scenario
     from kgctl.simulate.batch.outcome import outcome_of
 
     if loaded.swept:
@@ -132,7 +135,8 @@ def _simulated(session: Session, loaded: LoadedFile, how: RunOptions) -> Outcome
             f"as the file stands; all values of {', '.join(loaded.swept)}: kgctl simulate sweep {shlex.quote(how.words[3])}"
         )
     seeds = how.seeds(loaded)
-    return outcome_of(loaded, seeds, run_scenario(session, loaded, how, seeds), replay_of=how.words)
+    outcome = outcome_of(loaded, seeds, run_scenario(session, loaded, how, seeds), replay_of=how.words)
+    return look_closer(session, loaded, how, outcome)
 
 
 def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome) -> Report:

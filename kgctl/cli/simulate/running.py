@@ -17,6 +17,7 @@ from kgctl.simulate.recording.history import Identity
 
 if TYPE_CHECKING:
     from kgctl.simulate.batch.values import RunValues
+    from kgctl.simulate.report.outcome import Outcome
     from kgctl.simulate.scenario.load import LoadedFile
     from kgctl.yaml_files import FileError
 
@@ -89,6 +90,8 @@ class RunOptions:
     _: KW_ONLY
     twice: bool = False
     pictures: bool = False
+    stories: bool = False
+    ablations: bool = False
     identity: Identity = Identity.POD
     words: tuple[str, ...] = ()
 
@@ -124,6 +127,26 @@ def run_scenario(session: Session, loaded: LoadedFile, options: RunOptions, seed
     jobs = options.jobs or (_processors() if len(tasks) >= _WORTH_PROCESSES else 1)
     with progress(session.environment, loaded.name, len(tasks)) as on_done:
         return run_all(tasks, jobs, on_done)
+
+
+def look_closer(session: Session, loaded: LoadedFile, options: RunOptions, outcome: Outcome) -> Outcome:
+    """The outcome with pictures and stories of the worst seeds, where they are wanted."""
+    from kgctl.simulate.batch.worst import with_worst
+
+    if not (options.pictures or options.stories):
+        return outcome
+    jobs = options.jobs or min(_processors(), len(loaded.variants))
+    with progress(session.environment, "the worst seeds", len(loaded.variants)) as on_done:
+        return with_worst(
+            outcome,
+            loaded,
+            pictures=options.pictures,
+            stories=options.stories,
+            ablations=options.ablations,
+            identity=options.identity,
+            jobs=jobs if len(outcome.seeds) >= _WORTH_PROCESSES else 1,
+            on_done=on_done,
+        )
 
 
 def _processors() -> int:

@@ -122,7 +122,7 @@ def report_of(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> Rep
         [Column(name) for name in columns],
         rows,
         errors,
-        notices=_notices(swept),
+        notices=_notices(sweep, swept, shown),
         name_keys=("digest",) if shown.each_run else layout.parameters or ("runs",),
         fixed_exit_code=_exit_code(swept, errors),
     )
@@ -177,12 +177,18 @@ def is_bug(row: RunRow) -> bool:
     return row.error_code in (InvariantViolation.slug, INTERNAL_ERROR)
 
 
-def _notices(swept: Swept) -> list[str]:
+def _notices(sweep: Sweep, swept: Swept, shown: Shown) -> list[str]:
+    from kgctl.simulate.sweep.rows import worst_of
+    from kgctl.simulate.sweep.run import replay_of
+
+    worst = None if shown.each_run else worst_of(swept.rows, shown.metrics[0])
+    told = [] if worst is None else [replay_of(sweep, sweep.points()[worst.number], worst.variant, worst.seed)]
+    notices = [f"the worst by {shown.metrics[0]}: {command}" for command in told]
     if not swept.verified:
-        return []
+        return notices
     runs = "1 run" if swept.verified == 1 else f"{swept.verified:,} runs"
     same = swept.verified - len(swept.differences)
-    return [f"{runs} repeated here: {'the same' if same == swept.verified else f'{same:,} the same'}"]
+    return [*notices, f"{runs} repeated here: {'the same' if same == swept.verified else f'{same:,} the same'}"]
 
 
 def _exit_code(swept: Swept, errors: Sequence[KgctlError]) -> ExitCode | None:

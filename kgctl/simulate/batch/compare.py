@@ -5,13 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
 from kgctl.member.api import Rng
 from kgctl.simulate.batch.outcome import BETTER_IF_HIGHER
 from kgctl.simulate.batch.values import RunValues
 from kgctl.simulate.engine.loop import Randomness
+from kgctl.simulate.report.metric_labels import show
 
 _DRAWS = 2_000
+FEW_SEEDS = 5
+"""With fewer, an interval says little."""
+DECIDING = ("unavailable", "max_gap", "rebalances", "moves", "duplicates", "time_to_stable")
+"""The metrics that a verdict goes by, in their order."""
+
+
+class Verdict(StrEnum):
+    """What b is beside a: the interval of the difference leaves out 0, or it does not."""
+
+    BETTER = "better"
+    WORSE = "worse"
+    UNCLEAR = "unclear"
+    EQUAL = "equal"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +46,16 @@ class Difference:
     a_better: int
     b_better: int
     seeds: int
+
+    @property
+    def verdict(self) -> Verdict:
+        """Return whether b is better. Of a single pair: which of the two is."""
+        if not self.a_better and not self.b_better:
+            return Verdict.EQUAL
+        low, high = (self.difference, self.difference) if self.low is None or self.high is None else (self.low, self.high)
+        if low <= 0 <= high:
+            return Verdict.UNCLEAR
+        return Verdict.BETTER if self.b_better > self.a_better else Verdict.WORSE
 
 
 def differences(a: Mapping[int, RunValues], b: Mapping[int, RunValues]) -> list[Difference]:
@@ -77,3 +102,22 @@ def _interval(gaps: Sequence[float], rng: Rng) -> tuple[float, float]:
 
 def _mean(values: Sequence[float]) -> float:
     return math.fsum(values) / len(values)
+
+
+def verdict_text(a: str, b: str, found: Sequence[Difference]) -> str:
+    """Which of the two is better, by the metrics that decide, in a sentence."""
+    known = {each.metric: each for each in found}
+    deciding = [known[name] for name in DECIDING if name in known]
+    better = [_with_size(each) for each in deciding if each.verdict is Verdict.BETTER]
+    worse = [_with_size(each) for each in deciding if each.verdict is Verdict.WORSE]
+    if better and worse:
+        return f"{b} is better than {a} in {', '.join(better)}, and worse in {', '.join(worse)}"
+    if better or worse:
+        return f"{b} is {'better' if better else 'worse'} than {a}: {', '.join(better or worse)}"
+    unclear = [each.metric for each in deciding if each.verdict is Verdict.UNCLEAR]
+    rest = f": the seeds disagree about {', '.join(unclear)}" if unclear else ""
+    return f"{b} is neither better nor worse than {a}{rest}"
+
+
+def _with_size(each: Difference) -> str:
+    return f"{each.metric} {show(each.metric, each.a)} -> {show(each.metric, each.b)}"

@@ -13,7 +13,7 @@ from typing import Any
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.recording.owners import NOBODY, Gap
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Requested, TraceEvent
-from kgctl.simulate.report.metric_labels import duration
+from kgctl.simulate.report.metric_labels import duration, show
 from kgctl.simulate.scenario.distributions import ZERO, Constant
 from kgctl.simulate.scenario.filters import NO_FILTERS
 from kgctl.simulate.scenario.model import AssignTime, Callbacks, MemberSet, Network, Scenario
@@ -63,7 +63,10 @@ class Ablation:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """One run explained. ``by_cause``: partition-seconds without a consumer; ``story`` None: there was no gap."""
+    """One run explained. ``by_cause``: partition-seconds without a consumer; ``story`` None: there was no gap.
+
+    ``ablations``: empty where nothing was to be left out.
+    """
 
     max_gap: float
     unavailable: float
@@ -88,8 +91,8 @@ class _Log:
         """Nothing: the recording has how things stand."""
 
 
-def explain(scenario: Scenario, seed: int) -> Explanation:
-    """Run a variant with a seed, and once more for each thing that can be left out.
+def explain(scenario: Scenario, seed: int, *, ablates: bool = True) -> Explanation:
+    """Run a variant with a seed, and (``ablates``) once more for each thing that can be left out.
 
     Raises:
         UsageError, InvariantViolation: as `kgctl.simulate.engine.run.run`.
@@ -102,7 +105,7 @@ def explain(scenario: Scenario, seed: int) -> Explanation:
         unavailable=unavailable,
         by_cause=_by_cause(result),
         story=_story(result, log.events),
-        ablations=tuple(_ablations(scenario, seed, max_gap, unavailable)),
+        ablations=tuple(_ablations(scenario, seed, max_gap, unavailable)) if ablates else (),
     )
 
 
@@ -324,3 +327,51 @@ def _with_short_sessions(scenario: Scenario) -> Scenario:
         for each in scenario.members
     )
     return replace(scenario, members=members)
+
+
+# --- in words
+
+
+def explanation_lines(found: Explanation, *, ablates: bool = True) -> list[str]:
+    """The whole explanation as people read it, its figures first; ``ablates``: with what each cause was worth."""
+    lines = [
+        f"longest gap {show('max_gap', found.max_gap)}, unavailable {show('unavailable', found.unavailable)} partition-seconds"
+    ]
+    lines += [] if found.story is None else _story_lines(found.story)
+    if found.by_cause:
+        parts = (f"{cause} {show('unavailable', value)}" for cause, value in found.by_cause.items())
+        lines.append(f"unavailable by cause, in partition-seconds: {', '.join(parts)}")
+    return lines + _worth_lines(found.ablations) if ablates else lines
+
+
+def _story_lines(story: Story) -> list[str]:
+    before = f"after {story.before}" if story.before else "from its beginning"
+    after = f"then {story.after} took it" if story.after else "to the end of the run"
+    length = duration(story.to_us - story.from_us)
+    lines = [
+        f"{story.partition} had no consumer for {length}, {duration(story.from_us)} to {duration(story.to_us)}, {before}; {after}"
+    ]
+    for piece in story.pieces:
+        lines.append(f"  {duration(piece.from_us)} to {duration(piece.to_us)}: {piece.cause}: {piece.meaning}")
+        if piece.rule:
+            lines.append(f"    {piece.rule}")
+    lines.append("what led there:")
+    return lines + [f"  {duration(at_us)}: {what}" for at_us, what in story.steps]
+
+
+def _worth_lines(ablations: tuple[Ablation, ...]) -> list[str]:
+    told = [each for each in ablations if each.max_gap_worth or each.unavailable_worth]
+    if not told:
+        return ["nothing that can be left out alone changes the longest gap or the unavailable time"]
+    lines = ["the same seed without one thing (what it was worth in brackets):"]
+    width = max(len(each.without) for each in told)
+    for each in told:
+        gap = f"longest gap {show('max_gap', each.max_gap)} ({_signed('max_gap', each.max_gap_worth)})"
+        total = f"unavailable {show('unavailable', each.unavailable)} ({_signed('unavailable', each.unavailable_worth)})"
+        lines.append(f"  {each.without:<{width}}  {gap}, {total}")
+    return lines
+
+
+def _signed(metric: str, worth: float) -> str:
+    """What leaving it out changes: below 0 where it gets better."""
+    return f"-{show(metric, worth)}" if worth > 0 else f"+{show(metric, -worth)}" if worth < 0 else "the same"

@@ -169,6 +169,11 @@ class OutputFiles:
         """Whether the runs have to draw."""
         return self.html is not None
 
+    @property
+    def tells_why(self) -> bool:
+        """Whether a report is written that has the story of the worst moment."""
+        return self.html is not None or self.markdown is not None
+
     def check(self, loaded: LoadedFile) -> None:
         """Before anything is run: raise `kgctl.errors.UsageError` for what could not be written afterwards."""
         if self.html is not None:

@@ -63,9 +63,15 @@ def _variant(by_seed: Mapping[int, RunValues], seeds: Sequence[int]) -> VariantO
     if not seeds:
         return VariantOutcome({})
     first = by_seed[seeds[0]]
-    names = [name for name in first.metrics if any(by_seed[seed].metrics.get(name) is not None for seed in seeds)]
+    names = [name for name in first.metrics if any(_says(name, by_seed[seed].metrics.get(name)) for seed in seeds)]
     spreads = {name: spread_of(name, [by_seed[seed].metrics.get(name) for seed in seeds]) for name in names}
-    return VariantOutcome(spreads, first.final_assignment, first.picture)
+    took_s = sum(by_seed[seed].took_s for seed in seeds)
+    return VariantOutcome(spreads, first.final_assignment, first.picture, took_s=took_s)
+
+
+def _says(name: str, value: float | None) -> bool:
+    """Whether a metric has something to say: of the causes, those that there were."""
+    return bool(value) if name.startswith("unavailable(") else value is not None
 
 
 def spread_of(name: str, values: Sequence[float | None]) -> Spread:

@@ -23,7 +23,8 @@ _KILLED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to run. ``twice``: each run once more, to compare; ``pictures``: draw the first seed of each variant, for reports."""
+    """How to run. ``twice``: each run once more, to compare; ``pictures``: draw each variant, where it is run with one
+    seed only; of several, `kgctl.simulate.batch.worst` draws the worst."""
 
     twice: bool = False
     pictures: bool = False
@@ -40,7 +41,7 @@ def tasks_of(loaded: LoadedFile, seeds: Sequence[int], options: Options, deadlin
             checks=loaded.checks,
             seed=seed,
             twice=options.twice,
-            draws=options.pictures and seed == seeds[0],
+            draws=options.pictures and len(seeds) == 1,
             deadline_s=deadline_s,
             is_lone=len(loaded.variant_names) == 1,
             identity=options.identity,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgctl.errors import InvariantViolation
 from kgctl.simulate.batch.timeline import picture_of
@@ -17,6 +17,7 @@ from kgctl.simulate.recording.history import Identity
 from kgctl.simulate.scenario.checks import Check
 from kgctl.simulate.scenario.expressions import Metric
 from kgctl.simulate.scenario.model import Scenario
+from kgctl.simulate.scenario.vocabulary import Cause
 
 _COLLECT_AFTER = 10_000
 
@@ -64,6 +65,7 @@ def run_task(task: Task) -> RunValues | None:
     """
     if _is_late(task):
         return None
+    begin_s = time.perf_counter()
     try:
         values = _run(task)
         if task.twice:
@@ -74,7 +76,7 @@ def run_task(task: Task) -> RunValues | None:
         where = f"seed {task.seed}" if task.is_lone else f"variant {task.variant}, seed {task.seed}"
         raise InvariantViolation(f"{where}: {error.message}", group=error.group, story=error.story) from None
     _Litter.add(values.events)
-    return values
+    return replace(values, took_s=time.perf_counter() - begin_s)
 
 
 def _is_late(task: Task) -> bool:
@@ -88,6 +90,16 @@ def _run(task: Task) -> RunValues:
     return values_of(result, task, watchers)
 
 
+def _summary(result: RunResult) -> dict[str, float | None]:
+    return {name: value for name, value in result.summary().items() if not isinstance(value, str)}
+
+
+def by_cause(result: RunResult) -> dict[str, float]:
+    """Return the unavailable time of each cause, under the names that expectations have for it."""
+    parts = {f"unavailable(cause {cause.label})": (f"cause {cause.label}",) for cause in Cause}
+    return {name: float(result.metric("unavailable", filters) or 0) for name, filters in parts.items()}
+
+
 def values_of(result: RunResult, task: Task, watchers: Mapping[int, Watcher]) -> RunValues:
     """Return what is kept of a run that is over and that these watched."""
     asked = dict.fromkeys([*metric_keys(task.checks, task.variant), *((each.name, each.filters) for each in task.metrics)])
@@ -96,7 +108,7 @@ def values_of(result: RunResult, task: Task, watchers: Mapping[int, Watcher]) ->
         variant=task.variant,
         seed=task.seed,
         digest=result.digest,
-        metrics={name: value for name, value in result.summary().items() if not isinstance(value, str)},
+        metrics={**_summary(result), **by_cause(result)},
         named=named,
         watched={number: watcher.result(result.end_us, result.metrics) for number, watcher in watchers.items()},
         final_assignment=result.final_assignment(),

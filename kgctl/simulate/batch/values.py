@@ -24,6 +24,7 @@ class RunValues:
 
     ``metrics``: all that the JSON result has. ``named``: those that checks name, by `key_of`. ``watched``: by the check's
     number. ``stopped``: why it ended before its time; "" for a run that is complete. ``events`` is how many there were.
+    ``took_s``: of the machine's time.
     """
 
     variant: str
@@ -35,6 +36,7 @@ class RunValues:
     final_assignment: Mapping[str, Mapping[str, list[int]]] = field(default_factory=dict)
     picture: Picture | None = None
     stopped: str = ""
+    took_s: float = field(default=0.0, compare=False)
     events: int = 0
 
 

@@ -82,7 +82,7 @@ def gantt_lines(picture: Picture, width: int = 100, max_lanes: int = 24, *, titl
     label_width = max(len("events"), *(len(lane.name) for lane in lanes))
     columns = max(width - label_width - 2, _NARROWEST)
     letters = _letters(picture.lanes)
-    lines = [f"{title}, seed {picture.seed}" if title else f"seed {picture.seed}"]
+    lines = [f"{title}, {picture.caption}" if title else picture.caption]
     lines.append(f"{'':<{label_width}}  {_axis(picture, columns)}")
     if picture.marks:
         lines.append(f"{'events':<{label_width}}  {_mark_row(picture, columns)}".rstrip())

@@ -169,7 +169,9 @@ MOST_LANES = 240
 
 def page_data(outcome: Outcome) -> dict[str, Any]:
     """``{"variants": {name: picture}}``, only of variants that have one."""
-    pictures = {name: each.picture for name, each in outcome.variants.items() if each.picture is not None}
+    failed = {each.variant for each in outcome.failures}
+    variants = sorted(outcome.variants.items(), key=lambda entry: entry[0] not in failed)  # what failed is seen first
+    pictures = {name: each.picture for name, each in variants if each.picture is not None}
     if outcome.measured is not None:
         played = {f"{name}, played": each.picture for name, each in outcome.measured.variants.items()}
         pictures |= {name: picture for name, picture in played.items() if picture is not None}
@@ -190,6 +192,7 @@ def _picture(picture: Picture) -> dict[str, Any]:
     ]
     return {
         "seed": picture.seed,
+        "caption": picture.caption,
         "from": picture.from_us,
         "to": picture.to_us,
         "lanes": [lane.name for lane in lanes],
@@ -234,7 +237,7 @@ def html_page(outcome: Outcome) -> str:
         badge=_badge(outcome),
         metrics=_metrics(outcome),
         verdicts=_verdicts(outcome),
-        figure=_FIGURE.substitute(choices=_choices(data["variants"])) if drawn else "",
+        figure=_stories(outcome) + (_FIGURE.substitute(choices=_choices(data["variants"])) if drawn else ""),
     )
     scripts = chart_scripts({"data": data, "chart": chart()}, _file("page.js")) if drawn else ""
     return page(f"{outcome.scenario} - kgctl simulate", outcome.kgctl, main, scripts)
@@ -285,6 +288,16 @@ def _verdicts(outcome: Outcome) -> str:
     if not rows:
         return below
     return f"<section><h2>Expectations</h2><table>{_rows(rows)}</table>{below}{commands}</section>\n"
+
+
+def _stories(outcome: Outcome) -> str:
+    """The story of each worst moment, as it is on a terminal."""
+    found = [
+        f"<p>{escape(each.why[0])}</p><pre>{escape(chr(10).join(each.why[1:]))}</pre>"
+        for each in outcome.variants.values()
+        if each.why
+    ]
+    return f"<section><h2>Why?</h2>{''.join(found)}</section>\n" if found else ""
 
 
 def _rows(rows: Iterable[str]) -> str:

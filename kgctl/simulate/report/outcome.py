@@ -84,7 +84,10 @@ class Replicas:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """One seed of one variant, drawn: who consumed what when. From ``from_us`` to ``to_us``."""
+    """One seed of one variant, drawn: who consumed what when. From ``from_us`` to ``to_us``.
+
+    ``chosen``: why this seed and no other; "" where there is no other.
+    """
 
     seed: int
     from_us: int
@@ -93,15 +96,26 @@ class Picture:
     marks: tuple[Mark, ...] = ()
     lag: tuple[LagSeries, ...] = ()
     replicas: tuple[Replicas, ...] = ()
+    chosen: str = ""
+
+    @property
+    def caption(self) -> str:
+        """Return which seed is drawn, and why that one."""
+        return f"seed {self.seed} ({self.chosen})" if self.chosen else f"seed {self.seed}"
 
 
 @dataclass(frozen=True, slots=True)
 class VariantOutcome:
-    """What came of one variant. ``final_assignment`` is of the first seed: {member: {topic: [partitions]}}."""
+    """What came of one variant. ``final_assignment`` is of the first seed: {member: {topic: [partitions]}}.
+
+    ``why``: the story of the worst moment of the seed in the picture, in lines. ``took_s``: of the machine's time, for all seeds.
+    """
 
     metrics: Mapping[str, Spread]
     final_assignment: Mapping[str, Mapping[str, Sequence[int]]] = field(default_factory=dict)
     picture: Picture | None = None
+    why: tuple[str, ...] = ()
+    took_s: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@
     const legend = document.getElementById("legend"), more = picture.left_out;
     legend.replaceChildren(chip("var(--dark)", "nobody"), chip("var(--alarm)", "two owners"),
       ...picture.owners.slice(0, 60).map((owner, index) => chip(colorOf(index), owner)));
-    document.getElementById("drawn").textContent = `seed ${picture.seed}` +
+    document.getElementById("drawn").textContent = picture.caption +
       (more ? `; ${more} more partitions, with shorter gaps, are not drawn` : "");
   };
 

@@ -9,6 +9,11 @@ from dataclasses import dataclass, replace
 from kgctl.simulate.report.beside import summaries
 from kgctl.simulate.report.metric_labels import LOOKS, look_of, show
 from kgctl.simulate.report.outcome import Expectation, Outcome, Spread
+from kgctl.simulate.scenario.vocabulary import MEANINGS
+
+_BY_CAUSE = "unavailable(cause "
+
+MEANING_OF = {cause.label: meaning for cause, meaning in MEANINGS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +35,25 @@ class Verdict:
 
 
 def metric_rows(outcome: Outcome) -> list[MetricRow]:
-    """The headline metrics, then those that an expectation names, as far as the runs have them."""
-    return [_row(outcome, name) for name in _shown_metrics(outcome)]
+    """The headline metrics, unavailable time by cause below its sum, then those that an expectation names."""
+    rows = []
+    for name in _shown_metrics(outcome):
+        rows.append(_row(outcome, name))
+        if name == "unavailable":
+            rows += _cause_rows(outcome)
+    return rows
+
+
+def _cause_rows(outcome: Outcome) -> list[MetricRow]:
+    """The worst of each cause that there was in any seed; the seeds differ, so that the rows need not add up."""
+    names = dict.fromkeys(name for variant in outcome.variants.values() for name in variant.metrics if name.startswith(_BY_CAUSE))
+    rows = []
+    for name in names:
+        label = name.removeprefix(_BY_CAUSE).removesuffix(")")
+        spreads = [variant.metrics.get(name) for variant in outcome.variants.values()]
+        cells = tuple(show("unavailable", 0 if spread is None else spread.worst) for spread in spreads)
+        rows.append(MetricRow(f"  {label}", cells, MEANING_OF.get(label, "")))
+    return rows
 
 
 def seeds_note(outcome: Outcome) -> str:
@@ -86,7 +108,7 @@ def _shown_metrics(outcome: Outcome) -> list[str]:
     present = dict.fromkeys(name for variant in outcome.variants.values() for name in variant.metrics)
     checks = " ; ".join(each.check for each in outcome.expectations)
     headlines = [name for name, look in LOOKS.items() if look.headline and name in present]
-    named = [name for name in present if name not in headlines and _names(checks, name)]
+    named = [name for name in present if name not in headlines and "(" not in name and _names(checks, name)]
     return headlines + named
 
 

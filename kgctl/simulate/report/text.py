@@ -39,8 +39,15 @@ def summary_lines(outcome: Outcome, width: int = 100, gantt: Sequence[str] = ())
     lines += _table(outcome, metric_rows(outcome), width)
     lines += [Line(text, ROW) for text in beside_lines(outcome)]
     lines += _verdict_lines([*verdicts(outcome), *played_verdicts(outcome)], width)
-    lines += [Line(text, NOTE) for text in (*gantt, *notes(outcome))]
+    lines += [Line(text, NOTE) for text in (*gantt, *why_lines(outcome), *notes(outcome))]
     return lines + [Line(f"replay: {text}", REPLAY) for text in replays(outcome)]
+
+
+def why_lines(outcome: Outcome) -> list[str]:
+    """The stories of the worst moments, a heading before each; nothing where none was asked for."""
+    return [
+        line for variant in outcome.variants.values() if variant.why for line in ("", f"why: {variant.why[0]}", *variant.why[1:])
+    ]
 
 
 def summary_text(outcome: Outcome, width: int = 100, gantt: Sequence[str] = ()) -> str:
@@ -83,6 +90,7 @@ def markdown_text(outcome: Outcome) -> str:
     blocks += _metrics(outcome)
     blocks += _beside(outcome)
     blocks += _verdicts(outcome)
+    blocks += _stories(outcome)
     blocks += map(_plain, notes(outcome))
     blocks += _commands(replays(outcome))
     blocks.append(f"<sub>kgctl {_plain(outcome.kgctl)}, {seeds_note(outcome)}, digest <code>{outcome.digest[:16]}</code></sub>")
@@ -116,6 +124,17 @@ def _verdicts(outcome: Outcome) -> list[str]:
     found = [*verdicts(outcome), *played_verdicts(outcome)]
     lines = [_line([_SIGNS[each.word], _code(each.check), each.detail]) for each in found]
     return ["\n".join([_line(["", "expectation", "observed"]), _line(["---"] * 3), *lines])] if lines else []
+
+
+def _stories(outcome: Outcome) -> list[str]:
+    """Each story as it is on a terminal, folded."""
+    return [
+        f"<details><summary>Why? {_plain(variant.why[0])}</summary>\n\n```text\n"
+        + "\n".join(variant.why[1:])
+        + "\n```\n\n</details>"
+        for variant in outcome.variants.values()
+        if variant.why
+    ]
 
 
 def _commands(commands: Sequence[str]) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from kgctl.errors import UsageError
-from kgctl.simulate.batch.outcome import number, spread_of
+from kgctl.simulate.batch.outcome import BETTER_IF_HIGHER, number, spread_of
 from kgctl.simulate.batch.values import key_of
 from kgctl.simulate.scenario.expressions import Metric
 from kgctl.simulate.scenario.filters import Surroundings
@@ -114,14 +114,14 @@ def summary_columns(sweep: Sweep, metrics: Sequence[str]) -> list[str]:
     """The columns of a summary."""
     figures = [f"{name}_{statistic}" for name in metrics for statistic in STATISTICS]
     variant = ["variant"] if sweep.has_variants else []
-    return [*RowLayout(sweep).parameters, *variant, "runs", "errors", "failed", *figures]
+    return [*RowLayout(sweep).parameters, *variant, "runs", "errors", "failed", *figures, "worst_seed"]
 
 
 def summary_rows(sweep: Sweep, rows: Iterable[RunRow], metrics: Sequence[str]) -> Iterator[dict[str, Value]]:
     """A line for each point and variant that was run.
 
     ``runs``: how many; ``errors``: of them without a result; ``failed``: of the others, those with an expectation that did not
-    hold. A figure is null where no run has that metric, and for "never".
+    hold. A figure is null where no run has that metric, and for "never". ``worst_seed``: see `worst_of`.
     """
     layout = RowLayout(sweep)
     order = {name: place for place, name in enumerate(sweep.variant_names)}
@@ -133,7 +133,22 @@ def summary_rows(sweep: Sweep, rows: Iterable[RunRow], metrics: Sequence[str]) -
 
 def _line(rows: Sequence[RunRow], metrics: Sequence[str]) -> Mapping[str, Value]:
     counts = {"runs": len(rows), "errors": sum(row.error is not None for row in rows), "failed": sum(map(_has_failed, rows))}
-    return {**counts, **{f"{name}_{key}": value for name in metrics for key, value in _figures(name, rows).items()}}
+    figures = {f"{name}_{key}": value for name in metrics for key, value in _figures(name, rows).items()}
+    worst = worst_of(rows, metrics[0])
+    return {**counts, **figures, "worst_seed": None if worst is None else worst.seed}
+
+
+def worst_of(rows: Sequence[RunRow], metric: str) -> RunRow | None:
+    """The run to look at: without a result, else with an expectation that failed, else where the metric is worst; None: all
+    are alike."""
+    sign = -1 if metric in BETTER_IF_HIGHER else 1
+
+    def badness(row: RunRow) -> tuple[bool, int, float]:
+        value = row.metrics.get(metric)
+        return row.error is not None, row.expectations_failed or 0, sign * float(value) if isinstance(value, int | float) else 0.0
+
+    ordered = sorted(rows, key=lambda row: (badness(row), -row.seed))
+    return ordered[-1] if ordered and badness(ordered[0]) != badness(ordered[-1]) else None
 
 
 def _has_failed(row: RunRow) -> bool:

@@ -48,7 +48,7 @@ def test_the_summary_has_both() -> None:
         "longest gap         3.1s (3s to 3.2s)        17s   outside, above",
         "partitions moved        11 (10 to 12)         11",
     ]
-    assert " FAIL played: max_gap < 15s" in shown
+    assert " FAIL played: eager: max_gap < 15s" in shown
     assert "in play 1" in shown
     assert "eager: 2 of 3 measured metrics lie within the simulated range; outside: max_gap" in shown
     assert "not asked: lag" in shown

@@ -24,6 +24,7 @@ def test_lanes_become_rows_of_numbers() -> None:
         "variants": {
             "eager": {
                 "seed": 1,
+                "caption": "seed 1",
                 "from": 0,
                 "to": 40_000_000,
                 "lanes": ["orders-0", "orders-1"],
