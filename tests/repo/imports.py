@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 from collections import defaultdict
 from pathlib import PurePosixPath
 
-from tests.repo.project import parsed, python_files
+from tests.repo.project import outline, python_files
 
 
 @functools.cache
@@ -25,18 +24,14 @@ def module_name(path: str) -> str:
 def imports() -> dict[str, set[str]]:
     """Return the modules of kgctl that each module imports: of ``from a import b`` the module ``a.b``, or ``a``."""
     return {
-        name: {found for node in ast.walk(parsed(text)) for found in _imported(node) if found in modules()} - {name}
+        name: {found for module, names in outline(text).imports for found in _named(module, names) if found in modules()} - {name}
         for name, text in modules().items()
     }
 
 
-def _imported(node: ast.AST) -> list[str]:
-    if isinstance(node, ast.Import):
-        return [alias.name for alias in node.names]
-    if isinstance(node, ast.ImportFrom) and node.module:
-        inner = [f"{node.module}.{alias.name}" for alias in node.names]
-        return [name if name in modules() else node.module for name in inner]
-    return []
+def _named(module: str, names: tuple[str, ...]) -> list[str]:
+    inner = [f"{module}.{name}" for name in names]
+    return [name if name in modules() else module for name in inner] or [module]
 
 
 @functools.cache

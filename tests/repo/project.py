@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import subprocess
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,15 +42,55 @@ def python_files(*folders: str) -> list[tuple[str, str]]:
     return [(name, path.read_text()) for name, path in named if name.startswith(beginnings)]
 
 
-parsed = functools.cache(ast.parse)
-"""A module's text as a tree, made once for all tests that look at it."""
+@dataclass(frozen=True)
+class Outline:
+    """What the tests ask about a module; its tree is not kept, since thousands of nodes make every collection of garbage long."""
+
+    has_docstring: bool
+    definitions: tuple[tuple[str, str, int], ...]
+    """(``"class"`` or ``"def"``, name, lines without its docstring), nested ones too."""
+    statements: tuple[tuple[str, int], ...]
+    """(kind of node, line) of each statement outside of functions and classes."""
+    undocumented: tuple[tuple[str, int], ...]
+    """(name, line) of each function and class of the module itself that has no docstring."""
+    imports: tuple[tuple[str, tuple[str, ...]], ...]
+    """(``a``, ()) of ``import a``, (``a``, (``b``, ``c``)) of ``from a import b, c``; lazy ones too."""
 
 
 @functools.cache
-def definitions(source: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef]:
-    """Every function and class of a module, nested ones too."""
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return [node for node in ast.walk(parsed(source)) if isinstance(node, kinds)]
+def outline(source: str) -> Outline:
+    """Return the outline of a module's text, made once for all tests that look at it."""
+    was_collecting = gc.isenabled()
+    gc.disable()
+    try:
+        tree = ast.parse(source)
+        nodes = list(ast.walk(tree))
+        return Outline(
+            ast.get_docstring(tree) is not None,
+            tuple(
+                ("class" if isinstance(node, ast.ClassDef) else "def", node.name, line_count(node))
+                for node in nodes
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+            ),
+            tuple((type(node).__name__, node.lineno) for node in tree.body),
+            tuple(
+                (node.name, node.lineno)
+                for node in tree.body
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and ast.get_docstring(node) is None
+            ),
+            tuple(found for node in nodes for found in _imported(node)),
+        )
+    finally:
+        if was_collecting:
+            gc.enable()
+
+
+def _imported(node: ast.AST) -> list[tuple[str, tuple[str, ...]]]:
+    if isinstance(node, ast.Import):
+        return [(alias.name, ()) for alias in node.names]
+    if isinstance(node, ast.ImportFrom) and node.module:
+        return [(node.module, tuple(alias.name for alias in node.names))]
+    return []
 
 
 def line_count(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> int:

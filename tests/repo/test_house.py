@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-import ast
-
 import kgctl
 from tests.repo.imports import circles, importers, imports, is_package, modules, shape
-from tests.repo.project import parsed, python_files
+from tests.repo.project import outline, python_files
 
 CIRCLE_FILES = 3
 LARGER_CIRCLES = {"kgctl.simulate.engine": 11}
@@ -63,11 +61,10 @@ def test_the_house_does_not_grow() -> None:
 
 def test_public_names_say_what_they_guarantee() -> None:
     undocumented = [
-        f"{name}:{node.lineno} {node.name}"
-        for name, text in python_files(*DOCUMENTED)
-        for node in parsed(text).body
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-        if not node.name.startswith("_") and ast.get_docstring(node) is None
+        f"{file}:{line} {name}"
+        for file, text in python_files(*DOCUMENTED)
+        for name, line in outline(text).undocumented
+        if not name.startswith("_")
     ]
     exported = [name for name in getattr(kgctl, "__all__", ()) if not name.startswith("_") and not getattr(kgctl, name).__doc__]
     assert (undocumented, exported) == ([], [])

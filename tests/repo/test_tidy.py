@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import re
 from collections import Counter
@@ -10,7 +9,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.repo.project import ROOT, definitions, line_count, parsed, project_files, python_files
+from tests.repo.project import ROOT, outline, project_files, python_files
 
 MODULE_LINES = 600
 FUNCTION_LINES = 60
@@ -63,27 +62,27 @@ def over_cap(sizes: dict[str, int], cap: int, larger: dict[str, tuple[int, str]]
 def definition_sizes(kind: str) -> dict[str, int]:
     sizes: dict[str, int] = {}
     for name, text in python_files(*CODE):
-        for node in definitions(text):
-            if (type(node).__name__ == "ClassDef") == (kind == "class"):
-                key = f"{name}:{node.name}"
-                sizes[key] = max(sizes.get(key, 0), line_count(node))
+        for found, defined, lines in outline(text).definitions:
+            if found == kind:
+                key = f"{name}:{defined}"
+                sizes[key] = max(sizes.get(key, 0), lines)
     return sizes
 
 
 def test_package_init_files_only_document_and_re_export() -> None:
-    allowed = (ast.Import, ast.ImportFrom, ast.Expr, ast.Assign, ast.AnnAssign)
+    allowed = ("Import", "ImportFrom", "Expr", "Assign", "AnnAssign")
     found = [
-        f"{name}:{node.lineno}"
+        f"{name}:{line}"
         for name, text in python_files("kgctl")
         if name.endswith("__init__.py") and name not in BUSY_INIT_FILES
-        for node in parsed(text).body
-        if not isinstance(node, allowed)
+        for kind, line in outline(text).statements
+        if kind not in allowed
     ]
     assert found == []
 
 
 def test_every_module_says_what_it_is_for() -> None:
-    assert [name for name, text in python_files(*CODE) if ast.get_docstring(parsed(text)) is None] == []
+    assert [name for name, text in python_files(*CODE) if not outline(text).has_docstring] == []
 
 
 def test_nothing_is_left_to_do_later() -> None:
