@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import signal
@@ -12,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from kgctl.cli.app import run
+from kgctl.cli.environment import Environment
 from tests.support.patience import PATIENCE_S
 from tests.support.serve import ServeFactory
 from tests.support.wire.classic_member import ClassicMember
@@ -30,6 +33,15 @@ def refused(*arguments: str) -> tuple[int, str]:
 
     assert done.stdout == ""
     return done.returncode, done.stderr
+
+
+def refused_here(*arguments: str) -> tuple[int, str]:
+    """The same in this process, for what is seen before anything is begun."""
+    out, errors = io.StringIO(), io.StringIO()
+    code = run(["serve", *arguments], Environment(stdout=out, stderr=errors))
+
+    assert out.getvalue() == ""
+    return code, errors.getvalue()
 
 
 def test_it_says_where_it_listens_and_nothing_else(kgctl_serve: ServeFactory) -> None:
@@ -91,7 +103,7 @@ def test_the_same_address_again_after_a_restart(kgctl_serve: ServeFactory) -> No
     ],
 )
 def test_a_bad_argument_is_one_line_and_exit_2(arguments: list[str], message: str) -> None:
-    code, errors = refused(*arguments)
+    code, errors = refused_here(*arguments)
 
     assert (code, errors.count("\n")) == (2, 1)
     assert message in errors

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import base64
+import functools
 import re
 import subprocess
 from collections.abc import Sequence
+from pathlib import Path
 
-from tests.support.kafka.broker import class_data_archive
-from tests.support.kafka.install import JVM, kafka_command
-from tests.support.patience import PATIENCE_S
+from tests.support.kafka.install import JVM, POM
+from tests.support.maven import compile_java, java_command
 
+SOURCE = Path(__file__).parents[2] / "java" / "tools" / "Tools.java"
 CONSUMER_GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 GROUPS = "org.apache.kafka.tools.GroupsCommand"
 TOPICS = "org.apache.kafka.tools.TopicCommand"
@@ -18,10 +22,33 @@ DUMP_LOG = "org.apache.kafka.tools.DumpLogSegments"
 _COLUMN = re.compile(r"COORDINATOR \(ID\)|\S+")
 
 
+class Tools:
+    """A JVM in which the tools run one after the other: to start one for each takes longer than what they do."""
+
+    def __init__(self) -> None:
+        classes = compile_java(POM, [SOURCE])
+        self._process = subprocess.Popen(
+            java_command(classes, "Tools", jvm=JVM), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        atexit.register(self._process.kill)
+
+    def run(self, main_class: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
+        """Run a tool to its end."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(base64.b64encode("\0".join([main_class, *arguments]).encode()) + b"\n")
+        self._process.stdin.flush()
+        code, out, errors = self._process.stdout.readline().rstrip(b"\n").split(b" ")
+        texts = [base64.b64decode(text).decode() for text in (out, errors)]
+        return subprocess.CompletedProcess([main_class, *arguments], int(code), *texts)
+
+
+_tools = functools.cache(Tools)
+
+
 def run_kafka_tool(main_class: str, arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
     """Runs a tool of Kafka to its end; its exit code is the caller's to judge (most of them end with 0 whatever happened)."""
-    command = kafka_command(main_class, *arguments, jvm=JVM, archive=class_data_archive())
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE_S)
+    return _tools().run(main_class, arguments)
 
 
 def run_kcg(arguments: Sequence[str]) -> subprocess.CompletedProcess[str]:
