@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -30,15 +30,15 @@ def members(request: pytest.FixtureRequest, kgctl_serve: ServeFactory) -> Iterat
 
 
 every_client = pytest.mark.parametrize("members", CLIENTS.values(), ids=CLIENTS, indirect=True)
-with_static_members = pytest.mark.parametrize(
-    "members", [client for client in CLIENTS.values() if client.has_static_members], ids=lambda client: client.name, indirect=True
-)
-with_cooperative_sticky = pytest.mark.parametrize(
-    "members",
-    [client for client in CLIENTS.values() if "cooperative-sticky" in client.assignors],
-    ids=lambda client: client.name,
-    indirect=True,
-)
+
+
+def two_clients(clients: Iterable[Client]) -> pytest.MarkDecorator:
+    """librdkafka and kgctl's own; the others are the same story again, which the first test has told of each."""
+    params = [
+        pytest.param(client, id=client.name, marks=() if client.name in ("confluent-kafka", "kgctl") else pytest.mark.deep)
+        for client in clients
+    ]
+    return pytest.mark.parametrize("members", params, indirect=True)
 
 
 def describe(bootstrap: str) -> Any:
@@ -101,7 +101,7 @@ def test_members_join_share_consume_commit_and_leave(members: Members) -> None:
     assert committed(members.bootstrap) == dict.fromkeys(range(PARTITIONS), 10)
 
 
-@every_client
+@two_clients(CLIENTS.values())
 def test_a_killed_member_expires_and_its_partitions_go_to_the_other(members: Members) -> None:
     one, two = two_members(members, second={"session_timeout_ms": 4_000})
     two.kill()
@@ -110,7 +110,7 @@ def test_a_killed_member_expires_and_its_partitions_go_to_the_other(members: Mem
     assert len(describe(members.bootstrap).members) == 1
 
 
-@with_static_members
+@two_clients(client for client in CLIENTS.values() if client.has_static_members)
 def test_a_static_member_comes_back_without_a_rebalance(members: Members) -> None:
     one, two = two_members(members, static=True)
     before, assigned = len(one.owned_history), two.owned
@@ -123,7 +123,7 @@ def test_a_static_member_comes_back_without_a_rebalance(members: Members) -> Non
     assert sorted(member.group_instance_id for member in group.members) == ["instance-one", "instance-two"]
 
 
-@with_cooperative_sticky
+@two_clients(client for client in CLIENTS.values() if "cooperative-sticky" in client.assignors)
 def test_a_cooperative_member_keeps_what_stays_with_it(members: Members) -> None:
     one, _ = two_members(members, assignor="cooperative-sticky")
     from_all_on = one.owned_history[one.owned_history.index(ALL) :]

@@ -55,7 +55,16 @@ def written_to(bootstrap: str, topic: str) -> Iterator[None]:
         thread.join()
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize(
+    ("target", "protocol"),
+    [
+        pytest.param("kafka", "classic", marks=pytest.mark.kafka),
+        pytest.param("serve", "consumer", marks=pytest.mark.interop),
+        pytest.param("kafka", "consumer", marks=[pytest.mark.kafka, pytest.mark.deep]),
+        pytest.param("serve", "classic", marks=[pytest.mark.interop, pytest.mark.deep]),
+    ],
+    indirect=["target"],
+)
 def test_init_of_a_group_that_lives(target: Target, tmp_path: Path, protocol: str) -> None:
     topic, group, path = target.topic(records=3), unique("group"), tmp_path / "group.yaml"
     properties = {"group_protocol": "consumer"} if protocol == "consumer" else {"partition_assignment_strategy": "roundrobin"}

@@ -92,14 +92,17 @@ def _deal_out(items: list[pytest.Item]) -> None:
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
     """End the servers that no later test of the run asks for."""
     yield
-    definitions = item._fixtureinfo.name2fixturedefs  # type: ignore[attr-defined]
     for fixture in item.stash.get(_ENDED, []):
-        definitions[fixture][-1].finish(item._request)  # type: ignore[attr-defined]
+        for definition in item.session._fixturemanager.getfixturedefs(fixture, item) or ():
+            definition.finish(item._request)  # type: ignore[attr-defined]
 
 
 def fixtures_of(item: pytest.Item) -> list[str]:
-    """The fixtures that a test asks for, by itself or through others."""
-    return getattr(item, "fixturenames", [])
+    """The fixtures that a test asks for, by itself or through others; `target` asks for one of two while it is made."""
+    fixtures: list[str] = getattr(item, "fixturenames", [])
+    if "target" in fixtures:
+        return [*fixtures, "kafka_broker" if item.get_closest_marker("kafka") else "serve_target"]
+    return fixtures
 
 
 def group_of(item: pytest.Item) -> str:
@@ -108,8 +111,6 @@ def group_of(item: pytest.Item) -> str:
     if named is not None:
         return str(named.args[0])
     fixtures = fixtures_of(item)
-    if "target" in fixtures:
-        return "kafka" if item.get_closest_marker("kafka") else "serve"
     return next((group for fixture, group in SERVERS.items() if fixture in fixtures), item.nodeid.partition("::")[0])
 
 
