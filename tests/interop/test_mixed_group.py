@@ -50,7 +50,7 @@ def owners(bootstrap: str, group_id: str) -> Counter[int]:
     return Counter(sum(len(each) for each in (member.assignment or {}).values()) for member in description.members)
 
 
-@pytest.mark.parametrize("kind", SETTINGS)
+@pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.deep if kind == "eager" else ()) for kind in SETTINGS])
 def test_three_libraries_share_one_group(kafka_broker: KafkaBroker, java: JavaConsumers, kind: str) -> None:
     bootstrap, topic, group_id = kafka_broker.bootstrap, unique("mixed"), unique("mixed")
     create_topic(bootstrap, topic, PARTITIONS)

@@ -33,6 +33,7 @@ def test_commit_on_broker_is_seen_by_kafkas_own_tool(kafka_broker: KafkaBroker) 
     assert rows == {"0": ("4", "5", "1"), "1": ("0", "3", "3")}
 
 
+@pytest.mark.deep
 def test_commits_survive_a_kill_and_a_new_start(own_kafka_broker: KafkaBroker) -> None:
     topic = create_topic(own_kafka_broker.bootstrap, "orders")
     commit(own_kafka_broker.bootstrap, "payments", {(topic, 0): 7})

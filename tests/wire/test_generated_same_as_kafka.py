@@ -23,7 +23,7 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
         yield both
 
 
-@pytest.mark.parametrize(("scripts", "budget_s"), [(60, 30.0), pytest.param(3_000, 780.0, marks=pytest.mark.deep)])
+@pytest.mark.parametrize(("scripts", "budget_s"), [(20, 30.0), pytest.param(3_000, 780.0, marks=pytest.mark.deep)])
 def test_generated_scripts_get_kafkas_answers(servers: tuple[Server, Server], scripts: int, budget_s: float) -> None:
     tally = run(*servers, scripts, start=1, budget_s=budget_s, fewest=FEWEST)
 

@@ -14,6 +14,7 @@ def test_each_test_has_a_tree_of_its_own(kazoo: KazooClient) -> None:
     assert kazoo.get_children("/") == []
 
 
+@pytest.mark.deep  # test_old_kafka.py begins with the same
 @pytest.mark.kafka
 def test_old_consumer_registers_reads_and_commits_in_zookeeper(old_kafka: OldKafka) -> None:
     old_kafka.create_topic("fixtures", 2)

@@ -104,7 +104,7 @@ def test_file_that_is_cut_short_is_refused(cli: Cli, cluster: FakeGroupAdmin) ->
     cli("reset-offsets g1 --topic t1 --to-earliest --execute")
     path = cli.folder / "backups" / "20240101T000000Z-reset-offsets.csv"
     whole = path.read_text()
-    for length in range(len(whole)):
+    for length in sorted({*range(0, len(whole), 9), *range(len(whole) - 9, len(whole))}):
         ran = from_file(cli, whole[:length], "--execute")
         assert (ran.code, changes_of(cluster)) == (0 if length == len(whole) - 1 else 2, 2 if length == len(whole) - 1 else 1), (
             length
