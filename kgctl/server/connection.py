@@ -1,7 +1,8 @@
 """One client's connection: frames in, answers out, one request at a time, as Kafka's own network layer has it.
 
 The next request is looked at when the one before it is answered (Kafka mutes the channel), so answers leave in the order of the
-requests. Reading stops while more waits than `MAX_WAITING_BYTES`, and a large request is read only when there is room for it
+requests. What a client had sent before it left is still done, its last words being LeaveGroup most often; only the answers go
+nowhere. Reading stops while more waits than `MAX_WAITING_BYTES`, and a large request is read only when there is room for it
 among all connections: a client that only sends cannot fill the memory.
 """
 
@@ -25,6 +26,8 @@ MAX_WAITING_BYTES = 256 * 1024
 """Above this nothing more is read, and a single request takes room in the common budget before it is read."""
 LENGTH_BYTES = 4
 STALLED_S = 30.0
+LINGER_S = 5.0
+"""How long a request waits for something (others that join, new records) when its client is gone and another one is behind it."""
 AFTER_A_WRONG_LOGIN_S = 0.1
 """Kafka: connection.failed.authentication.delay.ms. A client that finds the end behind the answer may miss the answer."""
 _HEARTBEATS = (b"\x00\x0c", b"\x00\x44")
@@ -47,6 +50,8 @@ class ClientConnection(asyncio.Protocol):
         self._is_in_line = False
         self._has_turn = False
         self._task: asyncio.Task[None] | None = None
+        self._is_gone = False
+        self._limit: asyncio.TimerHandle | None = None
         self._is_full = False
         self._peer = "?"
         self.last_active_s = 0.0
@@ -66,14 +71,13 @@ class ClientConnection(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         log.debug("%s disconnected%s", self._peer, f": {exc}" if exc else "")
         self._transport = None
-        self._frames.clear()
-        if self._task is not None:
-            # Not at once: a task that is ended before it began leaves coroutines that nobody awaits.
-            asyncio.get_running_loop().call_soon(self._task.cancel)
+        self._is_gone, self._is_full = True, False
         if self._is_in_line:
             self._host.budget.forget(self._let_in)
         self._give_room_back()
-        self._host.left(self)
+        if self._host.is_closing or self._session.is_refused:
+            self._frames.clear()
+        self._work()
 
     def data_received(self, data: bytes) -> None:
         self.last_active_s = asyncio.get_running_loop().time()
@@ -105,6 +109,8 @@ class ClientConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.close()
             self._transport = None
+        elif self._task is not None and self._is_gone:
+            self._task.cancel()
 
     def is_idle(self) -> bool:
         """Whether nothing is being answered."""
@@ -120,7 +126,7 @@ class ClientConnection(asyncio.Protocol):
             and not self._session.is_refused
             and self._task is None
             and not self._is_full
-            and self._transport is not None
+            and (self._transport is not None or self._is_gone)
         )
 
     def _work(self) -> None:
@@ -130,7 +136,19 @@ class ClientConnection(asyncio.Protocol):
         if self._can_serve() and not self._has_turn:
             self._has_turn = True
             self._host.turns.add(self._take_turn)
-        self._read_on()
+        if self._is_gone:
+            self._see_to_the_end()
+        else:
+            self._read_on()
+
+    def _see_to_the_end(self) -> None:
+        """Leave the server when everything is done that the client had sent."""
+        if self._task is None and not self._frames:
+            self._host.left(self)
+        elif self._task is not None and self._limit is None:
+            # Not at once: a task that is ended before it began leaves coroutines that nobody awaits.
+            limit_s = LINGER_S if self._frames or not self._host.is_closing else 0.0
+            self._limit = asyncio.get_running_loop().call_later(limit_s, self._task.cancel)
 
     def _take_turn(self) -> None:
         self._has_turn = False
@@ -195,12 +213,15 @@ class ClientConnection(asyncio.Protocol):
         try:
             response = await awaitable
         except asyncio.CancelledError:
-            return
+            log.debug("a request of %s waited for something when the connection had ended", self._peer)
         except (Refused, MalformedMessage) as error:
             self.close(str(error))
         except Exception:
             log.exception("a request of %s failed", self._peer)
             self.close("an error of the server's own")
         self._task = None
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
         self._respond(response, request_bytes)
         self._work()
