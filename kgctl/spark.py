@@ -56,9 +56,14 @@ def build(
     """Do what ``kgctl history build`` does, on this Spark. Clusters that fail are in the result's ``failed``.
 
     Raises:
-        NotFoundError: no warehouse, or no such cluster.
+        NotFoundError: no warehouse, or no such cluster. UsageError: a session of Spark Connect, which reads tables only.
     """
     require("kgctl.spark", "pyarrow", "numpy", "deltalake", "pyspark")
+    from kgctl.errors import UsageError
+    from kgctl.pipeline.engines import NO_CONNECT
+
+    if type(spark).__module__.startswith("pyspark.sql.connect"):
+        raise UsageError(f"kgctl.spark.build: {NO_CONNECT}; run it where the driver is, or kgctl history build by spark-submit")
     from kgctl.pipeline.builds.run import build as build_tables
     from kgctl.pipeline.spark_engine import SparkEngine
     from kgctl.pipeline.store.warehouse import Warehouse

@@ -13,6 +13,8 @@ from kgctl.pipeline.extras import is_there, require
 from kgctl.pipeline.java import find_java
 from kgctl.pipeline.spread import Engine, LocalEngine
 
+NO_CONNECT = "kgctl's tasks do not run through Spark Connect"
+
 
 class EngineName(StrEnum):
     """What ``--engine`` takes."""
@@ -41,6 +43,8 @@ class EngineOptions:
             raise UsageError("--master is Spark's: add --engine spark")
         if self.master is not None and self.jobs is not None:
             raise UsageError("--jobs and --master both say how much is done at a time: give one of them")
+        if self.master is not None and self.master.startswith("sc:"):
+            raise UsageError(f"--master {self.master}: {NO_CONNECT}; give the master itself (spark://HOST:PORT, yarn, k8s://...)")
 
 
 MANY_RECORDS = 1_000_000

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,15 @@ import kgctl.spark
 from kgctl.errors import UsageError
 from kgctl.pipeline.builds import slices
 from kgctl.pipeline.store.raw import LOG_OFFSETS
+from tests.support.kafka.ports import free_ports
+from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, built_whole, collected, data_files, rows_of, tables_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SPARK_HOME = Path(pyspark.__file__).parent
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
 
@@ -67,8 +71,7 @@ def test_spark_submit_runs_the_build(tmp_path: Path) -> None:
     program = Path(kgctl.__file__).with_name("__main__.py")
     line: list[str | Path] = [folder / "spark-submit", "--master", "local[1]", program, "history", "build"]
     # Spark's own scripts look for Spark without quotes around the path: in a folder with a space they must be told.
-    spark_home = str(Path(pyspark.__file__).parent)
-    environment = {**os.environ, "SPARK_HOME": spark_home, "PYSPARK_PYTHON": sys.executable}
+    environment = {**os.environ, "SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": sys.executable}
 
     done = subprocess.run(
         [*line, "--warehouse", str(tmp_path / "w"), "-o", "json"],
@@ -82,6 +85,46 @@ def test_spark_submit_runs_the_build(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     said, result = done.stdout.splitlines()  # spark-submit makes one stream of both
     assert (said, json.loads(result)["status"]) == ("Built by Spark: spark-submit runs this.", "ok")
+    assert tables_of(warehouse) == expected
+
+
+@pytest.fixture
+def standalone(tmp_path: Path) -> Iterator[str]:
+    """A standalone master of Spark with two workers, of pyspark's own jars; its URL."""
+    ports = free_ports(4)
+    url = f"spark://127.0.0.1:{ports[0]}"
+    own = {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    worker = ["worker.Worker", "--cores", "1", "--memory", "1g", "--work-dir", str(tmp_path / "work")]
+    programs = [["master.Master", "--port", str(ports[0]), "--webui-port", str(ports[1])]]
+    programs += [[*worker, "--webui-port", str(port), url] for port in ports[2:]]
+    running = []
+    for number, (name, *words) in enumerate(programs):
+        line = [str(SPARK_HOME / "bin/spark-class"), f"org.apache.spark.deploy.{name}", "--host", "127.0.0.1", *words]
+        with (tmp_path / f"{number}.log").open("w") as log:
+            running.append(subprocess.Popen(line, env={**os.environ, **own}, stdout=log, stderr=subprocess.STDOUT))
+    try:
+        told = tmp_path / "0.log"
+        wait_until(lambda: told.read_text().count("Registering worker") == 2, "both workers are there")
+        yield url
+    finally:
+        for process in running:
+            process.terminate()
+            process.wait(PATIENCE_S)
+
+
+@pytest.mark.deep
+def test_a_master_with_two_workers_builds_the_same_rows(tmp_path: Path, standalone: str) -> None:
+    expected = tables_of(built_whole(tmp_path / "local"))
+    warehouse = collected(tmp_path / "w", [part.slice(0, 35) for part in LOG])
+    line = [sys.executable, "-m", "kgctl", "history", "build", "--warehouse", str(tmp_path / "w"), "--master", standalone]
+    own = {"PYTHONPATH": os.pathsep.join(sys.path)}
+
+    for _ in range(2):
+        done = subprocess.run(line, env={**os.environ, **own}, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stderr
+        for part in LOG:
+            add(warehouse, "c1", part.slice(35))
+
     assert tables_of(warehouse) == expected
 
 

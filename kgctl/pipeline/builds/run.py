@@ -286,7 +286,8 @@ class _Work:
         sampled_ms = pc.max(fresh.column("timestamp_ms")).as_py()
         newest_sample_ms = max(before.newest_sample_ms, BEGIN_MS if sampled_ms is None else sampled_ms)
         horizon_ms = before.next_horizon(newest_ms, newest_sample_ms)
-        count = max(before.slices, len(slices_of(sum(file.rows for file in files), warehouse.buckets)))
+        wanted = len(slices_of(sum(file.rows for file in files), warehouse.buckets))
+        count = min(before.slices_for(wanted), warehouse.buckets)
         sampled = before.sampled.until(horizon_ms, fresh, samples)
         after = Standing(sampled, newest_ms, newest_sample_ms, last, count)
         everything = count != before.slices or fresh.num_rows > 0
@@ -416,6 +417,8 @@ def spark_errors() -> Iterator[None]:
 
     try:
         yield
+    except ConnectionError as error:
+        raise KgctlError("Spark has ended: its master does not answer, or has ended the session", code="SPARK") from error
     except (Py4JError, PySparkException) as error:
         said = str(error)
         told = re.findall(r"^(?:\w+\.)*(\w*Error): (.+)$", said, re.MULTILINE)
@@ -502,7 +505,9 @@ def _commit_state(made: _Made, plan: Range, versions: Mapping[str, int]) -> None
     if work.before.slices:
         remade = [file.path for each in made.slices for file in work.before.states_of(each)]
         old = [file for file in old if file.path in remade or file not in work.before.states]
-    files = [*made.files["state"], *work.next.write(work.warehouse, cluster)]
+    is_still_even = work.before.is_even and work.next.horizon_ms == work.before.horizon_ms
+    after = replace(work.next, is_even=len(made.slices) == len(work.slices) or is_still_even)
+    files = [*made.files["state"], *after.write(work.warehouse, cluster)]
     state.commit(files, old, once=(_number("build", cluster), plan.number), numbers=numbers)
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _CLUSTER = "cluster-"
 """How the name of the file begins that has what is of no slice."""
+STATE_BYTES = 4_000_000
+"""So large a state is worth a slice of its own."""
 _LONGEST_MS = 86_400_000
 """Rows that wait so long for a sample of a log's end are taken for settled; a sample that comes later makes their slice anew."""
 
@@ -41,6 +43,8 @@ class Standing:
     newest_sample_ms: int = BEGIN_MS
     runs: pa.Table = field(default_factory=COVERAGE.empty_table)
     slices: int = 0
+    is_even: bool = True
+    """Whether all slices stand at the same horizon, so that the groups can be cut in another way."""
     states: Sequence[DataFile] = ()
     files: Sequence[DataFile] = ()
     """All files of table ``state`` that have it."""
@@ -61,19 +65,25 @@ class Standing:
         head, tables = unpacked_tables(table.rows(own, ["state"]).column("state")[0].as_py())
         states = sorted((file for file in files if file is not own[0]), key=buckets_of)
         sampled = Sampled(tables["cleaned"], tables["raw"], head["horizon_ms"])
-        return cls(sampled, head["newest_ms"], head["newest_sample_ms"], tables["runs"], head["slices"], states, files)
+        newest = (head["newest_ms"], head["newest_sample_ms"])
+        return cls(sampled, *newest, tables["runs"], head["slices"], head["is_even"], states, files)
 
     def write(self, warehouse: Warehouse, cluster: str) -> list[DataFile]:
         """What is of no slice, as a file of table ``state``."""
         head = {"horizon_ms": self.horizon_ms, "newest_ms": self.newest_ms, "newest_sample_ms": self.newest_sample_ms}
         tables = {"cleaned": self.sampled.cleaned, "raw": self.sampled.raw, "runs": self.runs}
-        data = packed_tables({**head, "slices": self.slices}, tables)
+        data = packed_tables({**head, "slices": self.slices, "is_even": self.is_even}, tables)
         rows = pa.table({"bucket": [-1], "state": [data], "time": pa.array([0], pa.int64())})
         return write_files(warehouse.location, "state", to_stored("state", rows, cluster), _CLUSTER)
 
     def states_of(self, chosen: Slice) -> list[DataFile]:
         """The files with states of some of these buckets."""
         return [file for file in self.states if buckets_of(file)[0] < chosen.end and buckets_of(file)[1] >= chosen.first]
+
+    def slices_for(self, wanted: int) -> int:
+        """Into how many slices a build cuts the groups whose new records are worth ``wanted``: few have little to do for each."""
+        size = sum(file.size for file in self.states)
+        return max(wanted, -(-size // STATE_BYTES)) if self.is_even else self.slices
 
     def require_in_order(self, runs: pa.Table) -> None:
         """Raise `OutdatedError` where one of these new runs of offsets begins before what is known already."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
+import pyarrow.compute as pc
 
 from kgctl.pipeline.builds.run import build
 from kgctl.pipeline.session import SparkOptions, spark_session
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 PARTITIONS, RECORDS = 50, 5_000_000
 SMALL_PARTITIONS, SMALL_RECORDS = 2, 4_000
+HISTORIES, SMALL_HISTORIES = (1_000_000, 20_000_000), (2_000,)
+"""What a build of so few records costs must not depend on these."""
+NEW = 200
 
 
 def measure(_: Sequence[str], scale: Scale) -> Sequence[Row]:
@@ -45,7 +48,12 @@ def measure(_: Sequence[str], scale: Scale) -> Sequence[Row]:
         for cores in (2,) if scale.small else (1, 2):
             found |= on_spark(warehouse, cores, records, scale)
         found["the same again: nothing new"] = best(scale, lambda: run(warehouse, LocalEngine(2), records))
-        found["a hundredth more, 2 processes"] = more(warehouse, partitions, records)
+        found[f"200 more on {records:,}"] = more(warehouse, partitions, records)
+    for history in SMALL_HISTORIES if scale.small else HISTORIES:
+        with scratch() as folder:
+            warehouse = collected(folder / "warehouse", partitions, history)
+            run(warehouse, LocalEngine(2), history)
+            found[f"200 more on {history:,}"] = more(warehouse, partitions, history)
     own = found["kgctl on Spark, local[2]"]
     return [row(name, each, own) for name, each in found.items()]
 
@@ -75,14 +83,15 @@ def anew(warehouse: Warehouse, engine: Engine, records: int) -> Run:
 
 
 def more(warehouse: Warehouse, partitions: int, records: int) -> Run:
-    """Build after a hundredth was added."""
+    """Build after a few records more were added: those that follow in the same log."""
     size = records // partitions
     for partition in range(partitions):
-        log = generated_log(partition, Size(size // 100), seed=2)
-        offsets = pa.array(range(size, size + log.num_rows))
-        later = log.set_column(log.schema.get_field_index("offset"), log.schema.field("offset"), offsets)
-        add(warehouse, "c1", later, "more")
-    return run(warehouse, LocalEngine(2), records // 100)
+        log = generated_log(partition, Size(size)).slice(size - NEW // partitions)
+        for name, step in (("offset", NEW // partitions), ("timestamp_ms", 1_000)):
+            later = pc.add(log.column(name), step)
+            log = log.set_column(log.schema.get_field_index(name), log.schema.field(name), later)
+        add(warehouse, "c1", log, "more")
+    return run(warehouse, LocalEngine(1), NEW)
 
 
 def run(warehouse: Warehouse, engine: Engine, records: int, *, is_rebuild: bool = False) -> Run:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+import kgctl.spark
 from kgctl.errors import UsageError
+from kgctl.pipeline.engines import EngineOptions
 from kgctl.pipeline.extras import is_there, require
 
 
@@ -17,3 +21,11 @@ def test_what_is_missing_is_named_with_its_extra() -> None:
     with pytest.raises(UsageError) as caught:
         require("kgctl history", "json", "no_such_thing", "nor_this")
     assert caught.value.message == "kgctl history needs no_such_thing and nor_this: pip install 'kgctl[spark]'"
+
+
+def test_spark_connect_is_refused_in_a_line() -> None:
+    session: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
+    with pytest.raises(UsageError, match="do not run through Spark Connect"):
+        kgctl.spark.build(session, "/nowhere")
+    with pytest.raises(UsageError, match=r"--master sc://host: .* Spark Connect; give the master itself"):
+        EngineOptions(master="sc://host")

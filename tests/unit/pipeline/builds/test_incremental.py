@@ -10,6 +10,7 @@ from collections import Counter
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from kgctl.pipeline.builds import slices
@@ -23,7 +24,15 @@ from tests.support.pipeline.generated_log import START_MS, Size, generated_log
 from tests.support.pipeline.logs import raw_log
 from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, built_whole, collected, data_files, tables_of
 
+
+def raw_of_one(part: pa.Table) -> pa.Table:
+    """The last record of a part once more, behind its end."""
+    last = part.slice(part.num_rows - 1)
+    return last.set_column(1, last.schema.field(1), pc.add(last.column("offset"), 1))
+
+
 LONG = raw_log(10)
+LATER = raw_of_one(LONG[0])
 RARE = SAMPLES.filter(pa.array([row % 2 == 0 for row in range(SAMPLES.num_rows)]))
 
 
@@ -62,6 +71,13 @@ def test_more_slices_than_before_go_on_from_the_same_state(tmp_path: Path, monke
 
     assert (result.built, result.late) == (1, {})
     assert tables_of(warehouse) == tables_of(expected)
+    assert len(warehouse.table("state").files()) > 4
+    monkeypatch.setattr(slices, "ROWS_IN_SLICE", 10_000)
+    add(warehouse, "c1", LATER)
+    add(expected, "c1", LATER)
+    assert (built(warehouse).late, built(expected).late) == ({}, {})
+    assert tables_of(warehouse) == tables_of(expected)
+    assert len(warehouse.table("state").files()) == 2, "one slice, and what is of the cluster"
 
 
 def test_a_build_reads_what_is_new_alone(tmp_path: Path) -> None:
