@@ -98,7 +98,7 @@ def simulate_run(
         how = replace(how, pictures=outputs.need_pictures, stories=explain or outputs.tells_why, ablations=explain)
         if asked is not None:
             return _against(session, loaded, how, outputs, asked)
-        return _report(loaded, outputs, _simulated(session, loaded, how))
+        return _report(loaded, outputs, _simulated(session, loaded, how), explains=explain)
     except WrongFile as wrong:
         return wrong.report
 
@@ -117,7 +117,7 @@ def _against(session: Session, loaded: LoadedFile, how: RunOptions, outputs: Out
             outcome = real.play_beside(session, loaded, outcome, stage, draws=outputs.need_pictures)
         except real.Stopped as stopped:
             return stopped.report
-    return _report(loaded, outputs, outcome)
+    return _report(loaded, outputs, outcome, explains=how.ablations)
 
 
 def _words(file: str, settings: Sequence[str], identity: Identity) -> tuple[str, ...]:
@@ -139,7 +139,8 @@ def _simulated(session: Session, loaded: LoadedFile, how: RunOptions) -> Outcome
     return look_closer(session, loaded, how, outcome)
 
 
-def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome) -> Report:
+def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome, *, explains: bool) -> Report:
+    """Write the files, which have the stories in any case, and make the report, which has them where they were asked for."""
     from kgctl.simulate.batch.outcome import result_of
     from kgctl.simulate.report.text import summary_text
 
@@ -157,7 +158,7 @@ def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome) -> Report:
         name_keys=("variant", "metric"),
         fixed_exit_code=_exit_code(errors),
         data=result_of(outcome),
-        text=summary_text(outcome, outputs.width, outputs.gantt_of(outcome)),
+        text=summary_text(outcome, outputs.width, outputs.gantt_of(outcome), explains=explains),
     )
 
 

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from itertools import groupby, product
 from operator import itemgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kgctl.charts.library import require_library
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import StorageError, UsageError
 from kgctl.model.partitions import TopicMetadata, TopicPartition
-from kgctl.serde.record_batch import Record, build_batch
 from kgctl.simulate.batch.outcome import result_of
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.recording.recording import EPOCH_MS, Recording
@@ -24,7 +23,9 @@ from kgctl.simulate.recording.trace import TraceEvent
 from kgctl.simulate.recording.traffic import UNIT_PR
 from kgctl.simulate.report.outcome import Outcome
 from kgctl.simulate.scenario.load import LoadedFile, Variant
-from kgctl.storage.folder import DataFolder
+
+if TYPE_CHECKING:
+    from kgctl.storage.folder import DataFolder
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +113,8 @@ def write_state(path: Path, state: ClusterState) -> None:
 
     Time stands still in the folder, so that members are still there when it is looked at later; `kgctl serve` lets it go on.
     """
+    from kgctl.storage.folder import DataFolder
+
     _write(path, state)
     with DataFolder.open(path, create=False) as folder:
         folder.record_log.compact(state.now_ms)
@@ -129,6 +132,8 @@ def require_new_folder(path: Path) -> None:
 
 
 def _write(path: Path, state: ClusterState) -> None:
+    from kgctl.storage.folder import DataFolder
+
     require_new_folder(path)
     with DataFolder.open(path, create=True) as folder:
         with folder.bulk():
@@ -140,6 +145,8 @@ def _write(path: Path, state: ClusterState) -> None:
 
 def _write_topics(folder: DataFolder, state: ClusterState) -> None:
     """Topics whose logs end where the run's do. Nobody made their records up: there is the last one, as after compaction."""
+    from kgctl.serde.record_batch import Record, build_batch
+
     folder.topics.create_topics(list(state.topics.values()))
     last = build_batch([Record(0, state.now_ms, None, None)])
     for partition, end in state.end_offsets.items():
@@ -177,6 +184,8 @@ class OutputFiles:
     def check(self, loaded: LoadedFile) -> None:
         """Before anything is run: raise `kgctl.errors.UsageError` for what could not be written afterwards."""
         if self.html is not None:
+            from kgctl.charts.library import require_library
+
             require_library()
         paths = [path for path in (self.html, self.junit, self.markdown, self.events, self.metrics) if path is not None]
         for path in paths:

@@ -30,16 +30,17 @@ class Line:
     kind: str
 
 
-def summary_lines(outcome: Outcome, width: int = 100, gantt: Sequence[str] = ()) -> list[Line]:
+def summary_lines(outcome: Outcome, width: int = 100, gantt: Sequence[str] = (), *, explains: bool = True) -> list[Line]:
     """The whole summary. Lines are not cut: ``width`` (columns) only decides whether hints and details fit beside the figures.
 
-    ``gantt`` is drawn between the verdicts and the notes. The last lines are commands that replay what failed.
+    ``gantt`` is drawn between the verdicts and the notes, and the stories of the worst moments after it (``explains``). The last
+    lines are commands that replay what failed.
     """
     lines = [Line(f"{outcome.scenario}   {outcome.question}".rstrip(), TITLE)]
     lines += _table(outcome, metric_rows(outcome), width)
     lines += [Line(text, ROW) for text in beside_lines(outcome)]
     lines += _verdict_lines([*verdicts(outcome), *played_verdicts(outcome)], width)
-    lines += [Line(text, NOTE) for text in (*gantt, *why_lines(outcome), *notes(outcome))]
+    lines += [Line(text, NOTE) for text in (*gantt, *(why_lines(outcome) if explains else ()), *notes(outcome))]
     return lines + [Line(f"replay: {text}", REPLAY) for text in replays(outcome)]
 
 
@@ -50,9 +51,9 @@ def why_lines(outcome: Outcome) -> list[str]:
     ]
 
 
-def summary_text(outcome: Outcome, width: int = 100, gantt: Sequence[str] = ()) -> str:
+def summary_text(outcome: Outcome, width: int = 100, gantt: Sequence[str] = (), *, explains: bool = True) -> str:
     """`summary_lines` without colours, with a newline at the end."""
-    return "".join(f"{line.text}\n" for line in summary_lines(outcome, width, gantt))
+    return "".join(f"{line.text}\n" for line in summary_lines(outcome, width, gantt, explains=explains))
 
 
 def _table(outcome: Outcome, rows: list[MetricRow], width: int) -> list[Line]:
