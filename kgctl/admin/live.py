@@ -4,7 +4,7 @@ lacks.
 Why reading does not go through confluent-kafka although it could, in part: it drops share, streams and Connect groups from a
 listing, shows the states of the consumer protocol as UNKNOWN and a share group as a missing one, has no epochs, asks one
 group a request, can abort the process (`kgctl.admin.confluent.calls`), and its import alone costs a third of the time that
-``describe group`` may take. Where kgctl's own connection does not cover the login (GSSAPI, OAUTHBEARER, PKCS12 key stores),
+``describe group`` may take. Where kgctl's own connection does not cover the login (GSSAPI, PKCS12 key stores),
 all goes through confluent-kafka, and `connect` says what is lost.
 """
 

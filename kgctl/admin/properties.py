@@ -60,6 +60,9 @@ _LOGIN_MODULE = re.compile(
     r"\s*(?P<name>[\w.$]+)\s+(?:required|requisite|sufficient|optional)\b(?P<options>.*)", re.DOTALL | re.IGNORECASE
 )
 _LOGIN_OPTION = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
+_BEARER_MODULE = "OAuthBearerLoginModule"
+_OWN_HANDLER = "OAuthBearerLoginCallbackHandler"
+"""Java's class for client credentials; what it does, both clients do without it."""
 _PASSWORD_MODULES = ("PlainLoginModule", "ScramLoginModule")
 
 Fail = Callable[[str, str], UsageError]
@@ -73,11 +76,11 @@ def translate(properties: Mapping[str, str], fail: Fail) -> dict[str, str]:
     """
     out: dict[str, str] = {}
     for key, value in properties.items():
-        if key in REFUSED:
+        if key in REFUSED and value.rpartition(".")[2] != _OWN_HANDLER:
             raise fail(key, REFUSED[key])
         if key in RENAMED:
             out[RENAMED[key]] = value
-        elif not (key in DROPPED or key in _SPECIAL or key.startswith(DROPPED_PREFIXES)):
+        elif not (key in DROPPED or key in REFUSED or key in _SPECIAL or key.startswith(DROPPED_PREFIXES)):
             out[key] = value
     for key, special in _SPECIAL.items():
         if key in properties:
@@ -91,12 +94,26 @@ def _login(properties: Mapping[str, str], fail: Fail) -> dict[str, str]:
     if not found:
         raise fail("sasl.jaas.config", "expected 'LoginModule required option=\"value\" ...;'")
     name = found["name"].rpartition(".")[2]
+    if name == _BEARER_MODULE:
+        return _token_login({key: _unquote(a or b) or c for key, a, b, c in _LOGIN_OPTION.findall(found["options"])}, fail)
     if name not in _PASSWORD_MODULES:
         raise fail("sasl.jaas.config", f"{name} cannot be used; set librdkafka's sasl.* properties in its place")
     options = {key: _unquote(a or b) or c for key, a, b, c in _LOGIN_OPTION.findall(found["options"])}
     if "username" not in options or "password" not in options:
         raise fail("sasl.jaas.config", "it has no username or no password")
     return {"sasl.username": options["username"], "sasl.password": options["password"]}
+
+
+def _token_login(options: Mapping[str, str], fail: Fail) -> dict[str, str]:
+    """OAUTHBEARER: client credentials, or an unsecured token's claims (KIP-255, KIP-768)."""
+    if options.get("clientId") and options.get("clientSecret"):
+        names = {"clientId": "client.id", "clientSecret": "client.secret", "scope": "scope"}
+        given = {f"sasl.oauthbearer.{ours}": options[theirs] for theirs, ours in names.items() if theirs in options}
+        return {"sasl.oauthbearer.method": "oidc", **given}
+    principal = options.get("unsecuredLoginStringClaim_sub")
+    if principal is None:
+        raise fail("sasl.jaas.config", "it has neither clientId and clientSecret nor unsecuredLoginStringClaim_sub")
+    return {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": f"principal={principal}"}
 
 
 def _unquote(text: str) -> str:

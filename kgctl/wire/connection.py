@@ -332,7 +332,7 @@ def _log_in(connection: Connection, settings: WireSettings, deadline: Deadline) 
     assert settings.sasl
     _choose_mechanism(connection, settings.sasl.mechanism, deadline)
     version = connection.version(SASL_AUTHENTICATE)
-    talk = conversation(settings.sasl)
+    talk = conversation(settings.sasl, deadline)
     token = next(talk)
     while True:
         answer = connection.call_all([Request(SASL_AUTHENTICATE, version, {"auth_bytes": token})], deadline)[0]

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from kgctl.errors import AuthError, UsageError
+from kgctl.wire.deadline import Deadline
+from kgctl.wire.oauth import TokenSource, first_message
 from kgctl.wire.settings import SaslSettings, TlsSettings
 
 
@@ -83,9 +85,20 @@ Conversation = Generator[bytes, bytes, None]
 """Yields what to send, is sent what came back; ends when nothing more is to be sent."""
 
 
-def conversation(settings: SaslSettings) -> Conversation:
-    """The client's side. Raises `AuthError` when the server's proof is wrong."""
+def conversation(settings: SaslSettings, deadline: Deadline) -> Conversation:
+    """The client's side. Raises `AuthError` when the server's proof is wrong, or no token is to be had before ``deadline``."""
+    if settings.token is not None:
+        return _bearer(settings.token, deadline)
     return _plain(settings) if settings.mechanism == "PLAIN" else _scram(settings)
+
+
+def _bearer(source: TokenSource, deadline: Deadline) -> Conversation:
+    """What is wrong with a token comes as an answer, which the client must acknowledge to be refused (RFC 7628, 3.2.3)."""
+    is_own = source.ca_location is not None and (source.endpoint or "").startswith("https:")
+    context = tls_context(TlsSettings(ca_location=source.ca_location)) if is_own else None
+    answer = yield first_message(source, context, deadline)
+    if answer:
+        yield b"\x01"
 
 
 def _plain(settings: SaslSettings) -> Conversation:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kgctl.errors import UsageError
+from kgctl.wire.oauth import TokenSource, token_source
+from kgctl.wire.oauth import not_covered as token_not_covered
 
 DEFAULT_PORT = 9092
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _NOT_COVERED = (
     "ssl.keystore.location", "ssl.engine.location", "ssl.providers", "ssl.curves.list", "ssl.sigalgs.list",
     "plugin.library.paths",
@@ -46,11 +48,12 @@ class TlsSettings:
 
 @dataclass(frozen=True, slots=True)
 class SaslSettings:
-    """Who logs in. The password is kept out of every message."""
+    """Who logs in. The password is kept out of every message. ``token`` says where OAUTHBEARER has its tokens from."""
 
     mechanism: str
     username: str
-    password: str = field(repr=False)
+    password: str = field(default="", repr=False)
+    token: TokenSource | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,8 @@ def not_covered(properties: Mapping[str, str]) -> str | None:
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol.startswith("SASL") and _mechanism(properties) not in MECHANISMS:
         return f"the SASL mechanism {_mechanism(properties)}"
+    if protocol.startswith("SASL") and _mechanism(properties) == "OAUTHBEARER" and (why := token_not_covered(properties)):
+        return why
     if protocol.endswith("SSL"):
         return next((name for name in _NOT_COVERED if properties.get(name)), None)
     return None
@@ -132,6 +137,9 @@ def _mechanism(properties: Mapping[str, str]) -> str:
 def _sasl(properties: Mapping[str, str]) -> SaslSettings:
     username, password = properties.get("sasl.username", ""), properties.get("sasl.password", "")
     mechanism = _mechanism(properties)
+    if mechanism == "OAUTHBEARER":
+        source = token_source(properties)
+        return SaslSettings(mechanism, source.user, token=source)
     if mechanism in MECHANISMS and not (username and password):
         missing = "sasl.username" if not username else "sasl.password"
         raise UsageError(f"security.protocol asks for SASL {mechanism}, but {missing} is not set")

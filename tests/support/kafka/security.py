@@ -1,4 +1,4 @@
-"""A node of Apache Kafka with every security protocol at once: TLS, SASL PLAIN and SCRAM, and access control lists."""
+"""A node of Apache Kafka with all security protocols at once: TLS, SASL PLAIN, SCRAM, OAUTHBEARER, and access control lists."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 USERS: Mapping[str, str] = {name: f"{name}-secret" for name in ("admin", "alice", "bob", "carol", "eve")}
 
 _PLAIN_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+_TOKEN_LOGIN = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"  # takes unsecured tokens
 _SCRAM_LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 
 
@@ -62,7 +63,7 @@ def secure_properties(certificates: Certificates) -> dict[str, str]:
         "ssl.truststore.type": "PEM",
         "ssl.truststore.location": str(certificates.ca),
         "ssl.client.auth": "requested",
-        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "sasl.enabled.mechanisms": ",".join((*MECHANISMS, "OAUTHBEARER")),
         **_logins("sasl_plaintext"),
         **_logins("sasl_ssl"),
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
@@ -77,6 +78,7 @@ def _logins(listener: str) -> dict[str, str]:
         f"{prefix}.plain.sasl.jaas.config": f"{_PLAIN_LOGIN} {users};",
         f"{prefix}.scram-sha-256.sasl.jaas.config": _SCRAM_LOGIN,
         f"{prefix}.scram-sha-512.sasl.jaas.config": _SCRAM_LOGIN,
+        f"{prefix}.oauthbearer.sasl.jaas.config": f'{_TOKEN_LOGIN} unsecuredLoginStringClaim_sub="admin";',
     }
 
 

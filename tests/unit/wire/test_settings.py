@@ -112,7 +112,15 @@ def test_a_number_that_is_none_is_a_usage_error() -> None:
         ({}, None),
         ({"sasl.mechanism": "GSSAPI"}, None),
         ({"security.protocol": "SASL_SSL"}, "the SASL mechanism GSSAPI"),
-        ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}, "the SASL mechanism OAUTHBEARER"),
+        ({"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}, None),
+        (
+            {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "OAUTHBEARER",
+                "sasl.oauthbearer.metadata.authentication.type": "azure_imds",
+            },
+            "sasl.oauthbearer.metadata.authentication.type azure_imds",
+        ),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "plain"}, None),
         ({"security.protocol": "SSL", "ssl.keystore.location": "x.p12"}, "ssl.keystore.location"),
         ({"security.protocol": "PLAINTEXT", "ssl.keystore.location": "x.p12"}, None),

@@ -159,13 +159,16 @@ def test_a_broker_that_hangs_up(broker: FakeBroker, reader: WireReader) -> None:
         reader.fetch({0: 8}, 0)
 
 
+GRANT = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+
+
 def test_who_reads() -> None:
     kerberos = {"bootstrap.servers": "a:1", "security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}
     with pytest.raises(UnsupportedError, match="the SASL mechanism GSSAPI: use --reader confluent"):
         open_reader(kerberos, 1_000, "wire")
     reader, why = open_reader({"bootstrap.servers": "a:1"}, 1_000)
     assert (type(reader), why) == (WireReader, None)
-    oauth = {**kerberos, "sasl.mechanism": "OAUTHBEARER"}
-    reader, why = open_reader(oauth, 1_000)
+    tokens = {**kerberos, "sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.grant.type": GRANT}
+    reader, why = open_reader(tokens, 1_000)
     reader.close()
-    assert (type(reader).__name__, why) == ("ConfluentReader", "the SASL mechanism OAUTHBEARER")
+    assert (type(reader).__name__, why) == ("ConfluentReader", f"sasl.oauthbearer.grant.type {GRANT}")

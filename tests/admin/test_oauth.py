@@ -1,0 +1,138 @@
+"""OAUTHBEARER against Apache Kafka, through kgctl's own connection and librdkafka: unsecured tokens, own or of an endpoint."""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import parse_qs
+
+import pytest
+
+from kgctl.admin.client import GroupAdmin
+from kgctl.admin.confluent.admin import ConfluentGroupAdmin
+from kgctl.admin.connect import ConnectionSettings, connect
+from kgctl.admin.live import LiveGroupAdmin
+from kgctl.admin.properties import load_command_config
+from kgctl.errors import AuthError, UnreachableError
+from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from tests.support.kafka import SecureKafkaBroker, create_topic, unique
+from tests.support.patience import PATIENCE_MS
+
+pytestmark = pytest.mark.kafka
+
+
+def encoded(value: Mapping[str, object]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+class TokenEndpoint(BaseHTTPRequestHandler):
+    """Gives who knows the secret a token in the client's name."""
+
+    def do_POST(self) -> None:
+        who = base64.b64decode(self.headers["Authorization"].removeprefix("Basic ")).decode()
+        fields = parse_qs(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        is_right = who.endswith(":s3cret") and fields == {"grant_type": ["client_credentials"], "scope": ["kafka"]}
+        name, now_s = who.partition(":")[0], int(time.time())
+        token = f"{encoded({'alg': 'none'})}.{encoded({'sub': name, 'iat': now_s, 'exp': now_s + 600})}."
+        body = json.dumps({"access_token": token, "token_type": "bearer", "expires_in": 600} if is_right else {"error": "no"})
+        self.send_response(200 if is_right else 401)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Nothing on stderr."""
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), TokenEndpoint)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/token"
+    server.shutdown()
+    server.server_close()
+
+
+def unsecured(broker: SecureKafkaBroker, user: str = "admin") -> dict[str, str]:
+    return {
+        "bootstrap.servers": broker.address("SASL_PLAINTEXT"),
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "enable.sasl.oauthbearer.unsecure.jwt": "true",
+        "sasl.oauthbearer.config": f"principal={user}",
+    }
+
+
+def fetched(broker: SecureKafkaBroker, endpoint: str, secret: str = "s3cret") -> dict[str, str]:
+    return {
+        "bootstrap.servers": broker.address("SASL_PLAINTEXT"),
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.method": "oidc",
+        "sasl.oauthbearer.token.endpoint.url": endpoint,
+        "sasl.oauthbearer.client.id": "admin",
+        "sasl.oauthbearer.client.secret": secret,
+        "sasl.oauthbearer.scope": "kafka",
+    }
+
+
+def reads_and_changes(admin: GroupAdmin, topic: str) -> None:
+    group, partition = unique("group"), TopicPartition(topic, 0)
+    assert admin.alter_offsets(group, {partition: OffsetAndMetadata(5)}).status == "ok"
+    assert admin.list_committed_offsets([group]).values == {group: {partition: OffsetAndMetadata(5)}}
+    assert admin.delete_groups([group]).status == "ok"
+
+
+@pytest.mark.parametrize("kind", ["unsecured", "fetched"])
+@pytest.mark.parametrize("backend", [LiveGroupAdmin, ConfluentGroupAdmin])
+def test_a_token_logs_in(
+    secure_kafka_broker: SecureKafkaBroker, endpoint: str, backend: type[LiveGroupAdmin | ConfluentGroupAdmin], kind: str
+) -> None:
+    topic = create_topic(secure_kafka_broker.bootstrap, unique("topic"))
+    properties = unsecured(secure_kafka_broker) if kind == "unsecured" else fetched(secure_kafka_broker, endpoint)
+    with backend(properties, PATIENCE_MS) as admin:
+        reads_and_changes(admin, topic)
+
+
+def test_a_java_clients_file_gives_the_same_login(secure_kafka_broker: SecureKafkaBroker, endpoint: str, tmp_path: Path) -> None:
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+    file = tmp_path / "client.properties"
+    file.write_text(
+        f"bootstrap.servers={secure_kafka_broker.address('SASL_PLAINTEXT')}\n"
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=OAUTHBEARER\n"
+        "sasl.login.callback.handler.class=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler\n"
+        f"sasl.oauthbearer.token.endpoint.url={endpoint}\n"
+        f'sasl.jaas.config={module} clientId="admin" clientSecret="s3cret" scope="kafka";\n'
+    )
+    with connect(ConnectionSettings(properties=load_command_config(file), timeout_ms=PATIENCE_MS)) as admin:
+        assert isinstance(admin, LiveGroupAdmin)
+        assert admin.list_groups().status == "ok"
+
+
+def test_who_gets_no_token_is_told(secure_kafka_broker: SecureKafkaBroker, endpoint: str) -> None:
+    wrong = fetched(secure_kafka_broker, endpoint, secret="wrong")
+    with connect(ConnectionSettings(properties=wrong, timeout_ms=PATIENCE_MS)) as admin, pytest.raises(AuthError) as caught:
+        admin.list_groups()
+    assert "gives 'admin' no token: 401" in caught.value.message
+    assert "wrong" not in caught.value.message
+
+    gone = fetched(secure_kafka_broker, "http://127.0.0.1:1/token")
+    with (
+        connect(ConnectionSettings(properties=gone, timeout_ms=PATIENCE_MS)) as admin,
+        pytest.raises(UnreachableError, match="token"),
+    ):
+        admin.list_groups()
+
+
+def test_a_token_that_the_broker_does_not_take_is_told(secure_kafka_broker: SecureKafkaBroker) -> None:
+    late = {**unsecured(secure_kafka_broker), "sasl.oauthbearer.config": "principal=admin lifeSeconds=-600"}
+    with connect(ConnectionSettings(properties=late, timeout_ms=PATIENCE_MS)) as admin, pytest.raises(AuthError) as caught:
+        admin.list_groups()
+    assert "refused the login of 'admin'" in caught.value.message
