@@ -25,7 +25,17 @@ MOST_LOST_IN_A_ROW = 3
 LAST_LOOK_S = 2.0
 """How long the cluster may be asked, after a signal, what became of the items that it has not answered for."""
 
-_UNANSWERED = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION})
+_UNANSWERED = frozenset(
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""Errors that do not tell whether it was done: a client sends a request again when a coordinator is lost, and the answer to the
+second says nothing of the first."""
 
 
 class Stop(Protocol):
@@ -106,7 +116,8 @@ def carry_out(
 ) -> Account[K]:
     """Do the steps in order, and answer what became of every item. Raises nothing that a cluster or a user can cause.
 
-    ``read_back`` tells of items whether they are done now; an item that it leaves out stays unknown. A time-out ends the change,
+    ``read_back`` tells of items whether they are done now; one that is not, or is left out, stays unknown: the request may still
+    be on its way. A time-out ends the change,
     as the next step would not fare better; so do `MOST_LOST_IN_A_ROW` lost connections, and a signal.
     """
     pending, stop = list(steps), stop or NeverStop()
@@ -169,8 +180,8 @@ def _read_back(account: Account[K], read_back: Callable[[Sequence[K]], Mapping[K
     except (KgctlError, Interrupted):
         return
     for item, is_done in found.items():
-        account.outcomes[item] = Outcome.DONE if is_done else Outcome.FAILED
         if is_done:
+            account.outcomes[item] = Outcome.DONE
             account.errors.pop(item, None)
 
 

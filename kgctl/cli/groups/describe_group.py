@@ -56,6 +56,12 @@ kgctl describe group payments --members --watch --interval 5s
 """
 READ_COMMITTED = "read-committed"
 LAG_MODES = ("committed", READ_COMMITTED)
+SortKey = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KEY", help="Rows by lag, partition or consumer.", autocompletion=lambda: ["lag", "partition", "consumer"]
+    ),
+]
 LagMode = Annotated[
     str | None,
     typer.Option(
@@ -91,7 +97,7 @@ def describe_group(
     verbose: Annotated[bool, typer.Option("--verbose", help="All columns in the table, as -o wide has them.")] = False,
     topic: TopicOptions = None,
     only_lagging: Annotated[bool, typer.Option("--only-lagging", help="Only partitions with lag, or with a flag.")] = False,
-    sort: Annotated[str | None, typer.Option(metavar="KEY", help="Rows by lag, partition or consumer.")] = None,
+    sort: SortKey = None,
     totals: Annotated[bool, typer.Option("--totals", help="A row a topic and one a group, not a partition: their lag.")] = False,
     time_lag: Annotated[bool, typer.Option("--time-lag", help="Add the age of the next record to read.")] = False,
     lag_mode: LagMode = None,

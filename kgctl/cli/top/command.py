@@ -57,7 +57,9 @@ def top(
     exclude: ExcludeOption = None,
     interval: Annotated[str, typer.Option(metavar="SPAN", help="How often to look: 5s, 1m.")] = "5s",
     iterations: Annotated[int | None, typer.Option(metavar="N", min=1, help="End after N looks.")] = None,
-    sort: Annotated[str, typer.Option(metavar="KEY", help="By lag, name, rate, drain or verdict.")] = "lag",
+    sort: Annotated[
+        str, typer.Option(metavar="KEY", help="By lag, name, rate, drain or verdict.", autocompletion=lambda: list(SORTS))
+    ] = "lag",
     plain: Annotated[bool, typer.Option("--plain", help="Frames of text, as without a terminal.")] = False,
 ) -> Report | int:
     """Watch groups: lag, records read and written a second, time until nothing is left to read, and a verdict by Burrow's rules.

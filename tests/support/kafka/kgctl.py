@@ -22,7 +22,12 @@ class KgctlRun:
     @property
     def data(self) -> Any:
         """The rows of the JSON envelope."""
-        return json.loads(self.out)["data"]
+        return self.document["data"]
+
+    @property
+    def document(self) -> Any:
+        """The JSON envelope."""
+        return json.loads(self.out)
 
 
 def run_kgctl(bootstrap: str, *arguments: str, code: int | None = 0) -> KgctlRun:

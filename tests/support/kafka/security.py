@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import trustme
-from confluent_kafka.admin import AclBinding, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+from confluent_kafka.admin import AclBinding, AclBindingFilter, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
 from cryptography.hazmat.primitives import serialization
 
 from tests.support.kafka.broker import KafkaBroker
@@ -116,11 +116,23 @@ class SecureKafkaBroker(KafkaBroker):
             properties |= {"sasl.mechanism": mechanism, "sasl.jaas.config": login}
         return properties
 
-    def allow(self, user: str, resource: ResourceType, name: str, operations: Sequence[AclOperation]) -> None:
-        """Lets ``user`` do ``operations`` on one resource by its exact name."""
-        rules = [_rule(user, resource, name, operation) for operation in operations]
+    def allow(self, user: str, resource: ResourceType, name: str | Sequence[str], operations: Sequence[AclOperation]) -> None:
+        """Lets ``user`` do ``operations`` on one resource by its exact name, or on several."""
+        names = [name] if isinstance(name, str) else name
+        rules = [_rule(user, resource, each, operation) for each in names for operation in operations]
         admin = admin_client(self.bootstrap)
         for future in admin.create_acls(rules, request_timeout=TIMEOUT_S).values():
+            future.result(TIMEOUT_S)
+
+    def revoke(self, user: str, resource: ResourceType, names: Sequence[str]) -> None:
+        """Takes away all that ``user`` may do with these resources."""
+        who = f"User:{user}"
+        rules = [
+            AclBindingFilter(resource, name, ResourcePatternType.LITERAL, who, "*", AclOperation.ANY, AclPermissionType.ANY)
+            for name in names
+        ]
+        admin = admin_client(self.bootstrap)
+        for future in admin.delete_acls(rules, request_timeout=TIMEOUT_S).values():
             future.result(TIMEOUT_S)
 
 
