@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
+import trustme
 from confluent_kafka.admin import AclOperation, ResourceType
 
 from kgctl.admin.client import GroupAdmin
@@ -20,6 +21,7 @@ from kgctl.errors import AuthError, KgctlError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
 from tests.support.kafka import SecureKafkaBroker, commit, create_topic, produce, unique
+from tests.support.kafka.security import pkcs8
 from tests.support.patience import PATIENCE_MS, SOON_S
 
 pytestmark = pytest.mark.kafka
@@ -87,6 +89,22 @@ def test_a_client_certificate_is_shown(secure_kafka_broker: SecureKafkaBroker, b
     properties = as_client_certificate(secure_kafka_broker, secure_kafka_broker.client_properties("SSL"))
     with open_admin(backend, properties) as admin:
         assert admin.list_groups().status == "ok"
+
+
+def test_a_client_certificate_of_another_authority_is_refused(
+    secure_kafka_broker: SecureKafkaBroker, backend: str, tmp_path: Path
+) -> None:
+    """So the one of the test above was shown, and looked at."""
+    stranger = trustme.CA().issue_cert("stranger@localhost", common_name="kgctl")
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    certificate.write_bytes(b"".join(pem.bytes() for pem in stranger.cert_chain_pems))
+    key.write_bytes(pkcs8(stranger))
+    shown = {"ssl.certificate.location": str(certificate), "ssl.key.location": str(key)}
+    with (
+        open_admin(backend, secure_kafka_broker.client_properties("SSL") | shown) as admin,
+        pytest.raises((UnreachableError, AuthError)),
+    ):
+        admin.list_groups()
 
 
 def fails(backend: str, properties: Mapping[str, str]) -> KgctlError:

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from tests.benchmarks import describe_group, list_groups, start_up
+from tests.benchmarks import all_groups, describe_group, list_groups, start_up
 from tests.benchmarks.clusters import CLUSTERS, scratch
 from tests.benchmarks.measure import BenchmarkError, Measurement, measure
 from tests.benchmarks.pipeline import build, collect, decode, tables
@@ -28,7 +28,16 @@ from tests.support.maven import MavenUnavailable
 
 SUBJECTS = {
     subject.name: subject
-    for subject in (start_up.SUBJECT, describe_group.SUBJECT, list_groups.SUBJECT, commands.LIST, commands.IN_CI)
+    for subject in (
+        start_up.SUBJECT,
+        describe_group.SUBJECT,
+        list_groups.SUBJECT,
+        all_groups.RESET,
+        all_groups.TIME_LAG,
+        all_groups.TOP,
+        commands.LIST,
+        commands.IN_CI,
+    )
 }
 RATES = {
     module.RATES.name: module.RATES

@@ -264,3 +264,18 @@ def test_a_claim_that_changes_while_a_group_is_watched_is_shown_at_once(
     ran = cli(f"describe group audit --members --watch --interval {PATIENCE_S:g}s --iterations 2 -o json")
     assert time.monotonic() - began < PATIENCE_S
     assert rows(ran, "partitions", "assignment") == [(2 * partition, "orders:0,1" if partition else None)]
+
+
+@pytest.mark.parametrize("line", ["delete-groups payments --dry-run", "delete-offsets payments --topic orders --dry-run"])
+def test_deleting_names_the_nodes_that_hold_no_offset(cli: ZooKeeperCli, kazoo: KazooClient, line: str) -> None:
+    kazoo.set("/consumers/payments/offsets/orders/1", b"many")
+    ran = cli(f"{line} -o json")
+    assert ran.code == 3, ran.err
+    assert [error["partition"] for error in ran.json["errors"]] == [1]
+    assert [row["result"] for row in ran.data] == ["deletable"] * len(ran.data)
+
+
+def test_there_is_no_history_of_such_groups(cli: ZooKeeperCli) -> None:
+    ran = cli("reset-offsets payments --to-history 2024-01-01")
+    assert ran.code != 0
+    assert "there is no history of groups in ZooKeeper" in ran.err

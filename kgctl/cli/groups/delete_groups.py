@@ -83,7 +83,7 @@ def delete_groups(
             rows = [(row, plan.refused.get(group_id)) for group_id, row in plan.rows.items()]
             report = result_report(COLUMNS, rows, "deletable", ("group",))
             told = (*report.notices, *plan.lost, f"Dry run on {cluster}: nothing was changed.")
-            return replace(report, errors=(*chosen.errors, *report.errors), notices=told)
+            return replace(report, errors=(*chosen.errors, *plan.flaws, *report.errors), notices=told)
         if plan.deletable:
             _ask(session, cluster, plan, yes=yes)
             if plan.unread and not no_backup:
@@ -93,7 +93,7 @@ def delete_groups(
             account = execute_deletion(admin, plan.decisions, stop)
     gone = {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}
     settle_undo(session, file, plan.saved, {row[:2] for row in plan.saved if row[0] in gone})
-    return _report(plan, account, chosen.errors, cluster)
+    return _report(plan, account, (*chosen.errors, *plan.flaws), cluster)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,7 @@ class _Plan:
     saved: list[UndoRow]
     unread: list[KgctlError]
     sight: Sight
+    flaws: tuple[KgctlError, ...] = ()
 
     @property
     def deletable(self) -> dict[str, GroupListing]:
@@ -114,6 +115,7 @@ class _Plan:
         """What no undo brings back."""
         shared = sum(listing.type is GroupType.SHARE for listing in self.deletable.values())
         lines = [f"{plural(shared, 'share group')} cannot be brought back"] if shared else []
+        lines += [f"{error.message}: not saved" for error in self.flaws]
         if self.sight.lacks_topics:
             lines.append(f"{self.sight.lacks_topics}: commits on others are deleted and not saved")
         return lines
@@ -137,7 +139,8 @@ def _plan(admin: GroupAdmin, group_ids: Sequence[str]) -> _Plan:
     found = admin.list_committed_offsets(groups)
     rows = [(group_id, partition, commit) for group_id, commits in found.values.items() for partition, commit in commits.items()]
     unread = [error.to_exception(group=group_id) for group_id, error in found.errors.items()]
-    return _Plan(decisions, list(rows), unread, admin.sight() if groups else Sight())
+    flaws = tuple(error for group_id in sorted(found.flaws) for error in found.flaws[group_id])
+    return _Plan(decisions, list(rows), unread, admin.sight() if groups else Sight(), flaws)
 
 
 def _report(plan: _Plan, account: Account[str], errors: Sequence[KgctlError], cluster: NamedCluster) -> Report:

@@ -135,6 +135,7 @@ def _plan(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[TopicSco
     refused: dict[Item, KgctlError] = {}
     failed = {**described.errors, **committed.errors}
     errors = [failed[group_id].to_exception(group=group_id) for group_id in group_ids if group_id in failed]
+    errors += [flaw for flaws in (described.flaws, committed.flaws) for group_id in sorted(flaws) for flaw in flaws[group_id]]
     for group_id, offsets in committed.values.items():
         present = {partition: commit for partition, commit in offsets.items() if commit.offset != NO_OFFSET}
         for scope in scopes:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import typer
 
 from kgctl.admin.client import GroupAdmin
-from kgctl.admin.plan.offset_reset import FromFile, Strategy
+from kgctl.admin.plan.offset_reset import FromFile, Strategy, ToHistory
 from kgctl.admin.plan.times import parse_duration_ms
 from kgctl.admin.reset import ResetPlan, ResetRequest, plan_reset
 from kgctl.admin.reset import from_group as copied
@@ -59,7 +59,8 @@ from kgctl.cli.selection import (
     select_groups,
 )
 from kgctl.cli.session import Session, session_of
-from kgctl.errors import UsageError
+from kgctl.cli.settings import connection_settings
+from kgctl.errors import UnsupportedError, UsageError
 
 EPILOG = """Examples:
 
@@ -134,6 +135,7 @@ def reset_offsets(
     given = GivenStrategy(*targets, from_file, heal, from_group, plan, to_max_timestamp)
     strategy, remarks = read_strategy(given, group_ids, session.environment.now_ms(), session.environment.stdin)
     scopes = read_scopes(strategy, topic or (), all_topics=all_topics)
+    _check_history(session, strategy)
     history = open_for_undo(session, strategy, warehouse, history_cluster)
     with session.connect() as admin:
         cluster = session.cluster(admin)
@@ -160,6 +162,12 @@ def _planned(session: Session, admin: GroupAdmin, request: ResetRequest, chosen:
     with session.waiting():
         planned = plan_reset(admin, request)
     return replace(planned, errors=(*chosen.errors, *planned.errors))
+
+
+def _check_history(session: Session, strategy: Strategy) -> None:
+    """Raises UnsupportedError for groups of which no history is collected."""
+    if isinstance(strategy, ToHistory) and connection_settings(session.flags, session.environment).zookeeper is not None:
+        raise UnsupportedError("--to-history: there is no history of groups in ZooKeeper; undo files have what kgctl took away")
 
 
 def _hidden(admin: GroupAdmin) -> Iterator[str]:
