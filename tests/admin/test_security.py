@@ -91,17 +91,15 @@ def test_a_client_certificate_is_shown(secure_kafka_broker: SecureKafkaBroker, b
         assert admin.list_groups().status == "ok"
 
 
-def test_a_client_certificate_of_another_authority_is_refused(
-    secure_kafka_broker: SecureKafkaBroker, backend: str, tmp_path: Path
-) -> None:
-    """So the one of the test above was shown, and looked at."""
+def test_a_client_certificate_of_another_authority_is_refused(secure_kafka_broker: SecureKafkaBroker, tmp_path: Path) -> None:
+    """So the one of the test above was shown, and looked at. librdkafka keeps to itself one that the broker would not know."""
     stranger = trustme.CA().issue_cert("stranger@localhost", common_name="kgctl")
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     certificate.write_bytes(b"".join(pem.bytes() for pem in stranger.cert_chain_pems))
     key.write_bytes(pkcs8(stranger))
     shown = {"ssl.certificate.location": str(certificate), "ssl.key.location": str(key)}
     with (
-        open_admin(backend, secure_kafka_broker.client_properties("SSL") | shown) as admin,
+        open_admin("live", secure_kafka_broker.client_properties("SSL") | shown) as admin,
         pytest.raises((UnreachableError, AuthError)),
     ):
         admin.list_groups()

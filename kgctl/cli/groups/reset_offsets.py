@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -61,6 +62,9 @@ from kgctl.cli.selection import (
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import UnsupportedError, UsageError
+
+if TYPE_CHECKING:
+    from kgctl.pipeline.answers.history import History
 
 EPILOG = """Examples:
 
@@ -135,8 +139,7 @@ def reset_offsets(
     given = GivenStrategy(*targets, from_file, heal, from_group, plan, to_max_timestamp)
     strategy, remarks = read_strategy(given, group_ids, session.environment.now_ms(), session.environment.stdin)
     scopes = read_scopes(strategy, topic or (), all_topics=all_topics)
-    _check_history(session, strategy)
-    history = open_for_undo(session, strategy, warehouse, history_cluster)
+    history = _history(session, strategy, warehouse, history_cluster)
     with session.connect() as admin:
         cluster = session.cluster(admin)
         if isinstance(strategy, FromFile):
@@ -164,10 +167,11 @@ def _planned(session: Session, admin: GroupAdmin, request: ResetRequest, chosen:
     return replace(planned, errors=(*chosen.errors, *planned.errors))
 
 
-def _check_history(session: Session, strategy: Strategy) -> None:
-    """Raises UnsupportedError for groups of which no history is collected."""
+def _history(session: Session, strategy: Strategy, warehouse: str | None, cluster: str | None) -> History | None:
+    """As `open_for_undo`; raises UnsupportedError for groups of which no history is collected."""
     if isinstance(strategy, ToHistory) and connection_settings(session.flags, session.environment).zookeeper is not None:
         raise UnsupportedError("--to-history: there is no history of groups in ZooKeeper; undo files have what kgctl took away")
+    return open_for_undo(session, strategy, warehouse, cluster)
 
 
 def _hidden(admin: GroupAdmin) -> Iterator[str]:
