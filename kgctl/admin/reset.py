@@ -358,7 +358,10 @@ def _removal(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition])
 
 def _are_done(admin: GroupAdmin, rows: Sequence[ResetRow]) -> Mapping[_RowKey, bool]:
     """Whether the rows have what they should by now, for the groups that the cluster answers for."""
-    committed = admin.list_committed_offsets(list(dict.fromkeys(row.group_id for row in rows))).values
+    found = admin.list_committed_offsets(list(dict.fromkeys(row.group_id for row in rows)))
+    committed = dict(found.values)
+    if found.errors:  # the first answer may be of a coordinator that has just been lost
+        committed |= admin.list_committed_offsets(list(found.errors)).values
     return {(row.group_id, row.partition): _is_done(row, committed[row.group_id]) for row in rows if row.group_id in committed}
 
 

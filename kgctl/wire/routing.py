@@ -141,6 +141,8 @@ def _ask_each(
     for node, result in results.items():
         if isinstance(result, KgctlError):
             answers.update(dict.fromkeys(route.by_node[node], _transport_failure(result)))
+            for key in route.by_node[node]:
+                cluster.coordinators.pop(key, None)  # a broker that is lost may have handed its groups over
         else:
             answers.update(result)
     _raise_if_nothing_was_learnt(results, answers)
