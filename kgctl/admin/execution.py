@@ -160,7 +160,8 @@ def _note(account: Account[K], answer: Answer[K]) -> None:
         if error is None:
             account.outcomes[item] = Outcome.DONE
         else:
-            account.outcomes[item] = Outcome.UNKNOWN if error.code in _UNANSWERED else Outcome.FAILED
+            is_unknown = error.code in _UNANSWERED and not error.nothing_sent
+            account.outcomes[item] = Outcome.UNKNOWN if is_unknown else Outcome.FAILED
             account.errors[item] = error
 
 

@@ -11,6 +11,7 @@ all goes through confluent-kafka, and `connect` says what is lost.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -181,4 +182,5 @@ class LiveGroupAdmin:
             error.nothing_sent = True
             raise
         self._confluent.share(deadline)
-        return {group: explained(answer, group=group) for group, answer in answers.items() if isinstance(answer, Failure)}
+        failed = {group: answer for group, answer in answers.items() if isinstance(answer, Failure)}
+        return {group: replace(explained(answer, group=group), nothing_sent=True) for group, answer in failed.items()}

@@ -24,10 +24,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ItemError:
-    """Why one thing failed: Kafka's error and one sentence for a person."""
+    """Why one thing failed: Kafka's error and a sentence for a person. ``nothing_sent``: no change of it left for the cluster."""
 
     code: ErrorCode
     message: str
+    nothing_sent: bool = False
 
     def to_exception(self, *, group: str | None = None, partition: TopicPartition | None = None) -> KgctlError:
         """The error as an exception of the class that its exit code belongs to."""

@@ -74,7 +74,7 @@ class Needs:
         operation, kind = self._lacking(error.code)
         if not operation:
             return error
-        return ItemError(error.code, f"{error.message}: {shown_user(user)} lacks the right {operation} on the {kind}")
+        return replace(error, message=f"{error.message}: {shown_user(user)} lacks the right {operation} on the {kind}")
 
 
 LOOK = Needs("DESCRIBE", "DESCRIBE")

@@ -94,6 +94,15 @@ def test_a_signal_ends_it_between_two_steps() -> None:
     assert (done, account.signal, list(account.outcomes.values())) == (["a", "b"], 2, [DONE, DONE, NOT_TRIED])
 
 
+def test_what_was_never_sent_failed() -> None:
+    def act() -> Mapping[str, ItemError]:
+        lost = ErrorCode.NETWORK_EXCEPTION
+        return {"a": ItemError(lost, "cannot connect", nothing_sent=True), "b": ItemError(lost, "lost")}
+
+    account = carry_out([Step.of_one_request("ab", act)], lambda _: {})
+    assert account.outcomes == {"a": FAILED, "b": UNKNOWN}
+
+
 def test_account_says_whether_the_cluster_may_have_changed() -> None:
     cases: list[tuple[list[BaseException | ErrorCode | None], bool]] = [
         ([unreachable(nothing_sent=True)], False),
