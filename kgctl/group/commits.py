@@ -72,6 +72,8 @@ class Commits:
                 raise
             except UnreachableError as error:
                 self._drop()
+                if self._driver.has_ended.is_set():
+                    raise self._ended(partitions, error) from error
                 return error
         assert isinstance(result, PartitionErrors)
         failed = {partition: error for partition, error in result.partitions if error is not ErrorCode.NONE}
@@ -84,6 +86,16 @@ class Commits:
         if set(failed.values()) <= OVERTAKEN and self._member.generation_id > request.generation_id:
             return refused
         raise refused
+
+    def _ended(self, partitions: tuple[OffsetCommitPartition, ...], unreachable: KgctlError) -> CommitError:
+        """The member has learnt elsewhere why it cannot go on (fenced, most often): nobody looks for the coordinator any more."""
+        why = self._driver.end_error or unreachable
+        return CommitError(
+            f"group '{self._group_id}': {len(partitions)} partition(s) were not committed: {why.message}",
+            errors={TopicPartition(each.topic, each.partition): why.code for each in partitions},
+            code=why.code,
+            group=self._group_id,
+        )
 
     def _drop(self) -> None:
         connection, self._open = self._open, None

@@ -84,6 +84,7 @@ class Driver:
         self.member = make_member(config, identity, random.SystemRandom())
         self.last_error: KgctlError | None = None
         self.has_ended = threading.Event()
+        self.end_error: KgctlError | None = None
         self._settings = settings
         self._timeout_ms = timeout_ms
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
@@ -188,6 +189,7 @@ class Driver:
 
     def _end(self, error: KgctlError | None) -> None:
         if not self.has_ended.is_set():
+            self.end_error = error
             self.has_ended.set()
             self._drop_coordinator()
             self._errand_line.put(self._errands.close)

@@ -265,6 +265,17 @@ def test_a_fenced_member_cannot_commit(server: EmbeddedServer, group_id: str) ->
             assert caught.value.code in ("FENCED_INSTANCE_ID", "GENERATION_ENDED")
 
 
+def test_a_member_that_knows_that_it_is_fenced_does_not_look_for_the_coordinator(server: EmbeddedServer, group_id: str) -> None:
+    with member(server, group_id, group_instance_id="pod-0") as group:
+        generation = group.next(PATIENCE_S)
+        with member(server, group_id, group_instance_id="pod-0") as usurper:
+            usurper.next(PATIENCE_S)
+            assert group._driver.has_ended.wait(PATIENCE_S)
+            with pytest.raises((CommitError, GenerationEnded)) as caught:
+                generation.commit({(TOPIC, 0): 1})
+            assert caught.value.code in ("FENCED_INSTANCE_ID", "GENERATION_ENDED")
+
+
 def test_nobody_there() -> None:
     with EmbeddedServer() as gone:
         bootstrap = gone.bootstrap
