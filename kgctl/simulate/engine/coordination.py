@@ -13,6 +13,7 @@ What a broker has written when it dies is taken as replicated, and as answered i
 
 from __future__ import annotations
 
+from collections.abc import Container
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
@@ -36,10 +37,61 @@ BEAT_US = 2_000_000
 LOOK_US = SESSION_US // 8
 BALANCE_US = 300_000_000
 """broker.session.timeout.ms and broker.heartbeat.interval.ms, the controller's looks, leader.imbalance.check.interval.seconds."""
+REFRESH_US = 100_000
+"""retry.backoff.ms: until a client whose fetch was refused has asked for the new leader."""
 _MARGIN_US = 1_000_000
 _OWN_REASONS = ("has changed", "need to revoke")
 _WAITS = frozenset({Cause.REBALANCE, Cause.HANDOVER, Cause.FETCH})
 """Causes of gaps that end by what only a coordinator can do."""
+
+
+class Leaders:
+    """Which broker leads each partition of the topics: the first of its replicas that the controller does not count as gone.
+
+    A partition whose leader has died is dark: until the controller has noticed, and the clients have asked for the new leader.
+    """
+
+    def __init__(self, simulation: Simulation, down: Container[int], fenced: Container[int]) -> None:
+        self._simulation = simulation
+        self._down, self._fenced = down, fenced
+        self._leads: dict[int, int] = {}
+        self.look()
+
+    def look(self) -> None:
+        """See which partitions have another leader, or none that lives."""
+        simulation = self._simulation
+        dark, light = [], []
+        for name, numbers in simulation.partitions.present.items():
+            for partition, number in enumerate(numbers):
+                is_dark = self._leader(name, partition, number) in self._down
+                if is_dark and number not in simulation.owners.dark:
+                    dark.append(number)
+                elif not is_dark and number in simulation.owners.dark:
+                    light.append(number)
+        if dark:
+            simulation.ownership.darken(dark)
+        if light:
+            simulation.loop.at(simulation.loop.now_us + REFRESH_US, self._lighten, light)
+
+    def _leader(self, name: str, partition: int, number: int) -> int:
+        leader = self._leads.get(number, 0)
+        if not leader or leader in self._fenced:
+            replicas = self._simulation.topics.replicas(name, partition)
+            leader = next((broker for broker in replicas if broker not in self._fenced), leader or replicas[0])
+            self._leads[number] = leader
+        return leader
+
+    def _lighten(self, numbers: list[int]) -> None:
+        """The clients know the new leaders, unless these are gone, too."""
+        simulation = self._simulation
+        ready = [number for number in numbers if number in simulation.owners.dark and self._leads[number] not in self._down]
+        if ready:
+            simulation.ownership.lighten(ready)
+
+    def rebalance(self) -> None:
+        """Give partitions back to the first of their replicas, which lives (the controller, every 5 minutes)."""
+        self._leads.clear()
+        self.look()
 
 
 class Coordination:
@@ -72,6 +124,7 @@ class Coordination:
         self._were_in: dict[Process, None] = {}
         self._blamed_until_us = 0
         self._asks_again = False
+        self.leaders = Leaders(simulation, self._down, self._fenced)
 
     # --- what pods meet
 
@@ -120,6 +173,7 @@ class Coordination:
         self._died[broker] = self._deaths
         if broker == self._serving:
             self._lose(is_broken=True)
+        self.leaders.look()
         if detect_us is None:
             detect_us = SESSION_US - int(self._rng.random() * BEAT_US) + int(self._rng.random() * LOOK_US)
         self._simulation.loop.at(self._simulation.loop.now_us + detect_us, self._on_detected, (broker, self._deaths))
@@ -135,6 +189,7 @@ class Coordination:
         self._elect()
         del self._fenced[broker]
         self._elect()
+        self.leaders.look()
         self._simulation.disturbed()
         now_us = self._simulation.loop.now_us
         wait_us = BALANCE_US - (now_us - self._balance_phase_us) % BALANCE_US
@@ -161,6 +216,7 @@ class Coordination:
         if self._died.get(broker) == number:
             self._fenced[broker] = None
             self._elect()
+            self.leaders.look()
 
     def _elect(self) -> None:
         """A leader that is fenced is none: the first replica that is not leads."""
@@ -171,6 +227,7 @@ class Coordination:
             self._begin_load(self.leader)
 
     def _balance(self, _: object) -> None:
+        self.leaders.rebalance()
         first = self.replicas[0]
         if first not in self._down and first not in self._fenced:
             self._hand_over(first)

@@ -130,7 +130,7 @@ class Invariants:
             if now_us > self._start_us:
                 self._unavailable_us += self._unowned * (now_us - max(self._seen_us, self._start_us))
             self._seen_us = now_us
-        self._unowned = self._simulation.owners.unowned
+        self._unowned = self._simulation.owners.unread
 
     def settled(self) -> None:
         """I8 and I9, when the run is over and its accounts are settled."""

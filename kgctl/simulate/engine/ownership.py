@@ -186,7 +186,7 @@ class Ownership:
         """A position of the recent past. Of one with a backlog: as if it had been read at the arrivals' rate since."""
         now_us = self._simulation.loop.now_us
         arrivals = self._ledger.arrivals
-        written_pr = arrivals.total_pr(number, now_us) - arrivals.total_pr(number, at_us)
+        written_pr = 0 if number in self._owners.dark else arrivals.total_pr(number, now_us) - arrivals.total_pr(number, at_us)
         return max(self._ledger.position_pr(number, now_us) - written_pr, 0) // 1_000_000_000_000
 
     def _begin(self, process: Process, number: int, offset: int, now_us: int) -> None:
@@ -203,7 +203,7 @@ class Ownership:
         if before is not None and before is not process:
             before.flow.partitions.pop(number, None)
         self._readers[number] = process
-        process.flow.partitions[number] = None
+        self._read_on(process, number, now_us)
         topic, pod = ledger.topic[number], process.pod.number
         if repeated:
             simulation.history.duplicates.append(Counted(now_us, repeated, pod, topic))
@@ -214,7 +214,8 @@ class Ownership:
         process.flow.partitions.pop(number, None)
         if self._readers.get(number) is process:
             del self._readers[number]
-            self._ledger.stop(number, now_us)
+            if number not in self._owners.dark:
+                self._ledger.stop(number, now_us)
 
     def _hand_back(self, numbers: Iterable[int]) -> None:
         """An older consumer is the only one again: it reads on."""
@@ -224,7 +225,40 @@ class Ownership:
             if process is not None and number not in self._readers and number in process.consuming:
                 process.flow.advance(self._simulation.loop.now_us)
                 self._readers[number] = process
-                process.flow.partitions[number] = None
+                self._read_on(process, number, self._simulation.loop.now_us)
+
+    # --- brokers that are away
+
+    def darken(self, numbers: list[int]) -> None:
+        """The broker that leads these is gone: whoever consumes them reads nothing."""
+        now_us = self._simulation.loop.now_us
+        for number in numbers:
+            process = self._readers.get(number)
+            if process is not None:
+                process.flow.advance(now_us)
+                self.settle_unseen(process)
+                process.flow.partitions.pop(number, None)
+                self._ledger.stop(number, now_us)
+        self._owners.darken(numbers, now_us)
+        self._simulation.changed()
+
+    def lighten(self, numbers: list[int]) -> None:
+        """These have a leader again: whoever consumes them reads on."""
+        now_us = self._simulation.loop.now_us
+        self._owners.lighten(numbers, now_us)
+        for number in numbers:
+            process = self._readers.get(number)
+            if process is not None:
+                process.flow.advance(now_us)
+                self._ledger.account_waiting(number, now_us)
+                self._read_on(process, number, now_us)
+        self._simulation.changed()
+
+    def _read_on(self, process: Process, number: int, now_us: int) -> None:
+        if number in self._owners.dark:
+            self._ledger.stop(number, now_us)
+        else:
+            process.flow.partitions[number] = None
 
     # --- small things
 

@@ -246,7 +246,9 @@ class Simulation:
         is_unsettled = view.state not in _SETTLED_STATES or bool(view.assignments.withheld)
         if is_unsettled is (history.unsettled.since_us is None):
             history.unsettled.set(now_us, is_so=is_unsettled)
-        is_calm = not is_unsettled and not self.owners.misplaced and self.running > 0 and view.has_coordinator
+        is_calm = (
+            not is_unsettled and not self.owners.misplaced and not self.owners.dark and self.running > 0 and view.has_coordinator
+        )
         if is_calm is (history.calm.since_us is None):
             history.calm.set(now_us, is_so=is_calm)
 
@@ -276,7 +278,7 @@ class Simulation:
             if pod.process is not None:
                 pod.process.flow.advance(now_us)
         for number in self.partitions.existing():
-            if self.owners.owner[number] < 0:
+            if self.owners.owner[number] < 0 or number in self.owners.dark:
                 self.ledger.account_waiting(number, now_us)
 
     def settle_accounts(self) -> None:

@@ -64,6 +64,7 @@ class Topics:
             if process is not None and mine:
                 simulation.ownership.end(process, mine, Cause.DISCOVERY)
         simulation.ledger.set_rates(gone, [0] * len(gone), now_us)
+        simulation.owners.lighten([number for number in gone if number in simulation.owners.dark], now_us)
         simulation.owners.delete(gone, now_us)
         simulation.broker.observer.assignments.forget(gone)
         for number in gone:
@@ -97,6 +98,8 @@ class Topics:
         simulation.owners.add(added, cause, now_us)
         simulation.ledger.add(name, count, now_us)
         simulation.check.topic_has(name, simulation.image.topics[name].partition_count)
+        if now_us and simulation.broker.coordination is not None:
+            simulation.broker.coordination.leaders.look()
 
     def _share_out(self, name: str) -> None:
         simulation = self._simulation
@@ -108,10 +111,17 @@ class Topics:
             if pod.process is not None:
                 pod.process.flow.advance(now_us)
         for number in numbers:
-            if simulation.owners.owner[number] < 0:
+            if simulation.owners.owner[number] < 0 or number in simulation.owners.dark:
                 simulation.ledger.account_waiting(number, now_us)
         rates = split_rate(self._rate_uhz.get(name, 0), len(numbers), self._weights.get(name, ()))
         simulation.ledger.set_rates(numbers, rates, now_us)
+
+    def replicas(self, name: str, partition: int) -> tuple[int, ...]:
+        """Return the brokers, from 1, that have a partition: as the scenario places it, else spread one after the other."""
+        brokers = self._simulation.scenario.cluster.brokers
+        topic = self._given[name]
+        spread = range(partition, partition + min(topic.replicas, brokers))
+        return topic.placement.get(partition) or tuple(broker % brokers + 1 for broker in spread)
 
     def _racks(self, topic: Topic, partitions: int) -> tuple[tuple[str, ...], ...]:
         """Replicas where the scenario places them, else spread over the brokers; brokers spread over the racks."""

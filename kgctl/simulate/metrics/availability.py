@@ -52,7 +52,7 @@ def collateral(run: Measured, filters: Filters) -> float:
 
 
 def _is_collateral(run: Measured, gap: Gap) -> bool:
-    if gap.before < 0 or gap.before != gap.after or gap.causes[0][0] is Cause.STALL:
+    if gap.before < 0 or gap.before != gap.after or gap.causes[0][0] in (Cause.STALL, Cause.BROKER):
         return False
     running = run.history.pods[gap.before].running.until(run.end_us + 1)
     return any(first <= gap.from_us and gap.to_us <= last for first, last in running)

@@ -118,6 +118,10 @@ class PartitionOwners:
         self.unowned = 0
         self.double_owned: list[tuple[int, int, int, int]] = []
         self._older: dict[int, list[tuple[int, int]]] = {}
+        self.unreadable: dict[int, list[tuple[int, int]]] = {}
+        """Partition -> (from, to) of the times in which the broker that leads it was away."""
+        self.dark: dict[int, int] = {}
+        """Partitions whose broker is away now -> since when."""
 
     @property
     def had_doubles(self) -> bool:
@@ -128,6 +132,14 @@ class PartitionOwners:
     def has_doubles(self) -> bool:
         """Whether a partition has two consumers now."""
         return bool(self._older)
+
+    @property
+    def unread(self) -> int:
+        """How many partitions that count nobody reads now: they have no consumer, or no broker."""
+        if not self.dark:
+            return self.unowned
+        counted = self._partitions.counted
+        return self.unowned + sum(counted[number] and self.owner[number] != NOBODY for number in self.dark)
 
     def consumers(self, partition: int) -> int:
         """How many processes consume it now."""
@@ -213,6 +225,15 @@ class PartitionOwners:
             if owner[number] == NOBODY and changes[number][-1] != code:
                 changes[number] += (now_us, code)
 
+    def darken(self, numbers: Iterable[int], now_us: int) -> None:
+        """Nobody can read these from now on, whoever consumes them."""
+        self.dark.update(dict.fromkeys(numbers, now_us))
+
+    def lighten(self, numbers: Iterable[int], now_us: int) -> None:
+        """These can be read again."""
+        for number in numbers:
+            self.unreadable.setdefault(number, []).append((self.dark.pop(number), now_us))
+
     def assign(self, pod: int, numbers: Iterable[int]) -> None:
         """The coordinator gives these to the pod (`NOBODY`: to nobody)."""
         owner, assigned = self.owner, self.assigned
@@ -229,7 +250,17 @@ class PartitionOwners:
         return None if self.owner[number] != NOBODY else cause_of(self.changes[number][-1])
 
     def segments(self, number: int, from_us: int, to_us: int) -> list[Segment]:
-        """The lane within this time and the partition's own, in order, neighbours of one value joined."""
+        """Return the lane within this time and the partition's own, in order, neighbours of one value joined.
+
+        Where the partition's broker was away it has that cause in place of an owner.
+        """
+        found = self._segments(number, from_us, to_us)
+        away = list(self.unreadable.get(number, ()))
+        if number in self.dark:
+            away.append((self.dark[number], to_us))
+        return list(_without(found, away)) if away else found
+
+    def _segments(self, number: int, from_us: int, to_us: int) -> list[Segment]:
         found: list[Segment] = []
         lane = self.changes[number]
         deleted_us = self._partitions.deleted_us[number]
@@ -300,3 +331,19 @@ class PartitionOwners:
         if self.assigned[number] == pod:
             self.misplaced -= 1
         return pod
+
+
+def _without(segments: Iterable[Segment], away: Sequence[tuple[int, int]]) -> Iterator[Segment]:
+    """Give the segments, those of an owner cut where the partition's broker was away."""
+    code = code_of(Cause.BROKER)
+    for first_us, last_us, value in segments:
+        at_us = first_us
+        for from_us, to_us in away if value >= 0 else ():
+            start_us, stop_us = max(from_us, at_us), min(to_us, last_us)
+            if start_us < stop_us:
+                if at_us < start_us:
+                    yield at_us, start_us, value
+                yield start_us, stop_us, code
+                at_us = stop_us
+        if at_us < last_us:
+            yield at_us, last_us, value

@@ -22,6 +22,7 @@ class Cause(IntEnum):
     DISCOVERY = 6
     COORDINATOR = 7
     FETCH = 8
+    BROKER = 9
 
     @property
     def label(self) -> str:
@@ -39,6 +40,7 @@ MEANINGS = {
     Cause.DISCOVERY: "the partition exists and the group has not seen it",
     Cause.COORDINATOR: "there is no coordinator",
     Cause.FETCH: "the owner runs its callback or fetches its offset",
+    Cause.BROKER: "the broker that leads the partition is away, and nobody can read it",
 }
 
 

@@ -35,7 +35,7 @@ def test_a_group_survives_a_quarter_of_an_hour_of_faults(config: dict[str, str],
     refused = result.metric("errors", ("UNRELEASED_INSTANCE_ID",)) if instance_id and "group.protocol" in config else 0
     assert (result.stopped, result.metric("state")) == ("", "Stable")
     assert 5 - (refused or 0) <= result.metric("members") <= 5  # type: ignore[operator]
-    causes = ("rebalance", "handover", "detection", "static_wait", "boot", "stall", "discovery", "coordinator", "fetch")
+    causes = ("rebalance", "handover", "detection", "static_wait", "boot", "stall", "discovery", "coordinator", "fetch", "broker")
     total = sum(result.metric("unavailable", (f"cause {cause}",)) or 0 for cause in causes)  # type: ignore[misc]
     assert total == pytest.approx(result.metric("unavailable"))  # I8
     assert result.metric("owners") == 1
