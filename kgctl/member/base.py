@@ -32,6 +32,7 @@ from kgctl.model.partitions import MetadataImage, TopicPartition
 HEARTBEAT = "heartbeat"
 SESSION = "session"
 POLL_LIMIT = "poll limit"
+READ = "read"
 CHORES = frozenset({HEARTBEAT, SESSION, METADATA, AUTO_COMMIT})
 
 Step = Callable[[], None]
@@ -64,6 +65,7 @@ class MemberParts(ABC):
         self._inbox: list[tuple[int, Answer]] = []
         self._polls_itself = config.behaviour.polls_itself
         self._poll_until_us = -1
+        self._finds_records = False
         self._poll_number = 0
         self._after_callback: Step | None = None
         self._close_is_wanted = False
@@ -98,6 +100,14 @@ class MemberParts(ABC):
     @abstractmethod
     def reads_network(self) -> bool:
         """Whether a thread of the client's own reads answers between polls."""
+
+    def reads_in_us(self) -> int:
+        """Return how long until the client's own thread looks for answers; 0: it waits for them."""
+        return 0
+
+    def joins(self) -> bool:
+        """Whether poll() has to do something for the membership, for which it reads answers first."""
+        return True
 
     @abstractmethod
     def on_deadline(self, name: str) -> None:
@@ -268,6 +278,7 @@ class BaseMember(MemberParts):
             return self.runtime.take_actions()
         self._deadlines.cancel(POLL_LIMIT)
         self._poll_until_us = now_us if until_us is None else max(now_us, until_us)
+        self._finds_records = until_us is None and not self._polls_itself
         self._poll_number += 1
         if not self.is_started:
             self._start()
@@ -312,10 +323,12 @@ class BaseMember(MemberParts):
         """Take a broker's answer, or the failure of a request."""
         self._enter(now_us)
         if self.connection.expects(correlation_id):
-            if self._reads_answers():
+            if self.in_poll() or (self.reads_network() and not (wait_us := self.reads_in_us())):
                 self.connection.answer(correlation_id, result)
             else:
                 self._inbox.append((correlation_id, result))
+                if self.reads_network() and not self._deadlines.is_armed(READ):
+                    self.runtime.arm_in(READ, wait_us)
         return self._leave()
 
     def on_metadata(self, image: MetadataImage, now_us: int) -> list[Action]:
@@ -391,7 +404,7 @@ class BaseMember(MemberParts):
         if has_background:
             self._run_background()
         while self._after_callback is None and self._end is None and self.in_poll():
-            if self._inbox:
+            if self._inbox and (not self._finds_records or self.joins()):
                 self._read_inbox()
             elif self.positions.has_no_start:
                 self.fail("NO_OFFSET_FOR_PARTITION", "auto.offset.reset=none and no committed offset")
@@ -401,6 +414,8 @@ class BaseMember(MemberParts):
                     self._run_background()
             else:
                 break
+        if self._finds_records and self._inbox and self.in_poll():
+            self._end_of_poll()
         runtime = self.runtime
         if self._is_departed and self._end is None and self.connection.is_clear:
             self._is_departed = False
@@ -408,8 +423,11 @@ class BaseMember(MemberParts):
         taken, runtime.actions = runtime.actions, []
         return taken
 
-    def _reads_answers(self) -> bool:
-        return self.in_poll() or self.reads_network()
+    def _end_of_poll(self) -> None:
+        """A poll() that has records reads the network as it returns: what it learns the next one acts on (KafkaConsumer#poll)."""
+        self._poll_until_us = self.runtime.now_us - 1
+        while self._inbox:
+            self._read_inbox()
 
     def _read_inbox(self) -> None:
         correlation_id, result = self._inbox.pop(0)
@@ -461,5 +479,8 @@ class BaseMember(MemberParts):
             self.on_poll_limit()
         elif name == CLOSE:
             self._finish_close()
+        elif name == READ:
+            while self._inbox and self.reads_network():
+                self._read_inbox()
         elif name not in (AUTO_COMMIT, POSITIONS):
             self.on_deadline(name)

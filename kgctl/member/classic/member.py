@@ -451,6 +451,15 @@ class ClassicMember(BaseMember):
         """Return whether the heartbeat thread reads answers, which it does while it runs."""
         return self.session.is_enabled
 
+    def reads_in_us(self) -> int:
+        """Return how long until the heartbeat thread looks at the network again."""
+        every_us = self.config.behaviour.reads_every_us
+        return every_us - (self.runtime.now_us - self.session.woken_us) % every_us if every_us else 0
+
+    def joins(self) -> bool:
+        """``AbstractCoordinator#rejoinNeededOrPending``: poll() reads answers before it goes on only for that."""
+        return self.membership.rejoin_needed or self.membership.is_rebalancing or self.session.fatal is not None
+
     def next_step(self) -> Step | None:
         """The order of ``ConsumerCoordinator#poll``: the group first, then commits, then positions."""
         if self.session.fatal is not None:

@@ -85,6 +85,8 @@ class Session:
     def __init__(self, runtime: Runtime, connection: Connection, membership: Membership, on_reset: Callable[[], None]) -> None:
         self.is_enabled = False
         self.is_locked = False
+        self.woken_us = 0
+        """When the thread was last woken for something other than a look at the network."""
         self.fatal: ErrorCode | None = None
         self.clock = HeartbeatClock(runtime.config.behaviour.classic_drift, runtime.rng)
         self._runtime = runtime
@@ -96,6 +98,7 @@ class Session:
     def enable(self) -> None:
         """Start the timers of a generation that has begun."""
         self.is_enabled = True
+        self.woken_us = self._runtime.now_us
         self.clock.restart(self._runtime.now_us, self._runtime.config.heartbeat_interval_ms * 1000)
         self._runtime.deadlines.arm(HEARTBEAT, self.clock.next_us)
         self.restart_session()
@@ -133,6 +136,7 @@ class Session:
             self._connection.find()
             self._runtime.arm_in(HEARTBEAT, self._runtime.config.retry_backoff_ms * 1000)
             return
+        self.woken_us = self._runtime.now_us
         self.clock.beat(self._runtime.now_us)
         self._runtime.deadlines.arm(HEARTBEAT, self.clock.next_us)
         sent = self._membership.generation

@@ -25,6 +25,10 @@ LONGEST_BACK_OFF_US = 300 * SECOND_US
 FORGIVEN_AFTER_US = 600 * SECOND_US
 
 
+TIGHT = HeartbeatDrift(constant_us=5_000, walk_us=5_000, jitter_us=5_000)
+"""Of an application that calls poll() without a pause, which wakes Java's heartbeat thread when a beat is due: 3.00 to 3.01 s."""
+
+
 class Nodes:
     """The machines that pods run on, numbered from 1; none: every pod is on node 0."""
 
@@ -135,7 +139,8 @@ class Pod:
             config = replace(config, behaviour=replace(config.behaviour, close_lag_us=0))
         drift_us = self.members.heartbeat_drift_us
         if drift_us is None:
-            return config
+            tight = self.members.poll.upper_us == 0 and config.behaviour.reads_every_us
+            return replace(config, behaviour=replace(config.behaviour, classic_drift=TIGHT)) if tight else config
         drift = drift_of(drift_us)
         return replace(config, behaviour=replace(config.behaviour, classic_drift=drift, consumer_drift=drift))
 

@@ -112,3 +112,15 @@ def test_a_change_of_the_traffic_in_a_quiet_time_leaves_no_lag_of_its_own(commit
     result = run(replace(plain, traffic=(Traffic(topic="t", steps=steps),)), 1)
     assert 1_000 <= result.metric("lag_peak") <= 10_000  # type: ignore[operator]
     assert result.metric("lag") <= 60  # type: ignore[operator]
+
+
+def test_what_a_member_reads_while_it_joins_cannot_be_committed_and_is_read_again() -> None:
+    """A cooperative member reads on between JoinGroup and SyncGroup, where commits are refused (generationIfStable)."""
+    restart = event("rolling_restart", "app", settle=10 * S)
+    poll, commit = Uniform(0, 100_000), Commit(mode=CommitMode.AFTER_BATCH)
+    given = scenario(restart, config=COOPERATIVE, count=6, partitions=24, rate=1200, poll=poll, commit=commit)
+    eager = replace(given, members=(replace(given.members[0], config=RANGE),))
+
+    repeated = [run(given, seed).metric("duplicates") for seed in range(1, 4)]
+    assert max(repeated) > 20  # type: ignore[type-var, operator]
+    assert [run(eager, seed).metric("duplicates") for seed in range(1, 4)] == [0, 0, 0]
