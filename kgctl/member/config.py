@@ -34,10 +34,19 @@ SettingValue = int | bool | str | tuple[str, ...] | None
 
 
 def setting(
-    name: str, default: SettingValue, *, at_least: int | None = None, choices: tuple[str, ...] = (), kind: str = ""
+    name: str,
+    default: SettingValue,
+    *,
+    at_least: int | None = None,
+    choices: tuple[str, ...] = (),
+    kind: str = "",
+    client: str = "",
 ) -> Any:
-    """A dataclass field that is the setting of this name. ``kind`` where the default does not tell: "number", "text"."""
-    return field(default=default, metadata={"name": name, "at_least": at_least, "choices": choices, "kind": kind})
+    """A dataclass field that is the setting of this name. ``kind`` where the default does not tell: "number", "text". ``client``:
+    the only profile that has it."""
+    return field(
+        default=default, metadata={"name": name, "at_least": at_least, "choices": choices, "kind": kind, "client": client}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +72,10 @@ class Behaviour:
     inside poll(). ``mixes_protocols``: eager and cooperative assignors may stand in one list. ``watches_partitions``: the leader
     rebalances when a topic grows. ``limits_poll_interval``: ``max.poll.interval.ms`` counts. ``assignor_prefix`` goes before the
     protocol's name where the client's assignor of that name is not Kafka's. ``reads_every_us``: how often the client's own thread
-    reads answers between polls; 0: as they come. ``close_lag_us``: how much longer close() may take
-    than leaving the group (a fetch that is under way), evenly spread from 0 on.
+    reads answers between polls; 0: as they come. ``joins_without_id``: an old JoinGroup, which is never answered with
+    MEMBER_ID_REQUIRED (KIP-394). ``leaves_when_refused``: a failed heartbeat ends the generation, and a join that fails the
+    membership: the client leaves, forgets its id and waits for ``JoinGroupBackoff``. ``close_lag_us``: how much longer close()
+    may take than leaving the group (a fetch that is under way), evenly spread from 0 on.
     """
 
     polls_itself: bool = False
@@ -75,6 +86,8 @@ class Behaviour:
     limits_poll_interval: bool = True
     reads_every_us: int = 0
     close_lag_us: int = 0
+    joins_without_id: bool = False
+    leaves_when_refused: bool = False
     rebalance_timeout_is_session_timeout: bool = False
     assignor_prefix: str = ""
     classic_drift: HeartbeatDrift = HeartbeatDrift()
@@ -108,6 +121,9 @@ class MemberConfig:
     retry_backoff_max_ms: int = setting("retry.backoff.max.ms", 1_000, at_least=0)
     request_timeout_ms: int = setting("request.timeout.ms", 30_000, at_least=1)
     default_api_timeout_ms: int = setting("default.api.timeout.ms", 60_000, at_least=0)
+    join_group_backoff_ms: int = setting("JoinGroupBackoff", 5_000, at_least=0, client="kafka-go")
+    watch_partition_changes: bool = setting("WatchPartitionChanges", default=False, client="kafka-go")
+    partition_watch_interval_ms: int = setting("PartitionWatchInterval", 5_000, at_least=1, client="kafka-go")
     close_operation: str = setting("group.membership.operation", "default", choices=("default", "leave", "remain"))
 
     @property
@@ -139,12 +155,16 @@ class MemberConfig:
             name = given.strip().replace("_", ".")
             name = aliases.get(name, name)
             entry = settings().get(name)
-            if entry is not None:
+            if entry is not None and entry.metadata["client"] in ("", profile):
                 values[entry.name] = parse_setting(entry, text)
             elif name not in SETTINGS_ELSEWHERE:
                 hint = did_you_mean(name, [*settings(), *SETTINGS_ELSEWHERE], at_most=3)
                 raise UsageError(f"unknown consumer setting {given!r}{hint}")
-        return replace(base, **values)  # type: ignore[arg-type]  # each value has the type of its field
+        found = replace(base, **values)  # type: ignore[arg-type]  # each value has the type of its field
+        if found.watch_partition_changes:
+            watching = replace(found.behaviour, watches_partitions=True)
+            return replace(found, behaviour=watching, metadata_max_age_ms=found.partition_watch_interval_ms)
+        return found
 
 
 @cache
@@ -236,6 +256,8 @@ PROFILES: Mapping[str, MemberConfig] = {
             speaks_consumer_protocol=False,
             watches_partitions=False,
             limits_poll_interval=False,
+            joins_without_id=True,
+            leaves_when_refused=True,
             assignor_prefix="kafka-go:",
             classic_drift=_PUNCTUAL,
         ),
@@ -277,6 +299,12 @@ PROFILES: Mapping[str, MemberConfig] = {
 
 _ALIASES: Mapping[str, Mapping[str, str]] = {
     "librdkafka": {"topic.metadata.refresh.interval.ms": "metadata.max.age.ms", "socket.timeout.ms": "request.timeout.ms"},
+    "kafka-go": {
+        "SessionTimeout": "session.timeout.ms",
+        "HeartbeatInterval": "heartbeat.interval.ms",
+        "RebalanceTimeout": "rebalance.timeout.ms",
+        "Timeout": "request.timeout.ms",
+    },
 }
 
 

@@ -24,6 +24,8 @@ from kgctl.serde.consumer_protocol import decode_assignment
 REJOIN = "rejoin"
 JOIN_TIMEOUT_LAPSE_MS = 5_000
 """Kafka: AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE. The coordinator needs a while to answer after the rebalance timeout."""
+OLD_JOIN_VERSION = 1
+"""kafka-go's JoinGroup."""
 JOIN_AGAIN_AT_ONCE = frozenset(
     {
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -178,6 +180,7 @@ class Rebalance:
             session_timeout_ms=config.session_timeout_ms,
             rebalance_timeout_ms=rebalance_timeout_ms,
             reason=membership.rejoin_reason or None,
+            **({"api_version": OLD_JOIN_VERSION} if config.behaviour.joins_without_id else {}),
         )
 
     def _on_join(self, sent: Generation, result: JoinGroupResult | NetworkError) -> None:
@@ -310,6 +313,10 @@ class Rebalance:
 
     def _round_failed(self, error: ErrorCode) -> None:
         member = self._member
+        if member.config.behaviour.leaves_when_refused and error is not ErrorCode.REBALANCE_IN_PROGRESS:
+            member.session.leave(reason="")
+            member.runtime.arm_in(REJOIN, member.config.join_group_backoff_ms * 1000)
+            return
         # The coordinator logs the reason of a JoinGroup (KIP-800); being given an id is none.
         if error is not ErrorCode.MEMBER_ID_REQUIRED:
             member.membership.request_rejoin(f"rebalance failed due to {error.name}")

@@ -177,7 +177,9 @@ class Session:
         return operation == "leave" or (operation == "default" and self._runtime.identity.group_instance_id is None)
 
     def _on_heartbeat(self, sent: Generation, result: HeartbeatResult | NetworkError) -> None:
-        if isinstance(result, NetworkError):
+        if self._runtime.config.behaviour.leaves_when_refused and (isinstance(result, NetworkError) or result.error):
+            self._ends_generation(sent)
+        elif isinstance(result, NetworkError):
             self._failed()
         elif result.error is ErrorCode.NONE:
             self._answered()
@@ -193,6 +195,12 @@ class Session:
             self._cast_out(sent, result.error)
         else:
             self._failed()
+
+    def _ends_generation(self, sent: Generation) -> None:
+        """kafka-go's Generation#heartbeatLoop: whatever the error, the next generation is joined with the same member id."""
+        if sent == self._membership.generation:
+            self._membership.request_rejoin("")
+            self.disable()
 
     def _answered(self) -> None:
         self._backoff.reset()

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from kgctl.errors import UsageError
 from kgctl.member.config import PROFILES, MemberConfig, get_profile, profile_names, refusal
+from kgctl.model.requests import JoinGroup
+from tests.support.member_harness import World
 
 
 def test_clients_are_those_of_the_manual() -> None:
@@ -48,3 +52,39 @@ def test_a_clients_own_name_of_a_setting_is_known() -> None:
 def test_unknown_client_is_refused_with_a_near_one() -> None:
     with pytest.raises(UsageError, match=r"unknown client 'librdkafa'; did you mean librdkafka\? \(known: java, "):
         get_profile("librdkafa")
+
+
+def test_kafka_go_has_settings_of_its_own() -> None:
+    given = {
+        "SessionTimeout": "12000",
+        "JoinGroupBackoff": "1000",
+        "WatchPartitionChanges": "true",
+        "PartitionWatchInterval": "7000",
+    }
+    config = MemberConfig.from_properties(given, "kafka-go")
+
+    assert (config.session_timeout_ms, config.join_group_backoff_ms) == (12_000, 1_000)
+    assert (config.behaviour.watches_partitions, config.metadata_max_age_ms) == (True, 7_000)
+    assert MemberConfig.from_properties({}, "kafka-go").behaviour.watches_partitions is False
+    with pytest.raises(UsageError, match="unknown consumer setting 'JoinGroupBackoff'"):
+        MemberConfig.from_properties({"JoinGroupBackoff": "1000"})
+
+
+def test_kafka_go_that_is_refused_leaves_and_waits_for_its_backoff() -> None:
+    """ConsumerGroup#run: measured with the real client, it is back after 5.3 s."""
+    world = World({"orders": 4})
+    for number in range(2):
+        world.pod(f"m{number}", {"JoinGroupBackoff": "5000"}, profile="kafka-go", at_s=number * 0.02)
+    world.run_until_stable()
+    since_us = world.now_us
+    world.unreachable.add("m1")
+    world.run_until(since_us / 1e6 + 40)
+    world.unreachable.clear()
+    world.run_until(since_us / 1e6 + 50)
+    world.run_until_stable()
+
+    joins = [join for at, join in world.pods["m1"].requests if isinstance(join, JoinGroup) and at > since_us]
+    assert {join.api_version for join in joins} == {1}
+    times = [at for at in world.pods["m1"].times(JoinGroup) if at > since_us]
+    assert all(later - before >= 5_000_000 for before, later in pairwise(times))
+    assert world.pods["m1"].failure is None

@@ -20,8 +20,19 @@ MEANT = {
 }
 """What the linter rightly says of scenarios that show just that."""
 
-DEAR = {"chaos", "hpa-flapping", "rolling-restart"}
-"""As long to run as all the others together."""
+DEAR = {
+    "assignor-migration",
+    "chaos",
+    "classic-vs-848",
+    "coordinator-failover",
+    "heartbeat-phase",
+    "hpa-flapping",
+    "large-group",
+    "restart-all",
+    "rolling-restart",
+    "static-misconfigured",
+}
+"""Several times as long to run as all the others together."""
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.deep] * (name in DEAR)) for name in builtin_names()])
