@@ -62,5 +62,5 @@ def scenario(
 def finished(given: Scenario, seed: int) -> Simulation:
     """A run that is over, for tests that look inside the engine."""
     simulation = Simulation(given, seed, read=MetricView)
-    complete(simulation)
+    complete([simulation])
     return simulation

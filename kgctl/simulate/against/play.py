@@ -357,7 +357,7 @@ def play(
         stage = Play(scenario, number, fleet, cluster, observers)
         try:
             stage.begin()
-            return complete(stage, limits)
+            return complete([stage], limits)
         finally:
             for left in stage.end():
                 notice(f"left on the cluster: {left}")

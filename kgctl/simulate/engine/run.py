@@ -5,9 +5,10 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kgctl.simulate.engine.autoscale import AutoscaleLoop
+from kgctl.simulate.engine.loop import Loop
 from kgctl.simulate.engine.schedule import Schedule, unleash
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.recording.history import Identity
@@ -58,30 +59,57 @@ def run(
     Raises:
         UsageError: the scenario contradicts itself (settings, names). InvariantViolation: a bug, with the group's story.
     """
-    simulation = Simulation(
-        scenario,
-        seed,
-        observers,
-        keeps_records=keeps_records,
-        keeps_all_commits=keeps_all_commits,
-        identity=identity,
-        read=read,
-    )
-    return complete(simulation, limits)
+    loop, groups = Loop(), []
+    for part in _parts(scenario):
+        is_measured = part.group_id == scenario.group_id
+        groups.append(
+            Simulation(
+                part,
+                seed,
+                observers if is_measured else (),
+                keeps_records=keeps_records and is_measured,
+                keeps_all_commits=keeps_all_commits and is_measured,
+                identity=identity,
+                read=read,
+                loop=loop,
+            )
+        )
+    return complete(groups, limits, measured=scenario.group_id)
 
 
-def complete(simulation: Simulation, limits: RunLimits = NO_LIMITS) -> Recording:
-    """Let a run that has just been made go to its end."""
-    scenario = simulation.scenario
-    schedule = Schedule(simulation)
-    _start(simulation)
+def _parts(scenario: Scenario) -> list[Scenario]:
+    """Return the scenarios of all groups, with what is everybody's as this one has it."""
+    if not scenario.together:
+        return [scenario]
+    return [
+        replace(
+            scenario if part.group_id == scenario.group_id else part,
+            cluster=scenario.cluster,
+            topics=scenario.topics,
+            traffic=scenario.traffic,
+            events=scenario.events,
+            nemesis=scenario.nemesis,
+        )
+        for part in scenario.together
+    ]
+
+
+def complete(groups: Sequence[Simulation], limits: RunLimits = NO_LIMITS, *, measured: str = "") -> Recording:
+    """Let groups that have just been made go to their end together, and return the recording of ``measured``, or the first."""
+    schedule = Schedule(groups)
+    for group in groups:
+        _start(group)
     schedule.begin()
-    if scenario.nemesis is not None:
-        unleash(simulation, scenario.nemesis)
-    if scenario.autoscale is not None:
-        AutoscaleLoop(simulation, scenario.autoscale).begin()
+    if (nemesis := groups[0].scenario.nemesis) is not None:
+        unleash(groups, nemesis)
+    for group in groups:
+        if group.scenario.autoscale is not None:
+            AutoscaleLoop(group, group.scenario.autoscale).begin()
+    simulation = next((group for group in groups if group.scenario.group_id == measured), groups[0])
     with _rare_collections():
-        return simulation.close(_Clockwork(simulation, schedule, limits, simulation.observers).run())
+        stopped = _Clockwork(simulation, groups, schedule, limits).run()
+        recordings = [group.close(stopped) for group in groups]
+    return recordings[groups.index(simulation)]
 
 
 @contextmanager
@@ -128,11 +156,12 @@ def _steps(simulation: Simulation, steps: Sequence[tuple[int, int]]) -> list[tup
 class _Clockwork:
     """Lets the loop run until the scenario is over."""
 
-    def __init__(self, simulation: Simulation, schedule: Schedule, limits: RunLimits, observers: tuple[Observer, ...]) -> None:
+    def __init__(self, simulation: Simulation, groups: Sequence[Simulation], schedule: Schedule, limits: RunLimits) -> None:
         self._simulation = simulation
+        self._groups = groups
         self._schedule = schedule
         self._limits = limits
-        self._observers = observers
+        self._observers = simulation.observers
 
     def run(self) -> str:
         """Until the end. "" or the limit that stopped it."""
@@ -153,7 +182,7 @@ class _Clockwork:
                 if is_over():
                     return "the time limit"
             loop.run_moment(most)
-            if simulation.has_changed:
+            if simulation.has_changed or (len(self._groups) > 1 and any(group.has_changed for group in self._groups)):
                 self._show()
                 limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
 
@@ -163,23 +192,27 @@ class _Clockwork:
         if schedule.open:
             return self._limits.virtual_us
         over_us = max(schedule.last_over_us, simulation.faults_until_us)
-        calm_us = simulation.history.calm.since_us
-        if calm_us is None:
+        if not self._is_calm():
             return over_us + self._limits.tail_us
-        return max(over_us, calm_us) + AFTER_STABLE_US
+        return max(over_us, *(group.history.calm.since_us or 0 for group in self._groups)) + AFTER_STABLE_US
+
+    def _is_calm(self) -> bool:
+        return all(group.history.calm.since_us is not None for group in self._groups)
 
     def _stop(self, limit_us: int, end_us: int | None) -> str:
         self._simulation.loop.now_us = max(limit_us, self._simulation.loop.now_us)
-        self._simulation.changed()
+        for group in self._groups:
+            group.changed()
         self._show()
         if end_us is not None and limit_us == end_us:
             return ""
         if limit_us == self._limits.virtual_us:
             return f"{format_duration(limit_us)} of virtual time"
-        return "" if self._simulation.history.calm.since_us is not None else "not stable after its last event"
+        return "" if self._is_calm() else "not stable after its last event"
 
     def _show(self) -> None:
         simulation = self._simulation
-        simulation.has_changed = False
+        for group in self._groups:
+            group.has_changed = False
         for observer in self._observers:
             observer.on_step(simulation.log_time, simulation.metrics)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import UsageError
 from kgctl.simulate.engine.events import brokers, disruption, pods, rolling, rollout, topics
-from kgctl.simulate.engine.events.event_run import EventRun
+from kgctl.simulate.engine.events.event_run import Countdown, EventRun
 from kgctl.simulate.scenario.distributions import Distribution, Exponential, Uniform
-from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, EventKind
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Target
 from kgctl.simulate.scenario.model import SECOND_US, Event, Nemesis
-from kgctl.simulate.scenario.selectors import Choice, Selector
+from kgctl.simulate.scenario.selectors import NODE, Choice, Selector
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.simulation import Simulation
@@ -46,10 +46,11 @@ PREVIOUS = "previous"
 
 
 class Schedule:
-    """All events of a scenario. ``open`` counts beginnings that have not come to their end."""
+    """All events of a scenario, for all its groups. ``open`` counts beginnings that have not come to their end."""
 
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
+    def __init__(self, groups: Sequence[Simulation]) -> None:
+        self._groups = groups
+        self._simulation = simulation = groups[0]
         self._events = simulation.scenario.events
         self._left = [max(event.times, 1) for event in self._events]
         self._followers: list[list[int]] = [[] for _ in self._events]
@@ -86,29 +87,49 @@ class Schedule:
 
     def _start(self, position: int) -> None:
         event = self._events[position]
-        kind = EVENT_KINDS[event.kind]
-        if event.when is not None and not event.when.holds(self._simulation.metrics):
-            self._simulation.log_event(event, "is left out")
+        concerned = [group for group in self._groups if _concerns(event, group)]
+        others = [group for group in self._groups if group not in concerned]
+        if event.when is not None and not event.when.holds((concerned or self._groups)[0].metrics):
+            self._log(self._groups, event, "is left out")
             self._over(position)
             return
-        self._simulation.log_event(event, "begins")
-        BEGIN[event.kind](self._run(position, event, kind))
+        self._log(self._groups, event, "begins")
 
-    def _run(self, position: int, event: Event, kind: EventKind) -> EventRun:
-        return EventRun(self._simulation, event, kind, lambda: self._over(position))
+        def over() -> None:
+            self._log(others, event, "ends")
+            self._over(position)
+
+        countdown = Countdown(len(concerned), over)
+        for group in concerned:
+            BEGIN[event.kind](EventRun(group, event, EVENT_KINDS[event.kind], countdown.one))
+
+    def _log(self, groups: Sequence[Simulation], event: Event, what: str) -> None:
+        for group in groups:
+            group.log_event(event, what)
 
     def _over(self, position: int) -> None:
         now_us = self._simulation.loop.now_us
         self.open -= 1
         self._left[position] -= 1
         self.last_over_us = now_us
-        self._simulation.has_changed = True
+        for group in self._groups:
+            group.has_changed = True
         if self._left[position]:
             return
         for follower in self._followers[position]:
             self._waits_for[follower] -= 1
             if not self._waits_for[follower]:
                 self._arm(follower, now_us + self._events[follower].at_us)
+
+
+def _concerns(event: Event, group: Simulation) -> bool:
+    """Whether something happens to this group: to its pods, or to topics and brokers, which are everybody's."""
+    if EVENT_KINDS[event.kind].target is Target.MEMBER_SET:
+        return event.target in group.sets
+    selector = event.selector
+    if selector is None or selector.negated or selector.member_set is None:
+        return True
+    return selector.member_set in group.sets or selector.member_set == NODE
 
 
 _LENGTHS: Mapping[str, Distribution] = {
@@ -123,17 +144,19 @@ _LENGTHS: Mapping[str, Distribution] = {
 _MORE: Mapping[str, Mapping[str, Any]] = {"slow": {"factor": 10_000_000}, "network": {"partition": True}}
 
 
-def unleash(simulation: Simulation, nemesis: Nemesis) -> None:
-    """Put the faults into the loop, one after the other. They end before ``until_us`` or are cut short there."""
+def unleash(groups: Sequence[Simulation], nemesis: Nemesis) -> None:
+    """Put the faults into the loop, one after the other, at pods of any group. They end before ``until_us`` or are cut short."""
+    simulation = groups[0]
     rng = simulation.randomness.stream("nemesis")
     gap = Exponential(nemesis.mean_interval_us)
     until_us = simulation.scenario.warmup_us + nemesis.until_us
-    simulation.faults_until_us = until_us
+    for group in groups:
+        group.faults_until_us = until_us
 
     def strike(_: object) -> None:
         now_us = simulation.loop.now_us
         kind = nemesis.of[int(rng.random() * len(nemesis.of))]
-        candidates = [pod for pod in simulation.pods if pod.process is not None]
+        candidates = [pod for group in groups for pod in group.pods if pod.process is not None]
         if candidates:
             pod = candidates[int(rng.random() * len(candidates))]
             length_us = min(_LENGTHS[kind].sample(rng), until_us - now_us)
@@ -151,8 +174,8 @@ def unleash(simulation: Simulation, nemesis: Nemesis) -> None:
                 name=f"nemesis {kind}",
                 parameters={"for": length_us, **_MORE.get(kind, {})},
             )
-            simulation.log_event(event, "begins")
-            BEGIN[kind](EventRun(simulation, event, EVENT_KINDS[kind], lambda: None))
+            pod.simulation.log_event(event, "begins")
+            BEGIN[kind](EventRun(pod.simulation, event, EVENT_KINDS[kind], lambda: None))
         next_us = now_us + gap.sample(rng)
         if next_us < until_us:
             simulation.loop.at(next_us, strike)

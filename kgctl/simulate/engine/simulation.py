@@ -38,7 +38,7 @@ class Simulation:
 
     ``running`` is the number of processes that run a consumer. ``records`` are the coordinator's, with their times, when they are
     kept; of commits in times in which nothing else happens the last, or (``keeps_all_commits``) all. Times of the log count from
-    the end of the warm-up.
+    the end of the warm-up. ``loop``: that of other groups, which run at the same time.
     """
 
     def __init__(
@@ -51,10 +51,11 @@ class Simulation:
         keeps_all_commits: bool = False,
         identity: Identity = Identity.POD,
         read: Callable[[Recording], MetricSource] | None = None,
+        loop: Loop | None = None,
     ) -> None:
         self.scenario = scenario
         self.warmup_us = scenario.warmup_us
-        self.loop = self.new_loop()
+        self.loop = self.new_loop() if loop is None else loop
         self.randomness = Randomness(seed)
         self.request_ids = count(1)
         self.observers = tuple(observers)

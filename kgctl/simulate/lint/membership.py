@@ -117,7 +117,9 @@ def selects_nobody(context: Context) -> Iterator[Finding]:
             continue
         if selector.member_set == NODE and NODE not in counts:
             continue
-        count = counts.get(selector.member_set, 0)
+        if selector.member_set not in counts:  # of another group
+            continue
+        count = counts[selector.member_set]
         if selector.choice is Choice.RANGE and selector.last >= count:
             there = f"{count} pods, 0 to {count - 1}" if count > 1 else "one pod, 0" if count else "no pods"
             yield Finding(("events", index, event.kind), f"{selector.text!r}: {selector.member_set!r} has {there}")

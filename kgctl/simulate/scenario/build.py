@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
 from kgctl.simulate.scenario.autoscale import Autoscale
@@ -23,10 +24,12 @@ from kgctl.simulate.scenario.model import (
     Traffic,
 )
 from kgctl.simulate.scenario.quantities import Wave
-from kgctl.simulate.scenario.sections import MembersSection, Reader, ScenarioSections, TopicSection
+from kgctl.simulate.scenario.sections import NO_GROUP, GroupSection, MembersSection, Reader, ScenarioSections, TopicSection
 from kgctl.simulate.scenario.settings import check_settings, plain_settings, read_broker_settings, read_client_settings
 from kgctl.simulate.scenario.wording import did_you_mean
 from kgctl.yaml_files import Path, Problem, Tree
+
+_GROUP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 
 
 class Builder:
@@ -35,8 +38,46 @@ class Builder:
     def __init__(self, tree: Tree, sections: ScenarioSections, problems: list[Problem]) -> None:
         self._tree, self._file, self._problems = tree, sections, problems
 
-    def scenario(self, kinds: Any, condition: Any) -> Scenario:
-        """The scenario, which is usable only if no problem was added."""
+    def scenario(self, kinds: Any, condition: Any, group: str | None = None) -> Scenario:
+        """Return the scenario of one of the file's groups (of its only one), usable only if no problem was added."""
+        whole = self._whole(kinds, condition)
+        self._check_groups()
+        parts = {name: self._part(whole, name) for name in self._file.groups}
+        return whole if group not in parts else replace(parts[group], together=tuple(parts.values()))
+
+    def _part(self, whole: Scenario, group: str) -> Scenario:
+        """Return what concerns one of several groups: its members, and everything that they share with the others."""
+        given = self._file.groups[group]
+        own = [name for name, members in self._file.members.items() if members.group == group]
+        scales = whole.autoscale is not None and whole.autoscale.members in own
+        return replace(
+            whole,
+            group_id=given.id if "id" in given.model_fields_set else group,
+            members=tuple(members for members in whole.members if members.name in own),
+            autoscale=whole.autoscale if scales else None,
+        )
+
+    def _group_of(self, members: MembersSection) -> GroupSection:
+        return self._file.groups.get(members.group or "", self._file.group)
+
+    def _check_groups(self) -> None:
+        groups = self._file.groups
+        if groups and self._file.group != NO_GROUP:
+            self._wrong(("group",), "one scenario has one `group` or several `groups`")
+        for name in groups:
+            if not _GROUP_NAME.fullmatch(name):
+                self._wrong(("groups", name), "a group is named with letters, digits, - and _, a letter first; its `id` is free")
+            if not any(members.group == name for members in self._file.members.values()):
+                self._wrong(("groups", name), f"no set of members says `group: {name}`")
+        for name, members in self._file.members.items():
+            path: Path = ("members", name, "group")
+            if members.group is None and groups:
+                self._wrong(path, f"says which group: one of {', '.join(groups)}")
+            elif members.group is not None and members.group not in groups:
+                near = did_you_mean(members.group, groups, list_up_to=12) if groups else "; write groups: {...}"
+                self._wrong(path, f"there is no group {members.group!r}{near}")
+
+    def _whole(self, kinds: Any, condition: Any) -> Scenario:
         self._check_references()
         around = Surroundings(
             {name: each.client for name, each in self._file.members.items()},
@@ -102,7 +143,7 @@ class Builder:
     def _members(self, name: str, given: MembersSection) -> MemberSet:
         path: Path = ("members", name)
         self._check_client(given, path)
-        settings = {**self._file.group.config, **given.config}
+        settings = {**self._group_of(given).config, **given.config}
         topics, pattern = given.subscribe
         for topic in topics:
             if topic not in self._file.topics and not self._creates(topic):
@@ -143,7 +184,8 @@ class Builder:
             return
         read = read_client_settings(given.client)
         check_settings(given.config, read, (*path, "config"), self._tree, self._problems)
-        check_settings(self._file.group.config, read, ("group", "config"), self._tree, self._problems)
+        place: Path = ("groups", given.group) if given.group in self._file.groups else ("group",)
+        check_settings(self._group_of(given).config, read, (*place, "config"), self._tree, self._problems)
 
     def _assign_time(self) -> AssignTime:
         given = self._file.assign_time
@@ -208,7 +250,6 @@ def _commit_of(settings: dict[str, str]) -> Commit:
 
 
 _KEYS: dict[Path, str] = {
-    ("groups",): "one scenario has one `group`",
     ("group", "from"): "it stands for the whole file, not in a variant",
 }
 

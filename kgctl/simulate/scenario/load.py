@@ -66,6 +66,28 @@ class LoadedFile:
     swept: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """What a result has a column for: a variant, a group of several, or one group of a variant. ``patch``: the variant's name."""
+
+    name: str
+    patch: str
+    group: str | None = None
+
+    @property
+    def known_as(self) -> tuple[str, ...]:
+        """Return the names by which it can be asked for: also all groups of a variant, and a group in all variants."""
+        names = (self.name, self.patch, self.group or "")
+        return tuple(name for name in names if name not in ("", DEFAULT)) or (self.name,)
+
+
+def _columns(base: Tree, patches: Mapping[str, Any]) -> list[_Column]:
+    names, groups = tuple(patches) or (DEFAULT,), _names_below(base.data, "groups")
+    if not groups:
+        return [_Column(name, name) for name in names]
+    return [_Column(f"{name}-{group}" if patches else group, name, group) for name in names for group in groups]
+
+
 Built: TypeAlias = "tuple[str, ScenarioSections | None, Variant | None]"
 
 
@@ -84,11 +106,14 @@ def load(
     tree = Tree(tree.file, written_out(tree.data), tree.locations)
     base = _with_settings(tree, settings, tree)
     patches = _patches(base, problems)
-    names = tuple(patches) or (DEFAULT,)
-    _check_asked(variants, names)
-    merged = [(name, _merged(base, patches, name, settings, problems)) for name in names if not variants or name in variants]
-    built = [(name, *_built(name, one, base, names if patches else (), problems)) for name, one in merged]
-    found = _checks(base, checks, names if patches else (), built, problems, merged=[tree for _, tree in merged])
+    columns = _columns(base, patches)
+    names = tuple(column.name for column in columns)
+    _check_asked(variants, tuple(dict.fromkeys(each for column in columns for each in column.known_as)))
+    wanted = [column for column in columns if not variants or any(each in variants for each in column.known_as)]
+    merged = {column.patch: _merged(base, patches, column.patch, settings, problems) for column in wanted}
+    in_expressions = names if names != (DEFAULT,) else ()
+    built = [(column.name, *_built(column, merged[column.patch], base, in_expressions, problems)) for column in wanted]
+    found = _checks(base, checks, in_expressions, built, problems, merged=list(merged.values()))
     _check_swept(base, problems)
     report = read_report(base, _surroundings(built), problems) if all(one is not None for _, one, _ in built) else EMPTY_REPORT
     if problems:
@@ -195,7 +220,7 @@ def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _built(
-    name: str, tree: Tree, base: Tree, variants: tuple[str, ...], problems: list[Problem]
+    column: _Column, tree: Tree, base: Tree, variants: tuple[str, ...], problems: list[Problem]
 ) -> tuple[ScenarioSections | None, Variant | None]:
     from kgctl.simulate.scenario.build import Builder
     from kgctl.simulate.scenario.sections import ScenarioSections
@@ -211,12 +236,14 @@ def _built(
     if sections is None or (wrong and not (sections.members and sections.topics)):
         return None, None
     names = Names(METRIC_SPECS, setting_names(), variants)
-    scenario = Builder(tree, sections, problems).scenario(EVENT_KINDS, lambda text: compiled(text, names))
+    scenario = Builder(tree, sections, problems).scenario(EVENT_KINDS, lambda text: compiled(text, names), column.group)
+    if _names_below(tree.data, "groups") != _names_below(base.data, "groups"):
+        problems.append(Problem(tree.location(("groups",)), ("groups",), "are the same in every variant"))
     added = [(key, own) for key in ("members", "topics") for own in _names_below(tree.data, key)]
     known = [(key, own) for key in ("members", "topics") for own in _names_below(base.data, key)]
     settings = setting_values(scenario) if not problems else {}
     return None if wrong else sections, Variant(
-        name, scenario, tree, settings, tuple(each for each in added if each not in known)
+        column.name, scenario, tree, settings, tuple(each for each in added if each not in known)
     )
 
 

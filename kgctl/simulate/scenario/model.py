@@ -228,7 +228,10 @@ class Nemesis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
-    """One run's whole description, but for the seed. ``duration_us`` None: last event + time to stable + 60 s."""
+    """One run's whole description, but for the seed. ``duration_us`` None: last event + time to stable + 60 s.
+
+    ``together``: where the file has several groups, those that run on the same topics at the same time, this one among them.
+    """
 
     name: str
     question: str = ""
@@ -243,3 +246,4 @@ class Scenario:
     events: tuple[Event, ...] = ()
     nemesis: Nemesis | None = None
     autoscale: Autoscale | None = None
+    together: tuple[Scenario, ...] = ()

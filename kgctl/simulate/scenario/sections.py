@@ -271,6 +271,7 @@ class CallbacksSection(Section):
 
 
 _MEMBER = MemberSet(name="")
+NO_GROUP = GroupSection()
 
 
 class PollSection(Section):
@@ -290,6 +291,7 @@ def short_poll(raw: Any) -> Any:
 class MembersSection(Section):
     """Pods that are all alike, called after the set: ``app-0``, ``app-1``."""
 
+    group: str | None = Field(default=None, description="Which of groups they are in.")
     count: int = Field(default=1, ge=0, le=100_000)
     start: fields.Start = Field(
         default=ZERO, description="When the first start falls, from the beginning of the warm-up; or never."
@@ -407,6 +409,9 @@ class ScenarioSections(Section):
     cluster: ClusterSection = ClusterSection()
     topics: Topics = Field(default_factory=dict)
     group: GroupSection = GroupSection()
+    groups: dict[str, GroupSection] = Field(
+        default_factory=dict, description="Several groups instead of one, by name; each set of members says its group."
+    )
     members: dict[str, MembersSection] = Field(default_factory=dict)
     assign_time: AssignTimeSection = AssignTimeSection()
     traffic: TrafficByTopic = Field(default_factory=dict)

@@ -57,7 +57,7 @@ def told_by_simulation(scenario: Scenario, seed: int) -> Told:
     """Run it, and keep everything."""
     watcher = _Watcher()
     watcher.simulation = Simulation(scenario, seed, (watcher,), keeps_records=True, read=MetricView)
-    state = cluster_state(complete(watcher.simulation))
+    state = cluster_state(complete([watcher.simulation]))
     return Told(raw_of(state.records), watcher.moments(), state)
 
 

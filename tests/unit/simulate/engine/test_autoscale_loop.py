@@ -163,7 +163,7 @@ def test_a_pod_that_is_wanted_again_while_it_stops_starts_when_it_is_gone() -> N
     nothing = event("start", "app", at_s=100)
     given = scenario(nothing, count=4, config=RANGE, duration_s=300, poll=Constant(10 * S))
     watch.simulation = Simulation(given, 1, [watch], read=MetricView)
-    result = RunResult(complete(watch.simulation))
+    result = RunResult(complete([watch.simulation]))
     lives = [len(pod.running.until(result.recording.now_us)) for pod in result.recording.history.pods]
     assert lives == [1, 1, 2, 2]
     assert result.metric("members") == 4
