@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -64,9 +66,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
 
 @pytest.fixture(scope="module")
 def driven(broker: KafkaBroker, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Driven:
-    """Collected while it happened, and to the end."""
+    """Collected and built while it happened, and to the end."""
     warehouse = tmp_path_factory.mktemp("truth") / "live"
-    with collecting(broker.bootstrap, warehouse):
+    with collecting(broker.bootstrap, warehouse), building(warehouse):
         ledger, topic = drive(broker.bootstrap, DEEP_ROUNDS if is_deep(pytestconfig) else ROUNDS)
     collect(broker.bootstrap, warehouse)
     run_history("build", warehouse, "--engine", "local")
@@ -85,6 +87,28 @@ def collecting(bootstrap: str, warehouse: Path) -> Iterator[None]:
         process.terminate()
         output, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, output
+
+
+@contextmanager
+def building(warehouse: Path) -> Iterator[None]:
+    """Builds for the length of the block, one after the other, of what there is."""
+    is_over = threading.Event()
+
+    def builds() -> int:
+        count = 0
+        while not is_over.wait(0.1):
+            if (warehouse / "records").exists():
+                run_history("build", warehouse, "--engine", "local")
+                count += 1
+        return count
+
+    with ThreadPoolExecutor(1) as pool:
+        done = pool.submit(builds)
+        try:
+            yield
+        finally:
+            is_over.set()
+        assert done.result(PATIENCE_S) > 0
 
 
 def collect(bootstrap: str, warehouse: Path) -> None:
