@@ -79,7 +79,7 @@ LINES = {
     "delete-offsets": ("g1 --topic t1 --yes", "group topic partition offset result error"),
     "remove-members": ("g2 --all --yes", "group consumer_id group_instance_id result error"),
     "simulate check": ("doubtful.yaml", "severity file line column path rule message"),
-    "simulate compare": ("small.yaml --all", "a b metric a_mean b_mean difference low high a_better b_better seeds"),
+    "simulate compare": ("small.yaml --all", "a b metric verdict a_mean b_mean difference low high a_better b_better seeds"),
     "simulate list": ("", "name question"),
     "simulate shrink": (
         "small.yaml --variant slow --check slow.max_gap<1ms",
@@ -88,7 +88,7 @@ LINES = {
     "manual": ("", "page subject chapter"),
     "simulate sweep": (
         "small.yaml --set members.app.count=2,3 --jobs 1 --metric moves",
-        "members.app.count variant runs errors failed moves_median moves_p95 moves_max",
+        "members.app.count variant runs errors failed moves_median moves_p95 moves_max worst_seed",
     ),
     "history collect": (
         "--segments logs/kafka --warehouse logs/warehouse",
