@@ -108,7 +108,7 @@ class Shape:
     """How a command shows a series, and what it says where there are no rows.
 
     ``made``: the cells that are not a column of the table as it is. ``as_of_now``: without a time it is asked as of now, else for
-    all that there is.
+    all that there is. ``finish`` makes rows whole, in place, as of a moment or (None) over time, and says what there is to say.
     """
 
     columns: Sequence[Column]
@@ -116,6 +116,7 @@ class Shape:
     name_keys: tuple[str, ...]
     nothing: str
     as_of_now: bool = True
+    finish: Callable[[Question, list[dict[str, Any]], int | None], list[str]] | None = None
 
     def row(self, found: dict[str, Any]) -> Row:
         """A row of the report."""
@@ -144,6 +145,8 @@ def answer(session: Session, asked: Asked, shape: Shape, series_name: str) -> Re
         rows = series.rows_between(question.history, chosen, question.groups, span.from_ms, span.to_ms)
         told = limits(question, span.from_ms, span.to_ms)
     rows = [row for row in rows if _is_in(row, scopes)]
+    if shape.finish is not None:
+        told = [*shape.finish(question, rows, at_ms), *told]
     nothing = [] if rows else [shape.nothing]
     return Report(
         shape.columns,

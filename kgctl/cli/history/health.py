@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from kgctl.cli.history import options
-from kgctl.cli.history.asking import Asked, Shape, answer, moment
+from kgctl.cli.history.asking import Asked, Question, Shape, answer, moment
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
 
@@ -56,4 +56,17 @@ def _made(row: dict[str, Any]) -> Row:
     return {"window_start": moment(row["window_start_ms"])}
 
 
-SHAPE = Shape(columns=COLUMNS, made=_made, name_keys=("group",), nothing="Nothing is known of that time.")
+def _finish(question: Question, rows: list[dict[str, Any]], at_ms: int | None) -> list[str]:
+    """A group that looks well, and was not measured often enough, is not called well."""
+    if at_ms is None:
+        return []
+    from kgctl.pipeline.answers.standing import UNMEASURED, unmeasured_groups
+
+    found = unmeasured_groups(question.history, question.groups, at_ms)
+    doubtful = [row for row in rows if row["status"] in ("OK", "WARN") and row["group"] in found]
+    for row in doubtful:
+        row["status"] = UNMEASURED
+    return [f"group {row['group']!r} was not measured often enough to say how it is ({found[row['group']]})." for row in doubtful]
+
+
+SHAPE = Shape(columns=COLUMNS, made=_made, name_keys=("group",), nothing="Nothing is known of that time.", finish=_finish)

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from kgctl.cli.history import options
-from kgctl.cli.history.asking import Asked, Shape, answer, moment
+from kgctl.cli.history.asking import Asked, Question, Shape, answer, moment
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
 
@@ -20,6 +20,8 @@ COLUMNS = (
     Column("log_end_offset"),
     Column("lag"),
     Column("lag_ms"),
+    Column("status"),
+    Column("why", wide=True),
     Column("kind", wide=True),
 )
 
@@ -44,7 +46,8 @@ def history_lag(
     """The lag of each partition, in records and in milliseconds, as of a time or, with --from or --to, over time.
 
     As of now, if no time is given: the last that is known, with its own time. Lag is known where the log ends of a topic were
-    sampled while collecting; between two samples it is interpolated. What is not known is left out, never 0.
+    sampled while collecting; between two samples it is interpolated. What is not known is left out, never 0. The status is
+    Burrow's, or UNMEASURED where the log was not sampled often enough to tell (`-o wide` says why).
     """
     asked = Asked(groups=groups, group=group, topic=topic, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster)
     return answer(session_of(ctx), asked, SHAPE, "LAG")
@@ -54,4 +57,24 @@ def _made(row: dict[str, Any]) -> Row:
     return {"time": moment(row["time_ms"])}
 
 
-SHAPE = Shape(columns=COLUMNS, made=_made, name_keys=("topic", "partition"), nothing="No lag is known of that time.")
+def _finish(question: Question, rows: list[dict[str, Any]], at_ms: int | None) -> list[str]:
+    from kgctl.pipeline.answers.standing import UNMEASURED, judge, judge_each
+
+    if at_ms is None:
+        judge_each(question.history, rows, question.groups)
+        return []
+    judge(question.history, rows, question.groups, at_ms)
+    unmeasured = [row for row in rows if row["status"] == UNMEASURED]
+    if not unmeasured:
+        return []
+    first = "{group}, {topic}-{partition}: {why}".format_map(unmeasured[0])
+    return [f"{len(unmeasured)} of {len(rows)} partitions were not measured often enough to say how they are ({first})."]
+
+
+SHAPE = Shape(
+    columns=COLUMNS,
+    made=_made,
+    name_keys=("topic", "partition"),
+    nothing="No lag is known of that time.",
+    finish=_finish,
+)

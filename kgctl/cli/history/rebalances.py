@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from kgctl.cli.history import options
-from kgctl.cli.history.asking import Asked, Shape, answer, moment
+from kgctl.cli.history.asking import Asked, Question, Shape, answer, moment
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
 
@@ -23,6 +23,7 @@ COLUMNS = (
     Column("joined"),
     Column("left"),
     Column("cause"),
+    Column("inferred"),
     Column("assignor", wide=True),
     Column("leader", wide=True),
     Column("members_joined", wide=True),
@@ -50,6 +51,7 @@ def history_rebalances(
 
     All that are known, or those that began between --from and --to; with --at the one that was current then. A duration is the
     least it can have been where the log of a classic group does not say when the rebalance began (started_by join_phase_ended).
+    Whether members that are gone have left or crashed is inferred from their last commits and session time-outs.
     """
     asked = Asked(groups=groups, group=group, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster)
     return answer(session_of(ctx), asked, SHAPE, "REBALANCES")
@@ -69,4 +71,18 @@ def _count(members: list[str] | None) -> int | None:
     return None if members is None else len(members)
 
 
-SHAPE = Shape(columns=COLUMNS, made=_made, name_keys=("group",), nothing="No generation is known of that time.", as_of_now=False)
+def _finish(question: Question, rows: list[dict[str, Any]], _at_ms: int | None) -> list[str]:
+    from kgctl.pipeline.answers.departures import infer_departures
+
+    infer_departures(question.history, rows)
+    return []
+
+
+SHAPE = Shape(
+    columns=COLUMNS,
+    made=_made,
+    name_keys=("group",),
+    nothing="No generation is known of that time.",
+    as_of_now=False,
+    finish=_finish,
+)

@@ -7,7 +7,7 @@ from typing import Any
 import typer
 
 from kgctl.cli.history import options
-from kgctl.cli.history.asking import Asked, Shape, answer, moment
+from kgctl.cli.history.asking import Asked, Question, Shape, answer, moment
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
 
@@ -16,6 +16,8 @@ COLUMNS = (
     Column("topic"),
     Column("partition"),
     Column("time"),
+    Column("until", wide=True),
+    Column("times", wide=True),
     Column("kind", wide=True),
     Column("offset_before", "BEFORE"),
     Column("offset_after", "AFTER"),
@@ -43,7 +45,8 @@ def history_resets(
 ) -> Report:
     """Jumps of committed offsets that reading does not explain: when, from where to where, and what speaks for it.
 
-    All that are known, or those between --from and --to; with --at the last one of each partition up to then. To undo one:
+    All that are known, or those between --from and --to; with --at the last one of each partition up to then. Commits past the
+    log's end that follow each other are one row (`times`, and with -o wide `until`). To undo one:
     kgctl reset-offsets GROUP --to-history TIME, with a time before it.
     """
     asked = Asked(groups=groups, group=group, topic=topic, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster)
@@ -51,11 +54,28 @@ def history_resets(
 
 
 def _made(row: dict[str, Any]) -> Row:
-    return {"time": moment(row["time_ms"]), "kind": _kind(row)}
+    return {"time": moment(row["time_ms"]), "until": moment(row["until_ms"]), "kind": _kind(row)}
 
 
 def _kind(row: dict[str, Any]) -> str:
     return "forward" if row["records"] > 0 else "backward"
 
 
-SHAPE = Shape(columns=COLUMNS, made=_made, name_keys=("topic", "partition"), nothing="No resets were found.", as_of_now=False)
+def _finish(_question: Question, rows: list[dict[str, Any]], _at_ms: int | None) -> list[str]:
+    from kgctl.pipeline.answers.series import flooded
+
+    before = len(rows)
+    rows[:] = flooded(rows)
+    if len(rows) == before:
+        return []
+    return [f"{before} jumps are {len(rows)} rows: commits past the log's end that follow each other are one (`-o wide`)."]
+
+
+SHAPE = Shape(
+    columns=COLUMNS,
+    made=_made,
+    name_keys=("topic", "partition"),
+    nothing="No resets were found.",
+    as_of_now=False,
+    finish=_finish,
+)

@@ -425,7 +425,7 @@ def _line(alert: Alert) -> str:
 
 def _group_rows(watch: Watch) -> list[Row]:
     """A row a group, those with alerts first."""
-    from kgctl.pipeline.watch.rules import worst_status
+    from kgctl.pipeline.answers.standing import worst_status
 
     members = dict(watch.measured.members)
     alerts = Counter(alert.group for alert in watch.alerts.firing())

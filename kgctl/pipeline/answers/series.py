@@ -106,6 +106,31 @@ COMMIT_RATE = Series(
 )
 
 
+PAST_LOG_END = "past_log_end"
+
+
+def flooded(rows: Sequence[Row]) -> list[Row]:
+    """Rows of ``resets``, sorted by key and time, with ``until_ms`` and ``times``: a row for each, and one for each flood.
+
+    A flood is a group that goes on committing past the end of a log, mostly of one that was cut or made anew: each of its commits
+    is a jump to where nothing is. Its row goes from the first one's ``offset_before`` to the last one's ``offset_after``.
+    """
+    found: list[Row] = []
+    for row in rows:
+        last = found[-1] if found else None
+        if last is not None and row["evidence"] == last["evidence"] == [PAST_LOG_END] and _is_next(last, row):
+            last.update(offset_after=row["offset_after"], until_ms=row["time_ms"], times=last["times"] + 1)
+            last["records"] = last["offset_after"] - last["offset_before"]
+        else:
+            found.append({**row, "until_ms": row["time_ms"], "times": 1})
+    return found
+
+
+def _is_next(last: Row, row: Row) -> bool:
+    """Whether it is of the same partition, and goes on where the last one ended."""
+    return all(last[name] == row[name] for name in RESETS.key) and last["offset_after"] == row["offset_before"]
+
+
 def rows_at(history: History, series: Series, groups: Sequence[str] | None, at_ms: int) -> list[Row]:
     """Of each key the last row that is not after ``at_ms``, sorted by key; of commits those that are known to have been there."""
     found = _last_rows(history, series, groups, at_ms)

@@ -6,12 +6,13 @@ one that is well, until enough samples say otherwise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from kgctl.pipeline.answers.series import LAG, STATUS, Row, rows_at
+from kgctl.pipeline.answers.series import LAG, STATUS, Row, rows_at, rows_between
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,11 +39,44 @@ def standings(history: History, groups: Sequence[str] | None, at_ms: int) -> lis
     ``status`` is null where no lag is known. Sorted by group, topic, partition; partitions without a commit are left out.
     """
     rows = rows_at(history, LAG, groups, at_ms)
+    judge(history, rows, groups, at_ms)
+    return rows
+
+
+def judge(history: History, rows: Sequence[Row], groups: Sequence[str] | None, at_ms: int) -> None:
+    """Give rows of ``lag``, the last of each partition up to ``at_ms``, their ``status`` and ``why``, as `standings` does."""
     told = {_key(row): row["status"] for row in rows_at(history, STATUS, groups, at_ms)} if rows else {}
     evidence = _Evidence(history, groups, at_ms)
     for row in rows:
         row["status"], row["why"] = _judged(row, told.get(_key(row), "OK"), evidence, at_ms)
-    return rows
+
+
+def judge_each(history: History, rows: Sequence[Row], groups: Sequence[str] | None) -> None:
+    """Give rows of ``lag`` of any time the ``status`` that their partitions had then; null where no lag is known."""
+    changes: dict[_Key, tuple[list[int], list[str]]] = {}
+    for change in rows_between(history, STATUS, groups, None, None) if rows else ():
+        times, statuses = changes.setdefault(_key(change), ([], []))
+        times.append(change["time_ms"])
+        statuses.append(change["status"])
+    for row in rows:
+        times, statuses = changes.get(_key(row), ([], []))
+        at = bisect_right(times, row["time_ms"])
+        row["status"] = None if row["lag"] is None else statuses[at - 1] if at else "OK"
+        row["why"] = ""
+
+
+_BADNESS: Mapping[str | None, int] = {"OK": 0, "WARN": 1, UNMEASURED: 2, None: 3, "STOP": 4, "STALL": 5, "REWIND": 6}
+
+
+def worst_status(rows: Sequence[Row]) -> str | None:
+    """The status of a group: that of its worst partition; null where none is known of one, and none is worse."""
+    return max((row["status"] for row in rows), key=_BADNESS.__getitem__, default=None)
+
+
+def unmeasured_groups(history: History, groups: Sequence[str] | None, at_ms: int) -> Mapping[str, str]:
+    """The groups with a partition that was not measured often enough to say how they were, and why."""
+    found = [row for row in standings(history, groups, at_ms) if row["status"] == UNMEASURED]
+    return {row["group"]: f"{row['topic']}-{row['partition']}: {row['why']}" for row in reversed(found)}
 
 
 def _judged(row: Row, status: str, evidence: _Evidence, at_ms: int) -> tuple[str | None, str]:

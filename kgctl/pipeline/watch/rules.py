@@ -276,14 +276,6 @@ def _limit(text: str, limit: str | None, kind: str, duration_ms: Callable[[str],
     return int(digits)
 
 
-_BADNESS: Mapping[str | None, int] = {"OK": 0, "WARN": 1, UNMEASURED: 2, None: 3, "STOP": 4, "STALL": 5, "REWIND": 6}
-
-
-def worst_status(rows: Sequence[Row]) -> str | None:
-    """The status of a group: that of its worst partition; null where none is known of one, and none is worse."""
-    return max((row["status"] for row in rows), key=_BADNESS.__getitem__, default=None)
-
-
 def _unknown(rows: Sequence[Row]) -> str:
     """Why the lag of a group is not known; empty where it is."""
     unknown = [row for row in rows if row["status"] in (None, UNMEASURED)]

@@ -9,14 +9,14 @@ QUESTIONS = {
     ),
     "history rebalances": (
         "payments",
-        "group type generation started stable duration_ms started_by members joined left cause assignor leader members_joined "
-        "members_left",
+        "group type generation started stable duration_ms started_by members joined left cause inferred assignor leader "
+        "members_joined members_left",
     ),
     "history lag": (
         "payments --at 2026-03-02T08:30:00Z",
-        "group topic partition time committed_offset log_end_offset lag lag_ms kind",
+        "group topic partition time committed_offset log_end_offset lag lag_ms status why kind",
     ),
-    "history resets": ("payments", "group topic partition time kind offset_before offset_after records evidence"),
+    "history resets": ("payments", "group topic partition time until times kind offset_before offset_after records evidence"),
     "history report": ("--html report.html", "group status rebalances rebalance_ms resets commits max_lag max_lag_ms"),
     "history health": (
         "payments --at 2026-03-02T08:30:00Z",

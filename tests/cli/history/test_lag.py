@@ -13,10 +13,10 @@ def test_lag_as_of_a_time(cli: Cli) -> None:
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == (
-        "GROUP     TOPIC   PARTITION  TIME                      COMMITTED-OFFSET  LOG-END-OFFSET  LAG   LAG-MS\n"
-        "payments  orders          0  2026-03-02T08:40:00.000Z                 0              84   84  2520000\n"
-        "payments  orders          1  2026-03-02T08:40:00.000Z                81              85    4   120000\n"
-        "payments  orders          2  2026-03-02T08:40:00.000Z                82              86    4   120000\n"
+        "GROUP     TOPIC   PARTITION  TIME                      COMMITTED-OFFSET  LOG-END-OFFSET  LAG   LAG-MS  STATUS\n"
+        "payments  orders          0  2026-03-02T08:40:00.000Z                 0              84   84  2520000  REWIND\n"
+        "payments  orders          1  2026-03-02T08:40:00.000Z                81              85    4   120000  WARN\n"
+        "payments  orders          2  2026-03-02T08:40:00.000Z                82              86    4   120000  WARN\n"
     )
 
 

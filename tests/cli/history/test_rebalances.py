@@ -12,10 +12,10 @@ def test_generations_of_a_group(cli: Cli) -> None:
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out == (
-        "GROUP     GENERATION  STARTED                   DURATION-MS  MEMBERS  JOINED  LEFT  CAUSE\n"
-        "payments           1  2026-03-02T08:00:00.000Z         3004        1       1     0  member_joined\n"
-        "payments           2  2026-03-02T08:20:00.000Z         2150        2       1     0  member_joined\n"
-        "payments           3  2026-03-02T08:35:00.000Z           41        1       0     1  member_left\n"
+        "GROUP     GENERATION  STARTED                   DURATION-MS  MEMBERS  JOINED  LEFT  CAUSE          INFERRED\n"
+        "payments           1  2026-03-02T08:00:00.000Z         3004        1       1     0  member_joined  -\n"
+        "payments           2  2026-03-02T08:20:00.000Z         2150        2       1     0  member_joined  -\n"
+        "payments           3  2026-03-02T08:35:00.000Z           41        1       0     1  member_left    -\n"
     )
 
 
@@ -34,6 +34,7 @@ def test_programs_get_who_came_and_went(cli: Cli) -> None:
         "joined": 1,
         "left": 0,
         "cause": "member_joined",
+        "inferred": None,
         "assignor": "range",
         "leader": "app-1",
         "members_joined": ["app-2"],
