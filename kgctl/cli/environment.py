@@ -61,6 +61,11 @@ class Environment:
         return _program()
 
     @property
+    def is_own_process(self) -> bool:
+        """Whether the process is kgctl's, and no test's or program's that runs a command inside of itself."""
+        return self.variables is os.environ
+
+    @property
     def stdout_is_terminal(self) -> bool:
         """Whether a person reads stdout directly."""
         return self.stdout.isatty()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.abc
 import importlib.util
+import sys
 
 from kgctl.errors import UsageError
 
@@ -21,3 +23,31 @@ def require(what: str, *modules: str, extra: str = "spark") -> None:
 def is_there(module: str) -> bool:
     """Whether a top-level module can be imported; it is not imported."""
     return importlib.util.find_spec(module) is not None
+
+
+def leave_pandas_out() -> None:
+    """Have pyarrow do without pandas for as long as this process lives; nothing happens where pandas is there already.
+
+    pyarrow imports pandas, which takes as long as all the rest of a short command, when it is first handed a list or asked for a
+    number, to see whether pandas made it. It asks once: told then that there is none, it goes on. For processes of kgctl's own
+    that convert nothing to pandas, not for those of other people's programs.
+    """
+    if "pandas" in sys.modules or not is_there("pyarrow"):
+        return
+    import pyarrow as pa
+
+    finder = _NoPandas()
+    sys.meta_path.insert(0, finder)
+    try:
+        pa.array([0])
+    finally:
+        sys.meta_path.remove(finder)
+
+
+class _NoPandas(importlib.abc.MetaPathFinder):
+    """Finds that there is no pandas."""
+
+    def find_spec(self, fullname: str, *_: object) -> None:
+        """Raise `ModuleNotFoundError` for pandas; look for nothing else."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("left out", name=fullname)

@@ -58,6 +58,10 @@ def open_history(session: Session, warehouse: str | None, cluster: str | None, o
     Raises:
         KgctlError: there is none, it was not built yet, or it cannot be read.
     """
+    from kgctl.pipeline.extras import leave_pandas_out
+
+    if session.environment.is_own_process:
+        leave_pandas_out()
     from kgctl.pipeline.answers.history import History
 
     if cluster == "":

@@ -180,13 +180,17 @@ class History:
         return self._tables[name]
 
     def _find_homes(self, groups: Sequence[str]) -> None:
+        import pyarrow.compute as pc
+
         for table in _TABLES_OF_GROUPS:
             wanted = [group for group in groups if group not in self._homes]
             if not wanted:
                 return
             found = self.rows(table, ("group", "log_partition"), wanted)
-            pairs = found.group_by(["group", "log_partition"]).aggregate([])
-            self._homes.update(zip(pairs.column("group").to_pylist(), pairs.column("log_partition").to_pylist(), strict=True))
+            for group in wanted:
+                there = found.filter(pc.equal(found.column("group"), group))
+                if there.num_rows:
+                    self._homes[group] = there.column("log_partition")[0].as_py()
 
 
 def _as_read(schema: pa.Schema) -> pa.Table:
