@@ -22,13 +22,14 @@ def page(title: str, kgctl: str, main: str, scripts: str = "") -> str:
 
 
 def chart_scripts(values: Mapping[str, Any], script: str) -> str:
-    """``values`` as JSON elements by their ids, then the library, which defines ``vegaEmbed``, then ``script``.
+    """``values`` as JSON elements by their ids, then the library and its colours (``vegaEmbed``), then ``script``.
 
     Raises:
         UsageError: the extra ``html`` is not installed.
     """
     data = "".join(f'<script type="application/json" id="{name}">{_json(value)}</script>\n' for name, value in values.items())
-    return f"{data}<script>{library_script()}</script>\n<script>\n{script}</script>\n"
+    theme = resources.files(__package__).joinpath("theme.js").read_text(encoding="utf-8")
+    return f"{data}<script>{library_script()}</script>\n<script>\n{theme}</script>\n<script>\n{script}</script>\n"
 
 
 def _json(value: Any) -> str:

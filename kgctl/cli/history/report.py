@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,14 +12,16 @@ from kgctl.admin.plan.times import format_instant
 from kgctl.cli.history import options
 from kgctl.cli.history.asking import Question, ask, limits
 from kgctl.cli.history.options import Span
+from kgctl.cli.options import merged_groups
 from kgctl.cli.output.report import Column, Report, Row
-from kgctl.cli.session import session_of
-from kgctl.errors import NotFoundError, UsageError
+from kgctl.cli.session import Session, session_of
+from kgctl.errors import KgctlError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.pipeline.report.overview import GroupOverview
 
 COLUMNS = (
+    Column("cluster", wide=True),
     Column("group"),
     Column("status"),
     Column("rebalances"),
@@ -46,12 +49,17 @@ def history_report(
     from_: options.From = None,
     to: options.To = None,
     warehouse: options.Warehouse = None,
-    cluster: options.Cluster = None,
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--cluster", metavar="NAME", help="A cluster in the warehouse; repeatable. [default: all of them]", show_default=False
+        ),
+    ] = None,
 ) -> Report:
     """Write the history of groups as one HTML page: health, rebalances, resets, members, lag and commit rate over time.
 
     Of very many groups those that were worst get charts, of a very long time the points that stand out are drawn: the page says
-    what it leaves out.
+    what it leaves out. A warehouse with several clusters gives one page of them all.
     """
     from kgctl.charts.library import require_library
 
@@ -59,34 +67,62 @@ def history_report(
     require_library()
     _check(html)
     span = options.read_span(from_, to, session.environment)
-    question = ask(session, groups, group, warehouse, cluster)
-    if not question.is_answerable:
-        return Report(COLUMNS, errors=question.errors)
+    questions, errors = _questions(session, merged_groups(groups, group), warehouse, cluster or [])
+    if not questions:
+        return Report(COLUMNS, errors=errors)
     from kgctl.cli.output.files import write_whole
-    from kgctl.pipeline.report.content import content
+    from kgctl.pipeline.report.content import Asked, content
     from kgctl.pipeline.report.page import html_page
 
-    made = content(question.history, question.groups, *_bounds(question, span), format_instant)
+    asked = [Asked(each.history, each.groups) for each in questions]
+    made = content(asked, *_bounds(questions, span), format_instant)
     page = html_page(made)
     write_whole(html, lambda file: file.write(page.encode()))
     session.notice(f"written: {html}")
+    told = [_of_cluster(each, line, len(questions)) for each in questions for line in limits(each, span.from_ms, span.to_ms)]
     return Report(
         COLUMNS,
         [_row(each) for each in made.overview],
-        question.errors,
-        [*made.notes, *limits(question, span.from_ms, span.to_ms)],
+        errors,
+        [*made.notes, *told],
         ("group",),
         something_done=True,
     )
 
 
-def _bounds(question: Question, span: Span) -> tuple[int, int]:
+def _of_cluster(question: Question, line: str, clusters: int) -> str:
+    return line if clusters == 1 else f"cluster '{question.history.cluster}': {line}"
+
+
+def _questions(
+    session: Session, groups: list[str], warehouse: str | None, clusters: Sequence[str]
+) -> tuple[list[Question], list[KgctlError]]:
+    """What is asked of each cluster, without those that know none of the groups, and the groups that no cluster knows."""
+    from kgctl.pipeline.extras import require
+    from kgctl.pipeline.store.warehouse import Warehouse
+
+    require("kgctl history", "pyarrow", "deltalake")
+    path = options.warehouse_path(warehouse, session.environment)
+    names: list[str | None] = [*dict.fromkeys(clusters)]
+    names = names or [*Warehouse.open(path).clusters()] or [None]
+    questions = [ask(session, groups, None, warehouse, name) for name in names]
+    errors = [error for error in questions[0].errors if all(_has(error, question.errors) for question in questions)]
+    if len(names) > 1:
+        errors = [NotFoundError(f"group {error.group!r} is in the history of none of the clusters") for error in errors]
+    return [question for question in questions if question.is_answerable], errors
+
+
+def _has(error: KgctlError, errors: Sequence[KgctlError]) -> bool:
+    return any(each.group == error.group for each in errors)
+
+
+def _bounds(questions: Sequence[Question], span: Span) -> tuple[int, int]:
     """The stretch of time that is drawn: what was collected, and of that what was asked for."""
-    reach = question.history.reach(question.groups)
-    if reach is None:
+    reaches = [reach for each in questions if (reach := each.history.reach(each.groups)) is not None]
+    if not reaches:
         raise NotFoundError("nothing was collected of these groups' records")
-    from_ms = reach.first_ms if span.from_ms is None else span.from_ms
-    to_ms = reach.last_ms + 1 if span.to_ms is None else span.to_ms
+    from_ms = min(reach.first_ms for reach in reaches) if span.from_ms is None else span.from_ms
+    to_ms = max(reach.last_ms for reach in reaches) + 1 if span.to_ms is None else span.to_ms
     return from_ms, max(to_ms, from_ms + 1)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kgctl.pipeline.answers.series import COMMIT_RATE, HEALTH, REBALANCES, RESETS, Row, rows_between
+from kgctl.pipeline.answers.series import COMMIT_RATE, HEALTH, REBALANCES, RESETS, Row, flooded, rows_between
 from kgctl.pipeline.report.lines import Line, lag_lines
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class Stretch:
 class Figures:
     """Everything of one group. ``notes`` say what was left out or averaged; ``resets`` has all of them, ``marks`` those drawn."""
 
+    cluster: str
     group: str
     lag: Sequence[Line]
     rate: Sequence[Line]
@@ -58,12 +60,12 @@ def figures(history: History, group: str, from_ms: int, to_ms: int) -> Figures:
     rows = rows_between(history, REBALANCES, [group], None, to_ms)
     rebalances = _longest(_rebalances(rows, from_ms), "rebalances", notes)
     members = [(max(_begin(row), from_ms), row["members"]) for row in rows if _begin(row) >= 0]
-    resets = rows_between(history, RESETS, [group], from_ms, to_ms)
+    resets = flooded(rows_between(history, RESETS, [group], from_ms, to_ms))
     marks = resets
     if len(resets) > MOST_MARKS:
         notes.append(f"resets: the {MOST_MARKS} that moved most of {len(resets)} are drawn")
         marks = sorted(sorted(resets, key=lambda row: -abs(row["records"]))[:MOST_MARKS], key=lambda row: row["time_ms"])
-    return Figures(group, lag, rate, rate_ms, health, rebalances, members, resets, marks, notes)
+    return Figures(history.cluster, group, lag, rate, rate_ms, health, rebalances, members, resets, marks, notes)
 
 
 def _known(lines: Sequence[Line], notes: list[str]) -> list[Line]:
@@ -148,6 +150,7 @@ def _span(width_ms: int) -> str:
 def as_data(each: Figures) -> dict[str, Any]:
     """The figures as JSON has them."""
     return {
+        "cluster": each.cluster,
         "group": each.group,
         "lag": [{"topic": line.name, "points": line.points} for line in each.lag],
         "rate": [{"topic": line.name, "points": line.points} for line in each.rate],
@@ -155,12 +158,19 @@ def as_data(each: Figures) -> dict[str, Any]:
         "health": [[one.from_ms, one.to_ms, one.what] for one in each.health],
         "rebalances": [[one.from_ms, one.to_ms, one.label] for one in each.rebalances],
         "members": each.members,
-        "resets": [[row["time_ms"], reset_text(row)] for row in each.marks],
+        "resets": [[row["time_ms"], reset_text(row), reset_id(each, row)] for row in each.marks],
         "notes": list(each.notes),
     }
+
+
+def reset_id(each: Figures, row: Row) -> str:
+    """What names a reset on a page."""
+    return f"reset-{zlib.crc32(each.cluster.encode()):x}-{zlib.crc32(each.group.encode()):x}-{row['log_offset']}"
 
 
 def reset_text(row: Row) -> str:
     """A row of ``resets`` for people."""
     why = ", ".join(row["evidence"]).replace("_", " ")
+    if row["times"] > 1:
+        why += f", {row['times']} times"
     return f"{row['topic']}-{row['partition']}: {row['offset_before']} to {row['offset_after']} ({row['records']:+}): {why}"

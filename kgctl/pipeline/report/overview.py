@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -30,12 +30,13 @@ class GroupOverview:
     commits: int
     max_lag: int | None
     max_lag_ms: int | None
+    cluster: str = ""
 
 
 def overview(history: History, groups: Sequence[str] | None, from_ms: int, to_ms: int) -> list[GroupOverview]:
     """The groups of which something is known in that time, sorted by name."""
     table = table_between(history, HEALTH, groups, from_ms, to_ms)
-    found = [_group(name, rows) for name, rows in by_group(table)]
+    found = [replace(_group(name, rows), cluster=history.cluster) for name, rows in by_group(table)]
     return sorted(found, key=lambda each: each.group)
 
 

@@ -17,7 +17,7 @@ QUESTIONS = {
         "group topic partition time committed_offset log_end_offset lag lag_ms status why kind",
     ),
     "history resets": ("payments", "group topic partition time until times kind offset_before offset_after records evidence"),
-    "history report": ("--html report.html", "group status rebalances rebalance_ms resets commits max_lag max_lag_ms"),
+    "history report": ("--html report.html", "cluster group status rebalances rebalance_ms resets commits max_lag max_lag_ms"),
     "history health": (
         "payments --at 2026-03-02T08:30:00Z",
         "group window_start window_ms status members rebalances rebalance_ms commits total_lag max_lag max_lag_ms resets "

@@ -6,7 +6,7 @@ import pytest
 
 from kgctl.admin.plan.times import format_instant
 from kgctl.pipeline.answers.history import History
-from kgctl.pipeline.report.content import content
+from kgctl.pipeline.report.content import Asked, content
 from kgctl.pipeline.report.page import Content
 from tests.support.pipeline.example import END_AT, example_history, minute
 
@@ -20,4 +20,4 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> History:
 
 @pytest.fixture(scope="session")
 def example(history: History) -> Content:
-    return content(history, None, minute(0), minute(END_AT) + 1, format_instant)
+    return content([Asked(history)], minute(0), minute(END_AT) + 1, format_instant)

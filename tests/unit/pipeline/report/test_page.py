@@ -15,15 +15,15 @@ from kgctl.pipeline.report import content as contents
 from kgctl.pipeline.report import figures
 from kgctl.pipeline.report.figures import as_data
 from kgctl.pipeline.report.overview import GroupOverview
-from kgctl.pipeline.report.page import Content, html_page
-from tests.support.pipeline.example import END_AT, minute
+from kgctl.pipeline.report.page import Content, ListedReset, html_page
+from tests.support.pipeline.example import END_AT, example_tables, minute
 from tests.support.pipeline.gold import commit, run, write_gold
 
 
 def test_overview_has_the_worst_group_first(example: Content) -> None:
     assert example.overview == [
-        GroupOverview("payments", "REWIND", 3, 5195, 1, 36, 94, 2_820_000),
-        GroupOverview("audit", "OK", 0, 0, 0, 1, 49, 1_470_000),
+        GroupOverview("payments", "REWIND", 3, 5195, 1, 36, 94, 2_820_000, "staging"),
+        GroupOverview("audit", "OK", 0, 0, 0, 1, 49, 1_470_000, "staging"),
     ]
     assert [each.group for each in example.figures] == ["payments", "audit"]
     assert example.notes == []
@@ -42,7 +42,9 @@ def test_figures_of_a_group(example: Content) -> None:
         [minute(35), minute(35) + 41, "generation 3: member left, 1 member, 1 left, at least 41 ms"],
     ]
     assert data["members"] == [(minute(0), 1), (minute(20), 2), (minute(35), 1)]
-    assert data["resets"] == [[minute(40), "orders-0: 70 to 0 (-70): went back"]]
+    ((at_ms, text, row_id),) = data["resets"]
+    assert (at_ms, text) == (minute(40), "orders-0: 70 to 0 (-70): went back")
+    assert [each.row_id for each in example.resets] == [row_id]
     assert [line["topic"] for line in data["lag"]] == ["orders"]
     assert data["lag"][0]["points"][-1] == (minute(60), 122)
     assert data["rate"][0]["points"][0] == (minute(5), 30)
@@ -50,7 +52,7 @@ def test_figures_of_a_group(example: Content) -> None:
 
 
 def test_stretch_of_time_begins_with_what_held(history: History) -> None:
-    (payments,) = contents.content(history, ["payments"], minute(30), minute(38), format_instant).figures
+    (payments,) = contents.content([contents.Asked(history, ["payments"])], minute(30), minute(38), format_instant).figures
 
     data = as_data(payments)
     (held,) = data["health"]
@@ -61,16 +63,16 @@ def test_stretch_of_time_begins_with_what_held(history: History) -> None:
 
 
 def test_stretch_shorter_than_a_window_has_what_held(history: History) -> None:
-    made = contents.content(history, None, minute(40) + 20_000, minute(40) + 30_000, format_instant)
+    made = contents.content([contents.Asked(history)], minute(40) + 20_000, minute(40) + 30_000, format_instant)
 
     assert [(each.group, each.status) for each in made.overview] == [("payments", "REWIND")]
     assert as_data(made.figures[0])["health"] == [[minute(40) + 20_000, minute(40) + 30_000, "REWIND"]]
 
 
 def test_group_that_was_idle_is_there_if_it_was_named(history: History) -> None:
-    made = contents.content(history, ["audit"], minute(50), minute(51), format_instant)
+    made = contents.content([contents.Asked(history, ["audit"])], minute(50), minute(51), format_instant)
 
-    assert made.overview == [GroupOverview("audit", None, 0, None, 0, 0, None, None)]
+    assert made.overview == [GroupOverview("audit", None, 0, None, 0, 0, None, None, "staging")]
     assert as_data(made.figures[0])["health"] == [[minute(50), minute(51), "unknown"]]
 
 
@@ -79,7 +81,7 @@ def test_what_is_left_out_is_said(history: History, example: Content, monkeypatc
     monkeypatch.setattr(figures, "MOST_MARKS", 1)
     monkeypatch.setattr(figures, "MOST_WINDOWS", 7)
 
-    made = contents.content(history, None, minute(0), minute(END_AT) + 1, format_instant)
+    made = contents.content([contents.Asked(history)], minute(0), minute(END_AT) + 1, format_instant)
 
     assert made.notes == ["Charts are there for 1 of 2 groups, those that were worst; --group chooses others."]
     assert made.figures[0].notes == [
@@ -94,7 +96,7 @@ def test_lag_that_is_not_known_is_said_and_not_drawn(tmp_path: Path) -> None:
     row = {"group": "g", "topic": "t", "partition": 0, "time_ms": 5, "committed_offset": 7, "kind": "commit"}
     write_gold(tmp_path, {"offset_commits": [commit("g", "t", 0, 7, 5, 0)], "lag": [row], "coverage": [run(0, 0, 5, 5)]})
 
-    (drawn,) = contents.content(History.open(tmp_path), ["g"], 0, 10, format_instant).figures
+    (drawn,) = contents.content([contents.Asked(History.open(tmp_path), ["g"])], 0, 10, format_instant).figures
 
     assert (drawn.lag, drawn.notes) == ([], ["lag: not known of t, whose log end was never sampled"])
 
@@ -103,20 +105,21 @@ def test_page_says_it_without_any_script(example: Content) -> None:
     frame = without_scripts(html_page(example))
 
     assert "2026-03-02T08:00:00.000Z to 2026-03-02T09:00:00.000Z, cluster staging" in frame
-    assert '<td class="">payments</td><td class="">REWIND</td><td class="figure">3</td>' in frame
+    link = '<a href="#cluster=staging&amp;group=payments">payments</a>'
+    assert f'<td>{link}</td><td class="">REWIND</td><td class="figure">3</td>' in frame
     assert '<td class="">payments: orders-0: 70 to 0 (-70): went back</td>' in frame
     assert "<code>kgctl reset-offsets payments --to-history 2026-03-02T08:39:59.999Z</code>" in frame
-    assert re.findall(r"https?:|\b(?:src|href)=|@import|url\(", frame) == []
+    assert re.findall(r"https?:|\bsrc=|\bhref=\"[^#\"]|@import|url\(", frame) == []
 
 
 def test_names_cannot_become_markup(example: Content) -> None:
     evil = "</script><img src=x onerror=alert(1)>"
     named = replace(
         example,
-        cluster=evil,
+        clusters=[evil, "other"],
         overview=[replace(example.overview[0], group=evil)],
         figures=[replace(example.figures[0], group=evil)],
-        resets=[(evil, evil, evil)],
+        resets=[ListedReset(evil, evil, evil, 0, evil, evil, evil)],
         notes=[evil],
     )
 
@@ -124,6 +127,27 @@ def test_names_cannot_become_markup(example: Content) -> None:
 
     assert "<img" not in without_scripts(page)
     assert page.count(evil) == 0
+
+
+def test_several_clusters_are_one_page(tmp_path: Path) -> None:
+    for cluster in ("east", "west"):
+        write_gold(tmp_path / "w", example_tables(), cluster=cluster)
+    asked = [contents.Asked(History.open(tmp_path / "w", cluster)) for cluster in ("east", "west")]
+    made = contents.content(asked, minute(0), minute(END_AT) + 1, format_instant)
+
+    assert [(each.cluster, each.group) for each in made.overview] == [
+        ("east", "payments"),
+        ("west", "payments"),
+        ("east", "audit"),
+        ("west", "audit"),
+    ]
+    assert [(each.cluster, each.at_ms) for each in made.resets] == [("east", minute(40)), ("west", minute(40))]
+    frame = without_scripts(html_page(made))
+    assert ", clusters east, west</p>" in frame
+    assert '<td>west</td><td><a href="#cluster=west&amp;group=payments">payments</a></td>' in frame
+    assert "--to-history 2026-03-02T08:39:59.999Z --history-cluster west</code>" in frame
+    assert "<option>east / audit</option>" in frame
+    assert len(set(re.findall(r'<tr id="(reset-[^"]+)"', frame))) == 2
 
 
 def test_nothing_known_needs_no_charts(example: Content) -> None:
@@ -158,7 +182,7 @@ def test_the_list_of_resets_is_the_last_of_all(tmp_path: Path) -> None:
     listed, notes = contents._resets([found], format_instant)
 
     assert (len(found.resets), len(found.marks)) == (1_500, figures.MOST_MARKS)
-    assert [text for _, text, _ in listed] == [
-        f"g: t-0: {5_000 - number} to 0 ({number - 5_000:+}): went back" for number in range(1_300, 1_500)
+    assert [each.text for each in listed] == [
+        f"t-0: {5_000 - number} to 0 ({number - 5_000:+}): went back" for number in range(1_300, 1_500)
     ]
     assert notes == ["The last 200 of 1500 resets are listed."]
