@@ -52,6 +52,7 @@ from tests.support.storage import commit, new_folder
 ENVELOPE = ["kgctl_result_version", "command", "status", "exit_code", "data", "errors"]
 SUMMARIES = {
     "history collect": "cluster records known damaged samples",
+    "history build": "version",
     "describe group": "lag groups",
     "reset-offsets": "planned unchanged",
     "delete-groups": "deleted",

@@ -37,22 +37,21 @@ class Question:
         return self.groups is None or bool(self.groups)
 
 
-def ask(
-    session: Session, positional: list[str] | None, by_option: list[str] | None, warehouse: str | None, cluster: str | None
-) -> Question:
+def ask(session: Session, groups: list[str], warehouse: str | None, cluster: str | None, as_of: int | None = None) -> Question:
     """Open the history that the options name. No group given: all of them.
 
     Raises:
         KgctlError: there is none, it was not built yet, or it cannot be read.
     """
-    groups = merged_groups(positional, by_option)
     if "" in groups:
         raise UsageError("a group id must not be empty")
-    history = open_history(session, warehouse, cluster)
+    history = open_history(session, warehouse, cluster, as_of=as_of)
     return ask_about(history, groups) if groups else Question(history, None)
 
 
-def open_history(session: Session, warehouse: str | None, cluster: str | None, option: str = "--cluster") -> History:
+def open_history(
+    session: Session, warehouse: str | None, cluster: str | None, option: str = "--cluster", *, as_of: int | None = None
+) -> History:
     """The built history of a cluster; ``option`` is what the command calls the cluster's name.
 
     Raises:
@@ -66,7 +65,7 @@ def open_history(session: Session, warehouse: str | None, cluster: str | None, o
 
     if cluster == "":
         raise UsageError(f"{option} is empty (an unset variable?): leave it out, or give it a name")
-    return History.open(warehouse_path(warehouse, session.environment), cluster)
+    return History.open(warehouse_path(warehouse, session.environment), cluster, as_of)
 
 
 def ask_about(history: History, groups: Sequence[str]) -> Question:
@@ -105,6 +104,7 @@ class Asked:
     to: str | None
     warehouse: str | None
     cluster: str | None
+    as_of: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,7 +136,8 @@ def answer(session: Session, asked: Asked, shape: Shape, series_name: str) -> Re
     """
     at_ms, span = _times(session, asked, shape)
     scopes = parse_topic_scopes(asked.topic or ())
-    question = ask(session, asked.groups, asked.group, asked.warehouse, asked.cluster)
+    groups = merged_groups(asked.groups, asked.group)
+    question = ask(session, groups, asked.warehouse, asked.cluster, asked.as_of)
     if not question.is_answerable:
         return Report(shape.columns, errors=question.errors)
     from kgctl.pipeline.answers import series

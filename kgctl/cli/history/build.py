@@ -135,7 +135,15 @@ def history_build(
         list(_notices(result)),
         ("cluster", "table"),
         something_done=result.built + result.unchanged > 0,
+        summary={"version": _version(path)},
     )
+
+
+def _version(path: Location) -> int:
+    """What --as-of-version calls the tables as they are now."""
+    from kgctl.pipeline.store.warehouse import Warehouse
+
+    return Warehouse.open(path).table("state").version
 
 
 def _notices(result: BuildResult) -> Iterator[str]:

@@ -43,12 +43,15 @@ def history_health(
     to: options.To = None,
     warehouse: options.Warehouse = None,
     cluster: options.Cluster = None,
+    as_of_version: options.AsOfVersion = None,
 ) -> Report:
     """How groups were, in windows of a minute: status, members, rebalances, commits, lag, resets, stalled partitions.
 
     The window of a time, by default the last one that is known; with --from or --to all windows in between.
     """
-    asked = Asked(groups=groups, group=group, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster)
+    asked = Asked(
+        groups=groups, group=group, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster, as_of=as_of_version
+    )
     return answer(session_of(ctx), asked, SHAPE, "HEALTH")
 
 

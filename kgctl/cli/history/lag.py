@@ -42,6 +42,7 @@ def history_lag(
     to: options.To = None,
     warehouse: options.Warehouse = None,
     cluster: options.Cluster = None,
+    as_of_version: options.AsOfVersion = None,
 ) -> Report:
     """The lag of each partition, in records and in milliseconds, as of a time or, with --from or --to, over time.
 
@@ -49,7 +50,17 @@ def history_lag(
     sampled while collecting; between two samples it is interpolated. What is not known is left out, never 0. The status is
     Burrow's, or UNMEASURED where the log was not sampled often enough to tell (`-o wide` says why).
     """
-    asked = Asked(groups=groups, group=group, topic=topic, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster)
+    asked = Asked(
+        groups=groups,
+        group=group,
+        topic=topic,
+        at=at,
+        from_=from_,
+        to=to,
+        warehouse=warehouse,
+        cluster=cluster,
+        as_of=as_of_version,
+    )
     return answer(session_of(ctx), asked, SHAPE, "LAG")
 
 

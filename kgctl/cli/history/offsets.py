@@ -10,6 +10,7 @@ from kgctl.admin.plan.scope import is_within, parse_topic_scopes
 from kgctl.admin.plan.times import format_instant
 from kgctl.cli.history import options
 from kgctl.cli.history.asking import ask, limits
+from kgctl.cli.options import merged_groups
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
 from kgctl.model.partitions import TopicPartition
@@ -43,6 +44,7 @@ def history_offsets(
     at: options.At = None,
     warehouse: options.Warehouse = None,
     cluster: options.Cluster = None,
+    as_of_version: options.AsOfVersion = None,
 ) -> Report:
     """What groups had committed at a moment of the past; now, if none is given. All groups, if none is named.
 
@@ -54,7 +56,7 @@ def history_offsets(
     if at_ms is None:
         at_ms = session.environment.now_ms()
     scopes = parse_topic_scopes(topic or ())
-    question = ask(session, groups, group, warehouse, cluster)
+    question = ask(session, merged_groups(groups, group), warehouse, cluster, as_of_version)
     if not question.is_answerable:
         return Report(COLUMNS, errors=question.errors)
     from kgctl.pipeline.answers.offsets import offsets_at

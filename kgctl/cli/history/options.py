@@ -60,6 +60,16 @@ Topics = Annotated[
     ),
 ]
 At = Annotated[str | None, typer.Option("--at", metavar="TIME", help=f"As of this time: {TIMES}.", show_default=False)]
+AsOfVersion = Annotated[
+    int | None,
+    typer.Option(
+        "--as-of-version",
+        metavar="N",
+        min=0,
+        help="Ask the tables as an earlier build left them; history build tells its version.",
+        show_default=False,
+    ),
+]
 From = Annotated[
     str | None, typer.Option("--from", metavar="TIME", help="From this time on, written like --at.", show_default=False)
 ]

@@ -46,6 +46,7 @@ def history_rebalances(
     to: options.To = None,
     warehouse: options.Warehouse = None,
     cluster: options.Cluster = None,
+    as_of_version: options.AsOfVersion = None,
 ) -> Report:
     """The generations of groups: when each began, how long it took, who came and went, and why, where that can be told.
 
@@ -53,7 +54,9 @@ def history_rebalances(
     least it can have been where the log of a classic group does not say when the rebalance began (started_by join_phase_ended).
     Whether members that are gone have left or crashed is inferred from their last commits and session time-outs.
     """
-    asked = Asked(groups=groups, group=group, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster)
+    asked = Asked(
+        groups=groups, group=group, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster, as_of=as_of_version
+    )
     return answer(session_of(ctx), asked, SHAPE, "REBALANCES")
 
 

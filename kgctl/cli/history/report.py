@@ -49,6 +49,7 @@ def history_report(
     from_: options.From = None,
     to: options.To = None,
     warehouse: options.Warehouse = None,
+    as_of_version: options.AsOfVersion = None,
     cluster: Annotated[
         list[str] | None,
         typer.Option(
@@ -67,7 +68,7 @@ def history_report(
     require_library()
     _check(html)
     span = options.read_span(from_, to, session.environment)
-    questions, errors = _questions(session, merged_groups(groups, group), warehouse, cluster or [])
+    questions, errors = _questions(session, merged_groups(groups, group), warehouse, cluster or [], as_of_version)
     if not questions:
         return Report(COLUMNS, errors=errors)
     from kgctl.cli.output.files import write_whole
@@ -95,7 +96,7 @@ def _of_cluster(question: Question, line: str, clusters: int) -> str:
 
 
 def _questions(
-    session: Session, groups: list[str], warehouse: str | None, clusters: Sequence[str]
+    session: Session, groups: list[str], warehouse: str | None, clusters: Sequence[str], as_of: int | None
 ) -> tuple[list[Question], list[KgctlError]]:
     """What is asked of each cluster, without those that know none of the groups, and the groups that no cluster knows."""
     from kgctl.pipeline.extras import require
@@ -105,7 +106,7 @@ def _questions(
     path = options.warehouse_path(warehouse, session.environment)
     names: list[str | None] = [*dict.fromkeys(clusters)]
     names = names or [*Warehouse.open(path).clusters()] or [None]
-    questions = [ask(session, groups, None, warehouse, name) for name in names]
+    questions = [ask(session, groups, warehouse, name, as_of) for name in names]
     errors = [error for error in questions[0].errors if all(_has(error, question.errors) for question in questions)]
     if len(names) > 1:
         errors = [NotFoundError(f"group {error.group!r} is in the history of none of the clusters") for error in errors]

@@ -42,6 +42,7 @@ def history_resets(
     to: options.To = None,
     warehouse: options.Warehouse = None,
     cluster: options.Cluster = None,
+    as_of_version: options.AsOfVersion = None,
 ) -> Report:
     """Jumps of committed offsets that reading does not explain: when, from where to where, and what speaks for it.
 
@@ -49,7 +50,17 @@ def history_resets(
     log's end that follow each other are one row (`times`, and with -o wide `until`). To undo one:
     kgctl reset-offsets GROUP --to-history TIME, with a time before it.
     """
-    asked = Asked(groups=groups, group=group, topic=topic, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster)
+    asked = Asked(
+        groups=groups,
+        group=group,
+        topic=topic,
+        at=at,
+        from_=from_,
+        to=to,
+        warehouse=warehouse,
+        cluster=cluster,
+        as_of=as_of_version,
+    )
     return answer(session_of(ctx), asked, SHAPE, "RESETS")
 
 

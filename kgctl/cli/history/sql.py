@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kgctl.cli.history.options import Warehouse, warehouse_path
+from kgctl.cli.history.options import AsOfVersion, Warehouse, warehouse_path
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
@@ -30,6 +30,7 @@ def history_sql(
         Path | None, typer.Option("--parquet", metavar="FILE", help="Write the rows as Parquet.", show_default=False)
     ] = None,
     warehouse: Warehouse = None,
+    as_of_version: AsOfVersion = None,
 ) -> Report:
     """Ask the tables of a warehouse in SQL (DuckDB's), all clusters at once; nothing can be changed by it.
 
@@ -44,10 +45,11 @@ def history_sql(
         raise UsageError("give a query, or --tables for what can be asked")
     if query is None:
         return Report(TABLES, described(), name_keys=("table", "column"))
+    from kgctl.pipeline.answers.history import versions_of
     from kgctl.pipeline.store.warehouse import Warehouse as Opened
 
     opened = Opened.open(warehouse_path(warehouse, session.environment))
-    found = ask(opened, query, opened.versions())
+    found = ask(opened, query, versions_of(opened, as_of_version))
     if parquet is not None:
         from kgctl.cli.output.files import write_whole
         from kgctl.pipeline.parquet_file import write_table

@@ -54,20 +54,24 @@ class Reach:
 
 @dataclass
 class History:
-    """Made by `open`. All answers are of one build: ``versions`` are those of the tables that it ended with."""
+    """Made by `open`. All answers are of one build: ``versions`` are those of the tables that it ended with.
+
+    ``as_of`` is the version of that build; None: the last one.
+    """
 
     warehouse: Warehouse
     cluster: str
     versions: Mapping[str, int]
+    as_of: int | None = None
     _homes: dict[str, int] = field(default_factory=dict)
     _tables: dict[str, Table] = field(default_factory=dict)
 
     @classmethod
-    def open(cls, where: str | Path | Location, cluster: str | None = None) -> History:
-        """The history of a cluster; of the only one there is, if none is named.
+    def open(cls, where: str | Path | Location, cluster: str | None = None, as_of: int | None = None) -> History:
+        """The history of a cluster; of the only one there is, if none is named; as of now, or of a version (`versions_of`).
 
         Raises:
-            NotFoundError: no warehouse, no such cluster, or nothing was built yet.
+            NotFoundError: no warehouse, no such cluster or version, or nothing was built yet.
             UsageError: no warehouse but something else, several clusters and none named, or a package is missing.
             StorageError: it cannot be read.
         """
@@ -76,8 +80,10 @@ class History:
         from kgctl.pipeline.store.warehouse import Warehouse
 
         warehouse = Warehouse.open(where)
-        history = cls(warehouse, warehouse.require_cluster(cluster), warehouse.versions())
-        version = warehouse.built_version(history.cluster)
+        history = cls(warehouse, warehouse.require_cluster(cluster), versions_of(warehouse, as_of), as_of)
+        version = warehouse.table("state", as_of).number(f"tables/{history.cluster}")
+        if version is None and as_of is not None:
+            raise NotFoundError(f"{where}: cluster {history.cluster!r} was not built yet at version {as_of}")
         if version is None and not history.records_behind():
             raise NotFoundError(f"{where}: no record of a group of cluster {history.cluster!r} was collected yet")
         if version is None:
@@ -97,8 +103,8 @@ class History:
         return self.warehouse.cluster_id(self.cluster)
 
     def records_behind(self) -> int:
-        """How many records were collected and not built yet."""
-        return self.warehouse.records_behind(self.cluster)
+        """How many records were collected and not built yet; 0 of an earlier version, which is meant as it was."""
+        return 0 if self.as_of is not None else self.warehouse.records_behind(self.cluster)
 
     def rows(self, table: str, columns: Sequence[str], groups: Sequence[str] | None = None) -> pa.Table:
         """The rows of these groups, or of all, if the table has a column ``group``; times in milliseconds.
@@ -125,7 +131,7 @@ class History:
         from kgctl.pipeline.answers.parquet import files_of, read_rows
         from kgctl.pipeline.store.tables import from_stored, stored_columns
 
-        built = self.warehouse.table("state").number(f"samples/{self.cluster}")
+        built = self.warehouse.table("state", self.as_of).number(f"samples/{self.cluster}")
         table = self.warehouse.table("samples", built)
         there = [file for file in files_of(table, self.cluster, None, 0) if file.may_hold("time", 0, until_ms)]
         newest = sorted(there, key=lambda file: file.high.get("time", 0))[-files:]
@@ -191,6 +197,29 @@ class History:
                 there = found.filter(pc.equal(found.column("group"), group))
                 if there.num_rows:
                     self._homes[group] = there.column("log_partition")[0].as_py()
+
+
+def versions_of(warehouse: Warehouse, as_of: int | None) -> Mapping[str, int]:
+    """The version of each built table as of now, or at a version of the table ``state``, which every build makes a new one of.
+
+    Raises:
+        NotFoundError: there is no such version, or its log was cleaned away.
+    """
+    if as_of is None:
+        return warehouse.versions()
+    from kgctl.pipeline.store.tables import TABLES
+    from kgctl.pipeline.store.warehouse import version_number
+
+    last = warehouse.table("state").version
+    if as_of > last:
+        there = "nothing was built yet" if last < 0 else f"the last one is {last}"
+        raise NotFoundError(f"{warehouse.location}: there is no version {as_of}: {there}")
+    state = warehouse.table("state", as_of)
+    try:
+        found = {name: state.number(version_number(name)) for name in TABLES}
+    except StorageError as error:
+        raise NotFoundError(f"{warehouse.location}: version {as_of} is not kept any more ({error.message})") from error
+    return {name: version for name, version in found.items() if version is not None}
 
 
 def _as_read(schema: pa.Schema) -> pa.Table:

@@ -1,0 +1,37 @@
+"""``--as-of-version``: what an earlier build said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.harness import Cli
+from tests.support.pipeline.gold import START_MS, commit, run, write_gold
+
+
+@pytest.fixture
+def twice(cli: Cli) -> Path:
+    """Two builds: the group was at 5, and is at 9."""
+    folder = cli.folder / "twice"
+    first = commit("g", "t", 0, 5, START_MS, 0)
+    write_gold(folder, {"offset_commits": [first], "coverage": [run(0, 0, START_MS, START_MS)]})
+    write_gold(folder, {"offset_commits": [commit("g", "t", 0, 9, START_MS + 10, 1)], "coverage": []})
+    cli.variables["KGCTL_WAREHOUSE"] = str(folder)
+    return folder
+
+
+@pytest.mark.usefixtures("twice")
+def test_an_earlier_build_is_asked(cli: Cli) -> None:
+    now, before = (cli(f"history offsets {how} -o json").data for how in ("", "--as-of-version 0"))
+    assert ([row["offset"] for row in now], [row["offset"] for row in before]) == ([9], [5])
+    counted = cli.run(["history", "sql", "SELECT count(*) AS n FROM offset_commits", "--as-of-version", "0", "-o", "json"])
+    assert counted.data == [{"n": 1}]
+
+
+@pytest.mark.usefixtures("twice")
+def test_versions_that_are_not_there(cli: Cli) -> None:
+    ran = cli("history lag --as-of-version 7")
+    assert (ran.code, ran.out) == (4, "")
+    assert "there is no version 7: the last one is 1" in ran.err
+    assert cli("history lag --as-of-version -1").code == 2
