@@ -34,6 +34,7 @@ def test_once_exits_with_6_while_an_alert_fires(cli: Cli, monkeypatch: pytest.Mo
     cli.now_ms = minute(42)
     again = cli.run([*WATCH, "--once", "--alert", "reset in 10m", "-o", "json"])
     assert (again.code, [row["time"] for row in again.data]) == (6, ["2026-03-02T08:41:00.000Z"])
+    assert list(again.data[0]) == ["time", "status", "alert", "group", "topic", "partition", "value", "since", "rule", "summary"]
     assert [error["code"] for error in again.json["errors"]] == ["ALERT"]
     cli.now_ms = minute(55)
     later = cli.run([*WATCH, "--once", "--alert", "reset in 10m"])
