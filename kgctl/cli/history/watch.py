@@ -245,6 +245,8 @@ def _outside(
             prune(warehouse, now_ms - keep_ms)
             next_prune_ms = now_ms + _PRUNE_EVERY_MS
         result = build_tables(warehouse, [cluster], engine, now_ms=now_ms)
+        for reason in result.late.get(cluster, ()):
+            environment.notice(f"{reason}.")
         if result.failed:
             raise result.failed[0]
 

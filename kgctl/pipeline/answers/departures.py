@@ -22,6 +22,8 @@ LEFT, CRASHED, UNKNOWN = "left", "crashed", "unknown"
 _COMMITS_TO_KNOW = 3
 """Commits in a row, each within a third of the session time-out, after which silence says something."""
 
+_SOON_MS = 60_000
+
 _Partition = tuple[str, int]
 
 
@@ -73,8 +75,11 @@ def _inferred(group: _Group, member: str, row: Row) -> str:
 
 
 def _had_to_read(group: _Group, partition: _Partition, at_ms: int) -> bool:
-    before = [lag for time_ms, lag in group.lags.get(partition, ()) if time_ms <= at_ms]
-    return bool(before) and before[-1] > 0
+    """Whether there was something unread at the last lag that is known before a moment, or at the first one soon after it."""
+    known = group.lags.get(partition, ())
+    before = [lag for time_ms, lag in known if time_ms <= at_ms][-1:]
+    after = [lag for time_ms, lag in known if at_ms < time_ms <= at_ms + _SOON_MS][:1]
+    return any(lag > 0 for lag in before + after)
 
 
 def _read(history: History, names: Sequence[str]) -> Mapping[str, _Group]:

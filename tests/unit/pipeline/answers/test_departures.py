@@ -44,15 +44,18 @@ def assigned(change: str, log_offset: int) -> Row:
     return {**named, "change": change, "generation_id": 1, "log_offset": log_offset}
 
 
-def inferred(folder: Path, commits_s: list[int], started_s: int, lag: int | None = 5, kind: str = "classic") -> Any:
+def inferred(
+    folder: Path, commits_s: list[int], started_s: int, lag: int | None = 5, kind: str = "classic", after: int | None = None
+) -> Any:
     times = [at * 1000 for at in commits_s]
     behind = {"group": "g", "topic": "t", "partition": 0, "time_ms": 1, "committed_offset": 1, "lag": lag, "kind": "commit"}
+    later = [{**behind, "time_ms": started_s * 1000 + 900, "lag": after, "kind": "sample"}] if after is not None else []
     tables = {
         "offset_commits": [commit("g", "t", 0, at, at, 10 + place) for place, at in enumerate(times)],
         "generations": [generation(started_s * 1000, 900, kind=kind)],
         "member_changes": [member("joined", 1), member("left", 900)],
         "assignment_changes": [assigned("assigned", 1), assigned("revoked", 900)],
-        "lag": [behind],
+        "lag": [behind, *later],
         "coverage": [run(0, 999, 0, 99_000)],
     }
     write_gold(folder, tables)
@@ -77,6 +80,11 @@ def inferred(folder: Path, commits_s: list[int], started_s: int, lag: int | None
 )
 def test_classic_members(tmp_path: Path, commits_s: list[int], started_s: int, lag: int | None, expected: Any) -> None:
     assert inferred(tmp_path / "w", commits_s, started_s, lag) == expected
+
+
+def test_what_was_unread_may_be_seen_by_the_next_sample(tmp_path: Path) -> None:
+    assert inferred(tmp_path / "w", [1, 2, 3, 4], 14, lag=0, after=7) == ["crashed"]
+    assert inferred(tmp_path / "v", [1, 2, 3, 4], 14, lag=0, after=0) is None
 
 
 def test_of_the_consumer_protocol_nothing_is_inferred(tmp_path: Path) -> None:
