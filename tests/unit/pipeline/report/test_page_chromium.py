@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.pipeline.report.page import Content, html_page
+from tests.support.pipeline.example import minute
 from tests.support.simulate.chromium import dom_of, require_chromium
 
 pytestmark = pytest.mark.slow
@@ -56,3 +57,24 @@ def test_another_group_can_be_chosen_and_charts_of_nothing_are_left_out(example:
 def labels(dom: str, kind: str) -> list[str]:
     """What a screen reader says of each mark of this kind, sorted."""
     return sorted({html.unescape(label) for label in re.findall(rf'aria-label="({kind}: [^"]*)"', dom)})
+
+
+LEAD = """
+  addEventListener("hashchange", () => {{
+    const wait = setInterval(() => {{
+      if (!document.getElementById("shown").textContent.includes("topic orders")) return;
+      clearInterval(wait);
+      document.body.dataset.here = document.getElementById("here").getAttribute("href");
+    }}, 20);
+  }});
+  location.hash = "{address}";
+"""
+
+
+def test_an_address_names_group_topic_and_time(example: Content, tmp_path: Path) -> None:
+    address = f"#cluster=staging&group=payments&topic=orders&from={minute(30)}&to={minute(50)}"
+    dom = dom_of(html_page(example), tmp_path, WHEN_DRAWN.format(group="payments", then=LEAD.format(address=address)))
+
+    assert html.unescape(re.search('data-here="([^"]*)"', dom)[1]) == address  # type: ignore[index]
+    assert ">payments, topic orders</h2>" in dom
+    assert 'data-theme="light"' in dom
