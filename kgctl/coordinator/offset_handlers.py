@@ -76,13 +76,19 @@ def _commit_error(shard: Shard, request: OffsetCommit | TxnOffsetCommit) -> Erro
         return ErrorCode.INVALID_GROUP_ID
     group = shard.groups.get(request.group_id)
     if group is not None:
-        return group.offset_commit_error(_looked_at(shard, request), shard.image)
+        error = group.offset_commit_error(_looked_at(shard, request), shard.image)
+        return error or _too_large(request)
     # Who names no generation manages its partitions itself: its commit makes the group (a "simple" one, without protocol type).
     if request.generation_id < 0:
-        return ErrorCode.NONE
+        return _too_large(request)
     if isinstance(request, OffsetCommit) and request.api_version >= _GROUP_ID_NOT_FOUND_VERSION:
         return ErrorCode.GROUP_ID_NOT_FOUND
     return ErrorCode.ILLEGAL_GENERATION
+
+
+def _too_large(request: OffsetCommit | TxnOffsetCommit) -> ErrorCode:
+    """Kafka: CoordinatorOperationExceptionHelper, which has no other error for a RecordTooLargeException."""
+    return ErrorCode.UNKNOWN_SERVER_ERROR if request.is_too_large else ErrorCode.NONE
 
 
 def _looked_at(shard: Shard, request: OffsetCommit | TxnOffsetCommit) -> OffsetCommit | TxnOffsetCommit:

@@ -99,6 +99,14 @@ class OffsetStore:
         for partition, stored in self._stored.of_group(group_id):
             yield partition, stored.value
 
+    def count_of(self, group_id: str) -> int:
+        """How many offsets the group has committed."""
+        return sum(map(len, self._stored.get(group_id, {}).values()))
+
+    def has_topic(self, group_id: str, topic: str) -> bool:
+        """Whether the group has a committed offset of the topic."""
+        return topic in self._stored.get(group_id, {})
+
     def topics(self, group_id: str) -> list[str]:
         """The topics that the group has committed offsets of, in Kafka's order."""
         return self._stored.topics(group_id)

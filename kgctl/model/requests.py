@@ -106,6 +106,7 @@ class OffsetCommit(Request):
     (not -1).
 
     Partitions that do not exist are the driver's to answer (Kafka's API layer); the core takes each one that it is given.
+    ``is_too_large``: the driver's log has no room for its records in one batch (Kafka: RecordTooLargeException).
     """
 
     group_id: str | None
@@ -114,11 +115,12 @@ class OffsetCommit(Request):
     group_instance_id: str | None = None
     retention_ms: int | None = None
     partitions: tuple[OffsetCommitPartition, ...] = ()
+    is_too_large: bool = False
 
 
 @frozen
 class TxnOffsetCommit(Request):
-    """TxnOffsetCommit: pending under the producer until `EndTransaction`."""
+    """TxnOffsetCommit: pending under the producer until `EndTransaction`. ``is_too_large`` as for `OffsetCommit`."""
 
     group_id: str | None
     producer_id: int
@@ -127,6 +129,7 @@ class TxnOffsetCommit(Request):
     member_id: str = ""
     group_instance_id: str | None = None
     partitions: tuple[OffsetCommitPartition, ...] = ()
+    is_too_large: bool = False
 
 
 @frozen

@@ -316,6 +316,17 @@ def _append_record(out: bytearray, record: Record, base: Record) -> None:
     out += body
 
 
+def record_size(key_bytes: int, value_bytes: int, offset_delta: int) -> int:
+    """How many bytes a record takes in an uncompressed batch that has its timestamp, without headers."""
+    lengths = _varint_size(offset_delta) + _varint_size(key_bytes) + _varint_size(value_bytes)
+    body = 3 + lengths + key_bytes + value_bytes  # attributes, timestamp delta, header count: a byte each
+    return _varint_size(body) + body
+
+
+def _varint_size(value: int) -> int:
+    return max(1, ((value << 1).bit_length() + 6) // 7)
+
+
 def _append_bytes(out: bytearray, value: bytes | None) -> None:
     _append_varint(out, -1 if value is None else len(value))
     if value is not None:

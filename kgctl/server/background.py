@@ -13,6 +13,7 @@ from typing import Any, Self, TypeVar
 
 from kgctl.server.config import ServeOptions
 from kgctl.server.service import Server
+from kgctl.server.traffic import run_in_loop
 
 logging.getLogger("kgctl.server").addHandler(logging.NullHandler())  # the program around it decides what of the log is shown
 
@@ -76,7 +77,7 @@ class EmbeddedServer:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._serve())
+            run_in_loop(self._serve())
         except BaseException as error:  # noqa: BLE001 - handed to the thread that waits
             self._error = error
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Collection, Mapping
 from uuid import UUID, uuid4
 
@@ -42,7 +43,7 @@ def new_topic_id() -> UUID:
 
 
 class Catalog:
-    """Topics by name and by id. Changes go to the store first, then to the coordinator.
+    """Topics by name and by id. Changes go to the store first, then to the coordinator; they may come from any thread.
 
     ``__consumer_offsets`` is always there: it shows the coordinator's log and can be neither written nor changed.
     """
@@ -54,16 +55,21 @@ class Catalog:
         self.on_change: Callable[[TopicsChanged], None] = lambda _: None
         self.image = MetadataImage()
         self._by_id: dict[UUID, TopicMetadata] = {}
+        self.ids: dict[str, UUID] = {}
+        """Topic name to id."""
+        self._refreshing = threading.Lock()
         self.refresh()
 
     def refresh(self) -> None:
         """Take the store's topics as they are now, and tell the coordinator."""
-        self._version += 1
-        topics: dict[str, TopicMetadata] = dict(self._store.topics())
-        topics[OFFSETS_TOPIC] = self._offsets
-        self.image = MetadataImage(topics, self._version)
-        self._by_id = {topic.topic_id: topic for topic in topics.values()}
-        self.on_change(TopicsChanged(request_id=EVENT_ID, image=self.image))
+        with self._refreshing:
+            self._version += 1
+            topics: dict[str, TopicMetadata] = dict(self._store.topics())
+            topics[OFFSETS_TOPIC] = self._offsets
+            self.image = MetadataImage(topics, self._version)
+            self._by_id = {topic.topic_id: topic for topic in topics.values()}
+            self.ids = {topic.name: topic.topic_id for topic in topics.values()}
+            self.on_change(TopicsChanged(request_id=EVENT_ID, image=self.image))
 
     @property
     def topics(self) -> Mapping[str, TopicMetadata]:

@@ -16,8 +16,9 @@ from time import monotonic
 
 from kgctl.serde.frames import FrameReader, MalformedMessage, frame
 from kgctl.server.dispatch import Dispatcher, Refused
+from kgctl.server.pieces import TooMuchWorkError
 from kgctl.server.request_context import ClientSession
-from kgctl.server.traffic import Held, Host
+from kgctl.server.traffic import UNDER_WAY, Held, Host
 
 log = logging.getLogger(__name__)
 
@@ -184,11 +185,12 @@ class ClientConnection(asyncio.Protocol):
 
     def _serve(self, payload: bytes) -> None:
         held = Held(int.from_bytes(payload[:2], "big"), len(payload), self._peer, monotonic())
+        UNDER_WAY.set(held)
         self._host.watch.begin(held)
         response: bytes | Awaitable[bytes | None] | None = None
         try:
             response = self._dispatcher.answer(payload, self._session)
-        except (Refused, MalformedMessage) as error:
+        except (Refused, MalformedMessage, TooMuchWorkError) as error:
             self.close(str(error))
         except Exception:
             log.exception("a request of %s failed", self._peer)
@@ -214,7 +216,7 @@ class ClientConnection(asyncio.Protocol):
             response = await awaitable
         except asyncio.CancelledError:
             log.debug("a request of %s waited for something when the connection had ended", self._peer)
-        except (Refused, MalformedMessage) as error:
+        except (Refused, MalformedMessage, TooMuchWorkError) as error:
             self.close(str(error))
         except Exception:
             log.exception("a request of %s failed", self._peer)

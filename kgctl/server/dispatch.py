@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.frames import UnsupportedVersion
 from kgctl.serde.messages import RequestHeader, decode_header, decode_request, encode_response, prepare
 from kgctl.server.operator import OPERATOR_PREFIX, Described, MalformedOperation, answer_operator
+from kgctl.server.pieces import finish
 from kgctl.server.request_context import ApiSpec, ClientSession, Login, RequestContext
-from kgctl.server.runtime import Values
+from kgctl.server.runtime import Answer, Values
 from kgctl.server.security import AuthenticationFailed
 
 if TYPE_CHECKING:
     from kgctl.server.cluster import Broker
     from kgctl.server.request_context import Services
 
-API_VERSIONS_KEY = 18
+PRODUCE_KEY, API_VERSIONS_KEY = 0, 18
+MAX_BYTES = 16 * 1024 * 1024
+"""Of a request that is no Produce: its entries take many times that in memory."""
 MAX_BYTES_BEFORE_LOGIN = 524_288
 """Kafka: sasl.server.max.receive.size."""
 LARGE_BYTES = 32 * 1024
@@ -65,6 +68,8 @@ class Dispatcher:
             raise Refused(f"API key {header.api_key} is not served")
         if not session.is_authenticated and not spec.before_authentication:
             raise Refused(f"{spec.name} before authentication")
+        if len(payload) > MAX_BYTES and spec.key != PRODUCE_KEY:
+            raise Refused(f"a {spec.name} request of {len(payload)} bytes, at most {MAX_BYTES} are read")
         if not spec.serves(header.api_version):
             return self._unserved(spec, header, session)
         context = self._context(header, header.api_version, session)
@@ -86,7 +91,7 @@ class Dispatcher:
     def _handle(self, spec: ApiSpec, context: RequestContext, header: RequestHeader, body: Any) -> Response:
         if spec.runs_in_thread is not None and spec.runs_in_thread(context, body):
             return self._encoded_later(header, _in_thread(spec, context, body))
-        answer = spec.handler(context, body)
+        answer = self._answer_of(spec, context, body)
         if answer is None:
             return None
         if isinstance(answer, Awaitable):
@@ -94,6 +99,13 @@ class Dispatcher:
         if is_large(answer):
             return self._encoded_in_thread(header, answer)
         return encode_response(header.api_key, header.api_version, header.correlation_id, answer)
+
+    def _answer_of(self, spec: ApiSpec, context: RequestContext, body: Any) -> Answer:
+        answer = spec.handler(context, body)
+        if not isinstance(answer, Generator):
+            return answer
+        driven = self._services.pieces.begin(answer)
+        return _unfolded(driven) if isinstance(driven, Awaitable) else driven
 
     async def _answer_slowly(self, spec: ApiSpec, context: RequestContext, header: RequestHeader, payload: bytes) -> bytes | None:
         """A large request, and the first of its kind, which loads schemas, is decoded beside the event loop."""
@@ -127,7 +139,17 @@ class Dispatcher:
 
 
 async def _in_thread(spec: ApiSpec, context: RequestContext, body: Any) -> Values | None:
-    answer = await context.services.data.in_thread(spec.handler, context, body)
+    answer = await context.services.data.in_thread(_finished, spec, context, body)
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+def _finished(spec: ApiSpec, context: RequestContext, body: Any) -> Answer:
+    answer = spec.handler(context, body)
+    return finish(answer) if isinstance(answer, Generator) else answer
+
+
+async def _unfolded(driven: Awaitable[Answer]) -> Values | None:
+    answer = await driven
     return await answer if isinstance(answer, Awaitable) else answer
 
 

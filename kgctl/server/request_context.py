@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
@@ -13,13 +13,14 @@ from kgctl.server.catalog import Catalog
 from kgctl.server.cluster import Broker, Cluster
 from kgctl.server.config import BrokerConfig, GroupConfigs
 from kgctl.server.partition_data import PartitionData
+from kgctl.server.pieces import Pieces, Work
 from kgctl.server.producers import Producers
 from kgctl.server.runtime import Answer, CoordinatorRuntime, Values
 from kgctl.server.security import Conversation, Credentials
 from kgctl.server.transactions import Transactions
 
-Handler = Callable[["RequestContext", Any], Answer]
-"""``body`` is the `kgctl.serde.codec.Entity` of the request."""
+Handler = Callable[["RequestContext", Any], Answer | Work[Answer]]
+"""``body`` is the request as it was decoded. A generator is driven by `Pieces`; an awaitable that it returns is awaited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,10 @@ class RequestContext:
         """Hand the request to the coordinator; its result, rendered, is the answer, now or when it comes."""
         return self.services.runtime.ask(request, cast("Callable[[Result], Values]", render))
 
+    def result(self, request: Request) -> Result | Awaitable[Result]:
+        """Hand the request to the coordinator; its result, now or when it comes."""
+        return self.services.runtime.result(request)
+
     def not_coordinator(self, group_id: str | None) -> ErrorCode | None:
         """NOT_COORDINATOR when another broker has this group, else None."""
         if self.services.cluster.is_coordinator(self.broker, group_id or ""):
@@ -149,3 +154,4 @@ class Services:
     transactions: Transactions
     group_configs: GroupConfigs
     given_config: Mapping[str, str]
+    pieces: Pieces

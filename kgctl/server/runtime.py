@@ -98,19 +98,24 @@ class CoordinatorRuntime:
 
     def ask(self, request: Request, render: Callable[[Result], Values]) -> Answer:
         """Hand a request to the core: its rendered result, or an awaitable of it."""
+        result = self.result(request)
+        return _rendered(result, render) if isinstance(result, asyncio.Future) else render(result)
+
+    def result(self, request: Request) -> Result | asyncio.Future[Result]:
+        """Hand a request to the core: its result, or a future of it."""
         try:
             effects = self.core.handle(request, self.clock())
         except Exception as error:  # noqa: BLE001 - a bug in one group must not reach the connections of others
             _log_failure(f"a {type(request).__name__}", error)
             self._watch_time()
-            return render(refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR))
+            return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
         self._run(effects)
         result = self._answered.pop(request.request_id, None)
         if result is not None:
-            return render(result)
+            return result
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._waiting[request.request_id] = future
-        return _rendered(future, render)
+        return future
 
     def group_ids(self) -> list[str]:
         request = ListGroups(request_id=self.next_request_id())

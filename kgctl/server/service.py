@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
@@ -13,6 +14,7 @@ from uuid import NAMESPACE_URL, uuid5
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.errors import KgctlError, StorageError, UsageError
+from kgctl.model.requests import TopicsChanged
 from kgctl.server.catalog import Catalog
 from kgctl.server.cluster import Broker, Cluster
 from kgctl.server.config import GroupConfigs, ServeOptions, split_config
@@ -21,16 +23,17 @@ from kgctl.server.dispatch import Dispatcher
 from kgctl.server.log_writer import LogWriter
 from kgctl.server.metrics import MetricsPage
 from kgctl.server.partition_data import PartitionData
+from kgctl.server.pieces import Pieces
 from kgctl.server.producers import Producers
 from kgctl.server.registry import default_registry
 from kgctl.server.request_context import ClientSession, Login, Services
 from kgctl.server.runtime import CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
 from kgctl.server.security import Credentials, split_security, tls_context
 from kgctl.server.status import group_rows, status
-from kgctl.server.traffic import Host
+from kgctl.server.traffic import Host, turns_of_running_loop
 from kgctl.server.transaction_ends import recover
 from kgctl.server.transactions import Transactions
-from kgctl.server.upkeep import Upkeep
+from kgctl.server.upkeep import Collector, Upkeep
 from kgctl.storage.files import ADDRESS_FILE, write_json
 from kgctl.storage.folder import DataFolder, memory_folder
 from kgctl.storage.load import load_coordinator
@@ -63,6 +66,7 @@ class Server:
         self._credentials: Credentials | None = None
         self.metrics_page: MetricsPage | None = None
         self._upkeep: Upkeep | None = None
+        self.collector = Collector()
         self.ended = asyncio.Event()
         self.failure: BaseException | None = None
         self.services: Services
@@ -95,7 +99,7 @@ class Server:
         Raises StorageError or RefusedError (the data folder, the log to import), NotFoundError (no such log), UsageError (a
         topic, the log's partition count), KgctlError (the address).
         """
-        self._loop = asyncio.get_running_loop()
+        self._loop, self._thread_id = asyncio.get_running_loop(), threading.get_ident()
         folder = self._folder = self._open()
         try:
             if self.options.import_log is not None:
@@ -111,8 +115,8 @@ class Server:
         self._tell_address(self.bootstrap)
         if self.options.metrics is not None:
             self.metrics_page = MetricsPage(self.options.metrics, self._describe_from_outside)
-        self.host.watch.start()
-        self._upkeep = Upkeep(self.services, self.host.connections, self._broker_config.connections_max_idle_ms)
+        self.host.watch.start(turns_of_running_loop())
+        self._upkeep = Upkeep(self.services, self.host.connections, self._broker_config.connections_max_idle_ms, self.collector)
         self._upkeep.start()
 
     async def stop(self) -> None:
@@ -188,6 +192,7 @@ class Server:
             transactions=Transactions(producers, self.options.data),
             group_configs=group_configs,
             given_config=self._config,
+            pieces=Pieces(self.host.watch),
         )
 
     def _cluster_id(self) -> str:
@@ -205,13 +210,20 @@ class Server:
 
     def _start_coordinator(self, folder: DataFolder) -> None:
         services = self.services
-        services.catalog.on_change = services.runtime.tell
+        services.catalog.on_change = self._topics_changed
         services.runtime.topic_names = lambda: services.catalog.topics
         services.catalog.refresh()
         services.runtime.writer.written.append(self._tell_readers)
         services.runtime.start()
         recover(services)
         folder.start_maintenance(services.runtime.clock)
+
+    def _topics_changed(self, event: TopicsChanged) -> None:
+        """Tell the coordinator in the loop's thread, before the change is answered."""
+        if threading.get_ident() == self._thread_id:
+            self.services.runtime.tell(event)
+        else:
+            self._loop.call_soon_threadsafe(self.services.runtime.tell, event)
 
     def _tell_readers(self) -> None:
         self.services.data.offsets_appended(self.services.cluster.offsets_partitions)
@@ -284,6 +296,7 @@ async def serve(options: ServeOptions, on_listening: Callable[[Server], None]) -
     server = Server(options)
     await server.start()
     loop = asyncio.get_running_loop()
+    server.collector.start()
     with suppress(NotImplementedError):  # no signals in loops of other systems
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.ended.set)
@@ -292,6 +305,7 @@ async def serve(options: ServeOptions, on_listening: Callable[[Server], None]) -
         on_listening(server)
         await server.ended.wait()
     finally:
+        server.collector.stop()
         await server.stop()
     server.raise_failure()
 

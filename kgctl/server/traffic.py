@@ -9,20 +9,26 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import selectors
 import threading
 from collections import Counter, deque
-from collections.abc import Callable
-from dataclasses import dataclass
-from time import monotonic
-from typing import Protocol
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from time import monotonic, thread_time
+from typing import Any, Protocol, TypeVar
 
 HELD_TOO_LONG_S = 0.05
+NOTABLE_S = 0.005
+"""A turn of the loop below this is not looked at."""
 STALL_S = 1.0
 _BUDGET_OF_A_TURN_S = 0.005
 _DELAY_INTERVAL_S = 0.5
 _MARKS = 20
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 class Connection(Protocol):
@@ -120,8 +126,16 @@ class Held:
         return f"a request of {self.size} bytes of API {self.api_key} from {self.peer}"
 
 
+UNDER_WAY: ContextVar[Held | None] = ContextVar("UNDER_WAY", default=None)
+"""The request that a task answers."""
+
+
 class LoopWatch:
-    """Counts requests and looks at the clock around each; a thread looks whether one never ends."""
+    """Counts requests and looks at the clock around each turn of the loop; a thread looks whether one never ends.
+
+    `LoopTurns`, where the loop has it as its selector, tells how long each turn held the loop; without it only what is between
+    `begin` and `end` is seen.
+    """
 
     def __init__(self) -> None:
         self.requests: Counter[int] = Counter()
@@ -133,14 +147,19 @@ class LoopWatch:
         """How late the loop was with what was due, at the last look."""
         self.longest_delay_s = 0.0
         self._current: Held | None = None
+        self._latest: Held | None = None
+        self._turns: LoopTurns | None = None
         self._marks: deque[tuple[float, int]] = deque([(self.started_s, 0)], maxlen=_MARKS)
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="kgctl-watchdog", daemon=True)
         self._due_s = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
-    def start(self) -> None:
+    def start(self, turns: LoopTurns | None = None) -> None:
         """Watch the running loop until `stop`."""
+        if turns is not None:
+            turns.on_turn = self._turn_ended
+        self._turns = turns
         self._thread.start()
         self._look()
 
@@ -152,23 +171,39 @@ class LoopWatch:
 
     def begin(self, what: Held) -> None:
         """This request holds the loop from now on."""
-        self._current = what
+        self._current = self._latest = what
+
+    def resume(self, what: Held | None) -> None:
+        """This request, or work of the server's own, goes on."""
+        if what is not None:
+            self._current = self._latest = replace(what, since_s=monotonic())
+
+    def pause(self) -> None:
+        """The request under way lets others have the loop."""
+        self._current = None
 
     def end(self, what: Held) -> None:
         """The loop is free again, or the request waits for something."""
         self._current = None
         self.requests[what.api_key] += 1
-        time_s = monotonic() - what.since_s
-        if time_s > self.longest_s:
-            self.longest_s, self.longest = time_s, str(what)
-        if time_s > HELD_TOO_LONG_S:
-            self.held_too_long += 1
-            log.warning("%s held the server for %d ms", what, round(time_s * 1000))
+        if self._turns is None:
+            self._tell(monotonic() - what.since_s, str(what))
 
     def rate(self) -> float:
         """Requests a second, lately."""
         (begin_s, before), (end_s, after) = self._marks[0], (monotonic(), sum(self.requests.values()))
         return (after - before) / max(end_s - begin_s, 0.001)
+
+    def _turn_ended(self, time_s: float) -> None:
+        latest, self._latest = self._latest, None
+        self._tell(time_s, "work of the server's own" if latest is None else str(latest))
+
+    def _tell(self, time_s: float, what: str) -> None:
+        if time_s > self.longest_s:
+            self.longest_s, self.longest = time_s, what
+        if time_s > HELD_TOO_LONG_S:
+            self.held_too_long += 1
+            log.warning("%s held the server for %d ms", what, round(time_s * 1000))
 
     def _look(self) -> None:
         loop = asyncio.get_running_loop()
@@ -187,6 +222,39 @@ class LoopWatch:
                 told = current
                 time_s = monotonic() - current.since_s
                 log.error("%s holds the server since %.1f s: nobody is answered meanwhile", current, time_s)
+
+
+class LoopTurns(selectors.DefaultSelector):
+    """The selector of an event loop. It is asked once a turn: what lies between two calls is how long a turn held the loop.
+
+    A turn is told when it took longer than `NOTABLE_S`, by the processor's time of the loop's own thread: what another program
+    or another thread took is no fault of a request.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.on_turn: Callable[[float], None] | None = None
+        self._begin_s, self._begin_own_s = monotonic(), thread_time()
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """As any selector, with a look at the clocks."""
+        if self.on_turn is not None and monotonic() - self._begin_s > NOTABLE_S:
+            self.on_turn(thread_time() - self._begin_own_s)
+        ready = super().select(timeout)
+        self._begin_s, self._begin_own_s = monotonic(), thread_time()
+        return ready
+
+
+def run_in_loop(main: Coroutine[Any, Any, T]) -> T:
+    """As `asyncio.run`, in a loop whose turns `LoopWatch` can see."""
+    with asyncio.Runner(loop_factory=lambda: asyncio.SelectorEventLoop(LoopTurns())) as runner:
+        return runner.run(main)
+
+
+def turns_of_running_loop() -> LoopTurns | None:
+    """The selector of the running loop, if `run_in_loop` made it."""
+    selector = getattr(asyncio.get_running_loop(), "_selector", None)
+    return selector if isinstance(selector, LoopTurns) else None
 
 
 class Host:

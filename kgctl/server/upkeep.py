@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Collection
+from time import perf_counter
 
 from kgctl.server.request_context import Services
 from kgctl.server.status import rebalances
@@ -12,17 +14,58 @@ from kgctl.server.traffic import Connection
 from kgctl.server.transaction_ends import abort_overdue
 
 INTERVAL_S = 5.0
+_LONG_PASS_S = 0.01
+_OLDEST = 2
+"""The generation whose passes go over everything."""
 
 log = logging.getLogger(__name__)
+
+
+class Collector:
+    """Keeps Python's collector of cycles from holding the loop: its passes over everything grow with the state.
+
+    What survived a pass that took long is left out of later ones (`gc.freeze`); nearly all of it is state without cycles, which
+    goes by itself when nothing names it any more. What is left out is looked through again once nobody is connected.
+    """
+
+    def __init__(self) -> None:
+        self.frozen = 0
+        self._began_s = 0.0
+
+    def start(self) -> None:
+        """Watch this process's collector until `stop`."""
+        gc.callbacks.append(self._passes)
+
+    def stop(self) -> None:
+        """Leave the collector as it was."""
+        gc.callbacks.remove(self._passes)
+        gc.unfreeze()
+
+    def look_through(self) -> None:
+        """Collect what was left out. The process stands still meanwhile."""
+        if self.frozen:
+            self.frozen = 0
+            gc.unfreeze()
+            gc.collect()
+
+    def _passes(self, phase: str, info: dict[str, int]) -> None:
+        if info["generation"] != _OLDEST:
+            return
+        if phase == "start":
+            self._began_s = perf_counter()
+        elif perf_counter() - self._began_s > _LONG_PASS_S:
+            gc.freeze()
+            self.frozen += 1
 
 
 class Upkeep:
     """One background task."""
 
-    def __init__(self, services: Services, connections: Collection[Connection], max_idle_ms: int) -> None:
+    def __init__(self, services: Services, connections: Collection[Connection], max_idle_ms: int, collector: Collector) -> None:
         self._services = services
         self._connections = connections
         self._max_idle_s = max_idle_ms / 1000
+        self._collector = collector
         self._stuck: set[tuple[str, int]] = set()
         self._task: asyncio.Task[None] | None = None
 
@@ -37,11 +80,21 @@ class Upkeep:
     async def _run(self) -> None:
         while True:
             await asyncio.sleep(INTERVAL_S)
-            for step in (self.close_idle_connections, self.report_stuck_rebalances, self.abort_overdue_transactions):
+            for step in (
+                self.close_idle_connections,
+                self.report_stuck_rebalances,
+                self.abort_overdue_transactions,
+                self.collect_when_alone,
+            ):
                 try:
                     step()
                 except Exception:  # the next round tries again, and the other steps go on
                     log.exception("upkeep failed")
+
+    def collect_when_alone(self) -> None:
+        """Look through what the collector left out, while nobody waits for anything."""
+        if not self._connections:
+            self._collector.look_through()
 
     def abort_overdue_transactions(self) -> None:
         """Those that are open for longer than their producer said."""

@@ -81,12 +81,11 @@ def serve(
     Prints `listening on HOST:PORT` once it answers. SIGTERM and Ctrl-C end it, with all acknowledged writes on disk;
     SIGUSR1 writes statistics and the rebalances under way to stderr, as JSON.
     """
-    import asyncio
-
     from kgctl.server.config import ServeOptions
     from kgctl.server.security import split_security
     from kgctl.server.service import Server
     from kgctl.server.service import serve as run
+    from kgctl.server.traffic import run_in_loop
 
     settings = _each_once("--config", [*read_config_file(config_file), *(parse_config(text) for text in config or ())])
     protocol, address = parse_protocol(listen)
@@ -111,7 +110,7 @@ def serve(
     def announce(server: Server) -> None:
         typer.echo(f"listening on {server.bootstrap}")
 
-    asyncio.run(run(options, announce))
+    run_in_loop(run(options, announce))
     return 0
 
 

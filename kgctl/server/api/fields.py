@@ -10,6 +10,7 @@ from uuid import UUID
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
+from kgctl.server.pieces import Work
 
 log = logging.getLogger(__name__)
 
@@ -39,10 +40,11 @@ class TopicErrors:
         entry = {"partition_index": partition, "error_code": error}
         self._topics.setdefault((topic, topic_id), []).append(entry)
 
-    def merge(self, results: Iterable[tuple[TopicPartition, ErrorCode]], ids: dict[str, UUID | None]) -> None:
+    def merge(self, results: Iterable[tuple[TopicPartition, ErrorCode]], ids: dict[str, UUID | None]) -> Work[None]:
         """The coordinator's outcomes, after those that never reached it (Kafka: OffsetCommitResponse.Builder#merge)."""
         for partition, error in results:
             self.add(partition.topic, ids.get(partition.topic), partition.partition, error)
+            yield None
 
     def topics(self) -> list[dict[str, Any]]:
         return [

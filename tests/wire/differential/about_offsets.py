@@ -6,7 +6,10 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.model.partitions import ConsumerSubscription
+from kgctl.model.records import OffsetCommitKey, OffsetCommitValue
 from kgctl.serde.consumer_protocol import encode_subscription
+from kgctl.serde.coordinator_records import encode_key, encode_value
+from kgctl.serde.record_batch import HEADER_BYTES, record_size
 from tests.wire.differential.probe import Probe
 from tests.wire.differential.talk import (
     JOIN_GROUP,
@@ -22,6 +25,11 @@ from tests.wire.differential.talk import (
     joined,
     sync_values,
 )
+
+_LONGEST = 4_096
+"""``offset.metadata.max.bytes``."""
+_BATCH_BYTES = 1_048_588
+"""``message.max.bytes``."""
 
 COMMITS: tuple[dict[str, Any], ...] = (
     {},
@@ -60,6 +68,29 @@ def committing_as_a_member(probe: Probe, version: int, name: str) -> None:
     body = probe.call(JOIN_GROUP, 3, join_values(name, member_id=member_id), note=False)
     values = commit_values(name, topic_id, member_id=member_id, generation_id_or_member_epoch=body.generation_id)
     probe.call(OFFSET_COMMIT, version, values)
+
+
+def committing_too_much(probe: Probe, version: int, name: str) -> None:
+    """As many offsets as a batch of records has room for, and one more; metadata that is too long has no part in it."""
+    topic_id = create_topic(probe, name)
+    values = commit_values(name, topic_id, metadata="x" * _LONGEST)
+    (entry,) = values["topics"][0]["partitions"]
+    most = _most_that_fit(name)
+    values["topics"][0]["partitions"] = [entry] * most
+    probe.call(OFFSET_COMMIT, version, values)
+    values["topics"][0]["partitions"] = [entry] * (most + 1)
+    probe.call(OFFSET_COMMIT, version, values)
+    values["topics"][0]["partitions"] = [entry] * most + [{**entry, "committed_metadata": "x" * 5_000}]
+    probe.call(OFFSET_COMMIT, version, values)
+
+
+def _most_that_fit(name: str) -> int:
+    key = OffsetCommitKey(name, name, 0)
+    value = encode_value(key, OffsetCommitValue(5, 2, "x" * _LONGEST, 0, topic_id=UUID(int=1)))
+    left, count = _BATCH_BYTES - HEADER_BYTES, 0
+    while (left := left - record_size(len(encode_key(key)), len(value or b""), count)) >= 0:
+        count += 1
+    return count
 
 
 def fetching_offsets(probe: Probe, version: int, name: str) -> None:

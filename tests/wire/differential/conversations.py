@@ -14,7 +14,13 @@ from tests.wire.differential.about_groups import (
     subscribing_by_expression,
     syncing,
 )
-from tests.wire.differential.about_offsets import committing, committing_as_a_member, deleting_offsets, fetching_offsets
+from tests.wire.differential.about_offsets import (
+    committing,
+    committing_as_a_member,
+    committing_too_much,
+    deleting_offsets,
+    fetching_offsets,
+)
 from tests.wire.differential.about_records import (
     deleting_records,
     fetching,
@@ -80,6 +86,7 @@ CONVERSATIONS: dict[str, tuple[int, Conversation]] = {
     "producer ids": (INIT_PRODUCER_ID, producer_ids),
     "versions": (API_VERSIONS, versions),
     "committing": (OFFSET_COMMIT, committing),
+    "committing too much": (OFFSET_COMMIT, committing_too_much),
     "committing as a member": (OFFSET_COMMIT, committing_as_a_member),
     "fetching offsets": (OFFSET_FETCH, fetching_offsets),
     "deleting offsets": (OFFSET_DELETE, deleting_offsets),

@@ -10,6 +10,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.serde.record_batch import iterate_batches
 from kgctl.server.api.checks import NO_EPOCH, partition_error
+from kgctl.server.pieces import is_long
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 
@@ -53,7 +54,7 @@ def handle(context: RequestContext, body: Any) -> Answer:
     """At once where there is enough, something is wrong or the client does not wait; else when data comes or time is up."""
     if getattr(body, "session_id", 0) != 0 and body.session_epoch > 0:
         return {"error_code": ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "session_id": 0, "responses": []}
-    if _finds_data(context, body):
+    if is_long(body.topics) or _finds_data(context, body):
         return _answer(context, body, None)
     read = _read(context, body)
     if read.has_error or body.min_bytes <= 0 or body.max_wait_ms <= 0 or not read.partitions:

@@ -9,6 +9,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.server.api.checks import NO_EPOCH, partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
+from kgctl.server.pieces import is_long
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 
@@ -85,6 +86,8 @@ def _old_style(context: RequestContext, partition: TopicPartition, entry: Any, _
 
 def _runs_in_thread(_: RequestContext, body: Any) -> bool:
     """A time is looked up among records, which have to be unpacked."""
+    if is_long(body.topics):
+        return True
     return any(entry.timestamp not in (LATEST, EARLIEST) for topic in body.topics for entry in topic.partitions)
 
 

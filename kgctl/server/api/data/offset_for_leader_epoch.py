@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.server.api.checks import partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
+from kgctl.server.pieces import Work, each
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 
 UNDEFINED = -1
 
 
-def handle(context: RequestContext, body: Any) -> Values:
-    return {
-        "topics": [
-            {"topic": topic.topic, "partitions": [_partition(context, topic.topic, entry) for entry in topic.partitions]}
-            for topic in body.topics
-        ]
-    }
+def handle(context: RequestContext, body: Any) -> Work[Values]:
+    topics = []
+    for topic in body.topics:
+        partitions = yield from each(topic.partitions, partial(_partition, context, topic.topic))
+        topics.append({"topic": topic.topic, "partitions": partitions})
+        yield None
+    return {"topics": topics}
 
 
 def _partition(context: RequestContext, topic: str, entry: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from kgctl.model.partitions import TopicPartition
 from kgctl.serde.record_batch import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, check_batch, parse_header
 from kgctl.server.api.checks import partition_error
 from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.pieces import Work, all_of
 from kgctl.server.producers import ProducerWrite
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -25,9 +26,9 @@ FORMAT = 2
 MAGIC_POSITION = 16
 
 
-def handle(context: RequestContext, body: Any) -> Values | None:
+def handle(context: RequestContext, body: Any) -> Work[Values | None]:
     """Answered when the batches are in the log, or never with acks=0."""
-    responses = [_topic(context, body, topic) for topic in body.topic_data]
+    responses = yield from all_of(_topic(context, body, topic) for topic in body.topic_data)
     return None if body.acks == 0 else {"responses": responses}
 
 
@@ -42,7 +43,7 @@ class _Outcome:
     message: str | None = None
 
 
-def _topic(context: RequestContext, body: Any, topic: Any) -> dict[str, Any]:
+def _topic(context: RequestContext, body: Any, topic: Any) -> Work[dict[str, Any]]:
     with_ids = context.version >= TOPIC_IDS_SINCE
     topic_id = topic.topic_id if with_ids else None
     known = context.services.catalog.by_id(topic_id) if with_ids else None
@@ -50,7 +51,10 @@ def _topic(context: RequestContext, body: Any, topic: Any) -> dict[str, Any]:
     results = []
     for entry in topic.partition_data:
         partition = TopicPartition(name or "", entry.index)
-        outcome = _Outcome(ErrorCode.UNKNOWN_TOPIC_ID) if name is None else _append(context, body, partition, entry.records)
+        yield None
+        outcome = _Outcome(ErrorCode.UNKNOWN_TOPIC_ID)
+        if name is not None:
+            outcome = yield from _append(context, body, partition, entry.records)
         results.append(_result(context, partition, outcome))
     return {"name": name, "topic_id": topic_id, "partition_responses": results}
 
@@ -73,16 +77,16 @@ def _log_start(context: RequestContext, partition: TopicPartition) -> int:
         return -1
 
 
-def _append(context: RequestContext, body: Any, partition: TopicPartition, records: bytes | None) -> _Outcome:
+def _append(context: RequestContext, body: Any, partition: TopicPartition, records: bytes | None) -> Work[_Outcome]:
     try:
-        return _try_append(context, body, partition, records)
+        return (yield from _try_append(context, body, partition, records))
     except StorageError as error:
         return _Outcome(context.services.data.storage_failed(error))
     except NotFoundError:  # deleted meanwhile
         return _Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _try_append(context: RequestContext, body: Any, partition: TopicPartition, records: bytes | None) -> _Outcome:
+def _try_append(context: RequestContext, body: Any, partition: TopicPartition, records: bytes | None) -> Work[_Outcome]:
     error = ErrorCode.INVALID_REQUIRED_ACKS if body.acks not in ACKS else partition_error(context, partition)
     if error is ErrorCode.NONE and partition.topic == OFFSETS_TOPIC:
         error = ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -92,14 +96,13 @@ def _try_append(context: RequestContext, body: Any, partition: TopicPartition, r
     header, error = _checked(batch, context.services.config.message_max_bytes)
     if header is None:
         return _Outcome(error)
-    if header.is_transactional:
-        error = _transaction_error(context, body, partition, header)
-        if error is not ErrorCode.NONE:
-            return _Outcome(error, message=NOT_ADDED if error is ErrorCode.INVALID_TXN_STATE else None)
-    error = _records_error(batch, header)
+    if not header.is_transactional:
+        return _append_checked(context, partition, batch, header)
+    error = _transaction_error(context, body, partition, header)
     if error is not ErrorCode.NONE:
-        return _Outcome(error, is_in_log=True)
-    return _append_checked(context, partition, batch, header)
+        return _Outcome(error, message=NOT_ADDED if error is ErrorCode.INVALID_TXN_STATE else None)
+    outcome: _Outcome = yield context.services.data.in_thread(_append_checked, context, partition, batch, header)
+    return outcome
 
 
 def _records_error(batch: bytes, header: BatchHeader) -> ErrorCode:
@@ -150,6 +153,9 @@ def _checked(batch: bytes, max_bytes: int) -> tuple[BatchHeader | None, ErrorCod
 
 
 def _append_checked(context: RequestContext, partition: TopicPartition, batch: bytes, header: BatchHeader) -> _Outcome:
+    error = _records_error(batch, header)
+    if error is not ErrorCode.NONE:
+        return _Outcome(error, is_in_log=True)
     services = context.services
     now_ms = services.runtime.clock()
     if header.producer_id == NO_PRODUCER_ID:
@@ -168,7 +174,7 @@ def _append_checked(context: RequestContext, partition: TopicPartition, batch: b
 
 
 def _runs_in_thread(_: RequestContext, body: Any) -> bool:
-    """Transactions are the event loop's."""
+    """Transactions are the event loop's; their batches are read and written in the thread all the same."""
     return body.transactional_id is None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
@@ -14,31 +15,33 @@ from kgctl.model.results import (
 )
 from kgctl.server.api.fields import GROUP_OPERATIONS, NOT_ASKED
 from kgctl.server.catalog import Catalog
+from kgctl.server.pieces import Work, each, waited
 from kgctl.server.request_context import ApiSpec, RequestContext
-from kgctl.server.runtime import Answer, Values
+from kgctl.server.runtime import Values
 
 
-def handle(context: RequestContext, body: Any) -> Answer:
+def handle(context: RequestContext, body: Any) -> Work[Values]:
     """In the order of the request; a classic group is GROUP_ID_NOT_FOUND here, which makes clients ask DescribeGroups."""
     operations = GROUP_OPERATIONS if body.include_authorized_operations else NOT_ASKED
-    catalog = context.services.catalog
-    elsewhere = {group_id for group_id in body.group_ids if context.not_coordinator(group_id)}
-
-    def render(result: ConsumerGroupDescribeResult) -> Values:
-        groups = iter(result.groups)
-        described = (
-            ConsumerGroupDescribedGroup(group_id=group_id, error=ErrorCode.NOT_COORDINATOR)
-            if group_id in elsewhere
-            else next(groups)
-            for group_id in body.group_ids
+    answers = []
+    for group_id in body.group_ids:
+        error = context.not_coordinator(group_id)
+        elsewhere = ConsumerGroupDescribeResult(
+            groups=(ConsumerGroupDescribedGroup(group_id=group_id, error=error or ErrorCode.NONE),)
         )
-        return {"groups": [_group(catalog, group, operations) for group in described]}
+        found = elsewhere if error else context.result(ConsumerGroupDescribe(**context.core(), group_ids=(group_id,)))
+        answers.append(found)
+        yield None
+    groups = []
+    for answer in answers:
+        (group,) = (yield from waited(answer)).groups
+        members = yield from each(group.members, partial(_member, context.services.catalog))
+        groups.append(_group(group, members, operations))
+        yield None
+    return {"groups": groups}
 
-    here = tuple(group_id for group_id in body.group_ids if group_id not in elsewhere)
-    return context.ask(ConsumerGroupDescribe(**context.core(), group_ids=here), render)
 
-
-def _group(catalog: Catalog, group: ConsumerGroupDescribedGroup, operations: int) -> dict[str, Any]:
+def _group(group: ConsumerGroupDescribedGroup, members: list[dict[str, Any]], operations: int) -> dict[str, Any]:
     return {
         "error_code": group.error,
         "error_message": group.error_message,
@@ -47,7 +50,7 @@ def _group(catalog: Catalog, group: ConsumerGroupDescribedGroup, operations: int
         "group_epoch": group.group_epoch,
         "assignment_epoch": group.assignment_epoch,
         "assignor_name": group.assignor_name,
-        "members": [_member(catalog, member) for member in group.members],
+        "members": members,
         "authorized_operations": operations if group.error is ErrorCode.NONE else NOT_ASKED,
     }
 

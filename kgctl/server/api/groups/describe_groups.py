@@ -6,29 +6,32 @@ from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import DescribeGroups
-from kgctl.model.results import DescribedGroup, DescribeGroupsResult
+from kgctl.model.results import DescribedGroup, DescribedMember, DescribeGroupsResult
 from kgctl.server.api.fields import GROUP_OPERATIONS, NOT_ASKED
+from kgctl.server.pieces import Work, each, waited
 from kgctl.server.request_context import ApiSpec, RequestContext
-from kgctl.server.runtime import Answer, Values
+from kgctl.server.runtime import Values
 
 
-def handle(context: RequestContext, body: Any) -> Answer:
+def handle(context: RequestContext, body: Any) -> Work[Values]:
+    """In the order of the request, each group by itself."""
     operations = GROUP_OPERATIONS if getattr(body, "include_authorized_operations", False) else NOT_ASKED
-    elsewhere = {group_id for group_id in body.groups if context.not_coordinator(group_id)}
+    answers = []
+    for group_id in body.groups:
+        error = context.not_coordinator(group_id)
+        elsewhere = DescribeGroupsResult(groups=(DescribedGroup(group_id=group_id, error=error or ErrorCode.NONE),))
+        found = elsewhere if error else context.result(DescribeGroups(**context.core(), group_ids=(group_id,)))
+        answers.append(found)
+        yield None
+    groups = []
+    for answer in answers:
+        (group,) = (yield from waited(answer)).groups
+        groups.append(_group(group, (yield from each(group.members, _member)), operations))
+        yield None
+    return {"groups": groups}
 
-    def render(result: DescribeGroupsResult) -> Values:
-        groups = iter(result.groups)
-        described = (
-            DescribedGroup(group_id=group_id, error=ErrorCode.NOT_COORDINATOR) if group_id in elsewhere else next(groups)
-            for group_id in body.groups
-        )
-        return {"groups": [_group(group, operations) for group in described]}
 
-    here = tuple(group_id for group_id in body.groups if group_id not in elsewhere)
-    return context.ask(DescribeGroups(**context.core(), group_ids=here), render)
-
-
-def _group(group: DescribedGroup, operations: int) -> dict[str, Any]:
+def _group(group: DescribedGroup, members: list[dict[str, Any]], operations: int) -> dict[str, Any]:
     return {
         "error_code": group.error,
         "error_message": group.error_message,
@@ -36,18 +39,19 @@ def _group(group: DescribedGroup, operations: int) -> dict[str, Any]:
         "group_state": group.state,
         "protocol_type": group.protocol_type,
         "protocol_data": group.protocol_data,
-        "members": [
-            {
-                "member_id": member.member_id,
-                "group_instance_id": member.group_instance_id,
-                "client_id": member.client_id,
-                "client_host": member.client_host,
-                "member_metadata": member.metadata,
-                "member_assignment": member.assignment,
-            }
-            for member in group.members
-        ],
+        "members": members,
         "authorized_operations": operations if group.error is ErrorCode.NONE else NOT_ASKED,
+    }
+
+
+def _member(member: DescribedMember) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "member_metadata": member.metadata,
+        "member_assignment": member.assignment,
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
+from kgctl.server.pieces import Work, each
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 
@@ -17,13 +18,13 @@ INVALID_REQUEST_MESSAGE = (
 """Kafka: Errors.INVALID_REQUEST."""
 
 
-def handle(context: RequestContext, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Work[Values]:
     """One key up to version 3, several from version 4 on."""
     if context.version < BATCHED_SINCE:
         found = _coordinator(context, getattr(body, "key_type", GROUP_KEY_TYPE), body.key)
         return {"error_message": "NONE", **found}
-    keys = body.coordinator_keys
-    return {"coordinators": [{"key": key, **_coordinator(context, body.key_type, key)} for key in keys]}
+    coordinators = yield from each(body.coordinator_keys, lambda key: {"key": key, **_coordinator(context, body.key_type, key)})
+    return {"coordinators": coordinators}
 
 
 def _coordinator(context: RequestContext, key_type: int, key: str) -> dict[str, Any]:

@@ -6,10 +6,14 @@ from typing import Any
 
 from kgctl.model.requests import JoinGroup, JoinProtocol
 from kgctl.model.results import JoinGroupResult
+from kgctl.server.pieces import TooMuchWorkError
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 
 REBALANCE_TIMEOUT_SINCE = 1
+
+MAX_PROTOCOLS = 1_000
+"""Clients have a handful of assignors, and each join compares those of all members."""
 
 
 def handle(context: RequestContext, body: Any) -> Answer:
@@ -17,6 +21,8 @@ def handle(context: RequestContext, body: Any) -> Answer:
     error = context.not_coordinator(body.group_id)
     if error is not None:
         return render(JoinGroupResult(error=error, member_id=body.member_id))
+    if len(body.protocols) > MAX_PROTOCOLS:
+        raise TooMuchWorkError(f"a member with {len(body.protocols)} protocols")
     request = JoinGroup(
         **context.core(),
         group_id=body.group_id,

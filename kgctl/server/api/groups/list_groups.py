@@ -5,35 +5,32 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.requests import ListGroups
-from kgctl.model.results import ListGroupsResult
+from kgctl.server.pieces import Work, waited
 from kgctl.server.request_context import ApiSpec, RequestContext
-from kgctl.server.runtime import Answer, Values
+from kgctl.server.runtime import Values
 
 
-def handle(context: RequestContext, body: Any) -> Answer:
+def handle(context: RequestContext, body: Any) -> Work[Values]:
     """Filters by state from version 4 on, by type from version 5 on."""
-
-    def render(result: ListGroupsResult) -> Values:
-        return {
-            "error_code": result.error,
-            "groups": [
+    request = ListGroups(
+        **context.core(),
+        states_filter=tuple(getattr(body, "states_filter", ())),
+        types_filter=tuple(getattr(body, "types_filter", ())),
+    )
+    result = yield from waited(context.result(request))
+    groups = []
+    for group in result.groups:
+        yield None
+        if context.not_coordinator(group.group_id) is None:
+            groups.append(
                 {
                     "group_id": group.group_id,
                     "protocol_type": group.protocol_type,
                     "group_state": group.state,
                     "group_type": group.type,
                 }
-                for group in result.groups
-                if context.not_coordinator(group.group_id) is None
-            ],
-        }
-
-    request = ListGroups(
-        **context.core(),
-        states_filter=tuple(getattr(body, "states_filter", ())),
-        types_filter=tuple(getattr(body, "types_filter", ())),
-    )
-    return context.ask(request, render)
+            )
+    return {"error_code": result.error, "groups": groups}
 
 
 SPEC = ApiSpec(16, "ListGroups", 0, 5, handle)

@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import ZERO_UUID, TopicMetadata
-from kgctl.model.requests import OffsetCommit, OffsetCommitPartition
-from kgctl.model.results import PartitionErrors
+from kgctl.model.partitions import ZERO_UUID, TopicMetadata, TopicPartition
+from kgctl.model.records import OffsetCommitKey, OffsetCommitValue
+from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, Request
+from kgctl.serde.coordinator_records import encode_key, encode_value
+from kgctl.serde.record_batch import HEADER_BYTES, record_size
 from kgctl.server.api.fields import TopicErrors
+from kgctl.server.pieces import UNITS_A_PIECE, Work, waited
 from kgctl.server.request_context import ApiSpec, RequestContext
-from kgctl.server.runtime import Answer, Values
+from kgctl.server.runtime import Values
 
 TOPIC_IDS_SINCE = 10
+_RECORD_BYTES = 120
+"""More than a commit's record has besides names and metadata."""
 
 
-def handle(context: RequestContext, body: Any) -> Answer:
+def handle(context: RequestContext, body: Any) -> Work[Values]:
+    """Unknown topics and partitions are answered here; the others reach the coordinator in pieces, in the request's order.
+
+    All of it is refused when its records fill more than a batch may have, as in Kafka (CoordinatorRuntime).
+    """
     errors = TopicErrors()
     partitions: list[OffsetCommitPartition] = []
     ids: dict[str, UUID | None] = {}
@@ -33,14 +44,12 @@ def handle(context: RequestContext, body: Any) -> Answer:
                 partitions.append(_to_core(name, known, partition))
             else:
                 errors.add(name, asked_id, partition.partition_index, error)
-    if not partitions:
-        return {"topics": errors.topics()}
-
-    def render(result: PartitionErrors) -> Values:
-        errors.merge(result.partitions, ids)
-        return {"topics": errors.topics()}
-
-    return context.ask(_request(context, body, partitions), render)
+            yield None
+        yield None
+    too_large = yield from fills_more_than_a_batch(context, body.group_id, partitions)
+    results = yield from in_pieces(context, partitions, partial(_request, context, body, is_too_large=too_large))
+    yield from errors.merge(results, ids)
+    return {"topics": errors.topics()}
 
 
 def topic_error(topic: TopicMetadata | None, partition: int, *, with_ids: bool) -> ErrorCode:
@@ -63,7 +72,43 @@ def _to_core(name: str, topic: TopicMetadata | None, partition: Any) -> OffsetCo
     )
 
 
-def _request(context: RequestContext, body: Any, partitions: list[OffsetCommitPartition]) -> OffsetCommit:
+def in_pieces(
+    context: RequestContext, partitions: list[OffsetCommitPartition], request: Callable[[list[OffsetCommitPartition]], Request]
+) -> Work[list[tuple[TopicPartition, ErrorCode]]]:
+    """Ask the coordinator for some partitions after the other; all of them are under way before the first is waited for."""
+    answers = []
+    for start in range(0, len(partitions), UNITS_A_PIECE):
+        piece = partitions[start : start + UNITS_A_PIECE]
+        answers.append(context.result(request(piece)))
+        for _ in piece:
+            yield None
+    results: list[tuple[TopicPartition, ErrorCode]] = []
+    for answer in answers:
+        result = yield from waited(answer)
+        results += result.partitions
+    return results
+
+
+def fills_more_than_a_batch(context: RequestContext, group_id: str, partitions: list[OffsetCommitPartition]) -> Work[bool]:
+    """Whether the records of a commit need more than ``message.max.bytes``. Commits of an everyday size are not measured."""
+    names = len(group_id) + max((len(partition.topic) for partition in partitions), default=0)
+    longest = context.services.runtime.core.shard.config.offset_metadata_max_bytes
+    partitions = [partition for partition in partitions if len(partition.metadata or "") <= longest]  # others fail alone
+    metadata = sum(len(partition.metadata or "") for partition in partitions)
+    limit = context.services.config.message_max_bytes
+    if len(partitions) * (_RECORD_BYTES + 3 * names) + 3 * metadata <= limit:
+        return False
+    size = HEADER_BYTES
+    for offset_delta, partition in enumerate(partitions):
+        key = OffsetCommitKey(group_id, partition.topic, partition.partition)
+        text = partition.metadata or ""
+        value = OffsetCommitValue(partition.offset, partition.leader_epoch, text, 0, topic_id=partition.topic_id)
+        size += record_size(len(encode_key(key)), len(encode_value(key, value) or b""), offset_delta)
+        yield None
+    return size > limit
+
+
+def _request(context: RequestContext, body: Any, partitions: list[OffsetCommitPartition], *, is_too_large: bool) -> OffsetCommit:
     retention_ms = getattr(body, "retention_time_ms", -1)
     return OffsetCommit(
         **context.core(),
@@ -73,6 +118,7 @@ def _request(context: RequestContext, body: Any, partitions: list[OffsetCommitPa
         group_instance_id=getattr(body, "group_instance_id", None),
         retention_ms=None if retention_ms == -1 else retention_ms,
         partitions=tuple(partitions),
+        is_too_large=is_too_large,
     )
 
 

@@ -2,137 +2,184 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Iterable
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, cast
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import ZERO_UUID, TopicPartition
 from kgctl.model.requests import OffsetFetch
 from kgctl.model.results import FetchedOffset, OffsetFetchResult
+from kgctl.server.pieces import UNITS_A_PIECE, Work, each, waited
 from kgctl.server.request_context import ApiSpec, RequestContext
-from kgctl.server.runtime import Answer, Values
+from kgctl.server.runtime import Values
 
 TOP_LEVEL_ERROR_SINCE = 2
 BATCHED_SINCE = 8
 TOPIC_IDS_SINCE = 10
 
 
-def handle(context: RequestContext, body: Any) -> Answer:
-    """Answered at once, unless records of this turn have still to be written."""
+def handle(context: RequestContext, body: Any) -> Work[Values]:
+    """One group up to version 7; several later, each with its own error."""
     if context.version < BATCHED_SINCE:
-        return _single(context, body)
-    answers = [_group(context, body, group) for group in body.groups]
-    if any(inspect.isawaitable(answer) for answer in answers):
-        return _gathered(answers)
-    return {"groups": answers}
-
-
-async def _gathered(answers: list[Any]) -> Values:
-    return {"groups": [await answer if inspect.isawaitable(answer) else answer for answer in answers]}
-
-
-def _single(context: RequestContext, body: Any) -> Answer:
-    partitions = _partitions(body.topics)
-
-    def render(result: OffsetFetchResult) -> Values:
-        offsets: Iterable[FetchedOffset] = result.offsets
-        if result.error is not ErrorCode.NONE and context.version < TOP_LEVEL_ERROR_SINCE:
-            offsets = [FetchedOffset(partition=partition, error=result.error) for partition in partitions or ()]
-        return {"topics": _topics(offsets), "error_code": result.error}
-
-    error = context.not_coordinator(body.group_id)
-    if error is not None:
-        return render(OffsetFetchResult(group_id=body.group_id, error=error))
-    require_stable = getattr(body, "require_stable", False)
-    request = OffsetFetch(**context.core(), group_id=body.group_id, partitions=partitions, require_stable=require_stable)
-    return context.ask(request, render)
-
-
-def _partitions(topics: Any) -> tuple[TopicPartition, ...] | None:
-    if topics is None:
-        return None
-    return tuple(TopicPartition(topic.name, partition) for topic in topics for partition in topic.partition_indexes)
+        partitions = yield from _partitions(body.topics)
+        wanted = _Wanted(body.group_id, partitions, require_stable=getattr(body, "require_stable", False))
+        return (yield from _single(context, wanted, (yield from _asked(context, wanted))))
+    asked = []
+    for group in body.groups:
+        wanted = yield from _wanted(context, body, group)
+        asked.append((wanted, (yield from _asked(context, wanted))))
+        yield None
+    groups = []
+    for wanted, answers in asked:
+        groups.append((yield from _group(wanted, answers)))
+        yield None
+    return {"groups": groups}
 
 
 @dataclass(slots=True)
 class _Wanted:
     """One group's partitions by name, whatever the version; ``unknown`` are the answers for ids that no topic has."""
 
-    partitions: tuple[TopicPartition, ...] | None
+    group_id: str
+    partitions: list[TopicPartition] | None
+    require_stable: bool
+    member_id: str | None = None
+    member_epoch: int = -1
     ids: dict[str, UUID] | None = None
     unknown: list[dict[str, Any]] = field(default_factory=list)
 
-
-def _group(context: RequestContext, body: Any, group: Any) -> Answer:
-    error = context.not_coordinator(group.group_id)
-    if error is not None:
-        return {"group_id": group.group_id, "error_code": error, "topics": []}
-    if context.version < TOPIC_IDS_SINCE:
-        return _ask(context, body, group, _Wanted(_partitions(group.topics)))
-    if group.topics is None:
-        return _ask(
-            context,
-            body,
-            group,
-            _Wanted(None, {topic.name: topic.topic_id for topic in context.services.catalog.topics.values()}),
+    def request(self, context: RequestContext, partitions: Sequence[TopicPartition] | None) -> OffsetFetch:
+        return OffsetFetch(
+            **context.core(),
+            group_id=self.group_id,
+            partitions=None if partitions is None else tuple(partitions),
+            member_id=self.member_id,
+            member_epoch=self.member_epoch,
+            require_stable=self.require_stable,
+            topic_ids=self.ids,
         )
-    return _ask(context, body, group, _by_id(context, group))
 
 
-def _by_id(context: RequestContext, group: Any) -> _Wanted:
+def _partitions(topics: Any) -> Work[list[TopicPartition] | None]:
+    if topics is None:
+        return None
     partitions: list[TopicPartition] = []
-    ids: dict[str, UUID] = {}
-    unknown: list[dict[str, Any]] = []
-    for asked in group.topics:
-        topic = context.services.catalog.by_id(asked.topic_id)
-        if topic is None:
-            unknown.append(_unknown_topic(asked))
-        else:
-            ids[topic.name] = topic.topic_id
-            partitions += [TopicPartition(topic.name, partition) for partition in asked.partition_indexes]
-    return _Wanted(tuple(partitions), ids, unknown)
+    for topic in topics:
+        yield None
+        partitions += yield from each(topic.partition_indexes, partial(TopicPartition, topic.name))
+    return partitions
 
 
-def _ask(context: RequestContext, body: Any, group: Any, wanted: _Wanted) -> Answer:
-    def render(result: OffsetFetchResult) -> Values:
-        if result.error is not ErrorCode.NONE:
-            return {"group_id": group.group_id, "error_code": result.error, "topics": []}
-        topics = _topics(result.offsets, wanted.ids) + wanted.unknown
-        return {"group_id": group.group_id, "error_code": ErrorCode.NONE, "topics": topics}
-
-    request = OffsetFetch(
-        **context.core(),
-        group_id=group.group_id,
-        partitions=wanted.partitions,
+def _wanted(context: RequestContext, body: Any, group: Any) -> Work[_Wanted]:
+    wanted = _Wanted(
+        group.group_id,
+        None,
+        body.require_stable,
         member_id=getattr(group, "member_id", None),
         member_epoch=getattr(group, "member_epoch", -1),
-        require_stable=body.require_stable,
-        topic_ids=wanted.ids,
     )
-    return context.ask(request, render)
+    if context.version < TOPIC_IDS_SINCE:
+        wanted.partitions = yield from _partitions(group.topics)
+    elif group.topics is None:
+        wanted.ids = context.services.catalog.ids
+    else:
+        yield from _resolve(context, group, wanted)
+    return wanted
 
 
-def _unknown_topic(asked: Any) -> dict[str, Any]:
-    partitions = [
-        {
-            "partition_index": partition,
-            "committed_offset": -1,
-            "committed_leader_epoch": -1,
-            "metadata": "",
-            "error_code": ErrorCode.UNKNOWN_TOPIC_ID,
-        }
-        for partition in asked.partition_indexes
-    ]
-    return {"topic_id": asked.topic_id, "partitions": partitions}
+def _resolve(context: RequestContext, group: Any, wanted: _Wanted) -> Work[None]:
+    """Names for ids."""
+    wanted.ids, wanted.partitions = {}, []
+    for asked in group.topics:
+        yield None
+        topic = context.services.catalog.by_id(asked.topic_id)
+        if topic is None:
+            partitions = yield from each(asked.partition_indexes, _unknown_partition)
+            wanted.unknown.append({"topic_id": asked.topic_id, "partitions": partitions})
+        else:
+            wanted.ids[topic.name] = topic.topic_id
+            wanted.partitions += yield from each(asked.partition_indexes, partial(TopicPartition, topic.name))
 
 
-def _topics(offsets: Iterable[FetchedOffset], ids: dict[str, UUID] | None = None) -> list[dict[str, Any]]:
+def _unknown_partition(partition: int) -> dict[str, Any]:
+    return {
+        "partition_index": partition,
+        "committed_offset": -1,
+        "committed_leader_epoch": -1,
+        "metadata": "",
+        "error_code": ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+
+
+Answers = list[OffsetFetchResult | Awaitable[OffsetFetchResult]]
+
+
+def _asked(context: RequestContext, wanted: _Wanted) -> Work[Answers]:
+    """What the coordinator says, some partitions at a time; all of it is under way before anything is waited for.
+
+    Of a group with many offsets, all of which are wanted, those are asked one by one that it has now.
+    """
+    error = context.not_coordinator(wanted.group_id)
+    if error is not None:
+        return [OffsetFetchResult(group_id=wanted.group_id, error=error)]
+    partitions = wanted.partitions
+    if partitions is None:
+        partitions = yield from _stored_if_many(context, wanted.group_id)
+    answers: Answers = []
+    starts = [0] if partitions is None else range(0, max(len(partitions), 1), UNITS_A_PIECE)
+    for start in starts:
+        piece = None if partitions is None else partitions[start : start + UNITS_A_PIECE]
+        answers.append(cast("Any", context.result(wanted.request(context, piece))))
+        for _ in piece or ():
+            yield None
+    return answers
+
+
+def _stored_if_many(context: RequestContext, group_id: str) -> Work[list[TopicPartition] | None]:
+    """The partitions with a committed offset, in the order in which they are told, or None where they are few."""
+    offsets = context.services.runtime.core.shard.offsets
+    if offsets.count_of(group_id) <= UNITS_A_PIECE:
+        return None
+    partitions: list[TopicPartition] = []
+    for topic in offsets.topics(group_id):
+        yield None
+        if offsets.has_topic(group_id, topic):
+            found = [partition for partition, _ in offsets.of_topic(group_id, topic)]
+            partitions += yield from each(found, lambda partition: partition)
+    return partitions
+
+
+def _single(context: RequestContext, wanted: _Wanted, answers: Answers) -> Work[Values]:
+    """Versions without a top-level error have it at each partition."""
+    group = yield from _group(wanted, answers)
+    error, topics = group["error_code"], group["topics"]
+    if error is not ErrorCode.NONE and context.version < TOP_LEVEL_ERROR_SINCE:
+        offsets = [FetchedOffset(partition=partition, error=error) for partition in wanted.partitions or ()]
+        topics = yield from _topics(offsets, None)
+    return {"topics": topics, "error_code": error}
+
+
+def _group(wanted: _Wanted, answers: Answers) -> Work[dict[str, Any]]:
+    offsets: list[FetchedOffset] = []
+    for answer in answers:
+        result = yield from waited(answer)
+        if result.error is not ErrorCode.NONE:
+            return {"group_id": wanted.group_id, "error_code": result.error, "topics": []}
+        offsets += result.offsets
+    if wanted.partitions is None and len(answers) > 1:  # asked one by one: what went meanwhile is not told
+        offsets = [offset for offset in offsets if offset.offset >= 0 or offset.error is not ErrorCode.NONE]
+    topics = (yield from _topics(offsets, wanted.ids)) + wanted.unknown
+    return {"group_id": wanted.group_id, "error_code": ErrorCode.NONE, "topics": topics}
+
+
+def _topics(offsets: Iterable[FetchedOffset], ids: Mapping[str, UUID] | None) -> Work[list[dict[str, Any]]]:
     """Offsets under their topics; with ids, topics that have none are left out."""
     topics: dict[str, list[dict[str, Any]]] = {}
     for offset in offsets:
+        yield None
         topics.setdefault(offset.partition.topic, []).append(
             {
                 "partition_index": offset.partition.partition,

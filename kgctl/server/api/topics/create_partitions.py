@@ -81,4 +81,4 @@ def _problem(context: RequestContext, topic: Any) -> Problem:
     return NO_PROBLEM
 
 
-SPEC = ApiSpec(37, "CreatePartitions", 0, 3, handle)
+SPEC = ApiSpec(37, "CreatePartitions", 0, 3, handle, runs_in_thread=lambda *_: True)

@@ -120,4 +120,4 @@ _MESSAGES = {
     ErrorCode.INVALID_PARTITIONS: "Number of partitions was set to an invalid non-positive value.",
 }
 
-SPEC = ApiSpec(19, "CreateTopics", 2, 7, handle)
+SPEC = ApiSpec(19, "CreateTopics", 2, 7, handle, runs_in_thread=lambda *_: True)

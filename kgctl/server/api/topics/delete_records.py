@@ -52,4 +52,4 @@ def _outcome(context: RequestContext, partition: TopicPartition, offset: int) ->
     return ErrorCode.NONE, max(start, wanted)
 
 
-SPEC = ApiSpec(21, "DeleteRecords", 0, 2, handle)
+SPEC = ApiSpec(21, "DeleteRecords", 0, 2, handle, runs_in_thread=lambda *_: True)

@@ -54,4 +54,4 @@ def _delete(context: RequestContext, names: set[str]) -> None:
         context.services.data.forget(name)
 
 
-SPEC = ApiSpec(20, "DeleteTopics", 1, 6, handle)
+SPEC = ApiSpec(20, "DeleteTopics", 1, 6, handle, runs_in_thread=lambda *_: True)

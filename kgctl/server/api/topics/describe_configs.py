@@ -16,15 +16,22 @@ from kgctl.server.api.topics.config_entries import (
     entry,
 )
 from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.pieces import Work, each
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 
 Outcome = tuple[ErrorCode, str, list[dict[str, Any]]]
 
 
-def handle(context: RequestContext, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Work[Values]:
     """One result a resource, in the order of the request."""
-    return {"results": [_result(context, resource) for resource in body.resources]}
+    results = []
+    for resource in body.resources:
+        result = _result(context, resource)
+        results.append(result)
+        yield from each(result["configs"], str)
+        yield None
+    return {"results": results}
 
 
 def _result(context: RequestContext, resource: Any) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import UpdateGroupConfig
 from kgctl.server.api.topics.config_entries import BROKER, GROUP, TOPIC
+from kgctl.server.pieces import Work, each
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import EVENT_ID, Values
 
@@ -15,9 +16,10 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 Outcome = tuple[ErrorCode, str | None]
 
 
-def handle(context: RequestContext, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Work[Values]:
     """One result a resource, in the order of the request."""
-    return {"responses": [_result(context, resource, validate_only=body.validate_only) for resource in body.resources]}
+    responses = yield from each(body.resources, lambda resource: _result(context, resource, validate_only=body.validate_only))
+    return {"responses": responses}
 
 
 def _result(context: RequestContext, resource: Any, *, validate_only: bool) -> dict[str, Any]:

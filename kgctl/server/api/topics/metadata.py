@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
+from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicMetadata
@@ -10,17 +12,19 @@ from kgctl.server.api.fields import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATI
 from kgctl.server.catalog import MAX_RECORDS_OF_A_CHANGE, is_legal_name
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.partition_data import LEADER_EPOCH
+from kgctl.server.pieces import Work, all_of, each
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 
 
-def handle(context: RequestContext, body: Any) -> Values:
-    """No topics asked: all of them (version 0: an empty list says so, later ones say null)."""
+def handle(context: RequestContext, body: Any) -> Work[Values]:
+    """No topics asked: all of them (version 0: an empty list says so, later ones say null). Who asks twice is answered once."""
     asked = body.topics
     if asked is None or (context.version == 0 and not asked):
-        topics = [_topic(context, body, topic) for topic in context.services.catalog.topics.values()]
+        topics = yield from all_of(_topic(context, body, topic) for topic in context.services.catalog.topics.values())
     else:
-        topics = [_asked(context, body, topic) for topic in asked]
+        names = yield from each(asked, lambda topic: (topic.name, getattr(topic, "topic_id", None)))
+        topics = yield from all_of(_asked(context, body, name, topic_id) for name, topic_id in dict.fromkeys(names))
     cluster = context.services.cluster
     with_operations = getattr(body, "include_cluster_authorized_operations", False)
     return {
@@ -32,19 +36,19 @@ def handle(context: RequestContext, body: Any) -> Values:
     }
 
 
-def _asked(context: RequestContext, body: Any, asked: Any) -> dict[str, Any]:
-    topic_id = getattr(asked, "topic_id", None)
-    if topic_id is not None and asked.name is None:
+def _asked(context: RequestContext, body: Any, asked_name: str | None, topic_id: UUID | None) -> Work[dict[str, Any]]:
+    yield None
+    if topic_id is not None and asked_name is None:
         topic = context.services.catalog.by_id(topic_id)
         if topic is None:
             return {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "name": None, "topic_id": topic_id, "partitions": []}
-        return _topic(context, body, topic)
-    name = asked.name or ""
+        return (yield from _topic(context, body, topic))
+    name = asked_name or ""
     topic = context.services.catalog.get(name)
     if topic is None and _may_create(context, body) and is_legal_name(name):
-        topic = _create(context, name)
+        topic = yield context.services.data.in_thread(_create, context, name)
     if topic is not None:
-        return _topic(context, body, topic)
+        return (yield from _topic(context, body, topic))
     error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
     return {"error_code": error, "name": name, "partitions": []}
 
@@ -61,14 +65,14 @@ def _may_create(context: RequestContext, body: Any) -> bool:
     return context.services.config.auto_create_topics_enable and getattr(body, "allow_auto_topic_creation", True)
 
 
-def _topic(context: RequestContext, body: Any, topic: TopicMetadata) -> dict[str, Any]:
+def _topic(context: RequestContext, body: Any, topic: TopicMetadata) -> Work[dict[str, Any]]:
     with_operations = getattr(body, "include_topic_authorized_operations", False)
     return {
         "error_code": ErrorCode.NONE,
         "name": topic.name,
         "topic_id": topic.topic_id,
         "is_internal": topic.name == OFFSETS_TOPIC,
-        "partitions": [_partition(context, topic.name, partition) for partition in range(topic.partition_count)],
+        "partitions": (yield from each(range(topic.partition_count), partial(_partition, context, topic.name))),
         "topic_authorized_operations": TOPIC_OPERATIONS if with_operations else NOT_ASKED,
     }
 

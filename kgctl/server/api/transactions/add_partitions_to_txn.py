@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.server.api.checks import known_to
+from kgctl.server.pieces import Work, all_of, each
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.transactions import ProducerIdentity
@@ -14,47 +17,54 @@ from kgctl.server.transactions import ProducerIdentity
 BATCHED_SINCE = 4
 
 
-def handle(context: RequestContext, body: Any) -> Values:
+def handle(context: RequestContext, body: Any) -> Work[Values]:
     """All partitions of a transaction are added, or none."""
     if context.version >= BATCHED_SINCE:
-        return {"results_by_transaction": [_transaction(context, entry) for entry in body.transactions]}
+        return {"results_by_transaction": (yield from all_of(_transaction(context, entry) for entry in body.transactions))}
     identity = ProducerIdentity(
         body.v3_and_below_transactional_id, body.v3_and_below_producer_id, body.v3_and_below_producer_epoch
     )
-    return {"results_by_topic_v3_and_below": _results(context, identity, body.v3_and_below_topics, verify_only=False)}
+    results = yield from _results(context, identity, body.v3_and_below_topics, verify_only=False)
+    return {"results_by_topic_v3_and_below": results}
 
 
-def _transaction(context: RequestContext, entry: Any) -> dict[str, Any]:
+def _transaction(context: RequestContext, entry: Any) -> Work[dict[str, Any]]:
     identity = ProducerIdentity(entry.transactional_id, entry.producer_id, entry.producer_epoch)
-    results = _results(context, identity, entry.topics, verify_only=entry.verify_only)
+    yield None
+    results = yield from _results(context, identity, entry.topics, verify_only=entry.verify_only)
     return {"transactional_id": entry.transactional_id, "topic_results": results}
 
 
-def _results(context: RequestContext, identity: ProducerIdentity, topics: Any, *, verify_only: bool) -> list[dict[str, Any]]:
-    partitions = [TopicPartition(topic.name, partition) for topic in topics for partition in topic.partitions]
-    errors = _errors(context, identity, partitions, verify_only=verify_only)
-    return [
-        {
-            "name": topic.name,
-            "results_by_partition": [
-                {"partition_index": partition, "partition_error_code": errors[TopicPartition(topic.name, partition)]}
-                for partition in topic.partitions
-            ],
-        }
-        for topic in topics
-    ]
+def _results(
+    context: RequestContext, identity: ProducerIdentity, topics: Any, *, verify_only: bool
+) -> Work[list[dict[str, Any]]]:
+    exists: dict[TopicPartition, bool] = {}
+    for topic in topics:
+        for partition in (TopicPartition(topic.name, number) for number in topic.partitions):
+            exists[partition] = context.services.catalog.has_partition(partition)
+            yield None
+        yield None
+    errors = _errors(context, identity, exists, verify_only=verify_only)
+    results = []
+    for topic in topics:
+        partitions = yield from each(topic.partitions, partial(_result, errors, topic.name))
+        results.append({"name": topic.name, "results_by_partition": partitions})
+        yield None
+    return results
+
+
+def _result(errors: Mapping[TopicPartition, ErrorCode], topic: str, partition: int) -> dict[str, Any]:
+    return {"partition_index": partition, "partition_error_code": errors[TopicPartition(topic, partition)]}
 
 
 def _errors(
-    context: RequestContext, identity: ProducerIdentity, partitions: list[TopicPartition], *, verify_only: bool
+    context: RequestContext, identity: ProducerIdentity, exists: Mapping[TopicPartition, bool], *, verify_only: bool
 ) -> dict[TopicPartition, ErrorCode]:
-    catalog, transactions = context.services.catalog, context.services.transactions
-    if not all(catalog.has_partition(partition) for partition in partitions):
+    transactions, partitions = context.services.transactions, list(exists)
+    if not all(exists.values()):
         return {
-            partition: ErrorCode.OPERATION_NOT_ATTEMPTED
-            if catalog.has_partition(partition)
-            else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            for partition in partitions
+            partition: ErrorCode.OPERATION_NOT_ATTEMPTED if is_there else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            for partition, is_there in exists.items()
         }
     transaction, error = known_to(context, *transactions.find(identity))
     if transaction is None:

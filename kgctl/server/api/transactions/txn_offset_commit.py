@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import TopicPartition
 from kgctl.model.requests import OffsetCommitPartition, TxnOffsetCommit
-from kgctl.model.results import PartitionErrors
 from kgctl.server.api.checks import transaction_of
 from kgctl.server.api.fields import TopicErrors
+from kgctl.server.api.groups.offset_commit import fills_more_than_a_batch, in_pieces
+from kgctl.server.pieces import Work
 from kgctl.server.request_context import ApiSpec, RequestContext
-from kgctl.server.runtime import Answer, Values
+from kgctl.server.runtime import Values
 
 ABORTABLE_SINCE = 4
 """From this version on a client knows that there are errors after which it has to abort."""
@@ -19,7 +21,7 @@ IMPLICIT_SINCE = 5
 """From this version on (KIP-890) the group need not have been added to the transaction before."""
 
 
-def handle(context: RequestContext, body: Any) -> Answer:
+def handle(context: RequestContext, body: Any) -> Work[Values]:
     """Unknown topics and partitions are answered here, as for OffsetCommit."""
     errors = TopicErrors()
     partitions: list[OffsetCommitPartition] = []
@@ -30,18 +32,19 @@ def handle(context: RequestContext, body: Any) -> Answer:
                 partitions.append(_to_core(partition, entry))
             else:
                 errors.add(topic.name, None, entry.partition_index, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            yield None
+        yield None
     if not partitions:
         return {"topics": errors.topics()}
-
-    def render(result: PartitionErrors) -> Values:
-        errors.merge(result.partitions, {})
-        return {"topics": errors.topics()}
-
     error = context.not_coordinator(body.group_id) or _transaction_error(context, body)
+    results: list[tuple[TopicPartition, ErrorCode]]
     if error is not ErrorCode.NONE:
-        names = [TopicPartition(partition.topic, partition.partition) for partition in partitions]
-        return render(PartitionErrors(partitions=tuple((name, error) for name in names)))
-    return context.ask(_request(context, body, partitions), render)
+        results = [(TopicPartition(partition.topic, partition.partition), error) for partition in partitions]
+    else:
+        too_large = yield from fills_more_than_a_batch(context, body.group_id, partitions)
+        results = yield from in_pieces(context, partitions, partial(_request, context, body, is_too_large=too_large))
+    yield from errors.merge(results, {})
+    return {"topics": errors.topics()}
 
 
 def _transaction_error(context: RequestContext, body: Any) -> ErrorCode:
@@ -69,7 +72,9 @@ def _to_core(partition: TopicPartition, entry: Any) -> OffsetCommitPartition:
     )
 
 
-def _request(context: RequestContext, body: Any, partitions: list[OffsetCommitPartition]) -> TxnOffsetCommit:
+def _request(
+    context: RequestContext, body: Any, partitions: list[OffsetCommitPartition], *, is_too_large: bool
+) -> TxnOffsetCommit:
     return TxnOffsetCommit(
         **context.core(),
         group_id=body.group_id,
@@ -79,6 +84,7 @@ def _request(context: RequestContext, body: Any, partitions: list[OffsetCommitPa
         member_id=getattr(body, "member_id", ""),
         group_instance_id=getattr(body, "group_instance_id", None),
         partitions=tuple(partitions),
+        is_too_large=is_too_large,
     )
 
 
