@@ -45,6 +45,7 @@ class ClientConnection(asyncio.Protocol):
         self._reader = FrameReader(host.max_frame_bytes)
         self._session = session
         self._transport: asyncio.Transport | None = None
+        self._closing: asyncio.Transport | None = None
         self._frames: deque[bytes] = deque()
         self._waiting_bytes = 0
         self._room = 0
@@ -71,7 +72,7 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         log.debug("%s disconnected%s", self._peer, f": {exc}" if exc else "")
-        self._transport = None
+        self._transport = self._closing = None
         self._is_gone, self._is_full = True, False
         if self._is_in_line:
             self._host.budget.forget(self._let_in)
@@ -109,9 +110,14 @@ class ClientConnection(asyncio.Protocol):
         self._frames.clear()
         if self._transport is not None:
             self._transport.close()
-            self._transport = None
+            self._transport, self._closing = None, self._transport
         elif self._task is not None and self._is_gone:
             self._task.cancel()
+
+    def abort(self) -> None:
+        """End the connection now, whatever is still to be written."""
+        if self._closing is not None:
+            self._closing.abort()
 
     def is_idle(self) -> bool:
         """Whether nothing is being answered."""

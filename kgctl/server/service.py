@@ -135,8 +135,7 @@ class Server:
         self.services.data.stop()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
-        for connection in list(self.host.connections):
-            connection.end()
+        await self.host.end_all()
         await self._release()
 
     def raise_failure(self) -> None:

@@ -13,6 +13,7 @@ import selectors
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from time import monotonic, thread_time
@@ -25,6 +26,7 @@ STALL_S = 1.0
 _BUDGET_OF_A_TURN_S = 0.005
 _DELAY_INTERVAL_S = 0.5
 _MARKS = 20
+_FAREWELL_S = 1.0
 
 log = logging.getLogger(__name__)
 
@@ -41,6 +43,7 @@ class Connection(Protocol):
     def is_stalled(self, now_s: float) -> bool: ...
     def close(self, reason: str) -> None: ...
     def end(self) -> None: ...
+    def abort(self) -> None: ...
 
 
 class ByteBudget:
@@ -269,6 +272,7 @@ class Host:
         self.refused = 0
         self.is_closing = False
         self._max_connections = max_connections
+        self._all_left = asyncio.Event()
 
     def admit(self, connection: Connection) -> bool:
         """Take a new connection in, unless there are ``max.connections`` already."""
@@ -283,3 +287,17 @@ class Host:
     def left(self, connection: Connection) -> None:
         """The connection is closed."""
         self.connections.discard(connection)
+        if self.is_closing and not self.connections:
+            self._all_left.set()
+
+    async def end_all(self) -> None:
+        """End every connection: when what is written has left, or at once where the client does not take it."""
+        for connection in list(self.connections):
+            connection.end()
+        if self.connections:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._all_left.wait(), _FAREWELL_S)
+        for connection in list(self.connections):
+            connection.abort()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
