@@ -24,8 +24,8 @@ MAX_BYTES = 16 * 1024 * 1024
 """Of a request that is no Produce: its entries take many times that in memory."""
 MAX_BYTES_BEFORE_LOGIN = 524_288
 """Kafka: sasl.server.max.receive.size."""
-LARGE_BYTES = 32 * 1024
-"""A request above this is decoded in a thread: some 10 ms of decoding."""
+LARGE_BYTES = 16 * 1024
+"""A request above this is decoded in a thread: some milliseconds of decoding."""
 LARGE_ITEMS = 400
 """An answer with more entries than this is encoded in a thread."""
 
