@@ -127,7 +127,7 @@ class Server:
         if self.metrics_page is not None:
             self.metrics_page.close()
         for listener in self._listeners.values():
-            listener.close()
+            await _stop_listening(listener)
         if self._upkeep is not None:
             await self._upkeep.stop()
         await self.services.runtime.stop()
@@ -145,7 +145,7 @@ class Server:
 
     async def stop_broker(self, node_id: int) -> None:
         self._broker(node_id).is_up = False
-        self._listeners.pop(node_id).close()
+        await _stop_listening(self._listeners.pop(node_id))
         for connection in list(self.host.connections):
             if connection.node_id == node_id:
                 connection.end()
@@ -285,6 +285,18 @@ class Server:
         if folder is not None:
             self._tell_address(None)
             folder.close()
+
+
+async def _stop_listening(listener: asyncio.Server) -> None:
+    """Accept nobody any more. What has been accepted in this turn gets its transport before the listener is closed.
+
+    Closed at once, asyncio would fail on it and leave its socket open.
+    """
+    loop = asyncio.get_running_loop()
+    for one in listener.sockets:
+        loop.remove_reader(one.fileno())
+    await asyncio.sleep(0)
+    listener.close()
 
 
 async def serve(options: ServeOptions, on_listening: Callable[[Server], None]) -> None:

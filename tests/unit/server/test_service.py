@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 from collections.abc import Sequence
@@ -147,3 +148,13 @@ def test_several_brokers_share_groups_and_partitions_and_one_can_stop() -> None:
             assert [group.group_id for group in again.call(LIST_GROUPS, 4).groups] == listed[2]
         for raw in connections:
             raw.close()
+
+
+def test_who_connects_while_the_server_ends_is_not_left_open(recwarn: pytest.WarningsRecorder) -> None:
+    for _ in range(5):
+        with EmbeddedServer() as server:
+            raw = RawClient(server.bootstrap)
+        raw.close()
+        gc.collect()
+
+    assert [str(one.message) for one in recwarn if "unclosed" in str(one.message)] == []
