@@ -1,7 +1,7 @@
 """Completion of names that only the cluster knows. Fast or nothing: any failure, and any delay, completes to no names.
 
 Names are handed to a shell's completion script, which may evaluate them; those with characters outside Kafka's own alphabet for
-topic names are not offered.
+topic names are not offered, nor those that begin like an option.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from kgctl.model.groups import MemberDescription
 
 COMPLETION_TIMEOUT_MS = 1500
-_SAFE = re.compile(r"[A-Za-z0-9._-]+(:[0-9]+)?")
+_SAFE = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*(:[0-9]+)?")
 
 
 def complete_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001

@@ -29,14 +29,28 @@ from kgctl.admin.plan.sealed_file import unseal
 from kgctl.errors import UsageError
 from kgctl.model.partitions import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartition
 
+_FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-].*[^\w.,:+\- ])", re.DOTALL)
+"""What a spreadsheet may run, and what stands for it in a file: with apostrophes before it."""
+
+
+def inert(text: str) -> str:
+    """The text with an apostrophe before what a spreadsheet would take for a formula, as spreadsheets themselves write it."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def _as_it_was(field: str) -> str:
+    """What `inert` made of a text, undone."""
+    return field[1:] if field.startswith("'") and _FORMULA.match(field) else field
+
 
 def csv_text(rows: Iterable[Sequence[object]]) -> str:
-    """The rows as text that `csv.reader` reads back exactly."""
+    """The rows as text that this module reads back exactly; whoever opens it in a spreadsheet runs none of it."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
     # With a line feed as the end of a line, Python's writer leaves a lone carriage return unquoted, and its reader then stumbles.
     careful = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
-    for row in rows:
+    for cells in rows:
+        row = [inert(value) if isinstance(value, str) else value for value in cells]
         has_return = any(isinstance(value, str) and "\r" in value for value in row)
         (careful if has_return else writer).writerow(row)
     return stream.getvalue()
@@ -159,7 +173,7 @@ class _Reader:
                         continue
                 if len(values) != len(header):
                     raise self._wrong(line, f"{len(header)} columns expected ({','.join(header)}), {len(values)} found")
-                yield line, dict(zip(header, values, strict=True))
+                yield line, dict(zip(header, map(_as_it_was, values), strict=True))
         except csv.Error as error:
             raise self._wrong(reader.line_num, f"not readable as CSV: {error}") from None
 

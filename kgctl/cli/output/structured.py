@@ -10,6 +10,7 @@ from typing import Any
 
 from kgctl.cli.environment import Environment
 from kgctl.cli.output.report import Cell, Report
+from kgctl.cli.output.table import printable
 from kgctl.errors import KgctlError
 
 KGCTL_RESULT_VERSION = 1
@@ -52,9 +53,14 @@ def _plain(value: Any) -> Any:
 
 
 def render_json(report: Report, command: str, environment: Environment) -> str:
-    """One JSON document. Text is UTF-8, not escaped, except where the stream cannot carry it."""
+    """One JSON document. Text is UTF-8; escaped is what moves a cursor or turns text round, and what the stream cannot carry."""
     indent = 2 if environment.stdout_is_terminal else None
-    return json.dumps(envelope(report, command), indent=indent, ensure_ascii=_must_escape(environment)) + "\n"
+    text = json.dumps(envelope(report, command), indent=indent, ensure_ascii=_must_escape(environment))
+    return _DECEIVING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
+
+
+_DECEIVING = re.compile("[\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+"""What JSON itself lets stand as it is and a terminal, or a reader's eye, does not."""
 
 
 def _must_escape(environment: Environment) -> bool:
@@ -66,7 +72,11 @@ def render_yaml(report: Report, command: str, environment: Environment) -> str: 
     """One YAML document, keys in the envelope's order."""
     import yaml
 
-    return str(yaml.dump(envelope(report, command), Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=4096))
+    told = envelope(report, command)
+    text = str(yaml.dump(told, Dumper=_dumper(), sort_keys=False, allow_unicode=True, width=4096))
+    if _DECEIVING.search(text):
+        text = str(yaml.dump(told, Dumper=_dumper(), sort_keys=False, allow_unicode=False, width=4096))
+    return text
 
 
 @cache
@@ -83,12 +93,15 @@ def _dumper() -> Any:
 
 
 def render_csv(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
-    """All columns, wide ones too. Unknown is an empty field; a list is joined by spaces."""
+    """All columns, wide ones too. Unknown is an empty field; a list is joined by spaces. On a terminal no character moves it."""
     from kgctl.admin.plan.offset_file import csv_text
 
     keys = [column.key for column in report.columns]
     rows = [[_field(row[key]) for key in keys] for row in report.rows]
-    return csv_text([keys, *rows] if keys else [])
+    text = csv_text([keys, *rows] if keys else [])
+    if environment.stdout_is_terminal:
+        text = "\n".join(map(printable, text.split("\n")))
+    return text
 
 
 def _field(value: Cell) -> str | int | float:

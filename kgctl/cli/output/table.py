@@ -109,6 +109,9 @@ def render_wide(report: Report, command: str, environment: Environment) -> str: 
 
 
 def render_names(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
-    """Each name once, in the order of the rows: a group, ``topic:partition``, a member."""
+    """Each name once, in the order of the rows: a group, ``topic:partition``, a member.
+
+    Control characters are escaped: a name with a line feed must not be two names for the command that reads them.
+    """
     names = (":".join(str(row[key]) for key in report.name_keys if row[key] is not None) for row in report.rows)
-    return "".join(f"{name}\n" for name in dict.fromkeys(names))
+    return "".join(f"{printable(name)}\n" for name in dict.fromkeys(names))
