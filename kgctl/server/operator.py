@@ -9,14 +9,17 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ForceCompleteRebalance
 from kgctl.model.results import Done, Result
+from kgctl.server.status import Wanted
 
 if TYPE_CHECKING:
+    from kgctl.server.pieces import Work
     from kgctl.server.request_context import Services
     from kgctl.wire.connection import Connection
     from kgctl.wire.deadline import Deadline
@@ -26,7 +29,7 @@ OPERATOR_PREFIX = struct.pack(">h", OPERATOR_KEY)
 _HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
 COMMANDS = ("status", "complete-rebalance")
-Described = Callable[[], Mapping[str, Any]]
+Described = Callable[["Wanted"], "Work[Mapping[str, Any]]"]
 
 
 class MalformedOperation(ValueError):  # noqa: N818 - says what the bytes are
@@ -37,7 +40,13 @@ def answer_operator(payload: bytes, services: Services, describe: Described) -> 
     """The response to an operator's request. Raises `MalformedOperation`."""
     correlation_id, asked = _parse(payload)
     if asked.get("command") == "status":
-        return _response(correlation_id, dict(describe()))
+        wanted = Wanted(
+            groups=tuple(group for group in asked.get("groups") or () if isinstance(group, str)),
+            only_rebalancing=bool(asked.get("only_rebalancing")),
+            with_members=bool(asked.get("with_members")),
+        )
+        found = services.pieces.begin(describe(wanted))
+        return _described(services, correlation_id, found) if isinstance(found, Awaitable) else _response(correlation_id, found)
     return _complete(correlation_id, services, str(asked.get("group", "")))
 
 
@@ -67,6 +76,11 @@ def _complete(correlation_id: int, services: Services, group_id: str) -> bytes |
     return _response(correlation_id, answer or {})
 
 
+async def _described(services: Services, correlation_id: int, found: Awaitable[Mapping[str, Any]]) -> bytes:
+    """Many groups are written beside the event loop."""
+    return await services.data.codec.run(_response, correlation_id, await found)
+
+
 async def _later(correlation_id: int, answer: Awaitable[Mapping[str, Any] | None]) -> bytes:
     return _response(correlation_id, await answer or {})
 
@@ -75,9 +89,9 @@ def _response(correlation_id: int, values: Mapping[str, Any]) -> bytes:
     return _CORRELATION_ID.pack(correlation_id) + json.dumps(values).encode()
 
 
-def ask_status(connection: Connection, deadline: Deadline) -> dict[str, Any]:
+def ask_status(connection: Connection, deadline: Deadline, wanted: Wanted = Wanted()) -> dict[str, Any]:  # noqa: B008  # frozen
     """How the server behind the connection is doing. Raises `UnreachableError` where that is no ``kgctl serve``."""
-    return _ask(connection, {"command": "status"}, deadline)
+    return _ask(connection, {"command": "status", **asdict(wanted)}, deadline)
 
 
 def ask_to_complete(connection: Connection, group_id: str, deadline: Deadline) -> list[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import os
 import signal
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -23,13 +25,13 @@ from kgctl.server.dispatch import Dispatcher
 from kgctl.server.log_writer import LogWriter
 from kgctl.server.metrics import MetricsPage
 from kgctl.server.partition_data import PartitionData
-from kgctl.server.pieces import Pieces
+from kgctl.server.pieces import Pieces, Work, finish
 from kgctl.server.producers import Producers
 from kgctl.server.registry import default_registry
 from kgctl.server.request_context import ClientSession, Login, Services
 from kgctl.server.runtime import CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
 from kgctl.server.security import Credentials, split_security, tls_context
-from kgctl.server.status import group_rows, status
+from kgctl.server.status import Wanted, group_rows, status
 from kgctl.server.traffic import Host, turns_of_running_loop
 from kgctl.server.transaction_ends import recover
 from kgctl.server.transactions import Transactions
@@ -83,15 +85,26 @@ class Server:
 
     def describe(self) -> dict[str, Any]:
         """How it is doing, as plain data: what an operator is told, with one row a group."""
-        return {**status(self.services, self.host), "group_rows": list(group_rows(self.services))}
+        return finish(self.description(Wanted()))
+
+    def description(self, wanted: Wanted) -> Work[dict[str, Any]]:
+        """The same in pieces, with the rows that are wanted."""
+        found = yield from status(self.services, self.host)
+        return {**found, "group_rows": (yield from group_rows(self.services, wanted))}
+
+    async def _status(self) -> dict[str, Any]:
+        found = self.services.pieces.begin(status(self.services, self.host))
+        return await found if isinstance(found, Awaitable) else found
+
+    async def write_status(self) -> None:
+        """One line of JSON on stderr."""
+        json.dump(await self._status(), sys.stderr)
+        sys.stderr.write("\n")
+        sys.stderr.flush()
 
     def _describe_from_outside(self) -> dict[str, Any]:
         """The same for another thread."""
-
-        async def describe() -> dict[str, Any]:
-            return status(self.services, self.host)
-
-        return asyncio.run_coroutine_threadsafe(describe(), self._loop).result(timeout=5)
+        return asyncio.run_coroutine_threadsafe(self._status(), self._loop).result(timeout=5)
 
     async def start(self) -> None:
         """Open the data, load the coordinator, make the topics, listen.
@@ -246,7 +259,7 @@ class Server:
         return credentials
 
     async def _listen_as(self, broker: Broker) -> None:
-        dispatcher = Dispatcher(self.services, broker, self.describe)
+        dispatcher = Dispatcher(self.services, broker, self.description)
 
         def connection() -> ClientConnection:
             return ClientConnection(dispatcher, self.host, self._session(), broker.node_id)
@@ -311,7 +324,7 @@ async def serve(options: ServeOptions, on_listening: Callable[[Server], None]) -
     with suppress(NotImplementedError):  # no signals in loops of other systems
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, server.ended.set)
-        loop.add_signal_handler(signal.SIGUSR1, _dump, server)
+        loop.add_signal_handler(signal.SIGUSR1, lambda: asyncio.ensure_future(server.write_status()))
     try:
         on_listening(server)
         await server.ended.wait()
@@ -319,12 +332,3 @@ async def serve(options: ServeOptions, on_listening: Callable[[Server], None]) -
         server.collector.stop()
         await server.stop()
     server.raise_failure()
-
-
-def _dump(server: Server) -> None:
-    import json
-    import sys
-
-    json.dump(status(server.services, server.host), sys.stderr)
-    sys.stderr.write("\n")
-    sys.stderr.flush()

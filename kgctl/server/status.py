@@ -3,46 +3,70 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections import Counter
+from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import Any
 
-from kgctl.coordinator.classic.group import ClassicGroup
+from kgctl.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgctl.coordinator.consumer.group import ConsumerGroup
+from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.model.results import RebalanceStatus
+from kgctl.server.pieces import Work
 from kgctl.server.request_context import Services
 from kgctl.server.traffic import Host
 
 
-def rebalances(services: Services) -> list[RebalanceStatus]:
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which groups an operator asks for: these, or all; only those with a rebalance under way; with their members."""
+
+    groups: tuple[str, ...] = ()
+    only_rebalancing: bool = False
+    with_members: bool = False
+
+
+def rebalances(services: Services) -> Work[list[RebalanceStatus]]:
     """Where each group's rebalance stands that is not over, by group id."""
-    runtime = services.runtime
-    now_ms = runtime.clock()
-    statuses = [runtime.core.rebalance_status(group_id, now_ms) for group_id in runtime.group_ids()]
-    return [status for status in statuses if status is not None and status.waiting_for is not None]
+    core, now_ms = services.runtime.core, services.runtime.clock()
+    found = []
+    for group_id in sorted(core.shard.groups):
+        yield None
+        status = core.rebalance_status(group_id, now_ms)
+        if status is not None and status.waiting_for is not None:
+            found.append(status)
+    return found
 
 
-def counts(services: Services) -> dict[str, Any]:
+def _counts(services: Services) -> Work[dict[str, Any]]:
     """Groups by type and state, members by type, offsets."""
-    statistics = services.runtime.core.statistics()
+    core = services.runtime.core
+    groups: Counter[tuple[str, str]] = Counter()
+    members: Counter[str] = Counter()
+    for group_id in list(core.shard.groups):
+        yield None
+        group = core.shard.groups.get(group_id)
+        if group is not None:
+            groups[group.type.value, group.group_state.value] += 1
+            members[group.type.value] += group.member_count
     return {
-        "groups": [{"type": kind, "state": state, "count": count} for (kind, state), count in sorted(statistics.groups.items())],
-        "members": dict(statistics.members),
-        "offsets": statistics.offsets,
+        "groups": [{"type": kind, "state": state, "count": count} for (kind, state), count in sorted(groups.items())],
+        "members": dict(members),
+        "offsets": len(core.shard.offsets),
     }
 
 
-def status(services: Services, host: Host) -> dict[str, Any]:
+def status(services: Services, host: Host) -> Work[dict[str, Any]]:
     """Everything that an operator is told, rebalances under way among it."""
     watch = host.watch
     uptime_s = monotonic() - watch.started_s
-    requests = sum(watch.requests.values())
+    counts = yield from _counts(services)
+    under_way = yield from rebalances(services)
     return {
         "process_id": os.getpid(),
         "uptime_s": round(uptime_s, 1),
         "connections": len(host.connections),
-        "requests": requests,
+        "requests": sum(watch.requests.values()),
         "requests_by_api": {str(key): count for key, count in sorted(watch.requests.items())},
         "requests_per_s": round(watch.rate(), 1),
         "loop_delay_ms": round(watch.delay_s * 1000, 1),
@@ -52,8 +76,8 @@ def status(services: Services, host: Host) -> dict[str, Any]:
         "held_too_long": watch.held_too_long,
         "bytes_in_flight": host.budget.used,
         "memory_bytes": memory_bytes(),
-        **counts(services),
-        "rebalances": [asdict(rebalance) for rebalance in rebalances(services)],
+        **counts,
+        "rebalances": [asdict(rebalance) for rebalance in under_way],
     }
 
 
@@ -66,32 +90,70 @@ def memory_bytes() -> int | None:
         return None
 
 
-def group_rows(services: Services) -> Iterator[dict[str, Any]]:
-    """One row a group, by id: its state, its generation, whom its rebalance waits for."""
-    runtime = services.runtime
-    now_ms = runtime.clock()
-    for group_id in runtime.group_ids():
-        group = runtime.core.shard.groups.get(group_id)
-        rebalance = runtime.core.rebalance_status(group_id, now_ms)
-        if group is None or rebalance is None:
+def group_rows(services: Services, wanted: Wanted) -> Work[list[dict[str, Any]]]:
+    """One row a group, by id: its state, its generation, whom its rebalance waits for; its members where they are wanted."""
+    core, now_ms = services.runtime.core, services.runtime.clock()
+    rows = []
+    for group_id in wanted.groups or sorted(core.shard.groups):
+        yield None
+        group, rebalance = core.shard.groups.get(group_id), core.rebalance_status(group_id, now_ms)
+        if group is None or rebalance is None or (wanted.only_rebalancing and rebalance.waiting_for is None):
             continue
-        waits = rebalance.waiting_for is not None
-        yield {
-            "group": group_id,
-            "type": group.type.value,
-            "state": group.group_state.value,
-            "members": group.member_count,
-            "generation": group.generation_id if isinstance(group, ClassicGroup) else _epoch(group),
-            "leader": group.leader_id if isinstance(group, ClassicGroup) else None,
-            "protocol": group.protocol_name if isinstance(group, ClassicGroup) else None,
-            "in_state_since_ms": group.state_timestamp_ms if isinstance(group, ClassicGroup) else None,
-            "waiting_for": rebalance.waiting_for,
-            "awaited": [member.member_id for member in rebalance.awaited] if waits else [],
-            "rebalance_started_ms": rebalance.started_ms if waits else None,
-            "left_ms": max(0, rebalance.deadline_ms - now_ms) if waits and rebalance.deadline_ms is not None else None,
-            "is_stuck": rebalance.is_stuck,
-        }
+        row = _row(group, rebalance, now_ms)
+        if wanted.with_members:
+            row["member_rows"] = yield from _members(services, group)
+        rows.append(row)
+    return rows
+
+
+def _row(group: Any, rebalance: RebalanceStatus, now_ms: int) -> dict[str, Any]:
+    waits = rebalance.waiting_for is not None
+    return {
+        "group": group.group_id,
+        "type": group.type.value,
+        "state": group.group_state.value,
+        "members": group.member_count,
+        "generation": group.generation_id if isinstance(group, ClassicGroup) else _epoch(group),
+        "leader": group.leader_id if isinstance(group, ClassicGroup) else None,
+        "protocol": group.protocol_name if isinstance(group, ClassicGroup) else None,
+        "in_state_since_ms": group.state_timestamp_ms if isinstance(group, ClassicGroup) else None,
+        "waiting_for": rebalance.waiting_for,
+        "awaited": [member.member_id for member in rebalance.awaited] if waits else [],
+        "rebalance_started_ms": rebalance.started_ms if waits else None,
+        "left_ms": max(0, rebalance.deadline_ms - now_ms) if waits and rebalance.deadline_ms is not None else None,
+        "is_stuck": rebalance.is_stuck,
+    }
 
 
 def _epoch(group: Any) -> int | None:
     return group.group_epoch if isinstance(group, ConsumerGroup) else None
+
+
+def _members(services: Services, group: Any) -> Work[list[dict[str, Any]]]:
+    """One row a member. The last sign of life is what its session counts from; None where a longer time runs (a new member)."""
+    timers, rows, now_ms = services.runtime.core.shard.timers, [], services.runtime.clock()
+    for member_id in sorted(getattr(group, "members", ())):
+        yield None
+        member = group.members.get(member_id)
+        if member is None:
+            continue
+        if isinstance(member, ClassicMember):
+            deadline_ms, timeout_ms = timers.deadline_ms(member.session_timer), member.session_timeout_ms
+        else:
+            deadline_ms = timers.deadline_ms(TimerKey(TimerKind.CONSUMER_SESSION, group.group_id, member_id))
+            own = services.runtime.core.shard.group_config(group.group_id).consumer_session_timeout_ms
+            timeout_ms = own if member.classic is None else member.classic.session_timeout_ms
+        rows.append(
+            {
+                "member": member_id,
+                "instance": getattr(member, "group_instance_id", None) or getattr(member, "instance_id", None),
+                "client": member.client_id,
+                "host": member.client_host,
+                "last_heartbeat_ms": None
+                if deadline_ms is None or deadline_ms - timeout_ms > now_ms
+                else deadline_ms - timeout_ms,
+                "session_ends_ms": deadline_ms,
+                "is_waiting": bool(getattr(member, "is_waiting", False)),
+            }
+        )
+    return rows

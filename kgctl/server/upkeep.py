@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Collection
+from collections.abc import Awaitable, Collection
 from time import perf_counter
 
 from kgctl.server.request_context import Services
@@ -87,20 +87,20 @@ class Upkeep:
                 self.collect_when_alone,
             ):
                 try:
-                    step()
+                    await step()
                 except Exception:  # the next round tries again, and the other steps go on
                     log.exception("upkeep failed")
 
-    def collect_when_alone(self) -> None:
+    async def collect_when_alone(self) -> None:
         """Look through what the collector left out, while nobody waits for anything."""
         if not self._connections:
             self._collector.look_through()
 
-    def abort_overdue_transactions(self) -> None:
+    async def abort_overdue_transactions(self) -> None:
         """Those that are open for longer than their producer said."""
         abort_overdue(self._services)
 
-    def close_idle_connections(self) -> None:
+    async def close_idle_connections(self) -> None:
         now_s = asyncio.get_running_loop().time()
         for connection in list(self._connections):
             if connection.is_stalled(now_s):
@@ -108,9 +108,11 @@ class Upkeep:
             elif connection.is_idle() and now_s - connection.last_active_s > self._max_idle_s:
                 connection.end()
 
-    def report_stuck_rebalances(self) -> None:
+    async def report_stuck_rebalances(self) -> None:
         """One warning for each rebalance that the coordinator calls stuck, saying whom it waits for."""
-        stuck = {(status.group_id, status.generation_id): status for status in rebalances(self._services) if status.is_stuck}
+        found = self._services.pieces.begin(rebalances(self._services))
+        under_way = await found if isinstance(found, Awaitable) else found
+        stuck = {(status.group_id, status.generation_id): status for status in under_way if status.is_stuck}
         for key, status in stuck.items():
             if key not in self._stuck:
                 members = ", ".join(member.member_id for member in status.awaited)

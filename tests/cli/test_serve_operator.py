@@ -12,7 +12,9 @@ from tests.cli.harness import Cli
 from tests.support.members import wait_until
 from tests.support.wire.classic_member import ClassicMember
 from tests.support.wire.raw_client import RawClient
+from tests.wire.differential.talk import commit_values
 
+OFFSET_COMMIT = 8
 CONFIG = {"group.initial.rebalance.delay.ms": "0"}
 
 
@@ -41,6 +43,26 @@ def test_status_names_whom_a_rebalance_waits_for(cli: Cli, server: EmbeddedServe
     assert (row["waiting_for"], row["awaited"], row["stuck"]) == ("join", [stuck[1]], False)
     assert ran.json["summary"]["connections"] == 3
     assert "connections, " in ran.err
+
+
+def test_status_of_some_groups_and_of_their_members(cli: Cli, server: EmbeddedServer, stuck: tuple[str, str]) -> None:
+    (row,) = cli(f"serve status {server.bootstrap} --rebalancing --group g -o json").data
+    members = cli(f"serve status {server.bootstrap} --group g --members -o json").data
+    missing = cli(f"serve status {server.bootstrap} --group g --group nosuch -o json")
+
+    assert row["group"] == "g"
+    assert sorted((one["group"], one["waits"]) for one in members) == [("g", False), ("g", True)]
+    assert next(one for one in members if one["member"] == stuck[1])["last_heartbeat"] is not None
+    assert (missing.code, [error["group"] for error in missing.json["errors"]]) == (3, ["nosuch"])
+
+
+def test_status_over_thousands_of_groups_goes_in_pieces(cli: Cli, server: EmbeddedServer) -> None:
+    with RawClient(server.bootstrap) as raw:
+        for number in range(2_000):
+            raw.call(OFFSET_COMMIT, 8, commit_values("t", None, group_id=f"g{number}"))
+
+    assert len(cli(f"serve status {server.bootstrap} -o json").data) == 2_000
+    assert cli(f"serve status {server.bootstrap} --group g7 -o name").out == "g7\n"
 
 
 def test_status_finds_the_server_of_a_data_folder(

@@ -36,10 +36,11 @@ def complete_rebalance(
     A member that was removed joins again by itself when it is alive.
     """
     from kgctl.server.operator import ask_status, ask_to_complete
+    from kgctl.server.status import Wanted
 
     session = session_of(ctx)
     with connected(session, target) as (connection, deadline):
-        row = next((row for row in ask_status(connection, deadline)["group_rows"] if row["group"] == group), None)
+        row = next(iter(ask_status(connection, deadline, Wanted(groups=(group,)))["group_rows"]), None)
     if row is None:
         raise NotFoundError(f"group {group!r} does not exist", group=group)
     if row["waiting_for"] is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +11,7 @@ import typer
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.serve.asking import connected, is_folder, served_address
 from kgctl.cli.session import Session, session_of
+from kgctl.errors import NotFoundError
 
 COLUMNS = (
     Column("group"),
@@ -25,6 +26,16 @@ COLUMNS = (
     Column("awaited"),
     Column("left_ms"),
     Column("stuck"),
+)
+MEMBER_COLUMNS = (
+    Column("group"),
+    Column("member"),
+    Column("instance"),
+    Column("client"),
+    Column("host"),
+    Column("last_heartbeat"),
+    Column("session_ends", wide=True),
+    Column("waits"),
 )
 SUMMARY = (
     *("process_id", "uptime_s", "connections", "requests", "requests_per_s", "loop_delay_ms", "longest_loop_delay_ms"),
@@ -42,6 +53,10 @@ def status(
     target: Annotated[
         str | None, typer.Argument(metavar="HOST:PORT|DIR", help="A running `kgctl serve`, or a data folder.", show_default=False)
     ] = None,
+    *,
+    group: Annotated[list[str] | None, typer.Option(metavar="GROUP", help="Only this group; repeatable.")] = None,
+    rebalancing: Annotated[bool, typer.Option("--rebalancing", help="Only groups with a rebalance under way.")] = False,
+    members: Annotated[bool, typer.Option("--members", help="A row a member: last heartbeat, end of session.")] = False,
 ) -> Report:
     """How a server is doing: groups, members, rebalances and whom they wait for; requests, delays, memory.
 
@@ -51,11 +66,32 @@ def status(
     if target is not None and is_folder(target) and served_address(Path(target)) is None:
         return _at_rest(session, target)
     from kgctl.server.operator import ask_status
+    from kgctl.server.status import Wanted
 
+    wanted = Wanted(groups=tuple(dict.fromkeys(group or ())), only_rebalancing=rebalancing, with_members=members)
     with connected(session, target) as (connection, deadline):
-        found = ask_status(connection, deadline)
+        found = ask_status(connection, deadline, wanted)
+    shown = {row["group"] for row in found["group_rows"]}
+    missing = [NotFoundError(f"group {name!r} does not exist", group=name) for name in wanted.groups if name not in shown]
+    errors = [] if rebalancing else missing
     summary = {key: found.get(key) for key in SUMMARY}
-    return Report(COLUMNS, [_row(row) for row in found["group_rows"]], (), (_line(found),), ("group",), summary=summary)
+    if members:
+        return Report(MEMBER_COLUMNS, list(_member_rows(found)), errors, (_line(found),), ("group", "member"), summary=summary)
+    return Report(COLUMNS, [_row(row) for row in found["group_rows"]], errors, (_line(found),), ("group",), summary=summary)
+
+
+def _member_rows(found: Mapping[str, Any]) -> Iterator[Row]:
+    from kgctl.admin.plan.times import format_instant
+
+    for group in found["group_rows"]:
+        for row in group["member_rows"]:
+            times = {key: row[f"{key}_ms"] for key in ("last_heartbeat", "session_ends")}
+            yield {
+                "group": group["group"],
+                **{key: row[key] for key in ("member", "instance", "client", "host")},
+                **{key: None if at_ms is None else format_instant(at_ms) for key, at_ms in times.items()},
+                "waits": row["is_waiting"],
+            }
 
 
 def _row(row: Mapping[str, Any]) -> Row:

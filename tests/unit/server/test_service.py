@@ -14,7 +14,6 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import KgctlError, RefusedError, StorageError, UsageError
 from kgctl.server.background import EmbeddedServer
 from kgctl.server.config import FILE_NAME
-from kgctl.server.status import status
 from tests.support.members import wait_until
 from tests.support.wire.classic_member import ClassicMember
 from tests.support.wire.raw_client import ConnectionClosed, RawClient
@@ -80,7 +79,7 @@ def test_status_tells_whom_a_rebalance_waits_for() -> None:
         ClassicMember(other, "g", ["t"]).send_join(3)
 
         async def told() -> str:
-            return json.dumps(status(server.server.services, server.server.host))
+            return json.dumps(server.server.describe())
 
         wait_until(lambda: json.loads(server.run(told()))["rebalances"] != [], "the join has been read")
         found = json.loads(server.run(told()))
