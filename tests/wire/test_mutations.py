@@ -93,7 +93,7 @@ def test_any_request_is_answered_in_its_own_version_or_refused(spec: ApiSpec, se
 
     async def answer(payload: bytes) -> bytes | None:
         services = server.server.services
-        dispatcher = Dispatcher(services, services.cluster.brokers[0], dict)
+        dispatcher = Dispatcher(services, services.cluster.brokers[0], server.server.description)
         response = dispatcher.answer(payload, ClientSession())
         if response is None or isinstance(response, bytes):
             return response
