@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -14,7 +15,7 @@ from kgctl.admin.client import MAX_TIMESTAMP, Place, removal_reason
 from kgctl.admin.results import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, item_error
 from kgctl.admin.rights import Sight
 from kgctl.coordinator.config import MAX_INT, CoordinatorConfig, setting_names
-from kgctl.coordinator.effects import AppendRecord, Effect, Reply
+from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply
 from kgctl.errors import KgctlError, NotFoundError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
@@ -58,6 +59,8 @@ from kgctl.storage.load import load_coordinator
 
 _REQUEST_ID = 1
 
+log = logging.getLogger(__name__)
+
 
 class EmbeddedSession:
     """Loads the coordinator as it was when the folder was last served, and lets its clock run on to now.
@@ -99,6 +102,9 @@ class EmbeddedSession:
 
     def _keep(self, effects: Sequence[Effect]) -> None:
         """Work that the coordinator wants done in the background is left to the next server, which starts it anew."""
+        for effect in effects:
+            if isinstance(effect, GroupFailed):
+                log.error("group %s: a timer failed, the group goes on: %s", effect.group_id, effect.error)
         self._unwritten += [effect for effect in effects if isinstance(effect, AppendRecord)]
 
 

@@ -194,7 +194,13 @@ def delete_offsets_of_topics(shard: Shard, topics: Iterable[TopicMetadata]) -> N
     Kafka: OffsetMetadataManager#onTopicsDeleted.
     """
     ids = {topic.name: topic.topic_id for topic in topics}
-    found = [(group_id, *entry) for group_id in shard.offsets.group_ids() for entry in shard.offsets.of_group(group_id)]
+    found = [
+        (group_id, *entry)
+        for group_id in shard.offsets.group_ids()
+        for topic in shard.offsets.topics(group_id)
+        if topic in ids
+        for entry in shard.offsets.of_topic(group_id, topic)
+    ]
     doomed = [
         OffsetCommitKey(group_id, *partition)
         for group_id, partition, value in (*found, *shard.offsets.pending())
@@ -250,23 +256,37 @@ def _is_of_another_topic(value: OffsetCommitValue, topic: str, topic_ids: Mappin
 _TIMER = TimerKey(TimerKind.EXPIRE_OFFSETS)
 
 
+_SEEN_AT_ONCE = 2_000
+"""Groups and offsets that one step of the cycle looks at."""
+
+
 def start_expiry_cycle(shard: Shard) -> None:
     """Run the cycle one period from now, and then each period."""
     shard.arm(_TIMER, shard.config.offsets_retention_check_interval_ms)
 
 
 def on_expiry_timer(shard: Shard, _timer: Timer) -> None:
-    """Visit every group but the share groups, whose state is no offsets of this kind."""
-    for group in shard.groups.java_values():
-        if group.type is not GroupType.SHARE:
-            _expire(shard, group)
-    start_expiry_cycle(shard)
+    """Visit every group but the share groups, whose state is no offsets of this kind.
+
+    Over many offsets the visit goes on a millisecond later, so that requests come in between.
+    """
+    if not shard.left_to_expire:
+        shard.left_to_expire = [group.group_id for group in reversed(shard.groups.java_values())]
+    seen = 0
+    while shard.left_to_expire and seen < _SEEN_AT_ONCE:
+        group = shard.groups.get(shard.left_to_expire.pop())
+        if group is not None and group.type is not GroupType.SHARE:
+            seen += 1 + _expire(shard, group)
+    if shard.left_to_expire:
+        shard.arm(_TIMER, 1)
+    else:
+        start_expiry_cycle(shard)
 
 
-def _expire(shard: Shard, group: Group) -> None:
+def _expire(shard: Shard, group: Group) -> int:
     """Append tombstones for the group's expired offsets, and for the group once it is empty and nothing is left in it.
 
-    Topics that somebody subscribes to cost nothing, however many offsets they have.
+    Returns how many offsets were looked at. Topics that somebody subscribes to cost nothing, however many offsets they have.
     Kafka: OffsetMetadataManager#cleanupExpiredOffsets, GroupMetadataManager#maybeDeleteGroup.
     """
     topics = shard.offsets.topics(group.group_id)
@@ -278,6 +298,7 @@ def _expire(shard: Shard, group: Group) -> None:
     is_all = len(unused) == len(topics) and len(expired) == len(offsets)
     if is_all and group.is_empty and not shard.offsets.has_open_transactions(group.group_id):
         shard.delete_group(group)
+    return len(offsets)
 
 
 def _is_expired(shard: Shard, group: Group, partition: TopicPartition, value: OffsetCommitValue) -> bool:

@@ -198,6 +198,8 @@ class Shard:
         self.last_version_with_new_topics = image.version
         self.regexes_to_resolve: dict[str, tuple[str, ...]] = {}
         """What the request under way will ask of the driver once its records are written: group id -> expressions."""
+        self.left_to_expire: list[str] = []
+        """Ids of groups that the expiry cycle under way has still to visit, the last one first."""
         self.forgotten: dict[str, None] = {}
         """Ids of groups whose records say more than what is in memory."""
         self.unsettled: dict[str, Group | None] = {}

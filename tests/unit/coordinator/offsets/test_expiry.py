@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from kgctl.coordinator import offset_handlers
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey
 from tests.support.coordinator_harness import CoordinatorHarness
 
@@ -98,4 +101,16 @@ def test_the_cycle_starts_anew_with_a_reload() -> None:
     harness.sleep_ms(MINUTE - 1)
     assert harness.list_groups() != []
     harness.sleep_ms(1)
+    assert harness.list_groups() == []
+
+
+def test_a_cycle_over_many_groups_lets_requests_come_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offset_handlers, "_SEEN_AT_ONCE", 2)  # a group and its offset
+    harness = CoordinatorHarness(CONFIG)
+    for number in range(3):
+        harness.commit({"t-0": 1}, group=f"g{number}")
+
+    harness.sleep_ms(2 * MINUTE + 2)  # the cycle before it took two milliseconds
+    assert len(harness.list_groups()) == 2
+    harness.sleep_ms(2)
     assert harness.list_groups() == []
