@@ -89,9 +89,12 @@ def test_a_static_member_comes_back_to_its_partitions(members: Members) -> None:
     assert len(one.owned_history) == before
 
 
-@pytest.mark.slow
+@pytest.mark.deep
 def test_no_record_comes_twice_while_members_come_and_go(members: Members) -> None:
     """Each commits what it has read before it gives a partition up; so every record is read once.
+
+    librdkafka that is closed while its first assignment arrives now and then ends without the heartbeat that leaves: its
+    partitions are free when its session has ended.
 
     Nobody has to ask for the beginning of a partition: `tests.interop.crowd.Crowd` says why.
     """
