@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.members import missing_part
 from tests.support.patience import PATIENCE_S
 
 SHELLS = {
@@ -69,7 +70,7 @@ def started(argv: list[str], home: Path) -> Iterator[Shell]:
 @pytest.mark.parametrize("name", SHELLS)
 def test_tab_completes_commands_and_values(name: str, tmp_path: Path) -> None:
     if shutil.which(name) is None:
-        pytest.skip(f"{name} is not installed (Debian has it)")
+        missing_part(f"{name} is not installed (Debian has it)")
     argv, set_up = SHELLS[name]
     with started(argv, tmp_path) as shell:
         shell.type(f"{set_up}\n")
