@@ -120,8 +120,7 @@ class History:
         wanted = stored_columns(table, columns)
         schema = pa.schema([opened.stored.schema.field(name) for name in wanted])
         found = [read_rows(opened, file, wanted, groups) for file in files_of(opened, self.cluster, groups, self._buckets)]
-        whole = pa.concat_tables(found) if found else _as_read(schema)
-        return from_stored(table, whole)
+        return from_stored(table, _together(found) if found else _as_read(schema))
 
     def samples(self, until_ms: int, files: int) -> pa.Table:
         """Topic, partition and ``time_ms`` of samples up to a moment, from the newest ``files`` files that were built."""
@@ -138,7 +137,7 @@ class History:
         wanted = stored_columns("samples", ("topic", "partition", "timestamp_ms"))
         schema = pa.schema([table.stored.schema.field(name) for name in wanted])
         found = [read_rows(table, file, wanted) for file in newest]
-        rows = from_stored("samples", pa.concat_tables(found) if found else _as_read(schema))
+        rows = from_stored("samples", _together(found) if found else _as_read(schema))
         rows = rows.rename_columns(["topic", "partition", "time_ms"])
         return rows.filter(pc.less_equal(rows.column("time_ms"), until_ms))
 
@@ -220,6 +219,13 @@ def versions_of(warehouse: Warehouse, as_of: int | None) -> Mapping[str, int]:
     except StorageError as error:
         raise NotFoundError(f"{warehouse.location}: version {as_of} is not kept any more ({error.message})") from error
     return {name: version for name, version in found.items() if version is not None}
+
+
+def _together(tables: Sequence[pa.Table]) -> pa.Table:
+    """The rows of several files, with one dictionary for each column of texts: pyarrow cannot group by several dictionaries."""
+    import pyarrow as pa
+
+    return pa.concat_tables(tables).unify_dictionaries()
 
 
 def _as_read(schema: pa.Schema) -> pa.Table:

@@ -81,3 +81,16 @@ def test_groups_that_are_not_measured_often_enough(tmp_path: Path) -> None:
     history = History.open(tmp_path / "w")
     assert unmeasured_groups(history, None, 429_000) == {"g": "t-0: last measured 7 min before"}
     assert unmeasured_groups(history, None, 15_000) == {}
+
+
+def test_rows_and_samples_of_several_files_are_judged_together(tmp_path: Path) -> None:
+    """As a second build leaves them: files with other groups and topics, which pyarrow reads into other dictionaries."""
+    lags: list[Row] = [{**lag(9, 5), "group": group, "topic": topic} for group, topic in (("g", "t"), ("h", "u"))]
+    commits = [commit("g", "t", 0, 100, 0, 0), commit("h", "u", 0, 100, 0, 1)]
+    tables = {"offset_commits": commits, "lag": lags, "coverage": [run(0, 9, 0, 20_000)]}
+    warehouse = write_gold(tmp_path / "w", tables, files=2)
+    for topic in ("t", "u"):
+        row = {"topic": topic, "partition": 0, "timestamp_ms": 9_000, "log_start_offset": 0, "log_end_offset": 105}
+        warehouse.add_samples("c1", pa.Table.from_pylist([row], schema=LOG_OFFSETS))
+    found = standings(History.open(tmp_path / "w"), None, 20_000)
+    assert [(row["group"], row["status"]) for row in found] == [("g", "OK"), ("h", "OK")]
