@@ -6,6 +6,7 @@ so that what was done is done once, whoever does it again, and a number (the nex
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import date, datetime
@@ -142,7 +143,9 @@ class Table:
             )
             return
         there = {file.path for file in self.files()} if removes else set()
-        removed = [RemoveAction(each.path, True, 0, each.size, {"date": each.date}) for each in removes if each.path in there]  # noqa: FBT003
+        now_ms = time.time_ns() // 1_000_000  # noqa: TID251 - what `vacuum` counts the hours from
+        gone = [each for each in removes if each.path in there]
+        removed = [RemoveAction(each.path, True, now_ms, each.size, {"date": each.date}) for each in gone]  # noqa: FBT003
         opened.create_write_transaction([*added, *removed], "append", schema, partition_by=["date"], commit_properties=properties)
 
     def _add(self, file: DataFile) -> Any:

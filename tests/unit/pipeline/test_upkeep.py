@@ -124,3 +124,14 @@ def test_many_small_files_become_few_and_builds_go_on(tmp_path: Path) -> None:
     assert (result.failed, result.late) == ([], {})
     assert tables_of(warehouse) == expected
     assert compact(warehouse) == 0
+
+
+def test_files_of_an_earlier_version_stay_for_a_week(tmp_path: Path) -> None:
+    warehouse = Warehouse.create(tmp_path / "w")
+    days(warehouse, 4)
+    version = warehouse.table("records").version
+    pruned = prune(warehouse, 3 * DAY_MS)
+    before = warehouse.table("records", version)
+    assert (pruned.files, before.rows(before.files()).num_rows) == (0, 48)
+    assert pruned.rows == {"records": 24}
+    assert prune(warehouse, 3 * DAY_MS, hours=0).files == 3
