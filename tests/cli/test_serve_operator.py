@@ -92,6 +92,7 @@ def test_only_a_rebalance_under_way_is_completed(cli: Cli, server: EmbeddedServe
 
 def test_what_is_no_server_is_said(cli: Cli, tmp_path: Path) -> None:
     assert cli("serve status 127.0.0.1:1").code == 7
+    assert cli("serve status ./typo").err == "kgctl: there is no folder './typo', and it is no HOST:PORT\n"
     assert cli(f"serve complete-rebalance g {tmp_path} --yes").code == 7
 
 

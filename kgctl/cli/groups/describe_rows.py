@@ -89,7 +89,7 @@ def offsets_report(found: GroupViews, shown: Shown, now_ms: int, verdict: Verdic
     errors: list[KgctlError] = [*(verdict.errors if verdict else found.errors)]
     if shown.scopes:
         errors += [error for view in found.views if not view.partitions for error in _nothing_in_scope(view, shown.scopes)]
-    notices = [*_offset_notices(found.views), *(verdict.notices if verdict else ())]
+    notices = [*_offset_notices(found.views, is_whole=not shown.scopes), *(verdict.notices if verdict else ())]
     if shown.read_committed:
         notices.append("Log ends are last stable offsets: records of open transactions are not counted.")
     if shown.totals:
@@ -260,10 +260,10 @@ def _nothing_in_scope(view: GroupView, scopes: Sequence[TopicScope]) -> Iterator
         yield NotFoundError(message, group=group_id, topic=scope.topic)
 
 
-def _offset_notices(views: Sequence[GroupView]) -> list[str]:
+def _offset_notices(views: Sequence[GroupView], *, is_whole: bool) -> list[str]:
     if len(views) > MOST_NOTED:
         return [f"{len(views)} groups: total lag {sum(view.total_lag for view in views)}."]
-    return [line for view in views for line in (*_state_notices(view.description), *_lag_notices(view))]
+    return [line for view in views for line in (*_state_notices(view.description), *_lag_notices(view, is_whole=is_whole))]
 
 
 def _state_notices(description: GroupDescription) -> Iterator[str]:
@@ -274,10 +274,12 @@ def _state_notices(description: GroupDescription) -> Iterator[str]:
         yield f"Group {group_id!r} has no active members."
 
 
-def _lag_notices(view: GroupView) -> Iterator[str]:
+def _lag_notices(view: GroupView, *, is_whole: bool) -> Iterator[str]:
+    """``is_whole``: no topics were asked for, so that a group without a row has committed nothing."""
     group_id, rows = view.description.group_id, [partition.lag for partition in view.partitions]
     if not rows:
-        yield f"Group {group_id!r} has no committed offsets."
+        if is_whole:
+            yield f"Group {group_id!r} has no committed offsets."
         return
     without = sum(row.current_offset is None for row in rows)
     unknown = sum(row.lag is None and row.current_offset is not None for row in rows)

@@ -108,6 +108,8 @@ def dry_run_notices(plan: ResetPlan, cluster: NamedCluster) -> Iterator[str]:
         groups = len({row.group_id for row in changes})
         todo = f" Add --execute to change {plural(len(changes), 'partition')} of {plural(groups, 'group')}." if changes else ""
         yield f"Dry run on {cluster}: nothing was changed.{todo}"
+    elif not plan.errors:
+        yield f"Nothing is to do on {cluster}."
 
 
 def executed_notices(executed: Executed, cluster: NamedCluster) -> Iterator[str]:

@@ -23,7 +23,7 @@ from kgctl.errors import KgctlError, StorageError, UsageError
 COLUMNS = (
     Column("id"),
     Column("time"),
-    Column("groups"),
+    Column("groups", most=3),
     Column("partitions", "#PARTITIONS"),
     Column("command"),
     Column("cluster", wide=True),

@@ -18,12 +18,13 @@ Row: TypeAlias = Mapping[str, Cell]
 class Column:
     """One column. ``key`` is its name in JSON, YAML and CSV; ``header`` the one in tables, made of the key unless given.
 
-    A ``wide`` column is left out of the ``table`` format only.
+    A ``wide`` column is left out of the ``table`` format only. Of a list, that format shows ``most`` values, and counts the rest.
     """
 
     key: str
     header: str = ""
     wide: bool = False
+    most: int | None = None
 
     @property
     def title(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 
 from kgctl.cli.environment import Environment
 from kgctl.cli.output.report import Cell, Column, Report
@@ -13,7 +14,19 @@ UNKNOWN = "-"
 
 def render_table(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
     """The columns that are not wide."""
-    return render_columns(report, [column for column in report.columns if not column.wide], environment)
+    columns = [column for column in report.columns if not column.wide]
+    limits = {column.key: column.most for column in columns if column.most is not None}
+    if limits:
+        rows = [{**row, **{key: _first(row[key], most) for key, most in limits.items()}} for row in report.rows]
+        report = replace(report, rows=rows)
+    return render_columns(report, columns, environment)
+
+
+def _first(value: Cell, most: int) -> Cell:
+    """The first values of a list and how many more there are."""
+    if value is None or isinstance(value, (str, int, float)) or len(value) <= most:
+        return value
+    return [*value[:most], f"({len(value) - most} more)"]
 
 
 def render_columns(report: Report, columns: Sequence[Column], environment: Environment) -> str:

@@ -46,6 +46,8 @@ def connected(session: Session, target: str | None) -> Iterator[tuple[Connection
         if address is None:
             raise UnreachableError(f"no kgctl serve runs on {target}")
         target = address
+    if target is not None and "/" in target and "://" not in target:
+        raise UsageError(f"there is no folder {target!r}, and it is no HOST:PORT")
     if target is not None:
         session.flags = replace(session.flags, bootstrap_server=target)
     settings = connection_settings(session.flags, session.environment)

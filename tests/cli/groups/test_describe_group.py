@@ -226,8 +226,7 @@ def test_topic_filter_that_meets_nothing_is_not_found(cli: Cli) -> None:
     assert cli("describe group g1 --topic t2") == Ran(
         4,
         "",
-        "kgctl: group 'g1' has no offsets and no members on topic 't2'\n"
-        "Group 'g1' has no active members.\nGroup 'g1' has no committed offsets.\n",
+        "kgctl: group 'g1' has no offsets and no members on topic 't2'\nGroup 'g1' has no active members.\n",
     )
 
 

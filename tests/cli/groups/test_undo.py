@@ -61,6 +61,16 @@ def test_list_has_what_can_be_undone_on_this_cluster(cli: Cli, cluster: FakeGrou
     assert cli("undo --all-clusters -o name").out == f"{ID}-reset-offsets\n{ID}-delete-groups\n"
 
 
+def test_table_shows_some_of_many_groups_and_counts_the_rest(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    names = [f"many-{number}" for number in range(5)]
+    for name in names:
+        cluster.group(name, {T1[0]: 5})
+    cli("delete-groups --match many-. --yes")
+    assert cli("undo -o json").data[0]["groups"] == names
+    assert "  many-0 many-1 many-2 (2 more)  " in cli("undo").out
+    assert " ".join(names) in cli("undo -o wide").out
+
+
 def test_undo_after_a_switch_of_contexts_is_refused(cli: Cli, cluster: FakeGroupAdmin) -> None:
     (cli.folder / "config.yaml").write_text(
         "current-context: stage\ncontexts:\n  stage: {bootstrap-server: 's:1'}\n  prod: {bootstrap-server: 'p:1'}\n"
@@ -77,7 +87,7 @@ def test_undo_after_a_switch_of_contexts_is_refused(cli: Cli, cluster: FakeGroup
     assert "is of the cluster context stage (id stage-id), and this is context prod (cluster id prod-id)" in ran.err
 
 
-def test_file_keeps_only_what_was_changed(cli: Cli, cluster: FakeGroupAdmin) -> None:
+def test_file_keeps_only_what_was_or_may_have_been_changed(cli: Cli, cluster: FakeGroupAdmin) -> None:
     calls = 0
 
     def fail_later() -> None:
@@ -88,8 +98,8 @@ def test_file_keeps_only_what_was_changed(cli: Cli, cluster: FakeGroupAdmin) -> 
 
     cluster.before_alter = fail_later
     ran = cli("reset-offsets g1 g3 --all-topics --to-earliest --execute -o json")
-    assert [(row["group"], row["result"]) for row in ran.data] == [("g1", "reset"), ("g1", "reset"), ("g3", "failed")]
-    assert cli("undo -o json").data[0]["groups"] == ["g1"]
+    assert [(row["group"], row["result"]) for row in ran.data] == [("g1", "reset"), ("g1", "reset"), ("g3", "unknown")]
+    assert cli("undo -o json").data[0]["groups"] == ["g1", "g3"]
 
 
 def test_prune_removes_old_files(cli: Cli) -> None:
