@@ -22,8 +22,9 @@ from kgctl.simulate.scenario.quantities import format_duration, parse_duration
 from kgctl.yaml_files import FileError, Path, Tree, read_yaml
 
 _WHOLE_NUMBERS = ("count", "partitions", "brokers", "times")
-_DURATIONS = ("at", "for", "settle", "down", "over", "every", "warmup", "duration", "until", "boot")
-_NEEDED = frozenset({"kgctl", "name", "topics", "members", "expect", "seed", "events", "variants"})
+_DURATIONS = ("at", "for", "settle", "down", "over", "every", "duration", "until", "boot")
+# Without its warm-up a scenario would fail by its members' start, whatever its events do.
+_NEEDED = frozenset({"kgctl", "name", "warmup", "topics", "members", "expect", "seed", "events", "variants"})
 _SECOND_US = 1_000_000
 _ONE_POD = re.compile(r"([^\s/]+)/(\d+)")
 

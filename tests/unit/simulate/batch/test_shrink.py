@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.simulate.batch.shrink import failing, prepared, shrink, sizes
+from kgctl.simulate.batch.shrink import failing, prepared, reductions, shrink, sizes
 from kgctl.simulate.scenario.load import load
 from kgctl.yaml_files import Tree, read_yaml
 
@@ -64,3 +64,17 @@ def test_what_holds_cannot_be_shrunk() -> None:
     assert sizes(calm.data)[1] == 5
     with pytest.raises(UsageError, match=r"^many.yaml: every expectation holds with seed 3; there is nothing to shrink$"):
         failing(calm, load(calm), 3)
+
+
+def test_what_a_deploy_breaks_is_not_shrunk_to_the_start_of_its_members() -> None:
+    data = {
+        "kgctl": 1,
+        "name": "deploy",
+        "warmup": "60s",
+        "topics": {"orders": 4},
+        "members": {"app": {"count": 3}},
+        "events": [{"at": "0s", "rolling_restart": "app"}],
+        "expect": ["max_gap < 1s"],
+    }
+    left = list(reductions(data))
+    assert {each["warmup"] for each in left} == {"60s"}
