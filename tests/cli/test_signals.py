@@ -16,8 +16,10 @@ from kgctl.errors import Interrupted
 from tests.support.patience import PATIENCE_S
 
 
-def wait() -> None:
-    """Until the exception of a handler, or in vain."""
+def wait(first: signal.Signals | None = None) -> None:
+    """Until the exception of a handler, or in vain, after a signal to this process."""
+    if first is not None:
+        os.kill(os.getpid(), first)
     end = time.monotonic() + PATIENCE_S
     while time.monotonic() < end:
         time.sleep(0.001)
@@ -36,9 +38,8 @@ def test_the_first_signal_is_noted_and_the_request_has_its_time(monkeypatch: pyt
 def test_the_second_signal_does_not_wait() -> None:
     with StopSignals() as stop:
         os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGTERM)
         with pytest.raises(Interrupted):
-            wait()
+            wait(signal.SIGTERM)
         stop.allow(0)
     assert stop.signal == signal.SIGINT
 

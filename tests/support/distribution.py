@@ -28,8 +28,13 @@ SERVERS = {
 }
 """The fixtures that start something once a session, those of the longest groups first, and the group of their tests.
 
-A test that asks for several belongs to the first. Apache Kafka's nodes share a process, since many tests need more than one.
+A test that asks for several belongs to the first. Apache Kafka's nodes share a process, since many tests need more than one; the
+tests of the folders in `APART` have another one, with nodes of their own, since all of them one after the other take too long.
 """
+
+APART = {"tests/pipeline/": "kafka-pipeline"}
+ORDER = ("kafka-pipeline", "kafka", "spark", "java-assignors", "serve", "zookeeper")
+"""The groups of servers, as they begin."""
 
 WAITING = ("slow", "kafka", "interop", "zookeeper")
 """Markers of files that go before others: they wait for clients, and must not be what is left at the end."""
@@ -61,10 +66,16 @@ def files_of(name: str) -> int:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Give each test its group, bring the groups into the order in which they are to begin, and note when a server may end."""
-    if hasattr(config, "workerinput"):
+    is_worker = hasattr(config, "workerinput")
+    if is_worker:
         _deal_out(items)
-    last = {fixture: item for item in items for fixture in SERVERS if fixture in fixtures_of(item)}
-    for fixture, item in last.items():
+    last = {
+        (group_of(item) if is_worker else "", fixture): item
+        for item in items
+        for fixture in SERVERS
+        if fixture in fixtures_of(item)
+    }
+    for (_, fixture), item in last.items():
         item.stash.setdefault(_ENDED, []).append(fixture)
 
 
@@ -74,10 +85,9 @@ def _deal_out(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.xdist_group(group))
     sizes = Counter(groups)
     waits = {group for item, group in zip(items, groups, strict=True) if any(map(item.get_closest_marker, WAITING))}
-    servers = list(dict.fromkeys(SERVERS.values()))
 
     def place(group: str) -> tuple[int, bool, int, str]:
-        return servers.index(group) if group in servers else len(servers), group not in waits, -sizes[group], group
+        return ORDER.index(group) if group in ORDER else len(ORDER), group not in waits, -sizes[group], group
 
     def server(item: pytest.Item) -> int:
         """Tests that start the same servers follow each other, those of the rarest first."""
@@ -111,7 +121,9 @@ def group_of(item: pytest.Item) -> str:
     if named is not None:
         return str(named.args[0])
     fixtures = fixtures_of(item)
-    return next((group for fixture, group in SERVERS.items() if fixture in fixtures), item.nodeid.partition("::")[0])
+    group = next((group for fixture, group in SERVERS.items() if fixture in fixtures), item.nodeid.partition("::")[0])
+    apart = [name for folder, name in APART.items() if item.nodeid.startswith(folder)]
+    return apart[0] if apart and group == "kafka" else group
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -197,7 +197,7 @@ class Session:
             self._failed()
 
     def _ends_generation(self, sent: Generation) -> None:
-        """kafka-go's Generation#heartbeatLoop: whatever the error, the next generation is joined with the same member id."""
+        """kafka-go's heartbeat loop: whatever the error, the next generation is joined with the same member id."""
         if sent == self._membership.generation:
             self._membership.request_rejoin("")
             self.disable()
