@@ -127,6 +127,7 @@ def _fetched(source: TokenSource, context: ssl.SSLContext | None, deadline: Dead
         with urllib.request.urlopen(request, timeout=timeout_s, context=context) as answer:  # noqa: S310 - as above
             return _token(json.loads(answer.read()), source)
     except urllib.error.HTTPError as error:
+        error.close()
         raise AuthError(f"{source.endpoint} gives '{source.client_id}' no token: {error.code} {error.reason}") from None
     except TimeoutError:
         raise deadline.timed_out(source.endpoint) from None
