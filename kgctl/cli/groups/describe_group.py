@@ -36,7 +36,7 @@ from kgctl.cli.selection import (
 )
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import cluster_reference
-from kgctl.errors import AuthError, NotFoundError, UsageError
+from kgctl.errors import AuthError, KgctlError, NotFoundError, UsageError, did_you_mean
 from kgctl.model.partitions import TopicPartition
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class Question:
         if changed and isinstance(admin, TellsChanges):
             admin.watch_groups(ids, changed)
         found = self._view(admin, ids)
-        found = replace(found, errors=(*chosen.errors, *found.errors))
+        found = replace(found, errors=(*chosen.errors, *_with_neighbours(admin, found.errors)))
         if scopes:
             check_topics(admin, found, scopes)
         scope = Scope(names_groups=bool(self.group_ids), names_topics=bool(scopes))
@@ -200,6 +200,19 @@ class Question:
             return view_groups(admin, ids)
         found = view_offsets(admin, ids, self.shown.scopes, read_committed=self.shown.read_committed)
         return with_record_times(admin, found) if self.shown.time_lag else found
+
+
+def _with_neighbours(admin: GroupAdmin, errors: tuple[KgctlError, ...]) -> tuple[KgctlError, ...]:
+    """The same, where a group that is not there has one beside it whose name is nearly that."""
+    if not any(isinstance(error, NotFoundError) and error.group for error in errors):
+        return errors
+    known = list(admin.list_groups().values)
+    return tuple(
+        NotFoundError(error.message + did_you_mean(error.group, known, quoted=True), code=error.code, group=error.group)
+        if isinstance(error, NotFoundError) and error.group
+        else error
+        for error in errors
+    )
 
 
 def _frames(question: Question, admin: GroupAdmin, interval_ms: int, iterations: int | None) -> Frames:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from kgctl.errors import did_you_mean
 from kgctl.member.config import COOPERATIVE_ASSIGNORS, refusal
 from kgctl.simulate.lint.context import Context, Finding
+from kgctl.simulate.scenario.event_kinds import Share
 from kgctl.simulate.scenario.selectors import NODE, Choice
 
 
@@ -123,6 +124,15 @@ def selects_nobody(context: Context) -> Iterator[Finding]:
         if selector.choice is Choice.RANGE and selector.last >= count:
             there = f"{count} pods, 0 to {count - 1}" if count > 1 else "one pod, 0" if count else "no pods"
             yield Finding(("events", index, event.kind), f"{selector.text!r}: {selector.member_set!r} has {there}")
+
+
+def drains_that_evict_nobody(context: Context) -> Iterator[Finding]:
+    """A disruption budget of nought: kubectl drain asks again and again, and gives up at its deadline."""
+    for index, event in enumerate(context.scenario.events):
+        if event.kind == "drain" and event["budget"] in (0, Share(0)):
+            yield Finding(
+                ("events", index, "drain"), "no pod may be missing (budget: 0), so none is evicted: the drain changes nothing"
+            )
 
 
 def patterns_without_topics(context: Context) -> Iterator[Finding]:

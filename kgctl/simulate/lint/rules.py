@@ -24,6 +24,7 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "setting-without-effect": membership.settings_without_effect,
     "idle-members": membership.more_members_than_partitions,
     "selects-nobody": membership.selects_nobody,
+    "drain-stuck": membership.drains_that_evict_nobody,
     "subscribes-to-nothing": membership.patterns_without_topics,
     "variant-adds": membership.names_nearly_there,
     "no-such-rack": membership.racks_without_racks,

@@ -43,7 +43,7 @@ class FieldType(StrEnum):
     CONDITION = "condition"  # a Condition
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Share:
     """``25%`` where a number could stand, in millionths."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from kgctl.member.config import profile_names
@@ -257,7 +258,10 @@ def _size_or_share(raw: Any) -> Any:
 def _steps(raw: Any) -> tuple[Any, ...]:
     if not isinstance(raw, list) or not raw:
         raise ValueError(f"must be a list of numbers or shares, such as [10%, 50%], not {shown(raw)}")
-    return tuple(map(_count_or_share, raw))
+    steps = tuple(map(_count_or_share, raw))
+    if any(type(earlier) is type(later) and later <= earlier for earlier, later in pairwise(steps)):
+        raise ValueError(f"must grow from step to step, not {', '.join(map(str, raw))}")
+    return steps
 
 
 def _flag(raw: Any) -> bool:

@@ -64,6 +64,11 @@ def test_json_of_a_partition_with_an_owner(cli: Cli) -> None:
     }
 
 
+def test_a_group_that_is_not_there_has_its_neighbour_named(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("payments", {})
+    assert cli("describe group paymnets").err == "kgctl: Group 'paymnets' does not exist; did you mean 'payments'?\n"
+
+
 def test_missing_group_is_not_found_and_stdout_stays_empty(cli: Cli) -> None:
     assert cli("describe group nosuch") == Ran(4, "", "kgctl: Group 'nosuch' does not exist\n")
     assert cli("describe group nosuch -o json").json == {

@@ -30,6 +30,7 @@ DOUBTS = {
     "client-refuses": "members: {app: {client: kafka-go, config: {group.protocol: consumer}}}",
     "setting-without-effect": "members: {app: {config: {group.protocol: consumer, session.timeout.ms: 30s}}}",
     "idle-members": "members: {app: {count: 13}}",
+    "drain-stuck": "{cluster: {nodes: 2}, events: [{at: 5s, drain: node/1, budget: 0}]}",
     "selects-nobody": "events: [{at: 5s, crash: app/3}]",
     "subscribes-to-nothing": "members: {app: {subscribe: '^order'}}",
     "variant-adds": "members: {ap: {count: 1}}",

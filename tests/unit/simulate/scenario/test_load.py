@@ -117,6 +117,7 @@ MISTAKES = {
         "5:48: events[0].max_surge: goes with workload: deployment, not statefulset"
     ),
     "events: [{rollout: app, steps: [1]}]": "5:25: events[0].steps: goes with strategy: canary, not rolling",
+    "events: [{rollout: app, strategy: canary, steps: [2, 1]}]": "5:43: events[0].steps: must grow from step to step, not 2, 1",
     "events: [{rollout: app, strategy: canary, steps: 3}]": "5:43: events[0].steps: must be a list of numbers or shares, such as",
     "events: [{drain: node/1}]": "5:11: events[0].drain: there are no nodes: say how many, cluster: {nodes: 4}",
     "traffic: {orders: 'sine(1/s, 2/s)'}": "5:11: traffic.orders.rate: 'sine(1/s, 2/s)': a sine has a lowest rate,",
