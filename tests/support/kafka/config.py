@@ -20,6 +20,7 @@ TEST_KEYS: Mapping[str, str] = {
     "share.coordinator.state.topic.num.partitions": "1",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.retention.check.interval.ms": "86400000",  # every ten minutes it would delete empty groups without commits
+    "log.retention.check.interval.ms": "86400000",  # every five minutes it would delete records whose times are of long ago
     "group.min.session.timeout.ms": "100",
     "group.consumer.min.session.timeout.ms": "100",
     "group.consumer.min.heartbeat.interval.ms": "50",
