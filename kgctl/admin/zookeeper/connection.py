@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -39,6 +40,7 @@ REQUESTS_IN_FLIGHT = 32
 READS_IN_FLIGHT = 1_000
 _RETRY_S = 0.05
 _CLOSE_S = 2.0
+_FAREWELL_S = 0.5
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -347,6 +349,13 @@ class Connection:
                     return self._plain_reads(wanted, plain, value)
             except exceptions.UnimplementedError:
                 self._has_multi_read = False
+                self._await_farewell()
+
+    def _await_farewell(self) -> None:
+        """ZooKeeper before 3.6 closes the connection behind that answer: a change that was sent meanwhile would be lost."""
+        until_s = time.monotonic() + _FAREWELL_S
+        while self._client.connected and time.monotonic() < until_s:
+            time.sleep(0.005)
 
     def _multi_read(self, paths: Sequence[str], kind: Callable[[str, None], Any]) -> Answers[Any]:
         root = self._client.chroot
