@@ -10,8 +10,7 @@ from typing import Any
 
 from kgctl.errors import UsageError
 from kgctl.simulate.batch.outcome import outcome_of
-from kgctl.simulate.batch.plan import Options, run_all, tasks_of
-from kgctl.simulate.batch.worst import with_worst
+from kgctl.simulate.batch.plan import Options, run_all, tasks_of, with_worst
 from kgctl.simulate.report.outcome import Outcome
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.sources import read_source

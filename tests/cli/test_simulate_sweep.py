@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kgctl.errors import InvariantViolation
-from kgctl.simulate.batch.task import Task, run_task
-from kgctl.simulate.batch.values import RunValues
+from kgctl.simulate.batch.judge import RunValues
+from kgctl.simulate.batch.plan import Task, run_task
 from kgctl.simulate.sweep import run as sweep_run
 from kgctl.simulate.sweep.rows import AFTER, BEFORE, METRIC_NAMES
 from tests.cli.harness import Cli

@@ -76,7 +76,7 @@ def _events() -> str:
 
 
 def _metrics() -> str:
-    from kgctl.simulate.metrics.registry import COMPUTE
+    from kgctl.simulate.metrics.result import COMPUTE
     from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
 
     rows = ""

@@ -7,10 +7,10 @@ from typing import Any
 
 from kgctl.simulate.engine.run import complete
 from kgctl.simulate.engine.simulation import Simulation
-from kgctl.simulate.metrics.registry import MetricView
-from kgctl.simulate.scenario.distributions import Constant, Distribution
+from kgctl.simulate.metrics.result import MetricView
 from kgctl.simulate.scenario.model import Cluster, Event, MemberSet, Scenario, Topic, Traffic
-from kgctl.simulate.scenario.selectors import parse_selector
+from kgctl.simulate.scenario.quantities import Constant, Distribution
+from kgctl.simulate.scenario.vocabulary import parse_selector
 
 S = 1_000_000
 RANGE = {"partition.assignment.strategy": "range"}

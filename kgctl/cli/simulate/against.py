@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kgctl.model.groups import GroupDescription
     from kgctl.simulate.against.fleet import ClientKind
     from kgctl.simulate.batch.against import Stage
-    from kgctl.simulate.batch.values import RunValues
+    from kgctl.simulate.batch.judge import RunValues
     from kgctl.simulate.report.outcome import Outcome
     from kgctl.simulate.scenario.load import LoadedFile
 
@@ -143,7 +143,7 @@ def ask_first(session: Session, options: AgainstOptions, loaded: LoadedFile, kin
     """Ask, where the cluster is not this machine's; say how long it takes. Raises `KgctlError` where the answer is no."""
     from kgctl.cli.selection import confirm
     from kgctl.simulate.batch.against import length_us
-    from kgctl.simulate.report.metric_labels import duration
+    from kgctl.simulate.report.outcome import duration
 
     pods = max(sum(members.count for members in variant.scenario.members) for variant in loaded.variants)
     minutes = duration(length_us(loaded, options.plays) // 1_000_000 * 1_000_000)

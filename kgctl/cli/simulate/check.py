@@ -9,7 +9,7 @@ import typer
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
-from kgctl.cli.simulate import options
+from kgctl.cli.simulate import running
 from kgctl.errors import KgctlError, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def simulate_check(
     ctx: typer.Context,
     files: Annotated[list[str], typer.Argument(metavar="FILE", help="Scenario files, or - for stdin.", show_default=False)],
     *,
-    settings: options.Settings = None,
+    settings: running.Settings = None,
     strict: Annotated[bool, typer.Option("--strict", help="Warnings are errors, too.")] = False,
 ) -> Report:
     """Check scenarios without running them: mistakes, and what is legal but most likely not meant."""

@@ -10,14 +10,14 @@ import typer
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
-from kgctl.cli.simulate import options
+from kgctl.cli.simulate import running
 from kgctl.errors import ExpectationError, KgctlError, UsageError
 from kgctl.simulate.recording.history import Identity
 
 if TYPE_CHECKING:
     from kgctl.cli.simulate.running import RunOptions
-    from kgctl.simulate.batch.compare import Difference
-    from kgctl.simulate.batch.values import RunValues
+    from kgctl.simulate.batch.judge import RunValues
+    from kgctl.simulate.batch.outcome import Difference
     from kgctl.simulate.scenario.load import LoadedFile
 
 COLUMNS = (
@@ -54,12 +54,12 @@ def simulate_compare(
         typer.Argument(metavar="B", help="What to hold beside it; without B, the other variants of A.", show_default=False),
     ] = None,
     *,
-    seed: options.Seed = None,
-    runs: options.Runs = None,
-    settings: options.Settings = None,
-    identity: options.Who = Identity.POD,
-    jobs: options.Jobs = None,
-    time_limit: options.TimeLimit = None,
+    seed: running.Seed = None,
+    runs: running.Runs = None,
+    settings: running.Settings = None,
+    identity: running.Who = Identity.POD,
+    jobs: running.Jobs = None,
+    time_limit: running.TimeLimit = None,
     everything: Annotated[bool, typer.Option("--all", help="Metrics that are equal in every seed, too.")] = False,
     fail_if_worse: Annotated[
         list[str] | None,
@@ -76,7 +76,7 @@ def simulate_compare(
     Better or worse is what the 95% interval of the mean difference leaves no doubt about.
     """
     from kgctl.cli.simulate.running import RunOptions, WrongFile
-    from kgctl.simulate.batch.compare import FEW_SEEDS, verdict_text
+    from kgctl.simulate.batch.outcome import FEW_SEEDS, verdict_text
 
     session = session_of(ctx)
     how = RunOptions(seed=seed, runs=runs, jobs=jobs, time_limit=time_limit, identity=identity)
@@ -106,9 +106,9 @@ def simulate_compare(
 
 def _asked(names: Sequence[str]) -> tuple[str, ...]:
     """The metrics that must not be worse. Raises `UsageError` for what is none."""
-    from kgctl.simulate.batch.compare import DECIDING
+    from kgctl.simulate.batch.outcome import DECIDING
+    from kgctl.simulate.scenario.quantities import did_you_mean
     from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
-    from kgctl.simulate.scenario.wording import did_you_mean
 
     for name in names:
         if name != "any" and name not in METRIC_SPECS:
@@ -117,21 +117,21 @@ def _asked(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _worse(pairs: Sequence[tuple[str, str, list[Difference]]], asked: Sequence[str]) -> list[KgctlError]:
-    from kgctl.simulate.batch.compare import Verdict
-    from kgctl.simulate.report.metric_labels import show
+    from kgctl.simulate.batch.outcome import Comparison
+    from kgctl.simulate.report.outcome import show
 
     return [
         ExpectationError(f"{b} is worse than {a}: {each.metric} {show(each.metric, each.a)} -> {show(each.metric, each.b)}")
         for a, b, found in pairs
         for each in found
-        if each.metric in asked and each.verdict is Verdict.WORSE
+        if each.metric in asked and each.verdict is Comparison.WORSE
     ]
 
 
 def _pairs(
     session: Session, a: str, b: str | None, settings: list[str] | None, how: RunOptions
 ) -> list[tuple[str, str, list[Difference]]]:
-    from kgctl.simulate.batch.compare import differences
+    from kgctl.simulate.batch.outcome import differences
 
     left_file, left_variant = _parts(a)
     if b is None:

@@ -9,7 +9,7 @@ import typer
 
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
-from kgctl.cli.simulate import options
+from kgctl.cli.simulate import running
 
 if TYPE_CHECKING:
     from kgctl.simulate.batch.explain import Ablation, Explanation
@@ -31,7 +31,7 @@ def register(app: typer.Typer) -> None:
 
 def simulate_explain(
     ctx: typer.Context,
-    file: options.Scenario,
+    file: running.Scenario,
     *,
     variant: Annotated[
         str | None, typer.Option(metavar="NAME", help="Which variant; the first if left out.", show_default=False)
@@ -39,7 +39,7 @@ def simulate_explain(
     seed: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="Which seed; the file's if left out.", show_default=False)
     ] = None,
-    settings: options.Settings = None,
+    settings: running.Settings = None,
 ) -> Report:
     """Tell why a run comes out as it does: its longest gap, what it waited for, and what each of its causes was worth."""
     from kgctl.cli.simulate.running import WrongFile, load_scenario

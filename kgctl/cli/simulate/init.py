@@ -55,8 +55,7 @@ def simulate_init(
 
 def _text(session: Session, from_group: str | None, from_file: Path | None, sample: str) -> str:
     from kgctl.cli.simulate.live_group import observed
-    from kgctl.simulate.scenario.from_group import observed_in, scenario_text
-    from kgctl.simulate.scenario.sources import builtin_text
+    from kgctl.simulate.scenario.sources import builtin_text, observed_in, scenario_text
 
     if from_group is not None:
         return scenario_text(observed(session, from_group, _sample_s(sample)))

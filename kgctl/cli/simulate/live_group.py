@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from kgctl.cli.session import Session
     from kgctl.model.groups import GroupDescription
     from kgctl.model.partitions import TopicPartition
-    from kgctl.simulate.scenario.from_group import Observed
-    from kgctl.simulate.scenario.recorded import LiveGroup
+    from kgctl.simulate.scenario.sources import LiveGroup, Observed
 
 SAMPLE_S = 5.0
 
@@ -48,7 +47,7 @@ def observed(session: Session, group_id: str, sample_s: float) -> Observed:
     Raises:
         NotFoundError, UsageError: there is no such group, or nothing to learn from it. KgctlError: the cluster does not tell.
     """
-    from kgctl.simulate.scenario.from_group import Observed
+    from kgctl.simulate.scenario.sources import Observed
 
     with session.connect() as admin:
         group = group_with_members(admin, group_id, "to write a scenario about")

@@ -81,7 +81,7 @@ class Outputs:
 
     def gantt_of(self, outcome: Outcome) -> list[str]:
         """The lines of all variants' pictures, if they are wanted; those first of which an expectation failed."""
-        from kgctl.simulate.batch.worst import in_order_of_interest
+        from kgctl.simulate.batch.plan import in_order_of_interest
         from kgctl.simulate.report.gantt import LEGEND, gantt_lines
 
         if not self._gantt:
@@ -104,7 +104,7 @@ class Outputs:
 
 def github_annotations(outcome: Outcome, file: str) -> list[str]:
     """What GitHub shows beside the file in a pull request: a line for each expectation that did not hold."""
-    from kgctl.simulate.report.metric_labels import show
+    from kgctl.simulate.report.outcome import show
     from kgctl.simulate.report.tables import metric_of
 
     found = []

@@ -14,7 +14,7 @@ from kgctl.cli.options import Yes
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import against as real
-from kgctl.cli.simulate import options, outputs
+from kgctl.cli.simulate import outputs, running
 from kgctl.errors import ExpectationError, KgctlError, UsageError
 from kgctl.simulate.recording.history import Identity
 
@@ -46,19 +46,19 @@ def register(app: typer.Typer) -> None:
 
 def simulate_run(
     ctx: typer.Context,
-    file: options.Scenario,
+    file: running.Scenario,
     *,
-    seed: options.Seed = None,
-    runs: options.Runs = None,
-    variant: options.Variants = None,
-    settings: options.Settings = None,
+    seed: running.Seed = None,
+    runs: running.Runs = None,
+    variant: running.Variants = None,
+    settings: running.Settings = None,
     check: Annotated[
         list[str] | None,
         typer.Option(metavar="EXPR", help="Expect this instead of what the file expects; repeatable.", show_default=False),
     ] = None,
-    identity: options.Who = Identity.POD,
-    jobs: options.Jobs = None,
-    time_limit: options.TimeLimit = None,
+    identity: running.Who = Identity.POD,
+    jobs: running.Jobs = None,
+    time_limit: running.TimeLimit = None,
     check_determinism: Annotated[
         bool, typer.Option("--check-determinism", help="Run each seed twice and compare the event logs.")
     ] = False,
@@ -182,7 +182,7 @@ def _rows(outcome: Outcome) -> Sequence[Row]:
 def _rows_beside(outcome: Outcome) -> Sequence[Row]:
     """The rows of a result: simulated and measured, metric by metric."""
     from kgctl.simulate.batch.outcome import number
-    from kgctl.simulate.report.beside import beside
+    from kgctl.simulate.report.tables import beside
 
     return [
         {

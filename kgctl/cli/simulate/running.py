@@ -1,4 +1,4 @@
-"""Reading scenario files for a command; every mistake in one is an error of its own."""
+"""What several simulate commands have alike: arguments, reading scenario files, running them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from kgctl.cli.environment import Environment
 from kgctl.cli.output.report import Report
@@ -16,10 +18,43 @@ from kgctl.errors import UsageError
 from kgctl.simulate.recording.history import Identity
 
 if TYPE_CHECKING:
-    from kgctl.simulate.batch.values import RunValues
+    from kgctl.simulate.batch.judge import RunValues
     from kgctl.simulate.report.outcome import Outcome
     from kgctl.simulate.scenario.load import LoadedFile
     from kgctl.yaml_files import FileError
+
+
+Scenario = Annotated[
+    str, typer.Argument(metavar="FILE", help="A scenario file, a built-in's name, or - for stdin.", show_default=False)
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        help="Change the file: group.config.session.timeout.ms=60s; repeatable.",
+        show_default=False,
+    ),
+]
+Variants = Annotated[
+    list[str] | None, typer.Option("--variant", metavar="NAME", help="Only this variant; repeatable.", show_default=False)
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(min=0, metavar="N", help="The seed, or the first with --runs; the file's otherwise.", show_default=False),
+]
+Runs = Annotated[int | None, typer.Option(min=1, metavar="N", help="How many seeds.", show_default=False)]
+Jobs = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Processes; one for each processor if there are many runs.", show_default=False),
+]
+TimeLimit = Annotated[
+    str | None, typer.Option(metavar="TIME", help="Stop after this long, with what is known by then.", show_default=False)
+]
+Who = Annotated[
+    Identity,
+    typer.Option("--identity", help="Who moves are counted by: a pod that comes back is the same, or a new member id another."),
+]
 
 
 class WrongFile(Exception):  # noqa: N818 - carries the report of what is wrong
@@ -131,7 +166,7 @@ def run_scenario(session: Session, loaded: LoadedFile, options: RunOptions, seed
 
 def look_closer(session: Session, loaded: LoadedFile, options: RunOptions, outcome: Outcome) -> Outcome:
     """The outcome with pictures and stories of the worst seeds, where they are wanted."""
-    from kgctl.simulate.batch.worst import with_worst
+    from kgctl.simulate.batch.plan import with_worst
 
     if not (options.pictures or options.stories):
         return outcome

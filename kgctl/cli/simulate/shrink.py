@@ -10,7 +10,7 @@ import typer
 from kgctl.cli.output.files import write_whole
 from kgctl.cli.output.report import Column, Report
 from kgctl.cli.session import session_of
-from kgctl.cli.simulate import options
+from kgctl.cli.simulate import running
 from kgctl.errors import RefusedError
 
 COLUMNS = (
@@ -33,13 +33,13 @@ def register(app: typer.Typer) -> None:
 
 def simulate_shrink(
     ctx: typer.Context,
-    file: options.Scenario,
+    file: running.Scenario,
     *,
     seed: Annotated[
         int | None, typer.Option(min=0, metavar="N", help="The seed that fails; the file's if left out.", show_default=False)
     ] = None,
-    variant: options.Variants = None,
-    settings: options.Settings = None,
+    variant: running.Variants = None,
+    settings: running.Settings = None,
     check: Annotated[
         list[str] | None,
         typer.Option(metavar="EXPR", help="Shrink what breaks this, instead of what the file expects.", show_default=False),

@@ -9,7 +9,7 @@ import typer
 
 from kgctl.cli.output.report import Report
 from kgctl.cli.session import session_of
-from kgctl.cli.simulate import options
+from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import RunOptions
 from kgctl.pipeline.engines import EngineName, EngineOptions
 
@@ -62,13 +62,13 @@ Html = Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write
 
 def simulate_sweep(
     ctx: typer.Context,
-    file: options.Scenario,
+    file: running.Scenario,
     *,
     settings: Settings = None,
     grid: Grid = None,
-    seed: options.Seed = None,
+    seed: running.Seed = None,
     runs: Runs = None,
-    variant: options.Variants = None,
+    variant: running.Variants = None,
     check: Annotated[
         list[str] | None,
         typer.Option(metavar="EXPR", help="Expect this instead of what the file expects; repeatable.", show_default=False),
@@ -76,7 +76,7 @@ def simulate_sweep(
     engine: Annotated[EngineName, typer.Option(help="Processes of this machine, or Spark.")] = EngineName.LOCAL,
     jobs: Jobs = None,
     master: Master = None,
-    time_limit: options.TimeLimit = None,
+    time_limit: running.TimeLimit = None,
     verify: Annotated[
         str, typer.Option(metavar="SHARE", help="How many of the runs to run again here, to compare; 0 for none.")
     ] = "1%",
@@ -88,8 +88,7 @@ def simulate_sweep(
 ) -> Report:
     """Run a scenario over a grid of parameters, with every variant and seed: one row a run, whatever comes of it."""
     from kgctl.cli.simulate.running import WrongFile
-    from kgctl.cli.simulate.sweep_report import Shown, report_of
-    from kgctl.cli.simulate.sweeping import planned_sweep, run_sweep, share_of
+    from kgctl.cli.simulate.sweep_report import Shown, planned_sweep, report_of, run_sweep, share_of
 
     session = session_of(ctx)
     how = RunOptions(seed=seed, runs=runs, time_limit=time_limit)

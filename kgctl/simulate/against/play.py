@@ -27,7 +27,7 @@ from kgctl.simulate.engine.process import Phase, Process
 from kgctl.simulate.engine.run import NO_LIMITS, RunLimits, complete
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.engine.topics import Topics
-from kgctl.simulate.metrics.registry import MetricView
+from kgctl.simulate.metrics.result import MetricView
 from kgctl.simulate.recording.history import Counted, GroupPoint, Identity
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.recording import Recording

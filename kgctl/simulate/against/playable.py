@@ -8,7 +8,7 @@ from kgctl.simulate.scenario.checks import Check, Compiled
 from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Target
 from kgctl.simulate.scenario.expressions import Metric, metrics_of
 from kgctl.simulate.scenario.model import Event, MemberSet, Scenario
-from kgctl.simulate.scenario.selectors import Choice
+from kgctl.simulate.scenario.vocabulary import Choice
 
 _MEASURED = """
     unavailable availability max_gap gap_p50 gap_p95 gap_p99 gaps stop_the_world collateral

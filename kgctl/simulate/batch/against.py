@@ -9,10 +9,9 @@ from kgctl.simulate.against.fleet import ClientKind
 from kgctl.simulate.against.play import ClusterPort, play
 from kgctl.simulate.against.playable import MEASURED, is_measured, obstacles
 from kgctl.simulate.against.settings import unknown_to
+from kgctl.simulate.batch.judge import RunValues, watchers_for
 from kgctl.simulate.batch.outcome import outcome_of
-from kgctl.simulate.batch.task import Task, values_of
-from kgctl.simulate.batch.values import RunValues
-from kgctl.simulate.batch.watch import watchers_for
+from kgctl.simulate.batch.plan import Task, values_of
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.report import outcome as shown
 from kgctl.simulate.report.outcome import Outcome

@@ -13,10 +13,10 @@ from typing import Any
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.recording.owners import NOBODY, Gap
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Requested, TraceEvent
-from kgctl.simulate.report.metric_labels import duration, show
-from kgctl.simulate.scenario.distributions import ZERO, Constant
-from kgctl.simulate.scenario.filters import NO_FILTERS
+from kgctl.simulate.report.outcome import duration, show
+from kgctl.simulate.scenario.checks import NO_FILTERS
 from kgctl.simulate.scenario.model import AssignTime, Callbacks, MemberSet, Network, Scenario
+from kgctl.simulate.scenario.quantities import ZERO, Constant
 from kgctl.simulate.scenario.settings import member_config, read_broker_settings
 from kgctl.simulate.scenario.vocabulary import MEANINGS, Cause
 

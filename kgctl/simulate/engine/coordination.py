@@ -25,7 +25,7 @@ from kgctl.member.api import Answer, FindCoordinatorResult, NetworkError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey
 from kgctl.model.requests import ConsumerGroupHeartbeat, JoinGroup, Request
-from kgctl.simulate.scenario.distributions import Distribution
+from kgctl.simulate.scenario.quantities import Distribution
 from kgctl.simulate.scenario.vocabulary import FAILOVER, Cause
 
 if TYPE_CHECKING:

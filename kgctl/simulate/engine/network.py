@@ -10,8 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kgctl.member.api import Rng
-from kgctl.simulate.scenario.distributions import Constant, Distribution
 from kgctl.simulate.scenario.model import Network
+from kgctl.simulate.scenario.quantities import Constant, Distribution
 
 RETRANSMIT_US = 200_000
 GIVE_UP_US = 30_000_000

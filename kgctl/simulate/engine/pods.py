@@ -12,8 +12,8 @@ from kgctl.member.api import MemberIdentity, Rng
 from kgctl.member.config import HeartbeatDrift, MemberConfig
 from kgctl.simulate.engine.network import Link
 from kgctl.simulate.scenario.model import RANDOM_DRIFT, SECOND_US, MemberSet
-from kgctl.simulate.scenario.selectors import NODE, Choice, Selector
 from kgctl.simulate.scenario.settings import client_id_of, member_config
+from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.process import Process

@@ -33,8 +33,8 @@ from kgctl.model.values import quick_enum
 from kgctl.simulate.engine.flow import Flow
 from kgctl.simulate.engine.pods import Pod, PollCadence
 from kgctl.simulate.recording.trace import PodChanged
-from kgctl.simulate.scenario.distributions import Distribution
 from kgctl.simulate.scenario.model import CommitMode
+from kgctl.simulate.scenario.quantities import Distribution
 from kgctl.simulate.scenario.settings import commit_of
 from kgctl.simulate.scenario.vocabulary import Cause
 

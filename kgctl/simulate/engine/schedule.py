@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from kgctl.errors import UsageError
 from kgctl.simulate.engine.events import brokers, disruption, pods, rolling, rollout, topics
 from kgctl.simulate.engine.events.event_run import Countdown, EventRun
-from kgctl.simulate.scenario.distributions import Distribution, Exponential, Uniform
 from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Target
 from kgctl.simulate.scenario.model import SECOND_US, Event, Nemesis
-from kgctl.simulate.scenario.selectors import NODE, Choice, Selector
+from kgctl.simulate.scenario.quantities import Distribution, Exponential, Uniform
+from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.simulation import Simulation

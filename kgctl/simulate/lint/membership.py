@@ -9,7 +9,7 @@ from kgctl.errors import did_you_mean
 from kgctl.member.config import COOPERATIVE_ASSIGNORS, refusal
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.event_kinds import Share
-from kgctl.simulate.scenario.selectors import NODE, Choice
+from kgctl.simulate.scenario.vocabulary import NODE, Choice
 
 
 def ids_not_unique(context: Context) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from kgctl.simulate.lint import autoscale, membership, settings
+from kgctl.simulate.lint import membership, settings
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.yaml_files import Problem
@@ -30,11 +30,11 @@ RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
     "no-such-rack": membership.racks_without_racks,
     "overload": settings.more_traffic_than_the_members_can_take,
     "no-traffic": settings.rates_without_traffic,
-    "autoscale-max": autoscale.maximum_above_partitions,
-    "autoscale-target": autoscale.target_below_what_commits_leave,
-    "autoscale-window": autoscale.window_below_boot,
-    "autoscale-poll": autoscale.poll_without_effect,
-    "autoscale-hot-partition": autoscale.no_target_in_reach,
+    "autoscale-max": settings.maximum_above_partitions,
+    "autoscale-target": settings.target_below_what_commits_leave,
+    "autoscale-window": settings.window_below_boot,
+    "autoscale-poll": settings.poll_without_effect,
+    "autoscale-hot-partition": settings.no_target_in_reach,
     "no-other-broker": settings.nobody_takes_over,
     "report-one-value": settings.one_value_along,
     "report-no-traffic": settings.records_without_traffic,

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from kgctl.simulate.metrics.measured import Compute, Measured, percentile, seconds
 from kgctl.simulate.recording.owners import Gap
-from kgctl.simulate.scenario.filters import Filters
+from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.vocabulary import Cause
 
 

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from kgctl.simulate.metrics.measured import Compute, Measured
 from kgctl.simulate.recording.owners import NOBODY
-from kgctl.simulate.scenario.filters import Filters
+from kgctl.simulate.scenario.checks import Filters
 
 Formula: TypeAlias = Callable[[Sequence[int]], float | None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgctl.simulate.metrics.measured import Measured, seconds
 from kgctl.simulate.recording.traffic import UNIT_PR
-from kgctl.simulate.scenario.filters import Filters
+from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.settings import commit_of, member_config
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from kgctl.simulate.metrics.measured import SECOND, Measured, seconds
 from kgctl.simulate.recording.traffic import UNIT_PR, LinearSeries
-from kgctl.simulate.scenario.filters import Filters
+from kgctl.simulate.scenario.checks import Filters
 
 
 def _records(amount_pr: int) -> float:

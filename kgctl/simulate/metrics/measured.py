@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from kgctl.simulate.recording.history import Counted, Identity, Intervals, MemberKey
 from kgctl.simulate.recording.owners import NOBODY, Gap, Segment
 from kgctl.simulate.recording.recording import Recording
-from kgctl.simulate.scenario.filters import Filters
+from kgctl.simulate.scenario.checks import Filters
 
 SECOND = 1_000_000
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from kgctl.simulate.metrics.measured import Measured
 from kgctl.simulate.recording.history import MemberKey
 from kgctl.simulate.recording.owners import NOBODY
-from kgctl.simulate.scenario.filters import NO_FILTERS, Filters
+from kgctl.simulate.scenario.checks import NO_FILTERS, Filters
 
 Held = tuple[int, str]
 """A partition as far as it matters: who had it (negative: somebody who is gone), and its topic."""

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from string import ascii_lowercase
 
-from kgctl.simulate.report.metric_labels import duration
-from kgctl.simulate.report.outcome import Lane, Picture, Replicas, Segment
+from kgctl.simulate.report.outcome import Lane, Picture, Replicas, Segment, duration
 
 
 def worst_lanes(picture: Picture, most: int) -> list[Lane]:

@@ -14,10 +14,19 @@ from typing import Any
 
 from kgctl.charts.page import chart_scripts, page
 from kgctl.charts.style import ALARM, DARK, SCHEMA, config, tooltip
-from kgctl.simulate.report.beside import tables, title
 from kgctl.simulate.report.gantt import natural, worst_lanes
 from kgctl.simulate.report.outcome import Outcome, Picture
-from kgctl.simulate.report.tables import column_names, metric_rows, notes, played_verdicts, replays, seeds_note, verdicts
+from kgctl.simulate.report.tables import (
+    column_names,
+    metric_rows,
+    notes,
+    played_verdicts,
+    replays,
+    seeds_note,
+    tables,
+    title,
+    verdicts,
+)
 
 _CLOCK = (
     "(datum.value < 0 ? '-' : '') + (abs(datum.value) >= 3600 ? floor(abs(datum.value) / 3600) + 'h ' : '')"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree as ET
 
-from kgctl.simulate.report.metric_labels import show
-from kgctl.simulate.report.outcome import Expectation, Outcome
+from kgctl.simulate.report.outcome import Expectation, Outcome, show
 from kgctl.simulate.report.tables import metric_of
 
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kgctl.simulate.report.beside import beside_lines, tables, title
 from kgctl.simulate.report.outcome import Outcome
 from kgctl.simulate.report.tables import (
     MetricRow,
     Verdict,
+    beside_lines,
     column_names,
     metric_rows,
     notes,
     played_verdicts,
     replays,
     seeds_note,
+    tables,
+    title,
     verdicts,
 )
 

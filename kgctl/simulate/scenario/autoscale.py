@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from kgctl.model.values import quick_enum
-from kgctl.simulate.scenario.quantities import format_duration, parse_duration
-from kgctl.simulate.scenario.wording import shown
+from kgctl.simulate.scenario.quantities import format_duration, parse_duration, shown
 
 SECOND_US = 1_000_000
 

@@ -23,10 +23,9 @@ from kgctl.simulate.scenario.model import (
     Topic,
     Traffic,
 )
-from kgctl.simulate.scenario.quantities import Wave
+from kgctl.simulate.scenario.quantities import Wave, did_you_mean
 from kgctl.simulate.scenario.sections import NO_GROUP, GroupSection, MembersSection, Reader, ScenarioSections, TopicSection
 from kgctl.simulate.scenario.settings import check_settings, plain_settings, read_broker_settings, read_client_settings
-from kgctl.simulate.scenario.wording import did_you_mean
 from kgctl.yaml_files import Path, Problem, Tree
 
 _GROUP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")

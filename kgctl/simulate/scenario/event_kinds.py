@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from kgctl.simulate.scenario.distributions import Constant
+from kgctl.simulate.scenario.quantities import Constant
 
 
 class Target(StrEnum):

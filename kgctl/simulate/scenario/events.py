@@ -10,14 +10,12 @@ from typing import Any
 
 from kgctl.member.config import profile_names
 from kgctl.simulate.scenario import fields
-from kgctl.simulate.scenario.distributions import parse_distribution
 from kgctl.simulate.scenario.event_kinds import EventKind, Field, Share
 from kgctl.simulate.scenario.fields import parse_rates
 from kgctl.simulate.scenario.model import Condition, Event
-from kgctl.simulate.scenario.quantities import parse_duration, parse_share
-from kgctl.simulate.scenario.selectors import NODE, Choice, Selector, parse_selector
+from kgctl.simulate.scenario.quantities import did_you_mean, parse_distribution, parse_duration, parse_share, shown
 from kgctl.simulate.scenario.settings import check_settings, plain_settings, read_client_settings
-from kgctl.simulate.scenario.wording import did_you_mean, shown
+from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector, parse_selector
 from kgctl.yaml_files import Path, Problem, Tree
 
 COMMON = ("at", "after", "every", "times", "when", "name")

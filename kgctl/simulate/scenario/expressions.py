@@ -8,8 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
-from kgctl.simulate.scenario.quantities import parse_duration, parse_rate
-from kgctl.simulate.scenario.wording import did_you_mean
+from kgctl.simulate.scenario.quantities import did_you_mean, parse_duration, parse_rate
 
 
 @dataclass(frozen=True, slots=True)

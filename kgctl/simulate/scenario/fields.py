@@ -9,11 +9,21 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, PlainValidator, WithJsonSchema
 
-from kgctl.simulate.scenario.distributions import Distribution, parse_distribution
 from kgctl.simulate.scenario.model import RANDOM_DRIFT, Commit, CommitMode
 from kgctl.simulate.scenario.patches import values_of
-from kgctl.simulate.scenario.quantities import Wave, parse_duration, parse_ramp, parse_rate, parse_share, parse_sizes, parse_wave
-from kgctl.simulate.scenario.wording import did_you_mean, shown
+from kgctl.simulate.scenario.quantities import (
+    Distribution,
+    Wave,
+    did_you_mean,
+    parse_distribution,
+    parse_duration,
+    parse_ramp,
+    parse_rate,
+    parse_share,
+    parse_sizes,
+    parse_wave,
+    shown,
+)
 
 
 class Section(BaseModel):

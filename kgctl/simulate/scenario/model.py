@@ -14,9 +14,8 @@ from typing import Any, Protocol
 
 from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario.autoscale import Autoscale
-from kgctl.simulate.scenario.distributions import ZERO, Constant, Distribution, Uniform
-from kgctl.simulate.scenario.quantities import Wave
-from kgctl.simulate.scenario.selectors import Selector
+from kgctl.simulate.scenario.quantities import ZERO, Constant, Distribution, Uniform, Wave
+from kgctl.simulate.scenario.vocabulary import Selector
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US

@@ -9,8 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from kgctl.errors import UsageError
-from kgctl.simulate.scenario.quantities import UNITS_US
-from kgctl.simulate.scenario.wording import shown
+from kgctl.simulate.scenario.quantities import UNITS_US, shown
 from kgctl.yaml_files import FileError, Location, Path, Tree, read_yaml
 
 

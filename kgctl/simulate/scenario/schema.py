@@ -1,14 +1,128 @@
-"""The JSON Schema of scenario files, for editors: sections from their models, events from their kinds."""
+"""The form of a scenario file: its JSON Schema for editors, and what is wrong with a file, in plain words and with its place."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from types import UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
 
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.checks import OVER_SEEDS, SEVERITIES
 from kgctl.simulate.scenario.event_kinds import EventKind, Field
+from kgctl.simulate.scenario.quantities import did_you_mean, shown
 from kgctl.simulate.scenario.sections import ScenarioSections
+from kgctl.yaml_files import Path, Problem, Tree
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def validate(model: type[Model], tree: Tree, problems: list[Problem]) -> Model | None:
+    """The model of the tree's values; None, with the reasons added to ``problems``, where it is none."""
+    if not isinstance(tree.data, dict):
+        problems.append(Problem(tree.location(()), (), "a scenario is a mapping: name, topics, members and so on"))
+        return None
+    try:
+        return model.model_validate(tree.data)
+    except ValidationError as error:
+        for one in error.errors(include_url=False):
+            path = _real_path(tree.data, one["loc"])
+            message = _words(one, _keys_of(model, path[:-1]))
+            problems.append(Problem(tree.location(path), path, message))
+        return None
+
+
+def without(tree: Tree, paths: Sequence[Path]) -> Tree:
+    """The tree without what stands there. A thing with a name (a set of members, a topic) stays, without a word about it."""
+    data = tree.data
+    for path in paths:
+        data = _without(data, path, keeps=len(path) == 2 and path[0] in ("members", "topics"))
+    return Tree(tree.file, data, tree.locations)
+
+
+def _without(node: Any, path: Path, *, keeps: bool) -> Any:
+    if not path or not _has(node, path[0]):
+        return node
+    rest: dict[str, Any] | None = {} if keeps else None
+    value = _without(node[path[0]], path[1:], keeps=keeps) if len(path) > 1 else rest
+    if isinstance(node, list):
+        return [value if index == path[0] else entry for index, entry in enumerate(node)]
+    found = {key: value if key == path[0] else entry for key, entry in node.items()}
+    return found if value is not None else {key: entry for key, entry in found.items() if key != path[0]}
+
+
+def _real_path(data: Any, loc: tuple[str | int, ...]) -> Path:
+    """pydantic's location without what stands for no key of the file."""
+    path: list[str | int] = []
+    for step in loc:
+        if _has(data, step):
+            data = data[step]
+        elif step != loc[-1] or not isinstance(data, dict):
+            continue
+        path.append(step)
+    return tuple(path)
+
+
+def _has(data: Any, step: str | int) -> bool:
+    if isinstance(data, list):
+        return isinstance(step, int) and step < len(data)
+    return isinstance(data, dict) and step in data
+
+
+def _words(error: Any, known: list[str]) -> str:
+    kind, value, context = error["type"], error["input"], error.get("ctx") or {}
+    if kind == "extra_forbidden":
+        name = str(error["loc"][-1])
+        return f"unknown key{did_you_mean(name, known, list_up_to=30)}"
+    if kind == "value_error":
+        return str(context["error"])
+    form = _FORMS.get(kind)
+    if form is None:
+        return f"{error['msg'][:1].lower()}{error['msg'][1:]}, not {shown(value)}"
+    return form.format(value=shown(value), **{name: context[name] for name in context if name != "error"})
+
+
+_FORMS: Mapping[str, str] = {
+    "missing": "this key is missing",
+    "int_type": "must be a whole number, not {value}",
+    "int_from_float": "must be a whole number, not {value}",
+    "string_type": "must be text, not {value}; write it in quotes",
+    "string_too_short": "must not be empty",
+    "string_too_long": "has more than {max_length} letters",
+    "bool_type": "must be true or false, not {value}",
+    "dict_type": "must be a mapping, not {value}",
+    "model_type": "must be a mapping, not {value}",
+    "list_type": "must be a list, not {value}",
+    "too_short": "must not be empty",
+    "literal_error": "must be {expected}, not {value}",
+    "greater_than_equal": "must be at least {ge}, not {value}",
+    "less_than_equal": "must be at most {le}, not {value}",
+}
+
+
+def _keys_of(model: type[BaseModel], path: Path) -> list[str]:
+    """The keys that the mapping at this path may have."""
+    found: Any = model
+    for step in path:
+        found = _model_in(found)
+        if isinstance(found, type) and issubclass(found, BaseModel):
+            field = found.model_fields.get(str(step))
+            found = None if field is None else field.annotation
+        elif get_origin(found) in (dict, list):
+            found = get_args(found)[-1]
+    found = _model_in(found)
+    return list(found.model_fields) if isinstance(found, type) and issubclass(found, BaseModel) else []
+
+
+def _model_in(annotation: Any) -> Any:
+    """The model or container among what an annotation allows."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) in (Union, UnionType):
+        return next((_model_in(part) for part in get_args(annotation) if part is not type(None)), None)
+    return annotation
+
 
 _OF_TYPE: Mapping[str, Mapping[str, Any]] = {
     "duration": fields.DURATION_SCHEMA,

@@ -21,12 +21,10 @@ from kgctl.simulate.scenario.autoscale import (
     policies,
     window,
 )
-from kgctl.simulate.scenario.distributions import ZERO
 from kgctl.simulate.scenario.fields import Keys, RateSteps, Section, parse_keys, parse_traffic
 from kgctl.simulate.scenario.model import Cluster, MemberSet, Network
 from kgctl.simulate.scenario.patches import long_topic, long_traffic
-from kgctl.simulate.scenario.quantities import Wave
-from kgctl.simulate.scenario.wording import did_you_mean, shown
+from kgctl.simulate.scenario.quantities import ZERO, Wave, did_you_mean, shown
 from kgctl.yaml_files import Path
 
 _MOST = 100_000

@@ -10,8 +10,7 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.errors import UsageError
 from kgctl.member.config import MemberConfig
 from kgctl.simulate.scenario.model import Commit, CommitMode, MemberSet, Scenario
-from kgctl.simulate.scenario.quantities import UNITS_US, parse_duration
-from kgctl.simulate.scenario.wording import did_you_mean
+from kgctl.simulate.scenario.quantities import UNITS_US, did_you_mean, parse_duration
 from kgctl.yaml_files import Path, Problem, Tree
 
 if TYPE_CHECKING:

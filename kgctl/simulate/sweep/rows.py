@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from kgctl.errors import UsageError
+from kgctl.simulate.batch.judge import key_of
 from kgctl.simulate.batch.outcome import BETTER_IF_HIGHER, number, spread_of
-from kgctl.simulate.batch.values import key_of
+from kgctl.simulate.scenario.checks import Surroundings
 from kgctl.simulate.scenario.expressions import Metric
-from kgctl.simulate.scenario.filters import Surroundings
-from kgctl.simulate.scenario.load import LoadedFile
-from kgctl.simulate.scenario.report import metric_of
+from kgctl.simulate.scenario.load import LoadedFile, metric_of
 from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
 from kgctl.simulate.sweep.plan import Sweep, typed
 

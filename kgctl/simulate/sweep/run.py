@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kgctl import __version__
 from kgctl.errors import InvariantViolation, KgctlError
-from kgctl.simulate.batch.judge import Judge
+from kgctl.simulate.batch.judge import Judge, RunValues, key_of
 from kgctl.simulate.batch.outcome import number
-from kgctl.simulate.batch.task import Task, run_task
-from kgctl.simulate.batch.values import RunValues, key_of
+from kgctl.simulate.batch.plan import Task, run_task
 from kgctl.simulate.scenario.expressions import Value
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.sweep.plan import Block, Point, Sweep, settings_at

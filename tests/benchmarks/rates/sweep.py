@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from kgctl.simulate.batch.task import Task, run_task
+from kgctl.simulate.batch.plan import Task, run_task
 from kgctl.simulate.scenario.load import load
 from kgctl.yaml_files import read_yaml
 from tests.benchmarks.rates.rate import Rates, Row, Scale

@@ -24,7 +24,7 @@ from kgctl.serde.coordinator_records import encode_record
 from kgctl.simulate.batch.files import ClusterState, cluster_state
 from kgctl.simulate.engine.run import complete
 from kgctl.simulate.engine.simulation import Simulation
-from kgctl.simulate.metrics.registry import MetricView
+from kgctl.simulate.metrics.result import MetricView
 from kgctl.simulate.scenario.model import Scenario
 from tests.support.coordinator_harness import CoordinatorHarness
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from kgctl.simulate.engine.events.event_run import Countdown, EventRun, duration_of, in_a_while, pods_of
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.scenario.event_kinds import Share
-from kgctl.simulate.scenario.selectors import NODE
+from kgctl.simulate.scenario.vocabulary import NODE
 
 
 def drain(run: EventRun) -> None:

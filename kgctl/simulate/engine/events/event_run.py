@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from kgctl.simulate.engine.pods import Pod, select
 from kgctl.simulate.engine.process import Process
-from kgctl.simulate.scenario.distributions import Distribution
 from kgctl.simulate.scenario.event_kinds import EventKind
 from kgctl.simulate.scenario.model import Event
+from kgctl.simulate.scenario.quantities import Distribution
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.simulation import Simulation

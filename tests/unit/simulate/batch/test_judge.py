@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from kgctl.simulate.batch.judge import Judge, Verdict
-from kgctl.simulate.batch.values import RunValues, Watched
+from kgctl.simulate.batch.judge import Judge, RunValues, Verdict, Watched
 from kgctl.simulate.scenario.checks import Check, CheckReader
 from kgctl.simulate.scenario.expressions import Names
 from kgctl.yaml_files import Tree

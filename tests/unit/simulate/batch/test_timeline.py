@@ -7,7 +7,7 @@ from hashlib import sha256
 
 from kgctl.model.partitions import TopicPartition
 from kgctl.simulate.batch.files import final_state, write_events
-from kgctl.simulate.batch.timeline import picture_of
+from kgctl.simulate.batch.plan import picture_of
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.report.outcome import Mark
 from kgctl.simulate.scenario.load import Variant, load

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kgctl.simulate.batch.watch import watchers_for
+from kgctl.simulate.batch.judge import watchers_for
 from kgctl.simulate.recording.trace import Happened
 from kgctl.simulate.scenario.checks import CheckReader
 from kgctl.simulate.scenario.expressions import Names

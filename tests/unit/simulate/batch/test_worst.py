@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kgctl.simulate.batch.outcome import outcome_of
-from kgctl.simulate.batch.plan import Options, run_all, tasks_of
-from kgctl.simulate.batch.worst import in_order_of_interest, with_worst, worst_seed
+from kgctl.simulate.batch.plan import Options, in_order_of_interest, run_all, tasks_of, with_worst, worst_seed
 from kgctl.simulate.report.html import page_data
 from kgctl.simulate.report.junit import junit_xml
 from kgctl.simulate.report.outcome import Outcome

@@ -11,12 +11,11 @@ import pytest
 from kgctl.simulate.engine.autoscale import resize
 from kgctl.simulate.engine.run import complete
 from kgctl.simulate.engine.simulation import Simulation
-from kgctl.simulate.metrics.registry import MetricView
-from kgctl.simulate.metrics.result import RunResult, run
+from kgctl.simulate.metrics.result import MetricView, RunResult, run
 from kgctl.simulate.recording.trace import Scaled, TraceEvent
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, ScalingRules
-from kgctl.simulate.scenario.distributions import Constant
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, Commit, CommitMode, Scenario, Traffic
+from kgctl.simulate.scenario.quantities import Constant
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
 QUICK = ScalingRules(30 * S, Autoscale(members="app", target=1).down.policies)

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from kgctl.simulate.metrics.result import run
-from kgctl.simulate.scenario.distributions import Uniform
 from kgctl.simulate.scenario.event_kinds import FAULTS
 from kgctl.simulate.scenario.model import Commit, CommitMode, Nemesis
+from kgctl.simulate.scenario.quantities import Uniform
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, scenario
 
 SETTINGS = [RANGE, COOPERATIVE, CONSUMER, {"partition.assignment.strategy": "sticky"}]

@@ -9,8 +9,8 @@ import pytest
 
 from kgctl.model.records import CoordinatorRecord, OffsetCommitValue
 from kgctl.simulate.metrics.result import run
-from kgctl.simulate.scenario.distributions import Constant, Uniform
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, Commit, CommitMode, Traffic
+from kgctl.simulate.scenario.quantities import Constant, Uniform
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from kgctl.simulate.metrics.result import RunResult, run
-from kgctl.simulate.scenario.distributions import Constant
 from kgctl.simulate.scenario.model import AssignTime, Cluster
+from kgctl.simulate.scenario.quantities import Constant
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, finished, scenario
 
 PROTOCOLS = {"eager": RANGE, "cooperative": COOPERATIVE, "consumer": CONSUMER}

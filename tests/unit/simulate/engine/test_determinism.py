@@ -10,7 +10,7 @@ PROGRAM = """
 import json
 from kgctl.simulate.metrics.result import run
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
-from kgctl.simulate.scenario.distributions import LogNormal, Uniform
+from kgctl.simulate.scenario.quantities import LogNormal, Uniform
 from kgctl.simulate.scenario.model import Callbacks, Nemesis
 from dataclasses import replace
 for config in (RANGE, COOPERATIVE, CONSUMER):

@@ -6,11 +6,11 @@ import pytest
 
 from kgctl.simulate.engine.run import RunLimits
 from kgctl.simulate.metrics.result import RunResult, run
-from kgctl.simulate.scenario.distributions import Constant, Uniform
 from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Share
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.model import Event
-from kgctl.simulate.scenario.selectors import parse_selector
+from kgctl.simulate.scenario.quantities import Constant, Uniform
+from kgctl.simulate.scenario.vocabulary import parse_selector
 from kgctl.yaml_files import read_yaml
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, finished, scenario
 

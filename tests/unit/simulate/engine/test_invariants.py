@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from kgctl.simulate.metrics.result import run
-from kgctl.simulate.scenario.distributions import Constant, Uniform
 from kgctl.simulate.scenario.model import Cluster, Network, Scenario, Topic
+from kgctl.simulate.scenario.quantities import Constant, Uniform
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
 SLOW_NETWORK = Cluster(network=Network(client=Uniform(1_000, 60_000)))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from kgctl.simulate.engine.network import Link, LinkFault
-from kgctl.simulate.scenario.distributions import Constant, Uniform
 from kgctl.simulate.scenario.model import Network
+from kgctl.simulate.scenario.quantities import Constant, Uniform
 
 S = 1_000_000
 

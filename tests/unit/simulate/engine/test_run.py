@@ -16,8 +16,8 @@ from kgctl.errors import UsageError
 from kgctl.simulate.engine.run import RunLimits
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
 from kgctl.simulate.recording.trace import TraceEvent
-from kgctl.simulate.scenario.distributions import Constant
 from kgctl.simulate.scenario.model import Network, Scenario
+from kgctl.simulate.scenario.quantities import Constant
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
 EXACT: dict[str, Any] = {"client": "librdkafka", "heartbeat_drift_us": 0, "count": 2, "partitions": 2}

@@ -10,8 +10,7 @@ import pytest
 
 from kgctl.errors import UsageError
 from kgctl.model.partitions import MetadataImage, TopicMetadata
-from kgctl.simulate.metrics.registry import COMPUTE, MetricView
-from kgctl.simulate.metrics.result import run
+from kgctl.simulate.metrics.result import COMPUTE, MetricView, run
 from kgctl.simulate.recording.history import Counted, EventMark, GroupPoint, Identity, PodHistory
 from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.scenario.model import MemberSet, Scenario, Topic
@@ -317,7 +316,7 @@ def test_two_owners_are_counted_while_they_last() -> None:
     ],
 )
 def test_thrash_leaves_trends_alone(series: list[int], expected: float) -> None:
-    from kgctl.simulate.metrics.stability import thrash_of
+    from kgctl.simulate.metrics.rebalances import thrash_of
 
     assert thrash_of([float(value) for value in series]) == pytest.approx(expected)
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from kgctl.simulate.batch.outcome import result_of
-from kgctl.simulate.report.beside import Place, beside
 from kgctl.simulate.report.html import html_page
 from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, VariantOutcome
+from kgctl.simulate.report.tables import Place, beside
 from kgctl.simulate.report.text import markdown_text, summary_text
 from tests.support.simulate.outcomes import outcome, picture, spread
 

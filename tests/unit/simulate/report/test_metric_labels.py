@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from kgctl.simulate.report.metric_labels import COUNT, PARTITION_SECONDS, Look, duration, look_of, show
-from kgctl.simulate.report.outcome import Observed
+from kgctl.simulate.report.outcome import COUNT, PARTITION_SECONDS, Look, Observed, duration, look_of, show
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kgctl.model.groups import GroupDescription, GroupState, GroupType, MemberDescription
-from kgctl.simulate.scenario.from_group import Observed, scenario_text
 from kgctl.simulate.scenario.load import LoadedFile, load
+from kgctl.simulate.scenario.sources import Observed, scenario_text
 from kgctl.yaml_files import read_yaml
 
 

@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from kgctl.model.groups import GroupDescription, GroupState, GroupType, MemberDescription
-from kgctl.simulate.scenario.from_group import Observed
 from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.simulate.scenario.quantities import parse_ramp
-from kgctl.simulate.scenario.sources import read_source
+from kgctl.simulate.scenario.sources import Observed, read_source
 from kgctl.yaml_files import FileError
 
 HEAD = "kgctl: 1\nname: x\n"

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from kgctl.simulate.scenario.checks import Surroundings
 from kgctl.simulate.scenario.expressions import Metric
-from kgctl.simulate.scenario.filters import Surroundings
-from kgctl.simulate.scenario.load import LoadedFile, load
-from kgctl.simulate.scenario.report import EMPTY_REPORT, metric_of, parameter_named
+from kgctl.simulate.scenario.load import EMPTY_REPORT, LoadedFile, load, metric_of, parameter_named
 from kgctl.yaml_files import FileError, read_yaml
 
 FILE = """\

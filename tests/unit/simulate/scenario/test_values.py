@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kgctl.simulate.scenario.distributions import (
+from kgctl.simulate.scenario.quantities import (
     Constant,
     Distribution,
     Exponential,
@@ -14,10 +14,13 @@ from kgctl.simulate.scenario.distributions import (
     Normal,
     Pareto,
     Uniform,
+    format_duration,
     parse_distribution,
+    parse_duration,
+    parse_rate,
+    parse_share,
 )
-from kgctl.simulate.scenario.quantities import format_duration, parse_duration, parse_rate, parse_share
-from kgctl.simulate.scenario.selectors import Choice, Selector, parse_selector
+from kgctl.simulate.scenario.vocabulary import Choice, Selector, parse_selector
 
 DURATIONS = {
     "500ms": 500_000,

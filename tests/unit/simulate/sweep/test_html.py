@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.simulate.batch.values import key_of
+from kgctl.simulate.batch.judge import key_of
 from kgctl.simulate.scenario.expressions import Metric
 from kgctl.simulate.sweep.html import chart, sweep_page
 from kgctl.simulate.sweep.rows import summary_rows

@@ -9,8 +9,8 @@ import pytest
 
 from kgctl import __version__
 from kgctl.errors import InvariantViolation, UsageError
-from kgctl.simulate.batch.task import Task, run_task
-from kgctl.simulate.batch.values import RunValues
+from kgctl.simulate.batch.judge import RunValues
+from kgctl.simulate.batch.plan import Task, run_task
 from kgctl.simulate.scenario.expressions import Metric
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.sweep import run as sweep_run
