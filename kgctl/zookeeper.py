@@ -15,7 +15,7 @@ Everything is documented where it is defined, in `kgctl.admin.zookeeper`. Withou
 from __future__ import annotations
 
 from kgctl.admin.zookeeper.consumer import ConsumerGroup, assign_range
-from kgctl.admin.zookeeper.errors import (
+from kgctl.admin.zookeeper.nodes import (
     ChangedMeanwhileError,
     GroupNotFoundError,
     InstanceNotRegisteredError,
@@ -23,10 +23,11 @@ from kgctl.admin.zookeeper.errors import (
     MalformedNodeError,
     PartitionClaimedError,
     PartitionNotClaimedError,
+    Pattern,
+    Registration,
     RunningInstancesError,
     SessionLostError,
 )
-from kgctl.admin.zookeeper.nodes import Pattern, Registration
 from kgctl.admin.zookeeper.registry import Group, Instance, Registry
 
 __all__ = [

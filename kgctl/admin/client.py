@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
-from kgctl.admin.results import GroupResults, PartitionResults, Results
-from kgctl.admin.rights import Sight
+from kgctl.admin.results import GroupResults, PartitionResults, Results, Sight
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
 from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
 

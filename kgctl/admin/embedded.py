@@ -12,8 +12,7 @@ from typing import Self, TypeVar, cast
 from uuid import UUID
 
 from kgctl.admin.client import MAX_TIMESTAMP, Place, removal_reason
-from kgctl.admin.results import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, item_error
-from kgctl.admin.rights import Sight
+from kgctl.admin.results import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, Sight, item_error
 from kgctl.coordinator.config import MAX_INT, CoordinatorConfig, setting_names
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply
 from kgctl.errors import KgctlError, NotFoundError, UnsupportedError

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from kgctl.admin.client import GroupAdmin, Place
-from kgctl.admin.plan.scope import TopicScope, is_within
+from kgctl.admin.plan.offset_reset import TopicScope, is_within
 from kgctl.admin.results import PartitionResults, Results
 from kgctl.errors import KgctlError
 from kgctl.model.error_codes import ErrorCode

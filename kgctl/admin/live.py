@@ -17,13 +17,21 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
 from kgctl.admin.client import Place
-from kgctl.admin.protocol import rights
-from kgctl.admin.protocol.answers import explained
-from kgctl.admin.protocol.groups import describe_groups, list_groups
-from kgctl.admin.protocol.members import remove_members
+from kgctl.admin.protocol import groups
+from kgctl.admin.protocol.groups import describe_groups, explained, list_groups, remove_members
 from kgctl.admin.protocol.offsets import delete_offsets, list_committed_offsets, list_log_offsets, list_offsets_at, list_topics
-from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
-from kgctl.admin.rights import COMMIT, DELETE_GROUP, DELETE_OFFSETS, LOOK, REMOVE_MEMBERS, Sight
+from kgctl.admin.results import (
+    COMMIT,
+    DELETE_GROUP,
+    DELETE_OFFSETS,
+    LOOK,
+    REMOVE_MEMBERS,
+    GroupResults,
+    ItemError,
+    PartitionResults,
+    Results,
+    Sight,
+)
 from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
@@ -63,7 +71,7 @@ class LiveGroupAdmin:
 
     def sight(self) -> Sight:
         """Two requests, in one go."""
-        return rights.sight(self._cluster, self._deadline(), self._user)
+        return groups.sight(self._cluster, self._deadline(), self._user)
 
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         """Groups of every type."""

@@ -18,10 +18,13 @@ from kgctl.admin.plan.offset_reset import (
     Strategy,
     ToHistory,
     ToNewest,
+    TopicScope,
     ToTime,
+    is_within,
     plan_partition,
+    present_scopes,
+    resolve_scopes,
 )
-from kgctl.admin.plan.scope import TopicScope, is_within, present_scopes, resolve_scopes
 from kgctl.admin.results import ItemError, PartitionResults
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode

@@ -1,13 +1,145 @@
-"""``kgctl completion``."""
+"""``kgctl completion``, and completion of names that only the cluster knows.
+
+Fast or nothing: any failure, and any delay, completes to no names.
+
+Names are handed to a shell's completion script, which may evaluate them; those with characters outside Kafka's own alphabet for
+topic names are not offered, nor those that begin like an option.
+"""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kgctl.cli.session import session_of
+
+if TYPE_CHECKING:
+    from kgctl.admin.client import GroupAdmin
+    from kgctl.cli.environment import Environment
+    from kgctl.model.groups import MemberDescription
+
+
+COMPLETION_TIMEOUT_MS = 1500
+_SAFE = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*(:[0-9]+)?")
+
+
+def complete_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Group ids that begin like what was typed."""
+    return _safe(_from_cluster(ctx, lambda admin: admin.list_groups().values), incomplete)
+
+
+def complete_topics(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Topics that begin like what was typed: of the groups that the line names, where it does; behind ``orders:`` partitions."""
+    return _safe(_from_cluster(ctx, lambda admin: _topics(ctx, admin, incomplete)), incomplete)
+
+
+def complete_members(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Member ids of the group that the line names."""
+    return _safe(_from_cluster(ctx, lambda admin: [one.member_id for one in _members(ctx, admin)]), incomplete)
+
+
+def complete_instances(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Group instance ids of the group that the line names."""
+    return _safe(_from_cluster(ctx, lambda admin: [one.group_instance_id or "" for one in _members(ctx, admin)]), incomplete)
+
+
+def _members(ctx: typer.Context, admin: GroupAdmin) -> Iterable[MemberDescription]:
+    described = admin.describe_groups(_groups(ctx)).values
+    return [member for description in described.values() for member in description.members]
+
+
+def _groups(ctx: typer.Context) -> list[str]:
+    """The groups that the line names so far."""
+    return [*(ctx.params.get("groups") or ()), *(ctx.params.get("group") or ())]
+
+
+def _topics(ctx: typer.Context, admin: GroupAdmin, incomplete: str) -> Iterable[str]:
+    """The topics of the groups that the line names, else all; behind ``orders:`` the partitions."""
+    topic, colon, _ = incomplete.partition(":")
+    if colon:
+        count = admin.list_topics([topic]).get(topic, 0)
+        return [f"{topic}:{number}" for number in range(count)]
+    groups = _groups(ctx)
+    if not groups:
+        return admin.list_topics()
+    committed = admin.list_committed_offsets(groups).values
+    return {partition.topic for offsets in committed.values() for partition in offsets}
+
+
+def complete_contexts(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Names of contexts in the config file."""
+    from kgctl.admin.config_file import load_config_file
+
+    try:
+        return _safe(load_config_file(_environment(ctx).config_file).contexts, incomplete)
+    except Exception:  # noqa: BLE001 - completion must stay silent whatever happens
+        return []
+
+
+def _safe(names: Iterable[str], incomplete: str) -> list[str]:
+    return sorted(name for name in names if name.startswith(incomplete) and _SAFE.fullmatch(name))
+
+
+def _environment(ctx: typer.Context) -> Environment:
+    from kgctl.cli.environment import Environment
+    from kgctl.cli.session import Session
+
+    return ctx.obj.environment if isinstance(ctx.obj, Session) else Environment()
+
+
+def _from_cluster(ctx: typer.Context, ask: Callable[[GroupAdmin], Iterable[str]]) -> Iterable[str]:
+    from dataclasses import replace
+
+    from kgctl.cli.settings import Flags, connection_settings
+
+    try:
+        environment = _environment(ctx)
+        settings = connection_settings(_given_flags(ctx, Flags()), environment)
+        limit = min(settings.timeout_ms, COMPLETION_TIMEOUT_MS)
+        with environment.connect(replace(settings, timeout_ms=limit)) as admin:
+            return list(ask(admin))
+    except Exception:  # noqa: BLE001 - completion must stay silent whatever happens
+        return []
+
+
+def _given_flags(ctx: Any, flags: Any) -> Any:
+    if ctx.parent is not None:
+        flags = _given_flags(ctx.parent, flags)
+    known = set(flags.__slots__)
+    given = {name: value for name, value in ctx.params.items() if name in known}
+    if given.get("properties"):
+        given["properties"] = tuple(given["properties"])
+    return flags.merged(given)
+
+
+def complete_scenarios(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Names of built-in scenarios."""
+    from kgctl.simulate.scenario.sources import builtin_names
+
+    return _safe(builtin_names(), incomplete)
+
+
+def complete_pages(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Pages of the manual."""
+    from kgctl.cli.manual import page_names
+
+    return _safe(page_names(), incomplete)
+
+
+def complete_history_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
+    """Group ids of the collected history."""
+    try:
+        from kgctl.cli.history.options import warehouse_path
+        from kgctl.pipeline.answers.history import History
+
+        path = warehouse_path(ctx.params.get("warehouse"), _environment(ctx))
+        return _safe(History.open(path, ctx.params.get("cluster")).groups(), incomplete)
+    except Exception:  # noqa: BLE001 - completion must stay silent whatever happens
+        return []
 
 
 class Shell(StrEnum):

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from kgctl.cli.completers import complete_pages
+from kgctl.cli.completion import complete_pages
 from kgctl.cli.environment import Environment
 from kgctl.cli.output.report import Column, Report
 from kgctl.cli.session import session_of

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kgctl.cli.completers import complete_contexts, complete_groups, complete_topics
+from kgctl.cli.completion import complete_contexts, complete_groups, complete_topics
 from kgctl.cli.output.formats import OutputFormat
 from kgctl.errors import UsageError
 

@@ -56,17 +56,13 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec(
         "migrate-offsets", "groups.migrate_offsets", "zookeeper", "Copy offsets of groups in ZooKeeper into groups on Kafka."
     ),
-    CommandSpec("context list", "context.commands:register_list", "clusters", "List the contexts of the config file.", OUTPUT),
-    CommandSpec("context use", "context.commands:register_use", "clusters", "Make a context the current one.", OUTPUT),
-    CommandSpec("context show", "context.commands:register_show", "clusters", "Show what a context amounts to.", OUTPUT),
-    CommandSpec(
-        "context current", "context.commands:register_current", "clusters", "Show which context is the current one.", OUTPUT
-    ),
-    CommandSpec("context add", "context.commands:register_add", "clusters", "Keep the options of a cluster under a name."),
-    CommandSpec("context set", "context.commands:register_set", "clusters", "Change settings of a context."),
-    CommandSpec(
-        "context delete", "context.commands:register_delete", "clusters", "Take a context out of the config file.", OUTPUT
-    ),
+    CommandSpec("context list", "context:register_list", "clusters", "List the contexts of the config file.", OUTPUT),
+    CommandSpec("context use", "context:register_use", "clusters", "Make a context the current one.", OUTPUT),
+    CommandSpec("context show", "context:register_show", "clusters", "Show what a context amounts to.", OUTPUT),
+    CommandSpec("context current", "context:register_current", "clusters", "Show which context is the current one.", OUTPUT),
+    CommandSpec("context add", "context:register_add", "clusters", "Keep the options of a cluster under a name."),
+    CommandSpec("context set", "context:register_set", "clusters", "Change settings of a context."),
+    CommandSpec("context delete", "context:register_delete", "clusters", "Take a context out of the config file.", OUTPUT),
     CommandSpec("completion", "completion", "completion", "Print the completion script of a shell.", ()),
     CommandSpec("simulate assign", "simulate.assign", "assignors", "Who would get which partitions, by Kafka's own assignors."),
     CommandSpec(

@@ -8,9 +8,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from kgctl.admin.config_file import ClusterContext, load_config_file
+from kgctl.admin.config_file import ClusterContext, load_config_file, resolved, warning
 from kgctl.admin.connect import ADDRESSES
-from kgctl.admin.secrets import resolved, warning
 from kgctl.cli.environment import Environment
 from kgctl.cli.output.formats import OutputFormat
 from kgctl.errors import UsageError

@@ -1,14 +1,20 @@
-"""The tree of commands that typer parses with, built from the registry, and how shared options travel through it."""
+"""The tree of commands that typer parses with, built from the registry; how shared options travel through it; ``--version``."""
 
 from __future__ import annotations
 
 import gc
+import platform
+import re
+import subprocess
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, requires, version
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+import kgctl
 from kgctl.cli.habits import DESTRUCTIVE, kgctl_line
 from kgctl.cli.options import ALL, flag_text, shared_parameters
 from kgctl.cli.output.formats import OutputFormat
@@ -177,8 +183,6 @@ def _print_version(ctx: typer.Context, value: bool | None) -> None:
 
         typer.echo(f"kgctl {__version__}")
         if VERBOSE & set(ctx.meta.get(ARGUMENTS, ())):
-            from kgctl.cli.version import installation
-
             for name, text in installation().items():
                 typer.echo(f"{name:<18} {text}")
         raise typer.Exit
@@ -245,3 +249,45 @@ def build_tree() -> KgctlGroup:
         for alias in spec.aliases:
             parent.add_command(LazyCommand(spec, hidden=True), alias)
     return root
+
+
+PACKAGE = Path(kgctl.__file__).parent
+BUILT_FROM = PACKAGE / "commit.txt"
+"""Written into a wheel or an sdist by .ci/build_commit.py; a checkout has none."""
+
+
+def installation() -> dict[str, str]:
+    """Return what a report of a fault needs, name by name, libraries in the order of the project file."""
+    return {"commit": commit(), "Python": platform.python_version(), "platform": platform.platform(), **libraries()}
+
+
+def commit() -> str:
+    """Return the commit that was built, or that the checkout stands at; ``unknown`` where neither can be told."""
+    if BUILT_FROM.exists():
+        return BUILT_FROM.read_text(encoding="utf-8").strip()
+    if not (PACKAGE.parent / ".git").exists():
+        return "unknown"
+    command = ["git", "-C", str(PACKAGE.parent), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()  # noqa: S603 - words of our own
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def libraries() -> dict[str, str]:
+    """Return the version of each library that kgctl asks for, with and without extras; ``-`` where it is not installed."""
+    found = {}
+    for wanted in _wanted():
+        name = re.split(r"[^\w.-]", wanted, maxsplit=1)[0]
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "-"
+    return found
+
+
+def _wanted() -> list[str]:
+    try:
+        return [each for each in requires("kgctl") or () if "extra == 'dev'" not in each.replace('"', "'")]
+    except PackageNotFoundError:  # run from a folder, not installed
+        return []

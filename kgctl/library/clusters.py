@@ -50,7 +50,7 @@ class Admin:
             UsageError: no target, or two; a moment without a time zone; no such form of a topic.
             NotFoundError: a topic or partition does not exist.
         """
-        from kgctl.admin.plan.scope import parse_topic_scopes
+        from kgctl.admin.plan.offset_reset import parse_topic_scopes
         from kgctl.admin.reset import ResetRequest, plan_reset
 
         request = ResetRequest(
@@ -186,9 +186,8 @@ def connect(
 
 
 def _context_settings(name: str, properties: Mapping[str, str], timeout_ms: int | None) -> ConnectionSettings:
-    from kgctl.admin.config_file import config_path, load_config_file
+    from kgctl.admin.config_file import config_path, load_config_file, resolved
     from kgctl.admin.connect import context_settings
-    from kgctl.admin.secrets import resolved
 
     context = load_config_file(config_path(os.environ)).context(name)
     limit = f"{timeout_ms}ms" if timeout_ms is not None else None

@@ -16,7 +16,7 @@ from kgctl.admin.client import GroupAdmin
 from kgctl.admin.confluent.admin import ConfluentGroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.admin.properties import load_command_config
-from kgctl.admin.rights import Sight
+from kgctl.admin.results import Sight
 from kgctl.errors import AuthError, KgctlError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import OffsetAndMetadata, TopicPartition

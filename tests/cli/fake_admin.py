@@ -8,8 +8,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from kgctl.admin.client import MAX_TIMESTAMP, Place
-from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results
-from kgctl.admin.rights import Sight
+from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results, Sight
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
 from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kgctl.cli.completers import (
+from kgctl.cli.completion import (
     COMPLETION_TIMEOUT_MS,
     complete_contexts,
     complete_groups,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.cli.completers import complete_pages
+from kgctl.cli.completion import complete_pages
 from kgctl.cli.manual import CHAPTERS, page_names, read_page
 from tests.cli.harness import Cli
 

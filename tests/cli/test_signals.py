@@ -10,8 +10,8 @@ import time
 
 import pytest
 
-from kgctl.cli import signals
-from kgctl.cli.signals import StopSignals
+from kgctl.cli import environment
+from kgctl.cli.environment import StopSignals
 from kgctl.errors import Interrupted
 from tests.support.patience import PATIENCE_S
 
@@ -26,7 +26,7 @@ def wait(first: signal.Signals | None = None) -> None:
 
 
 def test_the_first_signal_is_noted_and_the_request_has_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(signals, "GRACE_S", 0.01)
+    monkeypatch.setattr(environment, "GRACE_S", 0.01)
     with StopSignals() as stop:
         os.kill(os.getpid(), signal.SIGTERM)
         with pytest.raises(Interrupted):
@@ -46,8 +46,8 @@ def test_the_second_signal_does_not_wait() -> None:
 
 def test_an_end_that_falls_into_a_callback_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a callback of the garbage collector raises is lost."""
-    monkeypatch.setattr(signals, "GRACE_S", 0.01)
-    monkeypatch.setattr(signals, "AGAIN_S", 0.05)
+    monkeypatch.setattr(environment, "GRACE_S", 0.01)
+    monkeypatch.setattr(environment, "AGAIN_S", 0.05)
     monkeypatch.setattr(sys, "unraisablehook", lambda _: None)
     swallowed: list[bool] = []
 

@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 
 from kgctl.admin.zookeeper.admin import ZooKeeperGroupAdmin, open_zookeeper
 from kgctl.admin.zookeeper.connection import Answers, Connection, Operation
-from kgctl.admin.zookeeper.errors import ChangedMeanwhileError, RunningInstancesError
+from kgctl.admin.zookeeper.nodes import ChangedMeanwhileError, RunningInstancesError
 from kgctl.admin.zookeeper.registry import Registry
 from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode

@@ -10,16 +10,17 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
-from kgctl.admin.zookeeper.errors import (
+from kgctl.admin.zookeeper.nodes import (
     GroupNotFoundError,
     InstanceNotRegisteredError,
     InstanceRegisteredError,
     MalformedNodeError,
     PartitionClaimedError,
     PartitionNotClaimedError,
+    Pattern,
+    Registration,
     RunningInstancesError,
 )
-from kgctl.admin.zookeeper.nodes import Pattern, Registration
 from kgctl.admin.zookeeper.registry import Group, Instance, Registry
 from kgctl.errors import AuthError, NotFoundError, UnreachableError, UsageError
 from kgctl.model.groups import Node

@@ -21,9 +21,22 @@ from confluent_kafka.admin import OffsetSpec
 
 from kgctl.admin.client import MAX_TIMESTAMP, Place
 from kgctl.admin.confluent.calls import LIBRDKAFKA_TIMEOUT_S, AdminCalls, connection_error, error_code, explained
-from kgctl.admin.confluent.records import record_times
-from kgctl.admin.results import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, item_error, other_type
-from kgctl.admin.rights import COMMIT, DELETE_GROUP, LOOK, NO_SUCH_NAME, READ, Sight
+from kgctl.admin.confluent.clients import record_times
+from kgctl.admin.results import (
+    ACTIVE_GROUP,
+    COMMIT,
+    DELETE_GROUP,
+    LOOK,
+    NO_SUCH_NAME,
+    READ,
+    GroupResults,
+    ItemError,
+    PartitionResults,
+    Results,
+    Sight,
+    item_error,
+    other_type,
+)
 from kgctl.errors import UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node

@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from kgctl.admin.librdkafka import CLIENT_PROPERTIES
+from kgctl.admin.properties import CLIENT_PROPERTIES
 from kgctl.admin.results import ItemError, item_error
 from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode

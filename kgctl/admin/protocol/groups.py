@@ -1,26 +1,70 @@
-"""Which groups there are (ListGroups at every broker), and what they are like (DescribeGroups, ConsumerGroupDescribe).
-
-A group is described by the request of its type, so both are asked at once. One that answers to neither does not exist, or is of
-a type whose members are described elsewhere (share, streams): ListGroups tells.
-"""
+"""Groups over kgctl's own connection: which there are, what they are like, removal of members, and what a user may not see."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
-from kgctl.admin.protocol.answers import explained
-from kgctl.admin.results import GroupResults, ItemError, Results, other_type
+from kgctl.admin.client import removal_reason
+from kgctl.admin.results import NO_SUCH_NAME, GroupResults, ItemError, PartitionResults, Results, Sight, item_error, other_type
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
+from kgctl.model.partitions import TopicPartition
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
-from kgctl.wire.apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS
+from kgctl.wire.apis import (
+    CONSUMER_GROUP_DESCRIBE,
+    CONSUMER_GROUP_HEARTBEAT,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_GROUPS,
+    LEAVE_GROUP,
+    LIST_GROUPS,
+    METADATA,
+)
 from kgctl.wire.cluster import Cluster, ClusterLayout
 from kgctl.wire.connection import Connection, Request
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.routing import Failure, ask_coordinators
+
+R = TypeVar("R")
+
+_OWN_WORDS = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+"""Errors whose message was made by kgctl's own connection, and says more than the general sentence."""
+
+
+def group_results(answers: Mapping[str, R | Failure]) -> GroupResults[R]:
+    """Results by group id, in the order of ``answers``."""
+    values: dict[str, R] = {}
+    errors: dict[str, ItemError] = {}
+    for group, answer in answers.items():
+        if isinstance(answer, Failure):
+            errors[group] = explained(answer, group=group)
+        else:
+            values[group] = answer
+    return Results(values, errors)
+
+
+def partition_results(answers: Mapping[TopicPartition, R | Failure], group: str | None = None) -> PartitionResults[R]:
+    """Results by partition, in the order of ``answers``."""
+    values: dict[TopicPartition, R] = {}
+    errors: dict[TopicPartition, ItemError] = {}
+    for partition, answer in answers.items():
+        if isinstance(answer, Failure):
+            errors[partition] = explained(answer, group=group, partition=partition)
+        else:
+            values[partition] = answer
+    return Results(values, errors)
+
+
+def explained(
+    failure: Failure, *, group: str | None = None, partition: TopicPartition | None = None, member: str | None = None
+) -> ItemError:
+    """The failure with one sentence."""
+    if failure.message and failure.code in _OWN_WORDS:
+        return ItemError(failure.code, failure.message)
+    return item_error(failure.code, group=group, partition=partition, member=member, detail=failure.message)
+
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -309,3 +353,129 @@ def _of_other_types(connection: Connection, groups: list[str], deadline: Deadlin
             error = other_type(group, named)
             found[group] = Failure(error.code, error.message)
     return found
+
+
+_LEAVE = -1
+
+
+def remove_members(
+    cluster: Cluster,
+    group_id: str,
+    deadline: Deadline,
+    *,
+    member_ids: Sequence[str] = (),
+    group_instance_ids: Sequence[str] = (),
+    reason: str | None = None,
+) -> GroupResults[None]:
+    """Results by member id or group instance id. A failure of the whole request is on each."""
+    static = dict.fromkeys(group_instance_ids)
+    identities = [{"member_id": member} for member in dict.fromkeys(member_ids)]
+    identities += [{"member_id": "", "group_instance_id": instance} for instance in static]
+    if not identities:
+        return Results()
+    answers = _leave(cluster, group_id, identities, removal_reason(reason), deadline)
+    unknown = [key for key, code in answers.items() if code is ErrorCode.UNKNOWN_MEMBER_ID]
+    if unknown:
+        answers |= _leave_consumer_group(cluster, group_id, unknown, deadline)
+    values = dict.fromkeys(key for key, code in answers.items() if code is ErrorCode.NONE)
+    errors = {key: _member_error(code, group_id, key) for key, code in answers.items() if code is not ErrorCode.NONE}
+    return Results(values, errors)
+
+
+def _member_error(code: ErrorCode, group_id: str, member: str) -> ItemError:
+    return explained(Failure(code), group=group_id, member=member)
+
+
+def _leave(
+    cluster: Cluster, group_id: str, identities: Sequence[Mapping[str, str]], reason: str, deadline: Deadline
+) -> dict[str, ErrorCode]:
+    members = [{"group_instance_id": None, "reason": reason, **identity} for identity in identities]
+
+    def ask(connection: Connection, groups: list[str]) -> Mapping[str, Any]:
+        answer = connection.call(LEAVE_GROUP, {"group_id": group_id, "members": members}, deadline)
+        return dict.fromkeys(groups, Failure(ErrorCode(answer.error_code)) if answer.error_code else answer)
+
+    answer = ask_coordinators(cluster, [group_id], ask, deadline)[group_id]
+    keys = [member["group_instance_id"] or member["member_id"] for member in members]
+    if isinstance(answer, Failure):
+        return dict.fromkeys(map(str, keys), answer.code)
+    found = {each.group_instance_id or each.member_id: ErrorCode(each.error_code) for each in answer.members}
+    return {str(key): found.get(key, ErrorCode.UNKNOWN_SERVER_ERROR) for key in keys}
+
+
+def _leave_consumer_group(cluster: Cluster, group_id: str, keys: Sequence[str], deadline: Deadline) -> dict[str, ErrorCode]:
+    """Those of ``keys`` that are members by the consumer protocol after all."""
+    described = describe_groups(cluster, [group_id], deadline)
+    if group_id in described.errors:
+        return dict.fromkeys(keys, described.errors[group_id].code)
+    group = described.values[group_id]
+    if group.type is not GroupType.CONSUMER:
+        return {}
+    members = {member.group_instance_id or member.member_id: member for member in group.members}
+    members |= {member.member_id: member for member in group.members}
+    found = {key: members[key] for key in keys if key in members}
+    return _last_heartbeats(cluster, group_id, found, deadline) if found else {}
+
+
+def _last_heartbeats(
+    cluster: Cluster, group_id: str, members: Mapping[str, MemberDescription], deadline: Deadline
+) -> dict[str, ErrorCode]:
+    def ask(connection: Connection, groups: list[str]) -> Mapping[str, Any]:
+        version = connection.version(CONSUMER_GROUP_HEARTBEAT)
+        requests = [Request(CONSUMER_GROUP_HEARTBEAT, version, _last_heartbeat(group_id, member)) for member in members.values()]
+        return dict.fromkeys(groups, connection.call_all(requests, deadline))
+
+    answers = ask_coordinators(cluster, [group_id], ask, deadline)[group_id]
+    if isinstance(answers, Failure):
+        return dict.fromkeys(members, answers.code)
+    return {key: ErrorCode(answer.error_code) for key, answer in zip(members, answers, strict=True)}
+
+
+def _last_heartbeat(group_id: str, member: MemberDescription) -> dict[str, Any]:
+    return {
+        "group_id": group_id,
+        "member_id": member.member_id,
+        "member_epoch": _LEAVE,
+        "instance_id": member.group_instance_id,
+        "rebalance_timeout_ms": -1,
+        "subscribed_topic_names": None,
+        "topic_partitions": None,
+    }
+
+
+_DESCRIBE = 8  # AclOperation's number, and so its bit in a set of authorised operations
+
+
+def sight(cluster: Cluster, deadline: Deadline, user: str | None) -> Sight:
+    """Both questions in one go, at any broker.
+
+    DescribeGroups looks at the right before anything else (KafkaApis#handleDescribeGroupsRequest), and Metadata answers
+    TOPIC_AUTHORIZATION_FAILED for a topic that may not be described, there or not. ListGroups has all groups also for whoever may
+    describe the cluster.
+    """
+    connection = cluster.any_broker(deadline)
+    groups, topics = connection.call_all(
+        [
+            Request(DESCRIBE_GROUPS, connection.version(DESCRIBE_GROUPS), {"groups": [NO_SUCH_NAME]}),
+            Request(
+                METADATA,
+                connection.version(METADATA),
+                {"topics": [{"name": NO_SUCH_NAME}], "allow_auto_topic_creation": False},
+            ),
+        ],
+        deadline,
+    )
+    is_denied = any(group.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED for group in groups.groups)
+    return Sight(
+        all_groups=not is_denied or _may_describe_cluster(connection, deadline),
+        all_topics=not any(topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED for topic in topics.topics),
+        user=user,
+    )
+
+
+def _may_describe_cluster(connection: Connection, deadline: Deadline) -> bool:
+    if not connection.versions.has(DESCRIBE_CLUSTER):
+        return False
+    answer = connection.call(DESCRIBE_CLUSTER, {"include_cluster_authorized_operations": True}, deadline)
+    operations: int = answer.cluster_authorized_operations
+    return operations >= 0 and bool(operations >> _DESCRIBE & 1)

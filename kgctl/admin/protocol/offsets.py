@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from kgctl.admin.protocol.answers import group_results, partition_results
+from kgctl.admin.protocol.groups import group_results, partition_results
 from kgctl.admin.results import GroupResults, PartitionResults, Results
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition

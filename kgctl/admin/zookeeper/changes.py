@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kgctl.admin.zookeeper import nodes
 from kgctl.admin.zookeeper.connection import Connection, NodeData, Operation, RefusedOperation, Unanswered, denied
-from kgctl.admin.zookeeper.errors import ChangedMeanwhileError, GroupNotFoundError, RunningInstancesError
+from kgctl.admin.zookeeper.nodes import ChangedMeanwhileError, GroupNotFoundError, RunningInstancesError
 from kgctl.errors import KgctlError
 from kgctl.model.partitions import TopicPartition
 

@@ -22,14 +22,14 @@ from typing import Self
 
 from kgctl.admin.zookeeper import nodes, snapshot
 from kgctl.admin.zookeeper.changes import write_offsets
-from kgctl.admin.zookeeper.errors import (
+from kgctl.admin.zookeeper.nodes import (
     InstanceNotRegisteredError,
     InstanceRegisteredError,
     PartitionClaimedError,
     PartitionNotClaimedError,
+    Registration,
     SessionLostError,
 )
-from kgctl.admin.zookeeper.nodes import Registration
 from kgctl.admin.zookeeper.registry import Registry
 from kgctl.errors import KgctlError, UsageError
 from kgctl.model.partitions import TopicPartition

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from kgctl.admin.client import GroupAdmin
-from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset, ResetResult
-from kgctl.admin.plan.scope import TopicScope, is_within
+from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset, ResetResult, TopicScope, is_within
 from kgctl.admin.reset import ResetPlan, ResetRequest, plan_reset
-from kgctl.admin.zookeeper.errors import RunningInstancesError
+from kgctl.admin.zookeeper.nodes import RunningInstancesError
 from kgctl.errors import KgctlError, NotFoundError
 from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
 

@@ -9,7 +9,7 @@
         instance.claim("orders", 0)
         group.commit("orders", 0, 42)
 
-Every call answers or raises within the registry's time limit. Errors are classes of `kgctl.admin.zookeeper.errors` and
+Every call answers or raises within the registry's time limit. Errors are classes of `kgctl.admin.zookeeper.nodes` and
 `kgctl.errors`: `UnreachableError` and `AuthError` can come from every method and are not repeated there. What is ephemeral
 (registrations, claims) ends with the session that made it, at the latest when the registry is closed.
 """
@@ -27,14 +27,14 @@ from typing import Generic, Protocol, Self, TypeVar
 from kgctl.admin.zookeeper import nodes, snapshot
 from kgctl.admin.zookeeper.changes import ATTEMPTS, remove_group, remove_offsets, write_offsets
 from kgctl.admin.zookeeper.connection import Connection, Operation, RefusedOperation, denied
-from kgctl.admin.zookeeper.errors import (
+from kgctl.admin.zookeeper.nodes import (
     ChangedMeanwhileError,
     InstanceNotRegisteredError,
     InstanceRegisteredError,
     PartitionClaimedError,
     PartitionNotClaimedError,
+    Registration,
 )
-from kgctl.admin.zookeeper.nodes import Registration
 from kgctl.admin.zookeeper.settings import ZooKeeperSettings
 from kgctl.model.groups import Node
 from kgctl.model.partitions import TopicPartition

@@ -10,15 +10,23 @@ from typing import Annotated
 import typer
 
 from kgctl.admin.client import GroupAdmin
-from kgctl.admin.deletion import Decision, decide_deletion, execute_deletion
-from kgctl.admin.execution import Account, Outcome
+from kgctl.admin.execution import Account, Decision, Outcome, decide_deletion, execute_deletion
 from kgctl.admin.plan.sealed_file import named_groups
-from kgctl.admin.rights import Sight
-from kgctl.cli.groups.change_options import Backup, NoBackup, check_backup
-from kgctl.cli.groups.undo_files import UndoRow, save_undo, settle_undo
+from kgctl.admin.results import Sight
+from kgctl.cli.environment import StopSignals
+from kgctl.cli.groups.changes import (
+    Backup,
+    NoBackup,
+    UndoRow,
+    account_report,
+    check_backup,
+    counted,
+    result_report,
+    save_undo,
+    settle_undo,
+)
 from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups
 from kgctl.cli.output.report import Column, Report, Row
-from kgctl.cli.output.result_rows import account_report, counted, result_report
 from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,
@@ -32,7 +40,6 @@ from kgctl.cli.selection import (
     select_groups,
 )
 from kgctl.cli.session import NamedCluster, Session, session_of
-from kgctl.cli.signals import StopSignals
 from kgctl.errors import KgctlError
 from kgctl.model.groups import GroupListing, GroupType
 

@@ -10,13 +10,22 @@ import typer
 
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.execution import Account, Outcome, Step, carry_out
-from kgctl.admin.plan.scope import TopicScope, parse_topic_scopes
+from kgctl.admin.plan.offset_reset import TopicScope, parse_topic_scopes
 from kgctl.admin.results import ItemError, item_error
-from kgctl.cli.groups.change_options import Backup, NoBackup, check_backup
-from kgctl.cli.groups.undo_files import UndoRow, save_undo, settle_undo
+from kgctl.cli.environment import StopSignals
+from kgctl.cli.groups.changes import (
+    Backup,
+    NoBackup,
+    UndoRow,
+    account_report,
+    check_backup,
+    counted,
+    result_report,
+    save_undo,
+    settle_undo,
+)
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
 from kgctl.cli.output.report import Column, Report, Row
-from kgctl.cli.output.result_rows import account_report, counted, result_report
 from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,
@@ -30,7 +39,6 @@ from kgctl.cli.selection import (
     select_groups,
 )
 from kgctl.cli.session import session_of
-from kgctl.cli.signals import StopSignals
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupDescription

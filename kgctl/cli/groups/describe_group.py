@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.admin.client import TellsChanges
-from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.groups.thresholds import (
     AllowUnknown,
     FailIfLagOver,
@@ -23,6 +22,7 @@ from kgctl.cli.groups.thresholds import (
     read_thresholds,
 )
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, merged_groups
+from kgctl.cli.output.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.output.report import Column, Report
 from kgctl.cli.selection import (
     AllGroupsOption,
@@ -42,7 +42,7 @@ from kgctl.model.partitions import TopicPartition
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
     from kgctl.admin.group_view import GroupViews
-    from kgctl.admin.plan.scope import TopicScope
+    from kgctl.admin.plan.offset_reset import TopicScope
     from kgctl.cli.groups.describe_rows import Shown
 
 EPILOG = """Examples:
@@ -132,7 +132,7 @@ def describe_group(
             "--topic, --only-lagging, --sort, --totals, --time-lag, --lag-mode and the --fail-if options belong to --offsets, "
             f"not to --{view}"
         )
-    from kgctl.admin.plan.scope import parse_topic_scopes
+    from kgctl.admin.plan.offset_reset import parse_topic_scopes
     from kgctl.cli.groups import describe_rows
 
     scopes = parse_topic_scopes(topic or ())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView
-from kgctl.admin.plan.scope import TopicScope
+from kgctl.admin.plan.offset_reset import TopicScope
 from kgctl.admin.plan.times import format_instant
 from kgctl.cli.groups.thresholds import Verdict
 from kgctl.cli.output.report import Column, Report, Row

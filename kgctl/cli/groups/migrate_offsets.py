@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgctl.admin.plan.scope import parse_topic_scopes
-from kgctl.cli.groups.change_options import Backup, DryRun, Execute, NoBackup, check_backup
+from kgctl.admin.plan.offset_reset import parse_topic_scopes
+from kgctl.cli.groups.changes import Backup, DryRun, Execute, NoBackup, check_backup
 from kgctl.cli.groups.offset_change import Change
 from kgctl.cli.groups.reset_options import Clamp
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups

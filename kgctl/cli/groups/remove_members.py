@@ -12,10 +12,11 @@ from kgctl.admin.client import GroupAdmin
 from kgctl.admin.execution import Account, Step, carry_out
 from kgctl.admin.plan.sealed_file import named_groups
 from kgctl.admin.results import ItemError, item_error
-from kgctl.cli.completers import complete_instances, complete_members
+from kgctl.cli.completion import complete_instances, complete_members
+from kgctl.cli.environment import StopSignals
+from kgctl.cli.groups.changes import account_report, counted, result_report
 from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups
 from kgctl.cli.output.report import Column, Report
-from kgctl.cli.output.result_rows import account_report, counted, result_report
 from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,
@@ -29,7 +30,6 @@ from kgctl.cli.selection import (
     select_groups,
 )
 from kgctl.cli.session import session_of
-from kgctl.cli.signals import StopSignals
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 from kgctl.model.error_codes import ErrorCode
 

@@ -13,7 +13,7 @@ from kgctl.admin.plan.offset_reset import FromFile, Strategy, ToHistory
 from kgctl.admin.plan.times import parse_duration_ms
 from kgctl.admin.reset import ResetPlan, ResetRequest, plan_reset
 from kgctl.admin.reset import from_group as copied
-from kgctl.cli.groups.change_options import Backup, DryRun, Execute, NoBackup, OtherCluster, check_backup, check_new_file
+from kgctl.cli.groups.changes import Backup, DryRun, Execute, NoBackup, OtherCluster, check_backup, check_cluster, check_new_file
 from kgctl.cli.groups.offset_change import Change, wait_until_empty
 from kgctl.cli.groups.reset_options import (
     AllTopics,
@@ -43,7 +43,6 @@ from kgctl.cli.groups.reset_options import (
     read_scopes,
     read_strategy,
 )
-from kgctl.cli.groups.undo_files import check_cluster
 from kgctl.cli.history.undo import from_history, open_for_undo
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
 from kgctl.cli.output.report import Report

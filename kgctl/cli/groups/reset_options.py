@@ -21,12 +21,13 @@ from kgctl.admin.plan.offset_reset import (
     ToLatest,
     ToNewest,
     ToOffset,
+    TopicScope,
     ToTime,
+    parse_topic_scopes,
 )
-from kgctl.admin.plan.scope import TopicScope, parse_topic_scopes
 from kgctl.admin.plan.times import format_instant, parse_duration_ms, parse_past_instant_ms
-from kgctl.cli.completers import complete_groups
-from kgctl.cli.groups.change_options import check_file_name
+from kgctl.cli.completion import complete_groups
+from kgctl.cli.groups.changes import check_file_name
 from kgctl.errors import UsageError
 
 AllTopics = Annotated[bool, typer.Option("--all-topics", help="Every partition with a committed offset.")]

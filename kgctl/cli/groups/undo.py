@@ -11,10 +11,20 @@ from kgctl.admin.plan.offset_reset import FromFile
 from kgctl.admin.plan.sealed_file import named_groups
 from kgctl.admin.plan.times import format_instant, parse_duration_ms
 from kgctl.admin.reset import ResetRequest, plan_reset
-from kgctl.cli.groups.change_options import Backup, DryRun, Execute, NoBackup, OtherCluster, check_backup
+from kgctl.cli.groups.changes import (
+    Backup,
+    DryRun,
+    Execute,
+    NoBackup,
+    OtherCluster,
+    UndoFile,
+    check_backup,
+    check_cluster,
+    find_undo_file,
+    undo_files,
+)
 from kgctl.cli.groups.offset_change import Change
 from kgctl.cli.groups.reset_options import read_file
-from kgctl.cli.groups.undo_files import UndoFile, check_cluster, find_undo_file, undo_files
 from kgctl.cli.options import Yes
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kgctl.admin.plan.scope import TopicScope, is_within, parse_topic_scopes
+from kgctl.admin.plan.offset_reset import TopicScope, is_within, parse_topic_scopes
 from kgctl.admin.plan.times import format_instant
 from kgctl.cli.history.options import Span, read_span, read_time_ms, warehouse_path
 from kgctl.cli.options import merged_groups

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kgctl.admin.plan.scope import is_within, parse_topic_scopes
+from kgctl.admin.plan.offset_reset import is_within, parse_topic_scopes
 from kgctl.admin.plan.times import format_instant
 from kgctl.cli.history import options
 from kgctl.cli.history.asking import ask, limits

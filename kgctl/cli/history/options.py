@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.admin.plan.times import parse_duration_ms, parse_past_instant_ms
-from kgctl.cli.completers import complete_history_groups
+from kgctl.cli.completion import complete_history_groups
 from kgctl.cli.environment import Environment
 from kgctl.errors import UsageError
 

@@ -10,8 +10,8 @@ import typer
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.plan.times import format_instant
 from kgctl.admin.watch import WORST_LAST, GroupRate, Watch, take_sample
-from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
+from kgctl.cli.output.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.selection import ExcludeOption, MatchOption, NameFilter, name_filter, parse_names, plural
 from kgctl.cli.session import NamedCluster, Session, session_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.admin.rights import Sight
+from kgctl.admin.results import Sight
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType
 from kgctl.model.partitions import TopicPartition

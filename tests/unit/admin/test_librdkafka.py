@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from confluent_kafka import Consumer, KafkaException
 
-from kgctl.admin.librdkafka import CLIENT_PROPERTIES, KNOWN_PROPERTIES, OTHER_PROPERTIES
+from kgctl.admin.properties import CLIENT_PROPERTIES, KNOWN_PROPERTIES, OTHER_PROPERTIES
 
 NOT_A_PROPERTY = "No such configuration property"
 

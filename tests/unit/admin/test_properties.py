@@ -6,8 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.admin.librdkafka import KNOWN_PROPERTIES
-from kgctl.admin.properties import DROPPED, REFUSED, RENAMED, Property, load_command_config, parse_properties, parse_x, translate
+from kgctl.admin.properties import (
+    DROPPED,
+    KNOWN_PROPERTIES,
+    REFUSED,
+    RENAMED,
+    Property,
+    load_command_config,
+    parse_properties,
+    parse_x,
+    translate,
+)
 from kgctl.errors import UsageError
 
 

@@ -16,8 +16,8 @@ from kgctl.admin.plan.offset_reset import (
     ToHistory,
     ToLatest,
     ToOffset,
+    TopicScope,
 )
-from kgctl.admin.plan.scope import TopicScope
 from kgctl.admin.reset import ResetPlan, ResetRequest, execute_reset, plan_reset
 from kgctl.model.groups import MemberDescription
 from kgctl.model.partitions import OffsetAndMetadata, TopicPartition

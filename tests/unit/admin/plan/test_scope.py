@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.admin.plan.scope import TopicScope, parse_topic_scopes, resolve_scopes
+from kgctl.admin.plan.offset_reset import TopicScope, parse_topic_scopes, resolve_scopes
 from kgctl.errors import NotFoundError, UsageError
 from kgctl.model.partitions import TopicPartition
 

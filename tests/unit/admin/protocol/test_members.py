@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.admin.protocol.members import remove_members
+from kgctl.admin.protocol.groups import remove_members
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.messages import DecodedRequest
 from kgctl.wire.apis import (

@@ -1,20 +1,60 @@
-"""Undo files: what a change takes away is saved first, in a file that knows its cluster, and found again when it is wanted."""
+"""What commands that change a cluster have alike: options, the undo file, the report of what became of each thing."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Container, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Annotated, TypeVar
 
+import typer
+
+from kgctl.admin.execution import Account, Outcome
 from kgctl.admin.plan.offset_file import undo_rows
 from kgctl.admin.plan.sealed_file import FileHeader, read_header, seal
 from kgctl.admin.plan.times import format_instant
+from kgctl.admin.results import ItemError
 from kgctl.cli.environment import Environment
+from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.output.files import write_again, write_new
+from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+
+Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it this is a dry run.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan (the default).")]
+Backup = Annotated[str | None, typer.Option("--backup", metavar="FILE", help="Save the previous offsets here.")]
+NoBackup = Annotated[bool, typer.Option("--no-backup", help="Do not save the previous offsets: there is no undo.")]
+OtherCluster = Annotated[bool, typer.Option("--other-cluster", help="Take a file of another cluster, for a migration.")]
+
+
+def check_file_name(option: str, path: str | None) -> None:
+    """Raises UsageError for an empty name."""
+    if path == "":
+        raise UsageError(f"{option} is empty (an unset variable?): give it a file")
+
+
+def check_new_file(option: str, path: str | None) -> None:
+    """Raises UsageError for a file that is there already, or whose folder is not: nothing has been contacted yet."""
+    check_file_name(option, path)
+    if path is None:
+        return
+    place = Path(path).expanduser()
+    if place.exists():
+        raise UsageError(f"{option} {path}: there is such a file already, and it is not replaced")
+    if not place.absolute().parent.is_dir():
+        raise UsageError(f"{option} {path}: there is no folder {place.absolute().parent}")
+
+
+def check_backup(backup: str | None, *, no_backup: bool) -> None:
+    """Raises UsageError where the two options contradict each other, or the file cannot be."""
+    if backup and no_backup:
+        raise UsageError("--backup and --no-backup exclude each other")
+    check_new_file("--backup", backup)
+
 
 UndoRow = tuple[str, TopicPartition, OffsetAndMetadata | None]
 """A group, a partition, and what was committed; None for nothing."""
@@ -139,3 +179,78 @@ def check_cluster(header: FileHeader | None, cluster: NamedCluster, *, other_clu
         "nothing on another (--other-cluster insists, for a migration)",
         code="OTHER_CLUSTER",
     )
+
+
+K = TypeVar("K", bound=Hashable)
+
+RESULT = (Column("result"), Column("error"))
+FAILED = Outcome.FAILED.value
+
+
+def result_report(
+    columns: Sequence[Column], rows: Sequence[tuple[Row, KgctlError | None]], done: str, name_keys: Sequence[str]
+) -> Report:
+    """Rows with ``result`` (``done`` or failed) and ``error`` (its code) beside what names the thing."""
+    shown = [{**row, "result": FAILED if error else done, "error": error.code if error else None} for row, error in rows]
+    errors = [error for _, error in rows if error]
+    notices = [f"{len(rows) - len(errors)} {done}, {len(errors)} failed."] if errors else []
+    return Report((*columns, *RESULT), shown, errors, notices, name_keys, something_done=len(errors) < len(rows))
+
+
+def account_report(
+    columns: Sequence[Column],
+    rows: Mapping[K, Row],
+    account: Account[K],
+    done: str,
+    *,
+    name_keys: Sequence[str],
+    explain: Callable[[K, ItemError], KgctlError],
+    refused: Mapping[K, KgctlError] | None = None,
+) -> Report:
+    """Rows with what became of each item: ``done``, failed, unknown or not-tried; the counts are the summary.
+
+    ``refused`` are items that were decided against before anything was sent, and why.
+    """
+    told = account.ended_by.message if account.ended_by else None
+    failures = {item: explain(item, error) for item, error in account.errors.items()} | dict(refused or {})
+    outcomes = account.outcomes | dict.fromkeys(refused or {}, Outcome.FAILED)
+    shown: list[Row] = []
+    for item, row in rows.items():
+        word = done if outcomes[item] is Outcome.DONE else outcomes[item].value
+        shown.append({**row, "result": word, "error": failures[item].code if item in failures else None})
+    report = Report(
+        (*columns, *RESULT),
+        shown,
+        [failures[item] for item in rows if item in failures and failures[item].message != told],
+        (),
+        name_keys,
+        something_done=account.may_have_changed,
+        summary=dict(Counter(str(row["result"]) for row in shown)),
+        is_change=True,
+    )
+    return ended(report, account.ended_by, account.signal)
+
+
+def ended(report: Report, ended_by: KgctlError | None, signal: int | None) -> Report:
+    """The report with what ended the change early: its error, and the exit code that says so.
+
+    A change that may have reached the cluster is partial, whatever ended it; one that surely did not is its error's alone.
+    """
+    errors = [*report.errors, *([ended_by] if ended_by else [])]
+    code = report.fixed_exit_code
+    if signal is not None:
+        code = ExitCode(128 + signal)
+    elif ended_by is not None and report.something_done:
+        code = ExitCode.PARTIAL
+    return replace(report, errors=errors, fixed_exit_code=code)
+
+
+def counted(counts: Mapping[str, int | str | float | bool | Sequence[str] | None]) -> str:
+    """``138 reset, 862 not-tried``, none left out but those that are nothing."""
+    return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+
+
+def group_failure(errors: Mapping[str, ItemError], group_id: str) -> KgctlError | None:
+    """The error of one group among several, as an exception that names it."""
+    error = errors.get(group_id)
+    return error.to_exception(group=group_id) if error else None

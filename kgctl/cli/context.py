@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgctl.admin.config_file import ClusterContext, load_config_file, save_context, save_current_context
+from kgctl.admin.config_file import ClusterContext, is_pointer, is_secret, load_config_file, save_context, save_current_context
 from kgctl.admin.connect import context_settings
-from kgctl.admin.secrets import is_pointer, is_secret
-from kgctl.cli.completers import complete_contexts
+from kgctl.cli.completion import complete_contexts
 from kgctl.cli.output.report import Column, Report
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import Flags

@@ -1,1 +1,0 @@
-"""Named clusters: the file that has them, and the commands about it."""
