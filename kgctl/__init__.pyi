@@ -20,8 +20,8 @@ from kgctl.library.group_info import GroupInfo as GroupInfo
 from kgctl.library.group_info import MemberInfo as MemberInfo
 from kgctl.library.simulation import simulate as simulate
 from kgctl.model.error_codes import ErrorCode as ErrorCode
-from kgctl.model.partitions import OffsetAndMetadata as OffsetAndMetadata
-from kgctl.model.partitions import TopicPartition as TopicPartition
+from kgctl.model.groups import OffsetAndMetadata as OffsetAndMetadata
+from kgctl.model.groups import TopicPartition as TopicPartition
 from kgctl.storage.offset_storage import MemoryOffsetStorage as MemoryOffsetStorage
 from kgctl.storage.offset_storage import OffsetStorage as OffsetStorage
 from kgctl.storage.offset_storage import SqliteOffsetStorage as SqliteOffsetStorage

@@ -17,37 +17,44 @@ from kgctl.coordinator.config import MAX_INT, CoordinatorConfig, setting_names
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply
 from kgctl.errors import KgctlError, NotFoundError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
-from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import (
+    Assignment,
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    MemberDescription,
+    OffsetAndMetadata,
+    TopicPartition,
+)
 from kgctl.model.requests import (
     ConsumerGroupDescribe,
+    ConsumerGroupDescribedGroup,
+    ConsumerGroupDescribedMember,
+    ConsumerGroupDescribeResult,
     ConsumerGroupHeartbeat,
+    ConsumerGroupHeartbeatResult,
     DeleteGroups,
+    DeleteGroupsResult,
+    DescribedGroup,
+    DescribedMember,
     DescribeGroups,
+    DescribeGroupsResult,
     LeaveGroup,
+    LeaveGroupResult,
+    ListedGroup,
     ListGroups,
+    ListGroupsResult,
     MemberIdentity,
     OffsetCommit,
     OffsetCommitPartition,
     OffsetDelete,
-    OffsetFetch,
-    Request,
-)
-from kgctl.model.results import (
-    ConsumerGroupDescribedGroup,
-    ConsumerGroupDescribedMember,
-    ConsumerGroupDescribeResult,
-    ConsumerGroupHeartbeatResult,
-    DeleteGroupsResult,
-    DescribedGroup,
-    DescribedMember,
-    DescribeGroupsResult,
-    LeaveGroupResult,
-    ListedGroup,
-    ListGroupsResult,
     OffsetDeleteResult,
+    OffsetFetch,
     OffsetFetchResult,
     PartitionErrors,
+    Request,
     Result,
     TopicPartitions,
 )

@@ -10,8 +10,19 @@ from kgctl.admin.plan.offset_reset import TopicScope, is_within
 from kgctl.admin.results import PartitionResults, Results
 from kgctl.errors import KgctlError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
-from kgctl.model.partitions import NO_LEADER_EPOCH, NO_OFFSET, LogOffsets, OffsetAndMetadata, PartitionLag, TopicPartition
+from kgctl.model.groups import (
+    NO_LEADER_EPOCH,
+    NO_OFFSET,
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    MemberDescription,
+    OffsetAndMetadata,
+    PartitionLag,
+    TopicPartition,
+)
 
 BELOW_LOG_START = "below-log-start"
 PAST_LOG_END = "past-log-end"

@@ -34,8 +34,15 @@ from kgctl.admin.results import (
 )
 from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
-from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import (
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    OffsetAndMetadata,
+    TopicPartition,
+)
 from kgctl.wire.cluster import Cluster
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.routing import Failure, ask_coordinators

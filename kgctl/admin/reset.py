@@ -28,8 +28,7 @@ from kgctl.admin.plan.offset_reset import (
 from kgctl.admin.results import ItemError, PartitionResults
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupDescription, GroupState, GroupType
-from kgctl.model.partitions import NO_OFFSET, LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupState, GroupType, LogOffsets, OffsetAndMetadata, TopicPartition
 
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 

@@ -17,7 +17,7 @@ from kgctl.errors import (
     UnsupportedError,
 )
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")

@@ -13,8 +13,7 @@ from kgctl.admin.group_view import is_consumer_group, lag_of
 from kgctl.admin.results import item_error
 from kgctl.errors import KgctlError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupListing
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import GroupListing, TopicPartition
 
 WINDOW = 10
 """How many samples a verdict looks back, as many as Burrow's window has by default."""

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import accumulate, chain
 from typing import Protocol
 
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 
 def java_text_key(text: str) -> bytes:

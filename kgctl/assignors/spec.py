@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 from uuid import UUID
 
 from kgctl.assignors.partition_space import NumberedPartitions, PartitionIds, PartitionSpace
-from kgctl.model.partitions import NO_GENERATION, TopicPartition
+from kgctl.model.groups import NO_GENERATION, TopicPartition
 from kgctl.model.values import frozen_in_order
 
 PartitionsByTopic = Mapping[str, Sequence[int]]

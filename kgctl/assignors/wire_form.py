@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.spec import StickyClaim
-from kgctl.model.partitions import NO_GENERATION
+from kgctl.model.groups import NO_GENERATION
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")

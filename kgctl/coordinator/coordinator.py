@@ -52,22 +52,26 @@ from kgctl.coordinator.shard import Shard, apply_marker, load_record
 from kgctl.coordinator.timers import Timer, TimerKind
 from kgctl.errors import InvariantViolation, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import MetadataImage
+from kgctl.model.groups import MetadataImage
 from kgctl.model.records import CoordinatorRecord, TransactionMarker
 from kgctl.model.requests import (
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,
+    CoordinatorStatistics,
     DeleteGroups,
     DescribeGroups,
+    Done,
     EndTransaction,
     ForceCompleteRebalance,
     Heartbeat,
+    HeartbeatResult,
     JoinGroup,
     LeaveGroup,
     ListGroups,
     OffsetCommit,
     OffsetDelete,
     OffsetFetch,
+    RebalanceStatus,
     RegexResolved,
     Request,
     SyncGroup,
@@ -75,7 +79,6 @@ from kgctl.model.requests import (
     TxnOffsetCommit,
     UpdateGroupConfig,
 )
-from kgctl.model.results import CoordinatorStatistics, Done, HeartbeatResult, RebalanceStatus
 from kgctl.model.values import quick_enum
 
 

@@ -10,14 +10,16 @@ from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
 from kgctl.model.java_order import copied_set_order
-from kgctl.model.requests import DeleteGroups, DescribeGroups, ListGroups
-from kgctl.model.results import (
+from kgctl.model.requests import (
     CoordinatorStatistics,
+    DeleteGroups,
     DeleteGroupsResult,
     DescribedGroup,
     DescribedMember,
+    DescribeGroups,
     DescribeGroupsResult,
     ListedGroup,
+    ListGroups,
     ListGroupsResult,
 )
 

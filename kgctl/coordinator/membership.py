@@ -15,8 +15,7 @@ from kgctl.coordinator.refusals import refuse
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupType
-from kgctl.model.requests import Heartbeat, JoinGroup, LeaveGroup, SyncGroup
-from kgctl.model.results import JoinGroupResult, LeaveGroupResult, MemberLeaveResult
+from kgctl.model.requests import Heartbeat, JoinGroup, JoinGroupResult, LeaveGroup, LeaveGroupResult, MemberLeaveResult, SyncGroup
 
 
 def handle_join_group(shard: Shard, request: JoinGroup) -> None:

@@ -16,11 +16,21 @@ from kgctl.coordinator.refusals import refuse, refuse_commit
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer, TimerKey, TimerKind
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupType
-from kgctl.model.partitions import ZERO_UUID, TopicMetadata, TopicPartition
+from kgctl.model.groups import ZERO_UUID, GroupType, TopicMetadata, TopicPartition
 from kgctl.model.records import OffsetCommitKey, OffsetCommitValue, TransactionMarker
-from kgctl.model.requests import EndTransaction, OffsetCommit, OffsetCommitPartition, OffsetDelete, OffsetFetch, TxnOffsetCommit
-from kgctl.model.results import Done, FetchedOffset, OffsetDeleteResult, OffsetFetchResult, PartitionErrors
+from kgctl.model.requests import (
+    Done,
+    EndTransaction,
+    FetchedOffset,
+    OffsetCommit,
+    OffsetCommitPartition,
+    OffsetDelete,
+    OffsetDeleteResult,
+    OffsetFetch,
+    OffsetFetchResult,
+    PartitionErrors,
+    TxnOffsetCommit,
+)
 
 _GROUP_ID_NOT_FOUND_VERSION = 9
 """From this version on a commit to an unknown group says so."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
+from kgctl.model.groups import TopicPartition
 from kgctl.model.java_order import TimelineHashMap, integer_hash
-from kgctl.model.partitions import TopicPartition
 from kgctl.model.records import OffsetCommitKey, OffsetCommitValue
 
 V = TypeVar("V")

@@ -6,45 +6,43 @@ from collections.abc import Callable
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import (
     ConsumerGroupDescribe,
+    ConsumerGroupDescribedGroup,
+    ConsumerGroupDescribeResult,
     ConsumerGroupHeartbeat,
+    ConsumerGroupHeartbeatResult,
     DeleteGroups,
+    DeleteGroupsResult,
+    DescribedGroup,
     DescribeGroups,
+    DescribeGroupsResult,
+    Done,
     EndTransaction,
     ForceCompleteRebalance,
     Heartbeat,
+    HeartbeatResult,
     JoinGroup,
+    JoinGroupResult,
     LeaveGroup,
+    LeaveGroupResult,
     ListGroups,
+    ListGroupsResult,
     OffsetCommit,
     OffsetDelete,
+    OffsetDeleteResult,
     OffsetFetch,
+    OffsetFetchResult,
+    PartitionErrors,
     RegexResolved,
     Request,
+    Result,
     SyncGroup,
+    SyncGroupResult,
     TopicsChanged,
     TxnOffsetCommit,
     UpdateGroupConfig,
-)
-from kgctl.model.results import (
-    ConsumerGroupDescribedGroup,
-    ConsumerGroupDescribeResult,
-    ConsumerGroupHeartbeatResult,
-    DeleteGroupsResult,
-    DescribedGroup,
-    DescribeGroupsResult,
-    Done,
-    HeartbeatResult,
-    JoinGroupResult,
-    LeaveGroupResult,
-    ListGroupsResult,
-    OffsetDeleteResult,
-    OffsetFetchResult,
-    PartitionErrors,
-    Result,
-    SyncGroupResult,
 )
 
 

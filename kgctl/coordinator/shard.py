@@ -32,8 +32,8 @@ from kgctl.coordinator.group import Group, OpaqueGroup, opaque_type
 from kgctl.coordinator.offset_store import OffsetStore
 from kgctl.coordinator.timers import TimerKey, TimerQueue
 from kgctl.errors import InvariantViolation
+from kgctl.model.groups import MetadataImage
 from kgctl.model.java_order import TimelineHashMap
-from kgctl.model.partitions import MetadataImage
 from kgctl.model.records import (
     CoordinatorRecord,
     GroupMetadataKey,
@@ -45,8 +45,7 @@ from kgctl.model.records import (
     RecordValue,
     TransactionMarker,
 )
-from kgctl.model.requests import Request
-from kgctl.model.results import Result
+from kgctl.model.requests import Request, Result
 
 Replayer = Callable[["Shard", Any, Any], None]
 

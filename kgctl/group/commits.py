@@ -11,10 +11,8 @@ from kgctl.group.driver import Driver
 from kgctl.group.generation import Generation, Offsets
 from kgctl.group.lines import CoordinatorConnection
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import Node
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
-from kgctl.model.requests import OffsetCommit, OffsetCommitPartition
-from kgctl.model.results import PartitionErrors
+from kgctl.model.groups import Node, OffsetAndMetadata, TopicPartition
+from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, PartitionErrors
 from kgctl.wire.settings import WireSettings
 
 PASSING = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})

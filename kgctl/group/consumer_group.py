@@ -18,7 +18,7 @@ from kgctl.group.driver import Driver
 from kgctl.group.generation import Generation, Offsets
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState
 from kgctl.member.config import Behaviour, MemberConfig, refusal
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from kgctl.wire.settings import WireSettings, not_covered
 
 BEHAVIOUR = Behaviour(polls_itself=True, limits_poll_interval=False)

@@ -41,11 +41,9 @@ from kgctl.member.api import (
 from kgctl.member.config import MemberConfig
 from kgctl.member.factory import make_member
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import Node
-from kgctl.model.partitions import TopicPartition
-from kgctl.model.requests import LeaveGroup, Request
+from kgctl.model.groups import Node, TopicPartition
+from kgctl.model.requests import JoinGroupResult, LeaveGroup, Request
 from kgctl.model.requests import MemberIdentity as LeavingMember
-from kgctl.model.results import JoinGroupResult
 from kgctl.wire.settings import WireSettings
 
 Event = Callable[[], list[Action]]

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from kgctl.errors import GenerationEnded
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 
 Offsets: TypeAlias = Mapping[Any, int | OffsetAndMetadata]
 """(topic, partition), or a `TopicPartition` -> the offset of the next record to read, alone or with metadata and leader epoch."""

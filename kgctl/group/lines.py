@@ -14,10 +14,8 @@ from typing import Any, Literal
 from kgctl.errors import AuthError, UnreachableError
 from kgctl.group.requests import CODECS
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import Node
-from kgctl.model.partitions import ZERO_UUID, MetadataImage, TopicMetadata, TopicPartition
-from kgctl.model.requests import Request
-from kgctl.model.results import Result
+from kgctl.model.groups import ZERO_UUID, MetadataImage, Node, TopicMetadata, TopicPartition
+from kgctl.model.requests import Request, Result
 from kgctl.wire.apis import METADATA
 from kgctl.wire.cluster import Cluster
 from kgctl.wire.connection import Connection, open_connection

@@ -12,27 +12,25 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import ZERO_UUID, TopicPartition
+from kgctl.model.groups import ZERO_UUID, TopicPartition
 from kgctl.model.requests import (
     ConsumerGroupHeartbeat,
-    Heartbeat,
-    JoinGroup,
-    LeaveGroup,
-    OffsetCommit,
-    OffsetFetch,
-    Request,
-    SyncGroup,
-)
-from kgctl.model.results import (
     ConsumerGroupHeartbeatResult,
     FetchedOffset,
+    Heartbeat,
     HeartbeatResult,
+    JoinGroup,
     JoinGroupMember,
     JoinGroupResult,
+    LeaveGroup,
     LeaveGroupResult,
+    OffsetCommit,
+    OffsetFetch,
     OffsetFetchResult,
     PartitionErrors,
+    Request,
     Result,
+    SyncGroup,
     SyncGroupResult,
 )
 from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_topics

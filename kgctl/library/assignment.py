@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from kgctl.assignors.spec import TopicSpec
 from kgctl.errors import UsageError
-from kgctl.model.partitions import NO_GENERATION
+from kgctl.model.groups import NO_GENERATION
 from kgctl.simulate.assign.evaluation import answer
 from kgctl.simulate.assign.group_document import GroupDocument, Member
 

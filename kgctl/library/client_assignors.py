@@ -14,7 +14,7 @@ from kgctl.assignors.registry import get_assignor, protocol_name
 from kgctl.assignors.spec import NOTHING, GroupSpec, MemberSpec, PartitionsByTopic, TopicSpec
 from kgctl.assignors.wire_form import encode_sticky
 from kgctl.errors import UsageError
-from kgctl.model.partitions import NO_GENERATION
+from kgctl.model.groups import NO_GENERATION
 from kgctl.serde.consumer_protocol import group_by_topic
 
 

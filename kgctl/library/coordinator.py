@@ -22,13 +22,15 @@ from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, S
 from kgctl.library.group_info import Activity, GroupInfo, group_info
 from kgctl.member.classic.leader import group_spec
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import ConsumerSubscription, MetadataImage, OffsetAndMetadata, TopicMetadata, TopicPartition
+from kgctl.model.groups import ConsumerSubscription, MetadataImage, OffsetAndMetadata, TopicMetadata, TopicPartition
 from kgctl.model.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
 from kgctl.model.requests import (
+    CoordinatorStatistics,
     DeleteGroups,
     ForceCompleteRebalance,
     Heartbeat,
     JoinGroup,
+    JoinGroupResult,
     JoinProtocol,
     LeaveGroup,
     ListGroups,
@@ -37,11 +39,12 @@ from kgctl.model.requests import (
     OffsetCommitPartition,
     OffsetDelete,
     OffsetFetch,
+    RebalanceStatus,
     Request,
+    Result,
     SyncGroup,
     TopicsChanged,
 )
-from kgctl.model.results import CoordinatorStatistics, JoinGroupResult, RebalanceStatus, Result
 from kgctl.serde.consumer_protocol import (
     MalformedConsumerProtocol,
     decode_assignment_by_topic,

@@ -27,9 +27,8 @@ from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import MetadataImage, TopicPartition
-from kgctl.model.requests import Request
-from kgctl.model.results import Result
+from kgctl.model.groups import MetadataImage, TopicPartition
+from kgctl.model.requests import Request, Result
 from kgctl.model.values import frozen, frozen_in_order, quick_enum
 
 

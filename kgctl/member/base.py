@@ -27,7 +27,7 @@ from kgctl.member.config import MemberConfig, refusal
 from kgctl.member.connection import LOOKUP, METADATA, REQUESTS, Connection, Topics
 from kgctl.member.runtime import HeartbeatClock, Runtime, draw
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import MetadataImage, TopicPartition
+from kgctl.model.groups import MetadataImage, TopicPartition
 
 HEARTBEAT = "heartbeat"
 SESSION = "session"

@@ -13,9 +13,8 @@ from kgctl.member.api import CommitDone, ListOffsets, ListOffsetsResult, Network
 from kgctl.member.connection import COORDINATOR_GONE, RETRIABLE, Connection
 from kgctl.member.runtime import Backoff, Runtime
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
-from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, OffsetFetch
-from kgctl.model.results import OffsetFetchResult, PartitionErrors
+from kgctl.model.groups import TopicPartition
+from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, OffsetFetch, OffsetFetchResult, PartitionErrors
 from kgctl.model.values import frozen_in_order
 
 AUTO_COMMIT = "auto commit"

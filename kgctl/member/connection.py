@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from kgctl.member.api import Action, Answer, FindCoordinator, FindCoordinatorResult, NetworkError, RefreshMetadata, Send
 from kgctl.member.runtime import Backoff, Runtime
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import MetadataImage, TopicPartition
+from kgctl.model.groups import MetadataImage, TopicPartition
 from kgctl.model.requests import Request
 
 Handler: TypeAlias = Callable[[Any], None]

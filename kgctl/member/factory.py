@@ -9,7 +9,7 @@ from kgctl.member.api import Member, MemberIdentity, PositionOf, Rng
 from kgctl.member.classic.member import ClassicMember
 from kgctl.member.config import MemberConfig
 from kgctl.member.consumer.member import ConsumerMember
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 
 def _nothing_processed(_partition: TopicPartition, _now_us: int) -> int | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from enum import IntEnum
 from uuid import UUID
 
-from kgctl.model.partitions import ZERO_UUID
+from kgctl.model.groups import ZERO_UUID
 from kgctl.model.values import frozen_in_order
 
 TopicPartitions = tuple[tuple[UUID, tuple[int, ...]], ...]

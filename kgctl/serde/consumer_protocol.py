@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from itertools import repeat
 
-from kgctl.model.partitions import NO_GENERATION, ConsumerAssignment, ConsumerSubscription, TopicPartition
+from kgctl.model.groups import NO_GENERATION, ConsumerAssignment, ConsumerSubscription, TopicPartition
 
 LATEST_VERSION = 3
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from kgctl.model import records as model
-from kgctl.model.partitions import ZERO_UUID
+from kgctl.model.groups import ZERO_UUID
 from kgctl.model.records import (
     ConsumerGroupPartitionMetadataKey,
     CoordinatorRecord,

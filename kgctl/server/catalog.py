@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from uuid import UUID, uuid4
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import MetadataImage, TopicMetadata, TopicPartition
+from kgctl.model.groups import MetadataImage, TopicMetadata, TopicPartition
 from kgctl.model.requests import TopicsChanged
 from kgctl.server.cluster import OFFSETS_TOPIC, OFFSETS_TOPIC_ID
 from kgctl.server.runtime import EVENT_ID

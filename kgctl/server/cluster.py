@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from uuid import NAMESPACE_URL, uuid5
 
 from kgctl.coordinator.config import partition_for
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 OFFSETS_TOPIC = "__consumer_offsets"
 OFFSETS_TOPIC_ID = uuid5(NAMESPACE_URL, "kgctl:__consumer_offsets")

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import ForceCompleteRebalance
-from kgctl.model.results import Done, Result
+from kgctl.model.requests import Done, ForceCompleteRebalance, Result
 from kgctl.server.status import Wanted
 
 if TYPE_CHECKING:

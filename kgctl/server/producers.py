@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 REMEMBERED_BATCHES = 5
 """As many as a producer may have in flight (Kafka: ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import Request
-from kgctl.model.results import Result
+from kgctl.model.requests import Request, Result
 from kgctl.server.catalog import Catalog
 from kgctl.server.cluster import Broker, Cluster
 from kgctl.server.config import BrokerConfig, GroupConfigs

@@ -16,8 +16,7 @@ from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, 
 from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.coordinator.refusals import refuse
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import ListGroups, Request
-from kgctl.model.results import ConsumerGroupHeartbeatResult, HeartbeatResult, ListGroupsResult, Result
+from kgctl.model.requests import ConsumerGroupHeartbeatResult, HeartbeatResult, ListGroups, ListGroupsResult, Request, Result
 from kgctl.serde.record_schema import uuid_text
 from kgctl.server.log_writer import LogWriter
 

@@ -11,7 +11,7 @@ from typing import Any
 from kgctl.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.timers import TimerKey, TimerKind
-from kgctl.model.results import RebalanceStatus
+from kgctl.model.requests import RebalanceStatus
 from kgctl.server.pieces import Work
 from kgctl.server.request_context import Services
 from kgctl.server.traffic import Host

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.server.producers import Producers
 from kgctl.storage.files import read_json, write_json
 

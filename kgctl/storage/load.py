@@ -10,7 +10,7 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import DamagedError, StorageError
-from kgctl.model.partitions import MetadataImage
+from kgctl.model.groups import MetadataImage
 from kgctl.model.requests import UpdateGroupConfig
 from kgctl.serde.coordinator_records import RecordDecodeError
 from kgctl.storage.files import WAY_OUT

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import NotFoundError, RefusedError, UsageError
-from kgctl.model.partitions import TopicMetadata, TopicPartition
+from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import parse_header, place
 from kgctl.storage.compaction import Compactor, LogRow
 from kgctl.storage.ledger import Ledger, Plan

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeAlias
 
 from kgctl.errors import StorageError
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from crc32c import crc32c
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import DamagedError
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.storage.compaction import Compactor, LogRow
 from kgctl.storage.ledger import Ledger, Plan
 from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, CommitEntry, StoredRecord

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from kgctl.errors import DamagedError
-from kgctl.model.partitions import TopicMetadata, TopicPartition
+from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import CorruptBatchError, check_batch, parse_header, place
 from kgctl.storage.memory import checked_growth, checked_new_topics, unknown_partition, unknown_topic
 from kgctl.storage.partition_log import LEADER_EPOCH, checked_batch, first_at_or_after

@@ -18,8 +18,7 @@ from kgctl.coordinator.group import Group
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import BrokerError, NotFoundError, UnsupportedError
 from kgctl.group.consumer_group import ConsumerGroup
-from kgctl.model.groups import GroupDescription
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupDescription, OffsetAndMetadata, TopicPartition
 from kgctl.server.background import EmbeddedServer
 from kgctl.server.runtime import CoordinatorRuntime
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kgctl.errors import UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.wire.apis import FETCH, LIST_OFFSETS
 from kgctl.wire.connection import Connection, Request
 from kgctl.wire.deadline import Deadline

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kgctl.errors import KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import Node
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import Node, TopicPartition
 from kgctl.wire.apis import FIND_COORDINATOR
 from kgctl.wire.cluster import Cluster, TopicLayout
 from kgctl.wire.connection import Connection, Request

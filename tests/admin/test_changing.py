@@ -7,8 +7,7 @@ import pytest
 from kgctl.admin.client import GroupAdmin
 from kgctl.errors import UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupState, OffsetAndMetadata, TopicPartition
 from tests.support.admin_targets import Target
 from tests.support.kafka import commit, committed, unique
 from tests.support.kafka.consumers import joined

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.support.admin_targets import Target
 from tests.support.kafka import unique
 from tests.support.patience import PATIENCE_S

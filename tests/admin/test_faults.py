@@ -17,7 +17,7 @@ from confluent_kafka.admin import AclOperation, ResourceType
 
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.errors import KgctlError
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.support.admin_targets import Target
 from tests.support.kafka import KafkaCluster, SecureKafkaBroker, create_topic, produce, unique
 from tests.support.kafka.data import wait_until_coordinating

@@ -19,7 +19,7 @@ from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.admin.live import LiveGroupAdmin
 from kgctl.admin.properties import load_command_config
 from kgctl.errors import AuthError, UnreachableError
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.support.kafka import SecureKafkaBroker, create_topic, unique
 from tests.support.patience import PATIENCE_MS
 

@@ -10,8 +10,7 @@ from confluent_kafka import ShareConsumer
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, GroupType
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupState, GroupType, OffsetAndMetadata, TopicPartition
 from tests.support.admin_targets import Target
 from tests.support.kafka import KafkaBroker, unique
 from tests.support.members import wait_until

@@ -11,8 +11,16 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from kgctl.admin.client import MAX_TIMESTAMP, GroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, Node
-from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import (
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    Node,
+    OffsetAndMetadata,
+    TopicPartition,
+)
 from tests.support.admin_targets import RECORDS, Target
 from tests.support.kafka import commit, create_topic, produce, unique
 from tests.support.kafka.consumers import joined

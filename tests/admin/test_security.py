@@ -19,7 +19,7 @@ from kgctl.admin.properties import load_command_config
 from kgctl.admin.results import Sight
 from kgctl.errors import AuthError, KgctlError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.support.kafka import SecureKafkaBroker, commit, create_topic, produce, unique
 from tests.support.kafka.security import pkcs8
 from tests.support.patience import PATIENCE_MS, SOON_S

@@ -19,7 +19,7 @@ from kgctl.admin.confluent.admin import ConfluentGroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.errors import TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.support.kafka import KafkaBroker, KafkaCluster, commit, create_topic, unique
 from tests.support.kafka.data import wait_for_brokers, wait_until_coordinating
 from tests.support.kafka.fixtures import java_or_skip

@@ -12,7 +12,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from kgctl.coordinator.effects import Effect, Reply
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.results import HeartbeatResult, PartitionErrors
+from kgctl.model.requests import HeartbeatResult, PartitionErrors
 from tests.benchmarks.rates.load import bytes_a_member, commit_of, heartbeats, join_all, joined_group, new_coordinator
 
 HEARTBEATS = 10_000

@@ -10,8 +10,17 @@ from typing import Any, Self, TypeVar
 from kgctl.admin.client import MAX_TIMESTAMP, Place
 from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results, Sight
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
-from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import (
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    MemberDescription,
+    Node,
+    OffsetAndMetadata,
+    TopicPartition,
+)
 
 NODE = Node(1, "127.0.0.1", 9092)
 

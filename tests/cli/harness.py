@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kgctl.cli.app import run
 from kgctl.cli.environment import Environment
 from kgctl.errors import KgctlError
-from kgctl.model.groups import MemberDescription
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import MemberDescription, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 
 if TYPE_CHECKING:

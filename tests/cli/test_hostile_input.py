@@ -16,7 +16,7 @@ from kgctl.admin.plan.offset_file import csv_text, parse_offset_file
 from kgctl.admin.plan.sealed_file import unseal
 from kgctl.admin.properties import parse_properties
 from kgctl.errors import KgctlError
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from kgctl.yaml_files import read_yaml
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 from tests.cli.harness import Cli

@@ -10,7 +10,7 @@ from kgctl.cli.selection import name_filter
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.cli.top.command import Look
 from kgctl.errors import TimedOutError
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli, Ran
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from kgctl.model.partitions import ConsumerAssignment, ConsumerSubscription, MetadataImage, TopicMetadata, TopicPartition
+from kgctl.model.groups import ConsumerAssignment, ConsumerSubscription, MetadataImage, TopicMetadata, TopicPartition
 from kgctl.serde.consumer_protocol import (
     MalformedConsumerProtocol,
     decode_assignment,

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.results import (
+from kgctl.model.requests import (
     ConsumerGroupDescribeResult,
     ConsumerGroupHeartbeatResult,
     DeleteGroupsResult,

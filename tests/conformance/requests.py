@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kgctl.model.partitions import ZERO_UUID, MetadataImage
+from kgctl.model.groups import ZERO_UUID, MetadataImage
 from kgctl.model.requests import (
     ConsumerGroupDescribe,
     ConsumerGroupHeartbeat,

@@ -9,7 +9,7 @@ from uuid import UUID
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.partitions import MetadataImage, TopicMetadata
+from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.model.records import (
     CoordinatorRecord,
     GroupMetadataKey,

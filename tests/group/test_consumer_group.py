@@ -15,7 +15,7 @@ from kgctl.errors import ClosedError, CommitError, GenerationEnded, TimedOutErro
 from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.group.generation import Generation
 from kgctl.group.lines import Errands
-from kgctl.model.partitions import MetadataImage, OffsetAndMetadata
+from kgctl.model.groups import MetadataImage, OffsetAndMetadata
 from kgctl.server.background import EmbeddedServer
 from kgctl.testing import EmbeddedCluster
 from tests.support.patience import PATIENCE_S

@@ -8,11 +8,12 @@ from uuid import UUID
 import pytest
 
 from kgctl.group.requests import CODECS, SEVERAL_GROUPS_SINCE, subscribed_topics
-from kgctl.model.partitions import ConsumerSubscription, TopicPartition
+from kgctl.model.groups import ConsumerSubscription, TopicPartition
 from kgctl.model.requests import (
     ConsumerGroupHeartbeat,
     Heartbeat,
     JoinGroup,
+    JoinGroupMember,
     JoinProtocol,
     LeaveGroup,
     MemberIdentity,
@@ -22,7 +23,6 @@ from kgctl.model.requests import (
     Request,
     SyncGroup,
 )
-from kgctl.model.results import JoinGroupMember
 from kgctl.serde.consumer_protocol import encode_subscription
 from kgctl.serde.messages import decode_request, encode_request
 

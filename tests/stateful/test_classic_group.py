@@ -14,8 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import MemberIdentity
-from kgctl.model.results import JoinGroupResult, SyncGroupResult
+from kgctl.model.requests import JoinGroupResult, MemberIdentity, SyncGroupResult
 from tests.support.coordinator_harness import Call, CoordinatorHarness
 
 INSTANCES = [None, None, "i", "j"]

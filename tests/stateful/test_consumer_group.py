@@ -17,8 +17,15 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import GROUP_TRANSITIONS, MEMBER_TRANSITIONS
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import ConsumerGroupDescribe, ConsumerGroupHeartbeat, OffsetCommit, OffsetCommitPartition
-from kgctl.model.results import ConsumerGroupDescribeResult, ConsumerGroupHeartbeatResult, PartitionErrors
+from kgctl.model.requests import (
+    ConsumerGroupDescribe,
+    ConsumerGroupDescribeResult,
+    ConsumerGroupHeartbeat,
+    ConsumerGroupHeartbeatResult,
+    OffsetCommit,
+    OffsetCommitPartition,
+    PartitionErrors,
+)
 from tests.support.coordinator_harness import CoordinatorHarness
 
 Partition = tuple[UUID, int]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kgctl.assignors.spec import Assignor, GroupAssignment, GroupSpec, MemberSpec, TopicSpec
 from kgctl.assignors.wire_form import AssignmentWriter, SubscriptionReader
-from kgctl.model.partitions import NO_GENERATION
+from kgctl.model.groups import NO_GENERATION
 
 
 @dataclass(frozen=True, slots=True)

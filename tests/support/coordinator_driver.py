@@ -14,10 +14,9 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
-from kgctl.model.partitions import MetadataImage
+from kgctl.model.groups import MetadataImage
 from kgctl.model.records import CoordinatorRecord
-from kgctl.model.requests import Request, UpdateGroupConfig
-from kgctl.model.results import Result
+from kgctl.model.requests import Request, Result, UpdateGroupConfig
 
 OWN_REQUESTS = 1_000_000_000
 """Ids of requests that the driver makes itself start here."""

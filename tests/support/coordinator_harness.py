@@ -15,41 +15,39 @@ from kgctl.coordinator.group import Group
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import TimerKey
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import ConsumerSubscription, MetadataImage, TopicMetadata, TopicPartition
+from kgctl.model.groups import ConsumerSubscription, MetadataImage, TopicMetadata, TopicPartition
 from kgctl.model.requests import (
     DeleteGroups,
+    DeleteGroupsResult,
+    DescribedGroup,
     DescribeGroups,
+    DescribeGroupsResult,
+    Done,
     EndTransaction,
     ForceCompleteRebalance,
     Heartbeat,
+    HeartbeatResult,
     JoinGroup,
+    JoinGroupResult,
     JoinProtocol,
     LeaveGroup,
+    LeaveGroupResult,
     ListGroups,
+    ListGroupsResult,
     MemberIdentity,
     OffsetCommit,
     OffsetCommitPartition,
     OffsetDelete,
+    OffsetDeleteResult,
     OffsetFetch,
+    OffsetFetchResult,
+    PartitionErrors,
     Request,
     SyncGroup,
+    SyncGroupResult,
     TopicsChanged,
     TxnOffsetCommit,
     UpdateGroupConfig,
-)
-from kgctl.model.results import (
-    DeleteGroupsResult,
-    DescribedGroup,
-    DescribeGroupsResult,
-    Done,
-    HeartbeatResult,
-    JoinGroupResult,
-    LeaveGroupResult,
-    ListGroupsResult,
-    OffsetDeleteResult,
-    OffsetFetchResult,
-    PartitionErrors,
-    SyncGroupResult,
 )
 from kgctl.serde.consumer_protocol import encode_subscription
 from tests.support.coordinator_driver import CoordinatorDriver

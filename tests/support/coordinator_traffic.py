@@ -10,11 +10,12 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Reply
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import (
     DeleteGroups,
     EndTransaction,
     JoinGroup,
+    JoinGroupResult,
     JoinProtocol,
     LeaveGroup,
     MemberIdentity,
@@ -25,7 +26,6 @@ from kgctl.model.requests import (
     SyncGroup,
     TxnOffsetCommit,
 )
-from kgctl.model.results import JoinGroupResult
 from kgctl.storage.protocols import RecordLog
 
 CONFIG = CoordinatorConfig.from_properties({"group.initial.rebalance.delay.ms": "0", "offsets.retention.minutes": "1"})

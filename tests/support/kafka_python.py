@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # it reads its schemas by importlib.resources.read_text

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from kgctl.model.partitions import ZERO_UUID
+from kgctl.model.groups import ZERO_UUID
 from kgctl.model.records import (
     AssignedTopicPartitions,
     ClassicMemberMetadata,

@@ -40,7 +40,7 @@ from kgctl.member.api import (
 )
 from kgctl.member.config import MemberConfig
 from kgctl.member.factory import make_member
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import Request, TopicsChanged
 from tests.support.coordinator_harness import image_of
 

@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 
 from kgctl.admin.zookeeper.nodes import Pattern, Registration
 from kgctl.errors import UsageError
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.zookeeper import (
     ConsumerGroup,
     InstanceRegisteredError,

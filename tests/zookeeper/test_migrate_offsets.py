@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from kazoo.client import KazooClient
 
-from kgctl.model.groups import MemberDescription
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import MemberDescription, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 from tests.zookeeper.conftest import ZooKeeperCli, commits, rows, topic
 

@@ -15,8 +15,7 @@ from kgctl.admin.zookeeper.nodes import ChangedMeanwhileError, RunningInstancesE
 from kgctl.admin.zookeeper.registry import Registry
 from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupState, OffsetAndMetadata, TopicPartition
 from tests.support.patience import PATIENCE_MS, PATIENCE_S
 from tests.support.zookeeper import ZooKeeperServer
 from tests.zookeeper.conftest import ZooKeeperCli, commits, offsets_of, topic

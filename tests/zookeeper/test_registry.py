@@ -23,8 +23,7 @@ from kgctl.admin.zookeeper.nodes import (
 )
 from kgctl.admin.zookeeper.registry import Group, Instance, Registry
 from kgctl.errors import AuthError, NotFoundError, UnreachableError, UsageError
-from kgctl.model.groups import Node
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import Node, TopicPartition
 from tests.support.patience import PATIENCE_MS, PATIENCE_S
 
 pytestmark = pytest.mark.zookeeper

@@ -39,8 +39,18 @@ from kgctl.admin.results import (
 )
 from kgctl.errors import UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
-from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import (
+    Assignment,
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    MemberDescription,
+    Node,
+    OffsetAndMetadata,
+    TopicPartition,
+)
 from kgctl.wire.deadline import Deadline
 
 STATES: Mapping[ConsumerGroupState, GroupState] = {

@@ -26,7 +26,7 @@ from kgctl.admin.properties import CLIENT_PROPERTIES
 from kgctl.admin.results import ItemError, item_error
 from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.wire.deadline import Deadline
 
 _LOCAL: Mapping[int, ErrorCode] = {

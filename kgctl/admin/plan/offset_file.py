@@ -27,7 +27,7 @@ from typing import Any
 from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset
 from kgctl.admin.plan.sealed_file import unseal
 from kgctl.errors import UsageError
-from kgctl.model.partitions import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartition
 
 _FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-].*[^\w.,:+\- ])", re.DOTALL)
 """What a spreadsheet may run, and what stands for it in a file: with apostrophes before it."""

@@ -9,7 +9,7 @@ from typing import Any
 from kgctl.admin.protocol.groups import group_results, partition_results
 from kgctl.admin.results import GroupResults, PartitionResults, Results
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.wire.apis import OFFSET_DELETE, OFFSET_FETCH
 from kgctl.wire.cluster import Cluster
 from kgctl.wire.connection import Connection, Request

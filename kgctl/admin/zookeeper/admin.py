@@ -28,8 +28,16 @@ from kgctl.admin.zookeeper.settings import ZooKeeperSettings
 from kgctl.admin.zookeeper.snapshot import GroupSnapshot
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnreachableError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
-from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import (
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    MemberDescription,
+    OffsetAndMetadata,
+    TopicPartition,
+)
 
 MOST_GROUPS = 100
 """Of more groups nothing is watched: each watch is a request, and is kept by the server."""

@@ -15,7 +15,7 @@ from kgctl.admin.zookeeper import nodes
 from kgctl.admin.zookeeper.connection import Connection, NodeData, Operation, RefusedOperation, Unanswered, denied
 from kgctl.admin.zookeeper.nodes import ChangedMeanwhileError, GroupNotFoundError, RunningInstancesError
 from kgctl.errors import KgctlError
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 ATTEMPTS = 10
 PARTITIONS_A_TRANSACTION = 1_000

@@ -32,7 +32,7 @@ from kgctl.admin.zookeeper.nodes import (
 )
 from kgctl.admin.zookeeper.registry import Registry
 from kgctl.errors import KgctlError, UsageError
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 RETRY_S = 0.1
 ENDING_S = 30.0

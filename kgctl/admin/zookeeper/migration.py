@@ -14,7 +14,7 @@ from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset, ResetResult, 
 from kgctl.admin.reset import ResetPlan, ResetRequest, plan_reset
 from kgctl.admin.zookeeper.nodes import RunningInstancesError
 from kgctl.errors import KgctlError, NotFoundError
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 
 Committed = Mapping[TopicPartition, OffsetAndMetadata]
 NOT_VERIFIED = "NOT_VERIFIED"

@@ -36,8 +36,7 @@ from kgctl.admin.zookeeper.nodes import (
     Registration,
 )
 from kgctl.admin.zookeeper.settings import ZooKeeperSettings
-from kgctl.model.groups import Node
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import Node, TopicPartition
 
 
 class _Named(Protocol):

@@ -13,8 +13,7 @@ from kgctl.admin.zookeeper import nodes
 from kgctl.admin.zookeeper.connection import Answers, Connection, NodeData, denied
 from kgctl.admin.zookeeper.nodes import Registration
 from kgctl.errors import KgctlError
-from kgctl.model.groups import Node
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import Node, TopicPartition
 
 
 @dataclass

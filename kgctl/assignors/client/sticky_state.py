@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from kgctl.assignors.client.members import Racks, partition_racks, use_racks
 from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.spec import GroupSpec, MemberSpec
+from kgctl.model.groups import NO_GENERATION
 from kgctl.model.java_order import bucket, string_hash
-from kgctl.model.partitions import NO_GENERATION
 
 
 @dataclass(frozen=True, slots=True)

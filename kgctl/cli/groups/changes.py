@@ -22,7 +22,7 @@ from kgctl.cli.output.files import write_again, write_new
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it this is a dry run.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the plan (the default).")]

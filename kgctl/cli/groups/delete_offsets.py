@@ -41,8 +41,7 @@ from kgctl.cli.selection import (
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupDescription
-from kgctl.model.partitions import NO_OFFSET, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import NO_OFFSET, GroupDescription, OffsetAndMetadata, TopicPartition
 
 COLUMNS = (Column("group"), Column("topic"), Column("partition"), Column("offset"))
 EPILOG = """Examples:

@@ -37,7 +37,7 @@ from kgctl.cli.selection import (
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import cluster_reference
 from kgctl.errors import AuthError, KgctlError, NotFoundError, UsageError, did_you_mean
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin

@@ -29,7 +29,7 @@ from kgctl.cli.selection import (
 from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import UsageError
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin

@@ -15,7 +15,7 @@ from kgctl.admin.results import Sight
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.errors import AuthError, ExpectationError, KgctlError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 FailIfLagOver = Annotated[int | None, typer.Option(min=0, metavar="N", help="Exit with 6 if a group's lag is over N records.")]
 FailIfPartitionLagOver = Annotated[

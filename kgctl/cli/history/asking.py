@@ -13,7 +13,7 @@ from kgctl.cli.options import merged_groups
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, UsageError
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History

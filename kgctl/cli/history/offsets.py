@@ -13,7 +13,7 @@ from kgctl.cli.history.asking import ask, limits
 from kgctl.cli.options import merged_groups
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.offsets import CommitAt

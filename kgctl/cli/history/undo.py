@@ -10,7 +10,7 @@ from kgctl.cli.history.asking import ask_about, limits, open_history
 from kgctl.cli.selection import Selection
 from kgctl.cli.session import Session
 from kgctl.errors import RefusedError, UsageError
-from kgctl.model.partitions import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
     from kgctl.cli.session import Session
     from kgctl.model.groups import GroupDescription
-    from kgctl.model.partitions import TopicPartition
+    from kgctl.model.groups import TopicPartition
     from kgctl.simulate.scenario.sources import LiveGroup, Observed
 
 SAMPLE_S = 5.0
@@ -86,7 +86,7 @@ def _positions(
     admin: GroupAdmin, group_id: str, topics: dict[str, int]
 ) -> tuple[dict[TopicPartition, tuple[int, int | None]], int | None]:
     """Log end and commit of each partition, and the lag where all of it is known."""
-    from kgctl.model.partitions import TopicPartition
+    from kgctl.model.groups import TopicPartition
 
     partitions = [TopicPartition(topic, number) for topic, count in sorted(topics.items()) for number in range(count)]
     logs = admin.list_log_offsets(partitions).values

@@ -38,8 +38,18 @@ from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.records import GroupMetadataKey
-from kgctl.model.requests import Heartbeat, JoinGroup, LeaveGroup, MemberIdentity, SyncGroup
-from kgctl.model.results import HeartbeatResult, JoinGroupResult, LeaveGroupResult, MemberLeaveResult, SyncGroupResult
+from kgctl.model.requests import (
+    Heartbeat,
+    HeartbeatResult,
+    JoinGroup,
+    JoinGroupResult,
+    LeaveGroup,
+    LeaveGroupResult,
+    MemberIdentity,
+    MemberLeaveResult,
+    SyncGroup,
+    SyncGroupResult,
+)
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """A member that does not know its id yet cannot send heartbeats; it gets this long. Kafka: a constant too."""

@@ -28,8 +28,16 @@ from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.records import GroupMetadataKey, MemberMetadata
-from kgctl.model.requests import ForceCompleteRebalance, JoinProtocol
-from kgctl.model.results import AwaitedMember, Done, JoinGroupMember, JoinGroupResult, RebalanceStatus, SyncGroupResult
+from kgctl.model.requests import (
+    AwaitedMember,
+    Done,
+    ForceCompleteRebalance,
+    JoinGroupMember,
+    JoinGroupResult,
+    JoinProtocol,
+    RebalanceStatus,
+    SyncGroupResult,
+)
 
 _INITIAL_PHASE = 1
 """Argument of a join timer that ends the wait for an empty group's first members."""

@@ -16,9 +16,9 @@ from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.java_order import hash_map_order, uuid_hash
-from kgctl.model.requests import ConsumerGroupDescribe
-from kgctl.model.results import (
+from kgctl.model.requests import (
     AwaitedMember,
+    ConsumerGroupDescribe,
     ConsumerGroupDescribedGroup,
     ConsumerGroupDescribedMember,
     ConsumerGroupDescribeResult,

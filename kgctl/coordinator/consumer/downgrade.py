@@ -24,9 +24,8 @@ from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Partiti
 from kgctl.coordinator.consumer.records import group_tombstone_keys
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState
+from kgctl.model.groups import ConsumerSubscription, GroupState, MetadataImage, TopicPartition
 from kgctl.model.java_order import copied_set_order, integer_hash
-from kgctl.model.partitions import ConsumerSubscription, MetadataImage, TopicPartition
 from kgctl.model.records import GroupMetadataKey, RecordKey
 from kgctl.model.requests import JoinProtocol
 from kgctl.serde.consumer_protocol import (

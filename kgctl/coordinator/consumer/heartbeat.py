@@ -53,8 +53,7 @@ from kgctl.coordinator.consumer.upgrade import upgrade
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.records import CoordinatorRecord
-from kgctl.model.requests import ConsumerGroupHeartbeat
-from kgctl.model.results import ConsumerGroupHeartbeatResult
+from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 
 
 @dataclass(frozen=True, slots=True)

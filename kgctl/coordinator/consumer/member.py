@@ -13,9 +13,8 @@ from typing import Protocol
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, Transition
+from kgctl.model.groups import ZERO_UUID, GroupState, MetadataImage, Transition
 from kgctl.model.java_order import copied_set_order, hash_map_order, integer_hash, uuid_hash
-from kgctl.model.partitions import ZERO_UUID, MetadataImage
 from kgctl.model.records import (
     AssignedTopicPartitions,
     ClassicMemberMetadata,

@@ -23,11 +23,10 @@ from kgctl.coordinator.effects import ResolveRegexes
 from kgctl.coordinator.re2 import RegexSyntaxError, compiled
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.model.java_order import copied_map_capacity, grown_capacity, hash_map_order, power_of_two_at_least
-from kgctl.model.partitions import MetadataImage, TopicMetadata
 from kgctl.model.records import ConsumerGroupPartitionMetadataKey, ConsumerGroupRegularExpressionKey
-from kgctl.model.requests import RegexResolved
-from kgctl.model.results import Done
+from kgctl.model.requests import Done, RegexResolved
 
 _MAGIC = b"\x00"
 _INT32 = struct.Struct("<i")

@@ -23,6 +23,7 @@ from kgctl.coordinator.consumer.records import target_metadata_record, target_re
 from kgctl.coordinator.consumer.subscription import Subscriptions
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import MetadataImage
 from kgctl.model.java_order import (
     bucket,
     copied_map_capacity,
@@ -35,7 +36,6 @@ from kgctl.model.java_order import (
     string_hash,
     uuid_hash,
 )
-from kgctl.model.partitions import MetadataImage
 
 
 def capacity_for(entries: int) -> int:

@@ -30,7 +30,7 @@ from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.java_order import TimelineHashMap, hash_map_order, integer_hash, uuid_hash
 from kgctl.model.records import ClassicMemberMetadata, ClassicProtocol, CoordinatorRecord
-from kgctl.model.results import SyncGroupResult
+from kgctl.model.requests import SyncGroupResult
 from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_subscription
 
 _ADVICE = "Please refer to the documentation or switch to a default assignor before re-attempting the upgrade."

@@ -11,9 +11,8 @@ from dataclasses import replace
 from kgctl.assignors.registry import get_assignor, protocol_name
 from kgctl.assignors.spec import Assignor, AssignorError, GroupSpec, MemberSpec, TopicSpec
 from kgctl.assignors.wire_form import encode_cooperative, encode_sticky
-from kgctl.model.partitions import NO_GENERATION, ConsumerSubscription, MetadataImage, TopicPartition
-from kgctl.model.requests import JoinProtocol
-from kgctl.model.results import JoinGroupMember
+from kgctl.model.groups import NO_GENERATION, ConsumerSubscription, MetadataImage, TopicPartition
+from kgctl.model.requests import JoinGroupMember, JoinProtocol
 from kgctl.model.values import frozen_in_order
 from kgctl.serde.consumer_protocol import (
     MalformedConsumerProtocol,

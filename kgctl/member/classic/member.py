@@ -15,9 +15,8 @@ from kgctl.member.config import MemberConfig, is_cooperative
 from kgctl.member.connection import COORDINATOR_GONE, RETRIABLE, Snapshot
 from kgctl.member.runtime import HeartbeatClock
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import ConsumerSubscription, MetadataImage, TopicPartition
-from kgctl.model.requests import JoinGroup, SyncGroup
-from kgctl.model.results import JoinGroupResult, SyncGroupResult
+from kgctl.model.groups import ConsumerSubscription, MetadataImage, TopicPartition
+from kgctl.model.requests import JoinGroup, JoinGroupResult, SyncGroup, SyncGroupResult
 from kgctl.model.values import quick_enum
 from kgctl.serde.consumer_protocol import decode_assignment
 

@@ -15,9 +15,8 @@ from kgctl.member.base import HEARTBEAT, SESSION
 from kgctl.member.connection import COORDINATOR_GONE, Connection
 from kgctl.member.runtime import Backoff, HeartbeatClock, Runtime
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import Heartbeat, LeaveGroup
+from kgctl.model.requests import Heartbeat, HeartbeatResult, LeaveGroup
 from kgctl.model.requests import MemberIdentity as Leaver
-from kgctl.model.results import HeartbeatResult
 from kgctl.model.values import frozen_in_order, quick_enum
 
 NO_GENERATION_ID = -1

@@ -17,8 +17,7 @@ from kgctl.member.base import HEARTBEAT
 from kgctl.member.connection import COORDINATOR_GONE, Connection
 from kgctl.member.runtime import Backoff, HeartbeatClock, Runtime
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import ConsumerGroupHeartbeat
-from kgctl.model.results import ConsumerGroupHeartbeatResult, TopicPartitions
+from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult, TopicPartitions
 from kgctl.model.values import frozen_in_order, quick_enum
 from kgctl.serde.record_schema import uuid_text
 

@@ -32,7 +32,7 @@ from kgctl.member.consumer.heartbeats import (
 )
 from kgctl.member.runtime import HeartbeatClock
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import MetadataImage, TopicPartition
+from kgctl.model.groups import MetadataImage, TopicPartition
 
 
 class Reconciliation:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import RequestContext
 from kgctl.server.transactions import FENCED_SINCE, ProducerIdentity, Transaction

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.server.pieces import Work
 
 log = logging.getLogger(__name__)

@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kgctl.errors import AuthError, KgctlError
-from kgctl.model.groups import GroupDescription, GroupState, GroupType
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import GroupDescription, GroupState, GroupType, TopicPartition
 from kgctl.simulate.against.fleet import HELPER, ClientKind, Fleet, Line
 from kgctl.simulate.against.parts import PlayedProcess, PlayedTopics, raise_refusal
 from kgctl.simulate.engine.loop import Loop, Task

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import StorageError, UsageError
-from kgctl.model.partitions import TopicMetadata, TopicPartition
+from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.simulate.batch.outcome import result_of
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.recording.recording import EPOCH_MS, Recording

@@ -13,7 +13,7 @@ from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexe
 from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.member.api import Answer, Send
-from kgctl.model.partitions import MetadataImage
+from kgctl.model.groups import MetadataImage
 from kgctl.model.requests import (
     ConsumerGroupHeartbeat,
     JoinGroup,

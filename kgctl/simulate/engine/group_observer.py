@@ -12,8 +12,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.member.api import NetworkError
 from kgctl.member.config import is_cooperative
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import GroupState, TopicPartition
 from kgctl.model.records import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -24,8 +23,7 @@ from kgctl.model.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroup, Request, SyncGroup
-from kgctl.model.results import PartitionErrors
+from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroup, PartitionErrors, Request, SyncGroup
 from kgctl.serde.consumer_protocol import decode_assignment
 from kgctl.simulate.recording.history import Counted, GroupPoint
 from kgctl.simulate.recording.owners import NOBODY

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from kgctl.member.api import CommitDone, StopReason
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.simulate.recording.history import Counted, Overtaken
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.trace import Committed, Disowned, Owned

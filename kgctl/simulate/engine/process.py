@@ -28,7 +28,7 @@ from kgctl.member.api import (
 )
 from kgctl.member.config import is_cooperative
 from kgctl.member.factory import make_member
-from kgctl.model.partitions import MetadataImage
+from kgctl.model.groups import MetadataImage
 from kgctl.model.values import quick_enum
 from kgctl.simulate.engine.flow import Flow
 from kgctl.simulate.engine.pods import Pod, PollCadence

@@ -9,7 +9,7 @@ from uuid import UUID
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import MetadataImage
+from kgctl.model.groups import MetadataImage
 from kgctl.simulate.engine.broker import Broker
 from kgctl.simulate.engine.cluster import Cluster
 from kgctl.simulate.engine.fast_forward import FastForward

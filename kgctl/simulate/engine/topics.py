@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from kgctl.model.partitions import MetadataImage, TopicMetadata
+from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.simulate.engine.loop import draw_uuid
 from kgctl.simulate.recording.traffic import split_rate
 from kgctl.simulate.scenario.model import MemberSet, Topic

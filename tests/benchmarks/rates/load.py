@@ -8,8 +8,15 @@ from itertools import count
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Effect, Reply
-from kgctl.model.requests import Heartbeat, JoinGroup, JoinProtocol, OffsetCommit, OffsetCommitPartition, SyncGroup
-from kgctl.model.results import JoinGroupResult
+from kgctl.model.requests import (
+    Heartbeat,
+    JoinGroup,
+    JoinGroupResult,
+    JoinProtocol,
+    OffsetCommit,
+    OffsetCommitPartition,
+    SyncGroup,
+)
 from tests.support.coordinator_harness import subscription
 
 PROTOCOLS = (JoinProtocol(name="range", metadata=subscription("orders", "payments")),)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli, Ran
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from kgctl.errors import TimedOutError, UnreachableError
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.groups.test_describe_group import G1, G1_NOTICES
 from tests.cli.harness import Cli, Ran

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli, Ran
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from kgctl.admin.results import Sight
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, GroupType
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import GroupState, GroupType, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, error
 from tests.cli.harness import Cli, Ran
 

@@ -6,8 +6,7 @@ import pytest
 
 from kgctl.admin.results import ItemError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import MemberDescription
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli, Ran
 

@@ -8,8 +8,7 @@ import pytest
 
 from kgctl.errors import TimedOutError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, GroupType, MemberDescription
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupState, GroupType, MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
 from tests.cli.harness import NOW_MS, Cli, Ran
 

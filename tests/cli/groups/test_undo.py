@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.errors import TimedOutError
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli
 

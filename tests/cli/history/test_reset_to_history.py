@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.model.groups import MemberDescription
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 from tests.cli.harness import Cli
 from tests.support.pipeline.gold import commit, run, write_gold

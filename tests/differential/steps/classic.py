@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.group import Group, OpaqueGroup
-from kgctl.model.partitions import ConsumerAssignment, ConsumerSubscription, TopicPartition
+from kgctl.model.groups import ConsumerAssignment, ConsumerSubscription, TopicPartition
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from tests.differential.choices import INSTANCES, PROTOCOLS
 

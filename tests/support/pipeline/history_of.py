@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from kgctl.model.partitions import ZERO_UUID
+from kgctl.model.groups import ZERO_UUID
 from kgctl.model.records import (
     CoordinatorRecord,
     GroupMetadataKey,

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from kgctl.model.partitions import ZERO_UUID
+from kgctl.model.groups import ZERO_UUID
 from kgctl.model.records import OffsetCommitKey, OffsetCommitValue, OpaqueKey
 from kgctl.pipeline.decode.result import Decoded, Reason
 from kgctl.pipeline.decode.schemas import COMMITS, COVERAGE, GROUP_RECORDS, MARKERS, UNDECODED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import ConsumerAssignment, ConsumerSubscription
+from kgctl.model.groups import ConsumerAssignment, ConsumerSubscription
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from tests.support.patience import SESSION_MS
 from tests.support.wire.raw_client import RawClient

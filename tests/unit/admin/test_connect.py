@@ -11,7 +11,7 @@ from kgctl.admin.confluent.admin import ConfluentGroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.admin.live import LiveGroupAdmin
 from kgctl.errors import UnsupportedError, UsageError
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 SIGNED = {
     "security.protocol": "SASL_PLAINTEXT",

@@ -15,8 +15,17 @@ from kgctl.admin.results import ItemError, Results
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import NotFoundError, RefusedError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription
-from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicMetadata, TopicPartition
+from kgctl.model.groups import (
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    MemberDescription,
+    OffsetAndMetadata,
+    TopicMetadata,
+    TopicPartition,
+)
 from kgctl.model.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,

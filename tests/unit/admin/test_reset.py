@@ -19,8 +19,7 @@ from kgctl.admin.plan.offset_reset import (
     TopicScope,
 )
 from kgctl.admin.reset import ResetPlan, ResetRequest, execute_reset, plan_reset
-from kgctl.model.groups import MemberDescription
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 
 PARTITIONS = 4

@@ -6,7 +6,7 @@ import pytest
 
 from kgctl.admin.results import ItemError, item_error
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 
 @pytest.mark.parametrize(

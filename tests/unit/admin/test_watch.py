@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from kgctl.admin.watch import Position, Sample, Verdict, Watch
-from kgctl.model.groups import GroupListing, GroupState
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import GroupListing, GroupState, TopicPartition
 
 P = TopicPartition("t", 0)
 

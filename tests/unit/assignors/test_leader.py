@@ -10,7 +10,7 @@ from kgctl.assignors import get_assignor
 from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.spec import TopicSpec
 from kgctl.assignors.wire_form import AssignmentWriter, SubscriptionReader, encode_sticky, encode_subscription
-from kgctl.model.partitions import ConsumerSubscription, TopicPartition
+from kgctl.model.groups import ConsumerSubscription, TopicPartition
 from kgctl.serde.consumer_protocol import decode_assignment, decode_subscription
 from kgctl.serde.consumer_protocol import encode_subscription as encode_one_by_one
 from tests.support.assignor_leader import JoinedMember, lead

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.assignors.partition_space import PartitionIds, PartitionSpace, sorted_like_java
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 
 def test_numbers_follow_topics_by_name_then_partitions() -> None:

@@ -14,32 +14,29 @@ from kgctl.coordinator.refusals import refuse
 from kgctl.coordinator.timers import TimerKind
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import GroupState, TopicPartition
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, TransactionMarker
 from kgctl.model.requests import (
     ConsumerGroupDescribe,
+    ConsumerGroupDescribeResult,
     DeleteGroups,
+    DeleteGroupsResult,
     DescribeGroups,
+    DescribeGroupsResult,
+    Done,
     EndTransaction,
     Heartbeat,
+    HeartbeatResult,
     JoinGroup,
     JoinProtocol,
     ListGroups,
+    ListGroupsResult,
     OffsetCommit,
     OffsetCommitPartition,
     OffsetFetch,
-    Request,
-)
-from kgctl.model.results import (
-    ConsumerGroupDescribeResult,
-    DeleteGroupsResult,
-    DescribeGroupsResult,
-    Done,
-    HeartbeatResult,
-    ListGroupsResult,
     OffsetFetchResult,
     PartitionErrors,
+    Request,
 )
 from tests.support.coordinator_harness import CoordinatorHarness
 

@@ -13,8 +13,7 @@ from kgctl.member.config import MemberConfig
 from kgctl.member.connection import LOOKUP, REQUESTS, Connection
 from kgctl.member.runtime import Runtime
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import Heartbeat, JoinGroup, LeaveGroup
-from kgctl.model.results import HeartbeatResult, JoinGroupResult
+from kgctl.model.requests import Heartbeat, HeartbeatResult, JoinGroup, JoinGroupResult, LeaveGroup
 
 
 class Line:

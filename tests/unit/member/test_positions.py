@@ -13,9 +13,8 @@ from kgctl.member.config import MemberConfig
 from kgctl.member.connection import Connection
 from kgctl.member.runtime import Runtime
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
-from kgctl.model.requests import OffsetFetch
-from kgctl.model.results import FetchedOffset, OffsetFetchResult
+from kgctl.model.groups import TopicPartition
+from kgctl.model.requests import FetchedOffset, OffsetFetch, OffsetFetchResult
 
 A, B = TopicPartition("t", 0), TopicPartition("t", 1)
 

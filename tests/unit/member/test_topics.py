@@ -9,7 +9,7 @@ from kgctl.member.api import MemberIdentity, NetworkError, RefreshMetadata
 from kgctl.member.config import MemberConfig
 from kgctl.member.connection import METADATA, Connection, Topics
 from kgctl.member.runtime import Runtime
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from tests.support.coordinator_harness import image_of
 
 MINUTE_US = 60_000_000

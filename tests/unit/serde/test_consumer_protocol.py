@@ -10,7 +10,7 @@ from kio.index import load_entity_schema
 from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
-from kgctl.model.partitions import ConsumerAssignment, ConsumerSubscription, TopicPartition
+from kgctl.model.groups import ConsumerAssignment, ConsumerSubscription, TopicPartition
 from kgctl.serde.consumer_protocol import (
     MalformedConsumerProtocol,
     decode_assignment,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.server.partition_data import DataSignal
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.server.producers import Producers, ProducerWrite, SequenceCheck
 
 T0 = TopicPartition("t", 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.model.records import TransactionMarker
 from kgctl.serde.record_batch import Record, build_batch, build_marker, parse_header, place
 from kgctl.server.partition_data import AbortedTransaction, TransactionIndex

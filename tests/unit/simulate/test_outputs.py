@@ -12,10 +12,9 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Reply
 from kgctl.errors import UsageError
-from kgctl.model.groups import GroupState
-from kgctl.model.partitions import LogOffsets, MetadataImage, TopicMetadata, TopicPartition
+from kgctl.model.groups import GroupState, LogOffsets, MetadataImage, TopicMetadata, TopicPartition
 from kgctl.model.requests import ConsumerGroupHeartbeat, OffsetCommit, OffsetCommitPartition
-from kgctl.model.results import ConsumerGroupHeartbeatResult as Beat
+from kgctl.model.requests import ConsumerGroupHeartbeatResult as Beat
 from kgctl.simulate.batch.files import ClusterState, write_records, write_state
 from kgctl.storage.folder import DataFolder
 

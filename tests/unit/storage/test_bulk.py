@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.errors import KgctlError, NotFoundError, StorageError, UsageError
-from kgctl.model.partitions import TopicMetadata, TopicPartition
+from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.bulk import BulkReader, LogBound, LogEndColumns
 from kgctl.storage.files import COORDINATOR_FILE

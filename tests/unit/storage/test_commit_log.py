@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.storage.folder import DataFolder
 from tests.support.storage import commit, delete, entry, group_record, marker
 

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
-from kgctl.model.partitions import TopicMetadata, TopicPartition
+from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, STATE_FILE, TOPICS_FILE
 from kgctl.storage.folder import DataFolder, memory_folder

@@ -11,8 +11,7 @@ from kgctl.coordinator.config import partition_for
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import StorageError
-from kgctl.model.requests import ConsumerGroupHeartbeat, ListGroups, OffsetFetch
-from kgctl.model.results import ListGroupsResult, OffsetFetchResult
+from kgctl.model.requests import ConsumerGroupHeartbeat, ListGroups, ListGroupsResult, OffsetFetch, OffsetFetchResult
 from kgctl.storage.folder import DataFolder
 from kgctl.storage.load import load_coordinator
 from kgctl.storage.protocols import StoredRecord

@@ -10,8 +10,7 @@ import pytest
 
 from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import Node
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import Node, TopicPartition
 from kgctl.serde.messages import DecodedRequest
 from kgctl.wire.apis import FIND_COORDINATOR, LIST_GROUPS, METADATA
 from kgctl.wire.cluster import Cluster

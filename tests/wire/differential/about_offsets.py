@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from kgctl.model.partitions import ConsumerSubscription
+from kgctl.model.groups import ConsumerSubscription
 from kgctl.model.records import OffsetCommitKey, OffsetCommitValue
 from kgctl.serde.consumer_protocol import encode_subscription
 from kgctl.serde.coordinator_records import encode_key, encode_value

@@ -8,7 +8,7 @@ from typing import Any
 
 from crc32c import crc32c
 
-from kgctl.model.partitions import ConsumerAssignment, ConsumerSubscription
+from kgctl.model.groups import ConsumerAssignment, ConsumerSubscription
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from kgctl.serde.record_batch import Record, build_batch
 from tests.support.patience import SESSION_MS

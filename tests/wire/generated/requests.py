@@ -9,7 +9,7 @@ from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
-from kgctl.model.partitions import ConsumerAssignment, ConsumerSubscription
+from kgctl.model.groups import ConsumerAssignment, ConsumerSubscription
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from tests.wire.generated.steps import PRODUCERS, Step
 

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from kgctl.errors import KgctlError, NotFoundError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.pipeline.sources.live.reader import OFFSETS_TOPIC, LogOffsetRow, LogState, Part, error_of
 from kgctl.pipeline.sources.log.parse import ParsedLog, parse_log
 from kgctl.serde.record_schema import uuid_text

@@ -7,7 +7,7 @@ from typing import Any
 
 from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.serde.record_batch import iterate_batches
 from kgctl.server.api.checks import NO_EPOCH, partition_error
 from kgctl.server.pieces import is_long

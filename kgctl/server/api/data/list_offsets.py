@@ -6,7 +6,7 @@ from typing import Any
 
 from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.server.api.checks import NO_EPOCH, partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.pieces import is_long

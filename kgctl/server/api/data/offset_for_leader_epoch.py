@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.server.api.checks import partition_error
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.pieces import Work, each

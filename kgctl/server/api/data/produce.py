@@ -7,7 +7,7 @@ from typing import Any
 
 from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.serde.record_batch import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, check_batch, parse_header
 from kgctl.server.api.checks import partition_error
 from kgctl.server.cluster import OFFSETS_TOPIC

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import ConsumerGroupDescribe
-from kgctl.model.results import (
+from kgctl.model.requests import (
+    ConsumerGroupDescribe,
     ConsumerGroupDescribedGroup,
     ConsumerGroupDescribedMember,
     ConsumerGroupDescribeResult,

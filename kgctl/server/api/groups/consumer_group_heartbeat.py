@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.model.partitions import ZERO_UUID
-from kgctl.model.requests import ConsumerGroupHeartbeat
-from kgctl.model.results import ConsumerGroupHeartbeatResult
+from kgctl.model.groups import ZERO_UUID
+from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import DescribeGroups
-from kgctl.model.results import DescribedGroup, DescribedMember, DescribeGroupsResult
+from kgctl.model.requests import DescribedGroup, DescribedMember, DescribeGroups, DescribeGroupsResult
 from kgctl.server.api.fields import GROUP_OPERATIONS, NOT_ASKED
 from kgctl.server.pieces import Work, each, waited
 from kgctl.server.request_context import ApiSpec, RequestContext

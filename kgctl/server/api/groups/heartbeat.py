@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.model.requests import Heartbeat
-from kgctl.model.results import HeartbeatResult
+from kgctl.model.requests import Heartbeat, HeartbeatResult
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.model.requests import JoinGroup, JoinProtocol
-from kgctl.model.results import JoinGroupResult
+from kgctl.model.requests import JoinGroup, JoinGroupResult, JoinProtocol
 from kgctl.server.pieces import TooMuchWorkError
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values

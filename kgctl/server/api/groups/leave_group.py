@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import LeaveGroup, MemberIdentity
-from kgctl.model.results import LeaveGroupResult, MemberLeaveResult
+from kgctl.model.requests import LeaveGroup, LeaveGroupResult, MemberIdentity, MemberLeaveResult
 from kgctl.server.pieces import UNITS_A_PIECE, Work, each, waited
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import OffsetDelete
 from kgctl.server.api.fields import TopicErrors
 from kgctl.server.pieces import UNITS_A_PIECE, Work, waited

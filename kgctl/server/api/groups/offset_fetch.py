@@ -9,9 +9,8 @@ from typing import Any, cast
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import ZERO_UUID, TopicPartition
-from kgctl.model.requests import OffsetFetch
-from kgctl.model.results import FetchedOffset, OffsetFetchResult
+from kgctl.model.groups import ZERO_UUID, TopicPartition
+from kgctl.model.requests import FetchedOffset, OffsetFetch, OffsetFetchResult
 from kgctl.server.pieces import UNITS_A_PIECE, Work, each, waited
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import SyncGroup
-from kgctl.model.results import SyncGroupResult
+from kgctl.model.requests import SyncGroup, SyncGroupResult
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Answer, Values
 

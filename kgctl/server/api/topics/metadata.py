@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicMetadata
+from kgctl.model.groups import TopicMetadata
 from kgctl.server.api.fields import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from kgctl.server.catalog import MAX_RECORDS_OF_A_CHANGE, is_legal_name
 from kgctl.server.cluster import OFFSETS_TOPIC

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.server.api.checks import known_to
 from kgctl.server.pieces import Work, all_of, each
 from kgctl.server.request_context import ApiSpec, RequestContext

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import OffsetCommitPartition, TxnOffsetCommit
 from kgctl.server.api.checks import transaction_of
 from kgctl.server.api.fields import TopicErrors

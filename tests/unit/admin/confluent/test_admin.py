@@ -13,7 +13,7 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from kgctl.admin.confluent.admin import ConfluentGroupAdmin
 from kgctl.errors import AuthError, TimedOutError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

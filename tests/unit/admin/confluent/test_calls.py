@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 from kgctl.admin.confluent.calls import AdminCalls, connection_error, error_code, explained
 from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.wire.deadline import Deadline
 from tests.support.patience import PATIENCE_MS, SOON_S
 

@@ -7,8 +7,7 @@ from confluent_kafka import ConsumerGroupState, ConsumerGroupType
 
 from kgctl.admin.confluent import admin
 from kgctl.admin.confluent.calls import client_config
-from kgctl.model.groups import GroupState, GroupType
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupState, GroupType, OffsetAndMetadata, TopicPartition
 
 
 def test_every_state_has_kafkas_spelling() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kgctl.admin.plan.offset_file import parse_offset_file, undo_rows
 from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset
 from kgctl.errors import UsageError
-from kgctl.model.partitions import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -27,7 +27,7 @@ from kgctl.admin.plan.offset_reset import (
 from kgctl.admin.results import ItemError
 from kgctl.errors import BrokerError, KgctlError, NotFoundError, RefusedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import LogOffsets, OffsetAndMetadata, TopicPartition
 
 P = TopicPartition("t", 0)
 LOG = LogOffsets(10, 100)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kgctl.admin.plan.offset_reset import TopicScope, parse_topic_scopes, resolve_scopes
 from kgctl.errors import NotFoundError, UsageError
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 
 
 @pytest.mark.parametrize(

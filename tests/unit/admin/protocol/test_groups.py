@@ -12,8 +12,17 @@ from kgctl.admin.protocol.groups import OFFSETS_TOPIC, describe_groups, group_st
 from kgctl.admin.results import ItemError
 from kgctl.errors import AuthError, BrokerError, UnreachableError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
-from kgctl.model.partitions import ConsumerAssignment, ConsumerSubscription, TopicPartition
+from kgctl.model.groups import (
+    ConsumerAssignment,
+    ConsumerSubscription,
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    MemberDescription,
+    Node,
+    TopicPartition,
+)
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from kgctl.serde.messages import DecodedRequest
 from kgctl.wire.apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS, METADATA

@@ -8,7 +8,7 @@ import pytest
 
 from kgctl.admin.protocol.offsets import delete_offsets, list_committed_offsets, list_log_offsets, list_offsets_at, list_topics
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.serde.messages import DecodedRequest
 from kgctl.wire.apis import LIST_OFFSETS, METADATA, OFFSET_DELETE, OFFSET_FETCH
 from kgctl.wire.cluster import Cluster

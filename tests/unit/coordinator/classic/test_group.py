@@ -8,7 +8,7 @@ import pytest
 
 from kgctl.coordinator.classic.group import DEAD, ClassicGroup
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import MetadataImage
+from kgctl.model.groups import MetadataImage
 from kgctl.model.records import OffsetCommitValue
 from kgctl.model.requests import OffsetCommit, TxnOffsetCommit
 from tests.support.coordinator_harness import CoordinatorHarness

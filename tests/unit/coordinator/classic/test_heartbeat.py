@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.results import JoinGroupResult
+from kgctl.model.requests import JoinGroupResult
 from tests.support.coordinator_harness import CoordinatorHarness
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import MemberIdentity
-from kgctl.model.results import JoinGroupResult, LeaveGroupResult, MemberLeaveResult
+from kgctl.model.requests import JoinGroupResult, LeaveGroupResult, MemberIdentity, MemberLeaveResult
 from tests.support.coordinator_harness import CoordinatorHarness
 
 

@@ -6,7 +6,7 @@ from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.classic.rebalance import restore
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.records import GroupMetadataValue, MemberMetadata
-from kgctl.model.results import JoinGroupResult, SyncGroupResult
+from kgctl.model.requests import JoinGroupResult, SyncGroupResult
 from tests.support.coordinator_harness import CoordinatorHarness, subscription
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.results import AwaitedMember, RebalanceStatus
+from kgctl.model.requests import AwaitedMember, RebalanceStatus
 from tests.support.coordinator_harness import CoordinatorHarness
 
 LIMIT = {"kgctl.rebalance.stuck.timeout.ms": "20000"}

@@ -7,7 +7,7 @@ import pytest
 from kgctl.coordinator.classic.group import ALLOWED, DEAD, EMPTY, RESPONSES, STABLE, STATE, TRANSITIONS, ClassicGroup
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.results import JoinGroupResult, LeaveGroupResult
+from kgctl.model.requests import JoinGroupResult, LeaveGroupResult
 from tests.support.coordinator_harness import CoordinatorHarness
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from kgctl.model.results import SyncGroupResult
+from kgctl.model.requests import SyncGroupResult
 from tests.support.coordinator_harness import CoordinatorHarness, subscription
 
 

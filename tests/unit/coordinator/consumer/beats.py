@@ -6,8 +6,7 @@ from typing import Any
 
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.member import MemberState
-from kgctl.model.requests import ConsumerGroupHeartbeat
-from kgctl.model.results import ConsumerGroupHeartbeatResult
+from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from tests.support.coordinator_harness import CoordinatorHarness, image_of
 
 TOPICS = {"a": 4, "b": 2}

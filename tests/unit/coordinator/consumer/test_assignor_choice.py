@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kgctl.model.requests import ConsumerGroupDescribe
-from kgctl.model.results import ConsumerGroupDescribeResult
+from kgctl.model.requests import ConsumerGroupDescribe, ConsumerGroupDescribeResult
 from tests.unit.coordinator.consumer.beats import AT_ONCE, Group
 
 U, R = "uniform", "range"

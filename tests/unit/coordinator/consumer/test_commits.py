@@ -7,8 +7,14 @@ from typing import Any
 import pytest
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, OffsetFetch, TxnOffsetCommit
-from kgctl.model.results import OffsetFetchResult, PartitionErrors
+from kgctl.model.requests import (
+    OffsetCommit,
+    OffsetCommitPartition,
+    OffsetFetch,
+    OffsetFetchResult,
+    PartitionErrors,
+    TxnOffsetCommit,
+)
 from tests.unit.coordinator.consumer.beats import A, B, Group
 
 NONE, STALE, UNKNOWN = ErrorCode.NONE, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import ConsumerGroupDescribe
-from kgctl.model.results import ConsumerGroupDescribedGroup, ConsumerGroupDescribedMember, ConsumerGroupDescribeResult
+from kgctl.model.requests import (
+    ConsumerGroupDescribe,
+    ConsumerGroupDescribedGroup,
+    ConsumerGroupDescribedMember,
+    ConsumerGroupDescribeResult,
+)
 from tests.unit.coordinator.consumer.beats import TOPICS, A, Group
 
 

@@ -9,8 +9,7 @@ import pytest
 
 from kgctl.coordinator.consumer.member import MemberState
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import ConsumerGroupHeartbeat
-from kgctl.model.results import ConsumerGroupHeartbeatResult
+from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from tests.support.coordinator_harness import CoordinatorHarness
 from tests.unit.coordinator.consumer.beats import AT_ONCE, JOIN, TOPICS, A, Group
 

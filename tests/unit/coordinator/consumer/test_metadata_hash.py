@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from kgctl.coordinator.consumer.subscription import group_hash, topic_hash
-from kgctl.model.partitions import MetadataImage, TopicMetadata
+from kgctl.model.groups import MetadataImage, TopicMetadata
 
 A = TopicMetadata("a", UUID(int=(1 << 64) + 1), 4)
 B = TopicMetadata("b", UUID(int=(2 << 64) + 2), 2)

@@ -9,8 +9,7 @@ import pytest
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import ConsumerGroupHeartbeat
-from kgctl.model.results import ConsumerGroupHeartbeatResult
+from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from tests.support.coordinator_harness import CoordinatorHarness
 
 TOPICS = {"t": 2}

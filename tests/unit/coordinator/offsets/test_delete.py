@@ -5,10 +5,9 @@ from __future__ import annotations
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey
-from kgctl.model.requests import OffsetCommit, OffsetCommitPartition
-from kgctl.model.results import OffsetDeleteResult
+from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, OffsetDeleteResult
 from tests.support.coordinator_harness import CoordinatorHarness
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
-from kgctl.model.requests import OffsetCommit, OffsetCommitPartition
-from kgctl.model.results import FetchedOffset, OffsetFetchResult
+from kgctl.model.groups import TopicPartition
+from kgctl.model.requests import FetchedOffset, OffsetCommit, OffsetCommitPartition, OffsetFetchResult
 from tests.support.coordinator_harness import CoordinatorHarness
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

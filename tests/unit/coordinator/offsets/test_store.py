@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from kgctl.coordinator.offset_store import OffsetStore
+from kgctl.model.groups import TopicPartition
 from kgctl.model.java_order import integer_hash, timeline_hash_map_order
-from kgctl.model.partitions import TopicPartition
 from kgctl.model.records import OffsetCommitKey, OffsetCommitValue
 
 T0, T1 = OffsetCommitKey("g", "t", 0), OffsetCommitKey("g", "t", 1)

@@ -7,9 +7,8 @@ import pytest
 from kgctl.assignors.spec import AssignorError
 from kgctl.assignors.wire_form import decode_cooperative, encode_sticky
 from kgctl.member.classic.leader import LeaderAssignor, Remembered, group_spec
-from kgctl.model.partitions import ConsumerSubscription, TopicPartition
-from kgctl.model.requests import JoinProtocol
-from kgctl.model.results import JoinGroupMember
+from kgctl.model.groups import ConsumerSubscription, TopicPartition
+from kgctl.model.requests import JoinGroupMember, JoinProtocol
 from kgctl.serde.consumer_protocol import decode_assignment, decode_subscription, encode_subscription
 from tests.support.coordinator_harness import image_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.simulate.batch.files import final_state, write_events
 from kgctl.simulate.batch.plan import picture_of
 from kgctl.simulate.metrics.result import run

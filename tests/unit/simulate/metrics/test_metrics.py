@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.model.partitions import MetadataImage, TopicMetadata
+from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.simulate.metrics.result import COMPUTE, MetricView, run
 from kgctl.simulate.recording.history import Counted, EventMark, GroupPoint, Identity, PodHistory
 from kgctl.simulate.recording.recording import Recording

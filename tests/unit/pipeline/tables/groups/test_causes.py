@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.partitions import ConsumerAssignment, TopicPartition
+from kgctl.model.groups import ConsumerAssignment, TopicPartition
 from kgctl.model.records import ConsumerGroupMetadataKey, CoordinatorRecord
-from kgctl.model.requests import ConsumerGroupHeartbeat
-from kgctl.model.results import ConsumerGroupHeartbeatResult
+from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from kgctl.pipeline.tables import assignments, group_generations, members
 from kgctl.serde.consumer_protocol import encode_assignment
 from tests.support.coordinator_harness import CoordinatorHarness
