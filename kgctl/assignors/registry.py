@@ -7,15 +7,12 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 
-from kgctl.assignors.client.cooperative_sticky import CooperativeStickyAssignor
-from kgctl.assignors.client.kafka_go import KafkaGoRange, KafkaGoRoundRobin
-from kgctl.assignors.client.rack_affinity import RackAffinityAssignor
-from kgctl.assignors.client.range import RangeAssignor
-from kgctl.assignors.client.round_robin import RoundRobinAssignor
-from kgctl.assignors.client.sticky import StickyAssignor
-from kgctl.assignors.server.range import ServerRangeAssignor
-from kgctl.assignors.server.uniform import UniformAssignor
+from kgctl.assignors.kafka_go import KafkaGoRange, KafkaGoRoundRobin, RackAffinityAssignor
+from kgctl.assignors.range import RangeAssignor, ServerRangeAssignor
+from kgctl.assignors.round_robin import RoundRobinAssignor
 from kgctl.assignors.spec import Assignor, GroupSpec, MemberSpec, StickyClaim, TopicSpec
+from kgctl.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
+from kgctl.assignors.uniform import UniformAssignor
 from kgctl.errors import UsageError, did_you_mean
 
 ENTRY_POINTS = "kgctl.assignors"

@@ -13,10 +13,9 @@ from typing import NamedTuple
 from uuid import UUID
 
 from kgctl.assignors.partition_space import java_text_key
-from kgctl.assignors.server.range import ServerRangeAssignor
-from kgctl.assignors.server.spec import Move, TargetAssignor, TargetMember, TargetSpec
-from kgctl.assignors.server.uniform import UniformAssignor
-from kgctl.assignors.spec import AssignorError
+from kgctl.assignors.range import ServerRangeAssignor
+from kgctl.assignors.spec import AssignorError, Move, TargetAssignor, TargetMember, TargetSpec
+from kgctl.assignors.uniform import UniformAssignor
 from kgctl.coordinator.consumer.group import ConsumerGroup, RequestContext
 from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Refusal, Target
 from kgctl.coordinator.consumer.records import target_metadata_record, target_record

@@ -8,8 +8,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from kgctl.assignors import get_assignor
-from kgctl.assignors.client.members import have_equal_subscriptions, subscribed_space
-from kgctl.assignors.spec import AssignorError, GroupAssignment, GroupSpec, MemberSpec, PartitionsByTopic, promises_of
+from kgctl.assignors.spec import (
+    AssignorError,
+    GroupAssignment,
+    GroupSpec,
+    MemberSpec,
+    PartitionsByTopic,
+    have_equal_subscriptions,
+    promises_of,
+    subscribed_space,
+)
 from kgctl.errors import InvariantViolation, UsageError
 from kgctl.simulate.assign.group_document import GroupDocument
 

@@ -10,9 +10,8 @@ import pytest
 import yaml
 
 from kgctl.assignors import get_assignor
-from kgctl.assignors.client.cooperative_sticky import CooperativeStickyAssignor
-from kgctl.assignors.client.sticky import StickyAssignment
 from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, TopicSpec
+from kgctl.assignors.sticky import CooperativeStickyAssignor, StickyAssignment
 from kgctl.simulate.assign.group_document import parse_document
 
 CASES_FILE = Path(__file__).parent / "assignors.yaml"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.assignors.client.members import partition_racks, use_racks
-from kgctl.assignors.spec import TopicSpec
+from kgctl.assignors.spec import TopicSpec, partition_racks, use_racks
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from kgctl.assignors.client.cooperative_sticky import CooperativeStickyAssignor
-from kgctl.assignors.client.sticky import StickyAssignor
 from kgctl.assignors.spec import GroupSpec, MemberSpec, StickyClaim, TopicSpec
+from kgctl.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
 from kgctl.assignors.wire_form import encode_sticky
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.assignors.server.uniform import Levels
+from kgctl.assignors.uniform import Levels
 
 
 def _received(sizes: list[int], count: int) -> list[int]:

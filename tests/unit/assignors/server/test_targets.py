@@ -7,10 +7,9 @@ from uuid import UUID
 
 import pytest
 
-from kgctl.assignors.server.range import ServerRangeAssignor
-from kgctl.assignors.server.spec import TargetMember, TargetSpec, topic_id_of_name
-from kgctl.assignors.server.uniform import UniformAssignor
-from kgctl.assignors.spec import AssignorError
+from kgctl.assignors.range import ServerRangeAssignor
+from kgctl.assignors.spec import AssignorError, TargetMember, TargetSpec, topic_id_of_name
+from kgctl.assignors.uniform import UniformAssignor
 from kgctl.model.java_order import copied_set_order
 
 A, B, GONE = UUID(int=1), UUID(int=2), UUID(int=3)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from kgctl.assignors.partition_space import PartitionIds, PartitionSpace
-from kgctl.assignors.server.uniform import UniformAssignor
 from kgctl.assignors.spec import GroupSpec, MemberSpec, OwnedPartitions, TopicSpec
+from kgctl.assignors.uniform import UniformAssignor
 
 
 def random_owners(source: random.Random, space: PartitionSpace, members: int) -> list[list[int]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kgctl.assignors.client.sticky_state import PartitionMovements
 from kgctl.assignors.partition_space import PartitionSpace
+from kgctl.assignors.sticky_state import PartitionMovements
 
 
 def _movements(count: int = 40) -> PartitionMovements:

@@ -1,17 +1,53 @@
-"""rack-affinity: kafka-go's balancer that gives partitions to members in the zone of their leader.
-
-Per topic a member's share is P / n, and P mod n members may have one more. Zone by zone the zone's members take from its
-partitions, at most their share, and extras as far as there are any; what is left goes to members below their share, in the order
-of the group. The zone of a partition is the rack of its leader, which is the first of its ``racks``. kafka-go:
-``RackAffinityGroupBalancer``; its order of zones is that of a Go map, which is random: here they are sorted.
-"""
+"""The balancers of the client library kafka-go (segmentio), where they differ from Kafka's assignors of the same name."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from kgctl.assignors.client.members import subscribed_space
-from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, Promises, TopicSpec
+from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, Promises, TopicSpec, by_member_id, subscribed_space
+
+Cut = Callable[[int, int, int], range]
+
+
+class KafkaGoRange:
+    """Per topic the subscriber i of n gets the partitions from i*P/n to (i+1)*P/n: the *later* members get the extra ones."""
+
+    name = "kafka-go:range"
+    promises = Promises(even_per_topic=True, ignores_member_order=True)
+
+    def assign(self, group: GroupSpec) -> GroupAssignment:
+        """Runs of partitions, per topic balanced to one; instance ids and racks do not count."""
+        return _cut(group, lambda seat, members, count: range(seat * count // members, (seat + 1) * count // members))
+
+
+class KafkaGoRoundRobin:
+    """Per topic partition p goes to subscriber p mod n: every topic starts again with the first member."""
+
+    name = "kafka-go:roundrobin"
+    promises = Promises(even_per_topic=True, ignores_member_order=True)
+
+    def assign(self, group: GroupSpec) -> GroupAssignment:
+        """Every n-th partition, per topic balanced to one; instance ids and racks do not count."""
+        return _cut(group, lambda seat, members, count: range(seat, count, members))
+
+
+def _cut(group: GroupSpec, cut: Cut) -> GroupAssignment:
+    space = subscribed_space(group)
+    ids: dict[str, list[int]] = {member.member_id: [] for member in group.members}
+    subscribers: list[list[str]] = [[] for _ in space.names]
+    for member in by_member_id(group.members):
+        for topic in _topics(member.topics, space.index):
+            subscribers[topic].append(member.member_id)
+    for topic, member_ids in enumerate(subscribers):
+        offset = space.offsets[topic]
+        for seat, member_id in enumerate(member_ids):
+            part = cut(seat, len(member_ids), space.counts[topic])
+            ids[member_id].extend(range(offset + part.start, offset + part.stop, part.step))
+    return GroupAssignment(space, ids)
+
+
+def _topics(names: tuple[str, ...], index: dict[str, int]) -> Iterator[int]:
+    return (index[name] for name in dict.fromkeys(names) if name in index)
 
 
 class RackAffinityAssignor:

@@ -6,9 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from kgctl.assignors.client.members import Racks, partition_racks, use_racks
 from kgctl.assignors.partition_space import PartitionSpace
-from kgctl.assignors.spec import GroupSpec, MemberSpec
+from kgctl.assignors.spec import GroupSpec, MemberSpec, Racks, partition_racks, use_racks
 from kgctl.model.groups import NO_GENERATION
 from kgctl.model.java_order import bucket, string_hash
 

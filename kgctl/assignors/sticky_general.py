@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 
-from kgctl.assignors.client.sticky_state import Claim, GeneralState, Ownership, PartitionMovements, RackInfo
 from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.spec import AssignorError, MemberSpec
+from kgctl.assignors.sticky_state import Claim, GeneralState, Ownership, PartitionMovements, RackInfo
 
 
 class Balancer:

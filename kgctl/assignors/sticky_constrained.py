@@ -17,9 +17,9 @@ from collections import deque
 from collections.abc import Sequence
 from itertools import compress
 
-from kgctl.assignors.client.sticky_state import Ownership, RackInfo
 from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.spec import AssignorError
+from kgctl.assignors.sticky_state import Ownership, RackInfo
 
 _INVERT = bytes([1, 0]) + bytes(254)
 

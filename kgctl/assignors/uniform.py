@@ -11,18 +11,22 @@ from itertools import chain, compress, islice, repeat
 from uuid import UUID
 
 from kgctl.assignors.partition_space import PartitionSpace
-from kgctl.assignors.server.spec import (
+from kgctl.assignors.spec import (
     NO_TOPIC,
+    AssignorError,
+    GroupAssignment,
+    GroupSpec,
     IndexedGroup,
     IndexedMember,
     IndexedTarget,
     Move,
+    OwnedPartitions,
+    Promises,
     TargetSpec,
     assign_by_name,
     by_id,
     indexed,
 )
-from kgctl.assignors.spec import AssignorError, GroupAssignment, GroupSpec, OwnedPartitions, Promises
 from kgctl.model.java_order import copied_set_order, integer_hash
 
 _INVERT = bytes([1, 0]) + bytes(254)

@@ -8,9 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kgctl.assignors.client.members import have_equal_subscriptions, sorted_members, subscribed_space
 from kgctl.assignors.partition_space import PartitionSpace
-from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, Promises
+from kgctl.assignors.spec import (
+    GroupAssignment,
+    GroupSpec,
+    MemberSpec,
+    Promises,
+    have_equal_subscriptions,
+    sorted_members,
+    subscribed_space,
+)
 
 
 class RoundRobinAssignor:

@@ -1,1 +1,0 @@
-"""The assignors that run in the group coordinator: the consumer protocol's (KIP-848)."""
