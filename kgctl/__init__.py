@@ -10,7 +10,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "Admin": "kgctl.library.clusters",
-    "Assigned": "kgctl.library.assignment",
+    "Assigned": "kgctl.library.assignors",
     "AsyncAdmin": "kgctl.library.clusters",
     "AsyncCoordinator": "kgctl.library.coordinator",
     "ConsumerGroup": "kgctl.group.consumer_group",
@@ -27,11 +27,11 @@ _PUBLIC = {
     "SqliteOffsetStorage": "kgctl.storage.offset_storage",
     "StoredOffset": "kgctl.storage.offset_storage",
     "TopicPartition": "kgctl.model.groups",
-    "aiokafka_assignor": "kgctl.library.client_assignors",
-    "assign": "kgctl.library.assignment",
+    "aiokafka_assignor": "kgctl.library.assignors",
+    "assign": "kgctl.library.assignors",
     "connect": "kgctl.library.clusters",
     "decode_assignment": "kgctl.library.coordinator",
-    "kafka_python_assignor": "kgctl.library.client_assignors",
+    "kafka_python_assignor": "kgctl.library.assignors",
 }
 
 __all__ = ["__version__", "simulate"]

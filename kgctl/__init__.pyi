@@ -5,10 +5,10 @@ from kgctl import testing as testing
 from kgctl.admin.client import GroupAdmin as GroupAdmin
 from kgctl.group.consumer_group import ConsumerGroup as ConsumerGroup
 from kgctl.group.generation import Generation as Generation
-from kgctl.library.assignment import Assigned as Assigned
-from kgctl.library.assignment import assign as assign
-from kgctl.library.client_assignors import aiokafka_assignor as aiokafka_assignor
-from kgctl.library.client_assignors import kafka_python_assignor as kafka_python_assignor
+from kgctl.library.assignors import Assigned as Assigned
+from kgctl.library.assignors import aiokafka_assignor as aiokafka_assignor
+from kgctl.library.assignors import assign as assign
+from kgctl.library.assignors import kafka_python_assignor as kafka_python_assignor
 from kgctl.library.clusters import Admin as Admin
 from kgctl.library.clusters import AsyncAdmin as AsyncAdmin
 from kgctl.library.clusters import Plan as Plan

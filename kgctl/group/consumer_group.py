@@ -13,9 +13,8 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 from kgctl.errors import ClosedError, KgctlError, TimedOutError, UsageError
-from kgctl.group.commits import Commits
 from kgctl.group.driver import Driver
-from kgctl.group.generation import Generation, Offsets
+from kgctl.group.generation import Commits, Generation, Offsets
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState
 from kgctl.member.config import Behaviour, MemberConfig, refusal
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition

@@ -20,7 +20,7 @@ from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexe
 from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, UsageError
 from kgctl.library.group_info import Activity, GroupInfo, group_info
-from kgctl.member.classic.leader import group_spec
+from kgctl.member.leader import group_spec
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ConsumerSubscription, MetadataImage, OffsetAndMetadata, TopicMetadata, TopicPartition
 from kgctl.model.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import count
 
 from kgctl.member.api import Member, MemberIdentity, PositionOf, Rng
-from kgctl.member.classic.member import ClassicMember
+from kgctl.member.classic_member import ClassicMember
 from kgctl.member.config import MemberConfig
-from kgctl.member.consumer.member import ConsumerMember
+from kgctl.member.consumer_member import ConsumerMember
 from kgctl.model.groups import TopicPartition
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from kgctl.assignors.spec import AssignorError
 from kgctl.assignors.wire_form import decode_cooperative, encode_sticky
-from kgctl.member.classic.leader import LeaderAssignor, Remembered, group_spec
+from kgctl.member.leader import LeaderAssignor, Remembered, group_spec
 from kgctl.model.groups import ConsumerSubscription, TopicPartition
 from kgctl.model.requests import JoinGroupMember, JoinProtocol
 from kgctl.serde.consumer_protocol import decode_assignment, decode_subscription, encode_subscription

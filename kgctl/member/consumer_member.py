@@ -18,7 +18,7 @@ from kgctl.member.api import (
 from kgctl.member.base import CLOSE_TIMEOUT_US, HEARTBEAT, BaseMember, Step
 from kgctl.member.commits import CommitIdentity
 from kgctl.member.config import MemberConfig
-from kgctl.member.consumer.heartbeats import (
+from kgctl.member.consumer_heartbeats import (
     LEAVE_EPOCH,
     NO_ASSIGNMENT,
     OUTSIDE,

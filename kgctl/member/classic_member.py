@@ -8,11 +8,11 @@ from enum import Enum
 from kgctl.assignors.spec import AssignorError, GroupSpec
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState, NetworkError, PositionOf, Rng, RunAssignor, StopReason
 from kgctl.member.base import CLOSE_TIMEOUT_US, HEARTBEAT, SESSION, BaseMember, Step
-from kgctl.member.classic.leader import Assignments, LeaderAssignor, Remembered, group_spec
-from kgctl.member.classic.session import NO_GENERATION_ID, OUTSIDE, Generation, JoinPhase, Membership, Session
+from kgctl.member.classic_session import NO_GENERATION_ID, OUTSIDE, Generation, JoinPhase, Membership, Session
 from kgctl.member.commits import CommitIdentity
 from kgctl.member.config import MemberConfig, is_cooperative
 from kgctl.member.connection import COORDINATOR_GONE, RETRIABLE, Snapshot
+from kgctl.member.leader import Assignments, LeaderAssignor, Remembered, group_spec
 from kgctl.member.runtime import HeartbeatClock
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ConsumerSubscription, MetadataImage, TopicPartition

@@ -1,1 +1,0 @@
-"""The classic protocol: JoinGroup, SyncGroup, Heartbeat, LeaveGroup."""

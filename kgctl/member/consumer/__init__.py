@@ -1,1 +1,0 @@
-"""The consumer protocol (KIP-848): one request, ConsumerGroupHeartbeat, and reconciliation."""
