@@ -51,7 +51,14 @@ def _topics(names: tuple[str, ...], index: dict[str, int]) -> Iterator[int]:
 
 
 class RackAffinityAssignor:
-    """Members keep the order of the group; a member or partition without a rack is in the zone ""."""
+    """rack-affinity: partitions go to members in the zone of their leader, as far as balance allows.
+
+    Per topic a member's share is P / n, and P mod n members may have one more. Zone by zone the zone's members take from its
+    partitions, at most their share, and extras as far as there are any; what is left goes to members below their share, in the
+    order of the group, which members keep. The zone of a partition is the rack of its leader, the first of its ``racks``; a
+    member or partition without a rack is in the zone "". kafka-go: ``RackAffinityGroupBalancer``; its order of zones is that of
+    a Go map, which is random: here they are sorted.
+    """
 
     name = "rack-affinity"
     promises = Promises(even_per_topic=True)

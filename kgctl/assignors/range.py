@@ -1,8 +1,11 @@
-"""range: each topic cut into one run of partitions per subscriber, the first subscribers one longer.
+"""The two assignors called "range": each topic cut into one run of partitions per subscriber, the first ones one longer.
 
-The extra partitions are given topic by topic, so the first members collect them. With racks (KIP-881) a pass before it gives
-members the partitions that have a replica in their rack; topics with the same subscribers and the same number of partitions stay
-aligned, and that comes before the rack. Kafka: ``RangeAssignor``.
+range, the consumers': the extra partitions are given topic by topic, so the first members collect them. With racks (KIP-881) a
+pass before it gives members the partitions that have a replica in their rack; topics with the same subscribers and the same
+number of partitions stay aligned, and that comes before the rack. Kafka: ``org.apache.kafka.clients.consumer.RangeAssignor``.
+
+server-range, the coordinator's: static members first, by instance id, then the others by member id; history and racks are
+ignored. Kafka: ``org.apache.kafka.coordinator.group.assignor.RangeAssignor``.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ An assignor is any object with a ``name`` and ``assign(group: GroupSpec)``. It i
 call to the next (Kafka's sticky assignor remembers one number, the highest generation; it is `GroupSpec.max_generation` here).
 
 A client assignor sees what a group's leader sees after JoinGroup; the members stand in the order of the JoinGroup response.
-A server assignor sees the group as the coordinator does; `kgctl.assignors.spec` has the form that the coordinator uses.
+A server assignor sees the group as the coordinator does; `TargetSpec`, with topics by id, is the form that the coordinator uses:
+``UniformAssignor().assign_targets(spec)``. What the assignors share, orders of members and the racks of topics, is here as well.
 """
 
 from __future__ import annotations

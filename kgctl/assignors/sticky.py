@@ -1,7 +1,10 @@
-"""sticky: as balanced as can be, and among such assignments one that moves little (KIP-54). Eager.
+"""sticky and cooperative-sticky: as balanced as can be, and among such assignments one that moves little (KIP-54).
 
-Each member sends in its user data what it owned and in which generation. Equal subscriptions go to the constrained algorithm,
-others to the general one. Kafka: ``StickyAssignor``, ``AbstractStickyAssignor``.
+sticky is eager: each member sends in its user data what it owned and in which generation. Equal subscriptions go to the
+constrained algorithm, others to the general one. Kafka: ``StickyAssignor``, ``AbstractStickyAssignor``.
+
+cooperative-sticky (KIP-429) leaves out of the answer what moves from one member to another: its owner revokes it first, the
+members join again, and the next round gives it to its new owner. Kafka: ``CooperativeStickyAssignor``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""One generation of a live member: what it may read, the functions that read it, and its end."""
+"""One generation of a live member: what it may read, the functions that read it, its commits, and its end.
+
+Commits have a connection of their own: a JoinGroup that the coordinator holds back holds up what follows it on its connection.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +25,10 @@ Offsets: TypeAlias = Mapping[Any, int | OffsetAndMetadata]
 """(topic, partition), or a `TopicPartition` -> the offset of the next record to read, alone or with metadata and leader epoch."""
 
 Work: TypeAlias = Callable[["Generation"], Any] | Callable[["Generation"], Coroutine[Any, Any, Any]]
+
+PASSING = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
+OVERTAKEN = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.REBALANCE_IN_PROGRESS})
+PAUSE_S = 0.1
 
 
 class Generation:
@@ -209,11 +216,6 @@ class Generation:
                 self._waiters.append(waiter)
         if has_ended:
             waiter()
-
-
-PASSING = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
-OVERTAKEN = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.REBALANCE_IN_PROGRESS})
-PAUSE_S = 0.1
 
 
 class Commits:

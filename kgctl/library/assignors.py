@@ -1,4 +1,9 @@
-"""`kgctl.assign`: who would get which partitions, by one of Kafka's assignors or one's own."""
+"""`kgctl.assign`: who would get which partitions, by one of Kafka's assignors or one's own; and those for other clients.
+
+`kafka_python_assignor` and `aiokafka_assignor` make a ``partition_assignment_strategy``. The leaders of those clients then assign
+as Java's would: the same partitions to the same members, sticky ones with the same tie-breaks. What members send about themselves
+(sticky's user data, owned partitions of cooperative groups) stays the client library's own, which is Kafka's on the wire.
+"""
 
 from __future__ import annotations
 

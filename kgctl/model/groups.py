@@ -1,4 +1,4 @@
-"""Topics and partitions, and the image of them that the coordinator works with."""
+"""Topics, partitions and offsets; groups and members as an administrator sees them, whatever protocol they speak."""
 
 from __future__ import annotations
 

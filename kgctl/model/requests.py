@@ -1,4 +1,5 @@
-"""What the coordinator can be asked: one frozen dataclass an API, free of wire versions, plus the events of its surroundings.
+"""What the coordinator can be asked and what it answers: two frozen dataclasses an API, free of wire versions, plus the events
+of its surroundings. Errors of an answer are values.
 
 ``api_version`` travels along because a few answers depend on it (KIP-394, KIP-814, error codes of commits). Null on the wire is
 None here; a missing number is Kafka's own default. Times are milliseconds.
