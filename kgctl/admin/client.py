@@ -12,8 +12,15 @@ from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
 from kgctl.admin.results import GroupResults, PartitionResults, Results, Sight
-from kgctl.model.groups import GroupDescription, GroupListing, GroupState, GroupType
-from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import (
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    OffsetAndMetadata,
+    TopicPartition,
+)
 
 MAX_TIMESTAMP = -3
 """In place of a time: the record with the largest timestamp (KIP-734)."""

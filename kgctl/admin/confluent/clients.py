@@ -16,7 +16,7 @@ from kgctl.admin.confluent.calls import client_config, connection_error, explain
 from kgctl.admin.results import ItemError, Results
 from kgctl.errors import BrokerError, KgctlError, TimedOutError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.wire.deadline import Deadline
 
 _QUIET: Mapping[str, Any] = {"log_level": 0, "reconnect.backoff.ms": 1, "reconnect.backoff.max.ms": 200}

@@ -12,7 +12,7 @@ from kgctl.admin.plan.sealed_file import FileHeader
 from kgctl.admin.plan.times import format_instant
 from kgctl.admin.results import ItemError
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
-from kgctl.model.partitions import NO_OFFSET, LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import NO_OFFSET, LogOffsets, OffsetAndMetadata, TopicPartition
 
 _MAX_PARTITION = 2**31 - 1
 

@@ -10,8 +10,16 @@ from kgctl.admin.client import removal_reason
 from kgctl.admin.results import NO_SUCH_NAME, GroupResults, ItemError, PartitionResults, Results, Sight, item_error, other_type
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import Assignment, GroupDescription, GroupListing, GroupState, GroupType, MemberDescription, Node
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import (
+    Assignment,
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    MemberDescription,
+    Node,
+    TopicPartition,
+)
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
 from kgctl.wire.apis import (
     CONSUMER_GROUP_DESCRIBE,

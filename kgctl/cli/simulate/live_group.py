@@ -10,8 +10,7 @@ from kgctl.errors import NotFoundError, UsageError
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
     from kgctl.cli.session import Session
-    from kgctl.model.groups import GroupDescription
-    from kgctl.model.groups import TopicPartition
+    from kgctl.model.groups import GroupDescription, TopicPartition
     from kgctl.simulate.scenario.sources import LiveGroup, Observed
 
 SAMPLE_S = 5.0

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from kgctl.errors import InvariantViolation, KgctlError
-from kgctl.model.partitions import TopicPartition
+from kgctl.model.groups import TopicPartition
 from kgctl.simulate.batch.explain import explain, explanation_lines
 from kgctl.simulate.batch.judge import RunValues, Watcher, key_of, metric_keys, watchers_for
 from kgctl.simulate.engine.run import RunLimits

@@ -7,8 +7,15 @@ from hypothesis import strategies as st
 
 from kgctl.admin.group_view import is_consumer_group, lag_by_group, partition_lag, range_flags, total_lag, view_offsets
 from kgctl.admin.plan.offset_reset import parse_topic_scopes
-from kgctl.model.groups import GroupListing, GroupType, MemberDescription
-from kgctl.model.partitions import LogOffsets, OffsetAndMetadata, PartitionLag, TopicPartition
+from kgctl.model.groups import (
+    GroupListing,
+    GroupType,
+    LogOffsets,
+    MemberDescription,
+    OffsetAndMetadata,
+    PartitionLag,
+    TopicPartition,
+)
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 
 
