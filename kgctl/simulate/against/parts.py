@@ -10,9 +10,9 @@ from kgctl.member.api import StopReason
 from kgctl.simulate.against.fleet import Client, Line
 from kgctl.simulate.against.playable import can_be_killed
 from kgctl.simulate.against.settings import settings_of
+from kgctl.simulate.engine.cluster import Topics
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import GRACE_US, Phase, Process
-from kgctl.simulate.engine.topics import Topics
 from kgctl.simulate.recording.history import Counted
 from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.recording.traffic import split_rate

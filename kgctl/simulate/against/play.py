@@ -20,12 +20,12 @@ from kgctl.errors import AuthError, KgctlError
 from kgctl.model.groups import GroupDescription, GroupState, GroupType, TopicPartition
 from kgctl.simulate.against.fleet import HELPER, ClientKind, Fleet, Line
 from kgctl.simulate.against.parts import PlayedProcess, PlayedTopics, raise_refusal
+from kgctl.simulate.engine.cluster import Topics
 from kgctl.simulate.engine.loop import Loop, Task
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Phase, Process
 from kgctl.simulate.engine.run import NO_LIMITS, RunLimits, complete
 from kgctl.simulate.engine.simulation import Simulation
-from kgctl.simulate.engine.topics import Topics
 from kgctl.simulate.metrics.result import MetricView
 from kgctl.simulate.recording.history import Counted, GroupPoint, Identity
 from kgctl.simulate.recording.owners import NOBODY

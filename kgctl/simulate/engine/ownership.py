@@ -15,9 +15,9 @@ from kgctl.simulate.scenario.model import CommitMode
 from kgctl.simulate.scenario.vocabulary import Cause
 
 if TYPE_CHECKING:
-    from kgctl.simulate.engine.flow import Flow
     from kgctl.simulate.engine.process import Process
     from kgctl.simulate.engine.simulation import Simulation
+    from kgctl.simulate.recording.traffic import Flow
 
 FENCED_COMMITS = frozenset(
     {

@@ -30,9 +30,9 @@ from kgctl.member.config import is_cooperative
 from kgctl.member.factory import make_member
 from kgctl.model.groups import MetadataImage
 from kgctl.model.values import quick_enum
-from kgctl.simulate.engine.flow import Flow
 from kgctl.simulate.engine.pods import Pod, PollCadence
 from kgctl.simulate.recording.trace import PodChanged
+from kgctl.simulate.recording.traffic import Flow
 from kgctl.simulate.scenario.model import CommitMode
 from kgctl.simulate.scenario.quantities import Distribution
 from kgctl.simulate.scenario.settings import commit_of

@@ -11,14 +11,13 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage
 from kgctl.simulate.engine.broker import Broker
-from kgctl.simulate.engine.cluster import Cluster
+from kgctl.simulate.engine.cluster import Cluster, Topics
 from kgctl.simulate.engine.fast_forward import FastForward
 from kgctl.simulate.engine.invariants import Invariants
 from kgctl.simulate.engine.loop import Loop, Randomness
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.pods import Nodes, Pod
 from kgctl.simulate.engine.process import Process
-from kgctl.simulate.engine.topics import Topics
 from kgctl.simulate.recording.history import Counted, EventMark, Identity, PodHistory
 from kgctl.simulate.recording.recording import Ending, Recording
 from kgctl.simulate.recording.trace import EventLog, Happened, Observer, PodChanged

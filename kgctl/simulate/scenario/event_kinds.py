@@ -1,6 +1,6 @@
 """The kinds of events: their fields, declared once for files, the schema, the manual and the engine, which has what each does.
 
-A new kind is an `EventKind` in the table here and a function in `kgctl.simulate.engine.events`.
+A new kind is an `EventKind` in the table here and a function in `kgctl.simulate.engine.events` or `.deploys`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.simulate.engine.autoscalers import Autoscaler, Change, Decision, Why, by_average, by_utilization, by_value, limit_of
+from kgctl.simulate.engine.autoscale import Autoscaler, Change, Decision, Why, by_average, by_utilization, by_value, limit_of
 from kgctl.simulate.scenario.autoscale import Autoscale, ScalingPolicy, ScalingRules, Select
 
 S = 1_000_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from kgctl.simulate.engine.autoscalers import KafkaScaler, Lag, Offsets
+from kgctl.simulate.engine.autoscale import KafkaScaler, Lag, Offsets
 from kgctl.simulate.scenario.autoscale import Autoscale
 
 S = 1_000_000

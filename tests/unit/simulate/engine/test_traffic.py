@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.simulate.engine.flow import Flow, max_min_shares
-from kgctl.simulate.recording.traffic import UNIT_PR, Arrivals, Ledger, LinearSeries, split_rate
+from kgctl.simulate.recording.traffic import UNIT_PR, Arrivals, Flow, Ledger, LinearSeries, max_min_shares, split_rate
 
 S = 1_000_000
 RATE = 1_000_000

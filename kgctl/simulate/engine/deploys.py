@@ -1,9 +1,12 @@
-"""``rollout``: a new version as Kubernetes rolls it out, by a Deployment's or a StatefulSet's rules.
+"""Deploys: pods restarted one after the other, a new version rolled out as Kubernetes does it, pods that lose their machines.
 
 A Deployment's new pods have new names, and so new instance ids where these are made of names. It starts some above the wanted
 number (``max_surge``), and takes old ones away as long as enough are available (``max_unavailable``), without waiting for their
 end. A StatefulSet's pods keep their names: the highest number first, each gone before it starts again, and ready before the next.
 Blue-green and canary are those of Argo Rollouts without a router: consumers of both versions share the group's partitions.
+
+An eviction goes through the disruption budget, as the eviction API of Kubernetes has it: refused, ``kubectl drain`` asks again
+5 s later. A Deployment starts a pod in the place of one that is told to end at once; a StatefulSet the same one, when it is gone.
 """
 
 from __future__ import annotations
@@ -11,9 +14,73 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 
-from kgctl.simulate.engine.events.event_run import Countdown, EventRun, in_a_while
+from kgctl.simulate.engine.events import Countdown, EventRun, bring_back, duration_of, in_a_while, pods_of
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.scenario.event_kinds import Share
+from kgctl.simulate.scenario.vocabulary import NODE
+
+LOOK_AGAIN_US = 100_000
+WAIT_FOR_STABLE_AT_MOST_US = 600_000_000
+
+
+class Rolling:
+    """A rollout under way."""
+
+    def __init__(self, run: EventRun, settings: Mapping[str, str]) -> None:
+        self._run = run
+        self._settings = settings
+        self._pods = pods_of(run)
+        batch = run["batch"]
+        self._size = max(batch.of(len(self._pods)) if isinstance(batch, Share) else batch, 1)
+
+    def next_batch(self, _: object = None) -> None:
+        """Stop the next pods and start them again; or the end."""
+        condition = self._run["abort_if"]
+        if self._pods and condition is not None and condition.holds(self._run.simulation.metrics):
+            self._run.simulation.log_event(self._run.event, "is aborted")
+            self._pods = []
+        batch, self._pods = self._pods[: self._size], self._pods[self._size :]
+        if not batch:
+            self._run.over()
+            return
+        wait = self._run["wait"]
+        countdown = Countdown(len(batch), self._wait_for_stable if wait == "stable" else self._settle)
+        for pod in batch:
+            self._replace(pod, countdown, waits=wait != "none")
+
+    def _replace(self, pod: Pod, countdown: Countdown, *, waits: bool) -> None:
+        def down() -> None:
+            pod.configure(self._settings)
+            bring_back(self._run, pod, self._run["down"], countdown.one if waits else _nothing)
+            if not waits:
+                countdown.one()
+
+        if pod.process is None:
+            down()
+        else:
+            pod.process.stop(down)
+
+    def _wait_for_stable(self) -> None:
+        self._look(self._run.simulation.loop.now_us + WAIT_FOR_STABLE_AT_MOST_US)
+
+    def _look(self, give_up_us: int) -> None:
+        simulation = self._run.simulation
+        if simulation.history.calm.since_us is not None or simulation.loop.now_us >= give_up_us:
+            self._settle()
+        else:
+            in_a_while(self._run, LOOK_AGAIN_US, lambda _: self._look(give_up_us))
+
+    def _settle(self) -> None:
+        in_a_while(self._run, self._run["settle"], self.next_batch)
+
+
+def _nothing() -> None:
+    """Nobody waits."""
+
+
+def roll(run: EventRun) -> None:
+    Rolling(run, run["set"]).next_batch()
+
 
 _PPM = 1_000_000
 
@@ -257,3 +324,108 @@ def _rounded(value: int | Share, number: int, *, up: bool) -> int:
     if isinstance(value, int):
         return value
     return value.of(number) if up else number * value.ppm // _PPM
+
+
+def drain(run: EventRun) -> None:
+    _Drain(run).evict_some()
+
+
+def spot_loss(run: EventRun) -> None:
+    pods = [pod for pod in pods_of(run) if pod.is_wanted]
+    nodes = _close_nodes(run)
+    wait_us = duration_of(run, "replacement") or 0
+    countdown = Countdown(len(pods) + 1, run.over)
+    for pod in pods:
+        _replace(run, pod, min(run["grace"], run["notice"]), wait_us, countdown.one)
+
+    def machines_come(_: object) -> None:
+        for node in nodes:
+            run.simulation.nodes.closed.pop(node, None)
+        countdown.one()
+
+    in_a_while(run, wait_us, machines_come)
+
+
+class _Drain:
+    """One drain: what is left to evict, and what is not replaced yet."""
+
+    def __init__(self, run: EventRun) -> None:
+        self._run = run
+        self._left = [pod for pod in pods_of(run) if pod.is_wanted]
+        self._is_over = False
+        _close_nodes(run)
+        self._replaced = Countdown(len(self._left), self._finish)
+        in_a_while(run, run["deadline"], self._give_up)
+
+    def evict_some(self, _: object = None) -> None:
+        """Evict what the budgets allow now, and ask again for the rest."""
+        if self._is_over:
+            return
+        run = self._run
+        refused = []
+        for pod in self._left:
+            if pod.is_ready and not self._allows(pod):
+                refused.append(pod)
+            else:
+                _replace(run, pod, run["grace"], 0, self._replaced.one)
+        self._left = refused
+        if refused:
+            in_a_while(run, run["retry"], self.evict_some)
+
+    def _allows(self, pod: Pod) -> bool:
+        """DisruptionController: the healthy pods of the set, less those that have to be."""
+        wanted = [other for other in self._run.simulation.sets[pod.members.name] if other.is_wanted]
+        budget = self._run["budget"]
+        missing = budget.of(len(wanted)) if isinstance(budget, Share) else budget
+        return sum(other.is_ready for other in wanted) > len(wanted) - missing
+
+    def _finish(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            self._run.over()
+
+    def _give_up(self, _: object) -> None:
+        if not self._is_over:
+            self._run.simulation.log_event(self._run.event, "is aborted")
+            self._finish()
+
+
+def _close_nodes(run: EventRun) -> tuple[int, ...]:
+    """Keep new pods away from the nodes that the event names."""
+    selector = run.event.selector
+    if selector is None or selector.member_set != NODE or NODE in run.simulation.sets:
+        return ()
+    nodes = tuple(range(selector.first, selector.last + 1))
+    run.simulation.nodes.closed.update(dict.fromkeys(nodes))
+    return nodes
+
+
+def _replace(run: EventRun, pod: Pod, grace_us: int, wait_us: int, then: Callable[[], None]) -> None:
+    """End a pod and start another one, or itself, ``wait_us`` later at the earliest; ``then`` when that one is ready."""
+    simulation = run.simulation
+    not_before_us = simulation.loop.now_us + wait_us
+
+    def start(new: Pod) -> None:
+        in_a_while(run, max(not_before_us - simulation.loop.now_us, 0), lambda _: boot(new))
+
+    def boot(new: Pod) -> None:
+        new.node = simulation.nodes.place()
+        new.boot(lambda: probe(new))
+
+    def probe(new: Pod) -> None:
+        delay_us = 0 if run.event.kind == "spot_loss" else run["ready"].sample(new.boot_rng)
+        new.ready_from_us = simulation.loop.now_us + delay_us
+        in_a_while(run, delay_us, lambda _: then())
+
+    again = run["workload"] == "statefulset"
+    on_gone = (lambda: start(pod)) if again else None
+    pod.want(is_wanted=again)
+    if pod.process is not None:
+        pod.process.stop(on_gone, grace_us=grace_us, on_sigterm=run["sigterm"])
+    elif on_gone is not None:
+        on_gone()
+    if not again:
+        new = simulation.add_pod(pod.members)
+        new.settings = dict(pod.settings)
+        new.want(is_wanted=True)
+        start(new)

@@ -1,0 +1,348 @@
+"""What events do to pods, topics and brokers: one function a kind, which gets the event's beginning as an `EventRun`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from kgctl.simulate.engine.coordination import Coordination
+from kgctl.simulate.engine.network import FOREVER_US, LinkFault
+from kgctl.simulate.engine.pods import Pod, select
+from kgctl.simulate.engine.process import Process
+from kgctl.simulate.recording.trace import PodChanged
+from kgctl.simulate.scenario.event_kinds import EventKind
+from kgctl.simulate.scenario.model import Event, Topic
+from kgctl.simulate.scenario.quantities import Distribution
+
+if TYPE_CHECKING:
+    from kgctl.simulate.engine.simulation import Simulation
+
+
+_LASTING = frozenset({"stall", "slow", "pause_process", "network"})
+"""Faults that do something to pods until they are over."""
+
+
+class EventRun:
+    """One beginning of an event, until it is over. A kind's ``begin`` gets it and sees to it that `over` is called once."""
+
+    def __init__(self, simulation: Simulation, event: Event, kind: EventKind, on_over: Callable[[], None]) -> None:
+        self.simulation = simulation
+        self.event = event
+        self._kind = kind
+        self._on_over = on_over
+
+    def __getitem__(self, name: str) -> Any:
+        """A field's value, or its default."""
+        value = self.event[name]
+        if value is not None:
+            return value
+        return next(field.default for field in self._kind.fields if field.name == name)
+
+    def over(self, _: object = None) -> None:
+        """It has done all that it does; what comes ``after`` it may begin."""
+        self.simulation.log_event(self.event, "ends")
+        if self.event.kind in _LASTING:
+            self.simulation.history.lifted.append(self.simulation.loop.now_us)
+        self._on_over()
+
+    def without_effect(self) -> None:
+        """It is over, and has found nothing that it could do: the log says so."""
+        self.simulation.log_event(self.event, "has no effect")
+        self.over()
+
+
+def pods_of(run: EventRun) -> list[Pod]:
+    """The pods that are meant at this moment."""
+    selector = run.event.selector
+    return [] if selector is None else select(run.simulation, selector)
+
+
+def processes_of(run: EventRun) -> list[Process]:
+    """Their processes, of those that run."""
+    return [pod.process for pod in pods_of(run) if pod.process is not None]
+
+
+def duration_of(run: EventRun, name: str = "for") -> int | None:
+    """A duration of this event, drawn where it is a distribution; None: not given."""
+    value: Distribution | int | None = run[name]
+    if value is None or isinstance(value, int):
+        return value
+    return value.sample(
+        run.simulation.randomness.stream("event", run.event.kind, run.event.target, str(run.simulation.loop.now_us))
+    )
+
+
+def in_a_while(run: EventRun, delay_us: int, task: Callable[[object], None]) -> None:
+    """Call this so much later."""
+    run.simulation.loop.at(run.simulation.loop.now_us + delay_us, task)
+
+
+def end_after(run: EventRun, duration_us: int | None, end: Callable[[], None]) -> None:
+    """What has begun ends after this time, and the event with it; None: it never ends, and the event is over now."""
+    if duration_us is None:
+        run.over()
+        return
+
+    def over(_: object) -> None:
+        end()
+        run.over()
+
+    in_a_while(run, duration_us, over)
+
+
+def bring_back(run: EventRun, pod: Pod, down_us: int | None, then: Callable[[], None]) -> None:
+    """The pod is down: boot it after this time, or leave it (None); ``then`` when that is over."""
+    if down_us is None:
+        then()
+    else:
+        in_a_while(run, down_us, lambda _: pod.boot(then))
+
+
+class Countdown:
+    """Calls ``then`` when `one` has been called so many times; for none at once."""
+
+    def __init__(self, number: int, then: Callable[[], None]) -> None:
+        self._left = number
+        self._then = then
+        if not number:
+            then()
+
+    def one(self, _: object = None) -> None:
+        """One of them has happened."""
+        self._left -= 1
+        if self._left == 0:
+            self._then()
+
+
+def start(run: EventRun) -> None:
+    pods = [pod for pod in pods_of(run) if pod.process is None]
+    countdown = Countdown(len(pods), run.over)
+    for pod in pods:
+        pod.configure(run["with"])
+        pod.boot(countdown.one)
+
+
+def stop(run: EventRun) -> None:
+    processes = processes_of(run)
+    countdown = Countdown(len(processes), run.over)
+    down_us = duration_of(run)
+
+    def back(pod: Pod) -> None:
+        pod.configure(run["with"])
+        bring_back(run, pod, down_us, countdown.one)
+
+    for process in processes:
+        process.stop(lambda pod=process.pod: back(pod))  # type: ignore[misc]
+
+
+def crash(run: EventRun) -> None:
+    processes = processes_of(run)
+    countdown = Countdown(len(processes), run.over)
+    down_us = duration_of(run)
+    for process in processes:
+        process.die("crash")
+        process.pod.configure(run["with"])
+        bring_back(run, process.pod, down_us, countdown.one)
+
+
+def restart(run: EventRun) -> None:
+    pods = pods_of(run)
+    countdown = Countdown(len(pods), run.over)
+    down_us = duration_of(run) or 0
+
+    def back(pod: Pod) -> None:
+        pod.configure(run["with"])
+        bring_back(run, pod, down_us, countdown.one)
+
+    for pod in pods:
+        if pod.process is None:
+            back(pod)
+        else:
+            pod.process.stop(lambda pod=pod: back(pod))  # type: ignore[misc]
+
+
+def scale(run: EventRun) -> None:
+    pods = run.simulation.sets[run.event.target]
+    present = [pod for pod in pods if pod.is_wanted]
+    wanted = run["to"] if run["to"] is not None else max(len(present) + run["by"], 0)
+    changes = _to_start(run, present, wanted) if wanted > len(present) else present[wanted:][::-1]
+    countdown = Countdown(len(changes), run.over)
+    for number, pod in enumerate(changes):
+        pod.want(is_wanted=wanted > len(present))
+        _change(run, pod, run["over"] * number // len(changes), countdown)
+
+
+def _to_start(run: EventRun, present: list[Pod], wanted: int) -> list[Pod]:
+    """Those with the lowest numbers that are not there, then new ones."""
+    pods = run.simulation.sets[run.event.target]
+    idle = [pod for pod in pods if not pod.is_wanted][: wanted - len(present)]
+    members = run.simulation.members(run.event.target)
+    return idle + [run.simulation.add_pod(members) for _ in range(wanted - len(present) - len(idle))]
+
+
+def _change(run: EventRun, pod: Pod, delay_us: int, countdown: Countdown) -> None:
+    def change(_: object) -> None:
+        if pod.is_wanted:
+            pod.boot(countdown.one)
+        elif pod.process is None:
+            countdown.one()
+        else:
+            pod.process.stop(countdown.one)
+
+    in_a_while(run, delay_us, change)
+
+
+def stall(run: EventRun) -> None:
+    duration_us = duration_of(run) or 0
+    for process in processes_of(run):
+        run.simulation.log(PodChanged(run.simulation.log_time, process.pod.name, "stall"))
+        process.stall(run.simulation.loop.now_us + duration_us)
+    in_a_while(run, duration_us, run.over)
+
+
+USUAL_PPM = 1_000_000
+
+
+def slow(run: EventRun) -> None:
+    pods = pods_of(run)
+    for pod in pods:
+        _set(pod, pod.factor_ppm * run["factor"] // USUAL_PPM)
+        run.simulation.log(PodChanged(run.simulation.log_time, pod.name, "slow"))
+    end_after(run, duration_of(run), lambda: _end_slow(run, pods))
+
+
+def _end_slow(run: EventRun, pods: list[Pod]) -> None:
+    for pod in pods:
+        _set(pod, max(pod.factor_ppm * USUAL_PPM // run["factor"], 1))
+        run.simulation.log(PodChanged(run.simulation.log_time, pod.name, "unslow"))
+
+
+def _set(pod: Pod, factor_ppm: int) -> None:
+    pod.factor_ppm = factor_ppm
+    if pod.process is not None:
+        pod.process.slow()
+
+
+def pause_process(run: EventRun) -> None:
+    processes = processes_of(run)
+    for process in processes:
+        process.suspend()
+    in_a_while(run, duration_of(run) or 0, lambda _: _end_pause(run, processes))
+
+
+def _end_pause(run: EventRun, processes: list[Process]) -> None:
+    for process in processes:
+        process.resume()
+    run.over()
+
+
+def network(run: EventRun) -> None:
+    pods = pods_of(run)
+    duration_us = duration_of(run)
+    until_us = FOREVER_US if duration_us is None else run.simulation.loop.now_us + duration_us
+    fault = LinkFault(latency=run["latency"], loss_ppm=run["loss"], is_partition=bool(run["partition"]), until_us=until_us)
+    for pod in pods:
+        if pod.process is not None:
+            pod.process.catch_up()
+            run.simulation.ownership.settle_unseen(pod.process)
+        pod.link.add(fault)
+        run.simulation.history.pods[pod.number].latency_us = pod.link.mean_us
+        if fault.is_partition and pod.process is not None:
+            pod.process.cut_off()
+    end_after(run, duration_us, lambda: _end_fault(pods, fault))
+
+
+def _end_fault(pods: list[Pod], fault: LinkFault) -> None:
+    for pod in pods:
+        pod.link.remove(fault)
+        pod.simulation.history.pods[pod.number].latency_us = pod.link.mean_us
+        if pod.process is not None and not pod.link.is_partitioned:
+            pod.process.connect_again()
+
+
+def add_partitions(run: EventRun) -> None:
+    simulation, name = run.simulation, run.event.target
+    present = simulation.image.topics[name].partition_count if name in simulation.image.topics else 0
+    wanted = run["to"] if run["to"] is not None else present + run["by"]
+    if not present or wanted <= present:  # Kafka refuses it
+        run.without_effect()
+        return
+    simulation.topics.grow(name, wanted)
+    run.over()
+
+
+def set_traffic(run: EventRun) -> None:
+    follow(run, run["rate"])
+
+
+def follow(run: EventRun, steps: Sequence[tuple[int, int]]) -> None:
+    """The topic of the event has these rates (time from now, rate); with the last one the event is over."""
+    simulation, topic = run.simulation, run.event.target
+    countdown = Countdown(len(steps), run.over)
+
+    def step(rate_uhz: int) -> None:
+        simulation.topics.set_rate(topic, rate_uhz)
+        countdown.one()
+
+    for after_us, rate_uhz in steps:
+        if after_us:
+            simulation.loop.at(simulation.loop.now_us + after_us, step, rate_uhz)
+        else:
+            step(rate_uhz)
+
+
+def create_topic(run: EventRun) -> None:
+    if run.event.target in run.simulation.image.topics:
+        run.without_effect()
+        return
+    run.simulation.topics.create(Topic(name=run.event.target, partitions=run["partitions"], replicas=run["replicas"]))
+    follow(run, run["rate"] or ())
+
+
+def delete_topic(run: EventRun) -> None:
+    if run.event.target not in run.simulation.image.topics:
+        run.without_effect()
+        return
+    run.simulation.topics.delete(run.event.target)
+    run.over()
+
+
+COORDINATOR = "coordinator"
+
+
+def coordination_of(run: EventRun) -> Coordination:
+    """The run's brokers, which nobody has looked at before the first such event."""
+    driver = run.simulation.broker
+    if driver.coordination is None:
+        driver.coordination = Coordination(run.simulation)
+    return driver.coordination
+
+
+def broker_of(run: EventRun) -> int | None:
+    """The broker that is meant at this moment; None: the coordinator's, and there is none."""
+    target = run.event.target
+    return coordination_of(run).leader if target == COORDINATOR else int(target)
+
+
+def broker_down(run: EventRun) -> None:
+    coordination, broker = coordination_of(run), broker_of(run)
+    if broker is None:
+        run.without_effect()
+        return
+    coordination.fail(broker, duration_of(run, "detect"), run["load"])
+    end_after(run, duration_of(run), lambda: coordination.restore(broker))
+
+
+def coordinator_move(run: EventRun) -> None:
+    coordination = coordination_of(run)
+    before = coordination.leader
+    target = coordination.another() if run.event.target == COORDINATOR else int(run.event.target)
+    if target is None or not coordination.move(target, run["load"]):
+        run.without_effect()
+        return
+
+    def back() -> None:
+        if before is not None:
+            coordination.move(before, run["load"])
+
+    end_after(run, duration_of(run), back)
