@@ -32,18 +32,26 @@ from kgctl.server.api.topics import (
 from kgctl.server.api.transactions import add_offsets_to_txn, add_partitions_to_txn, end_txn, txn_offset_commit
 from kgctl.server.request_context import Registry
 
-_MODULES = (
-    *(api_versions, metadata, describe_cluster, create_topics, delete_topics, delete_records, create_partitions),
-    *(describe_configs, incremental_alter_configs),
-    *(sasl_handshake, sasl_authenticate),
-    *(produce, fetch, list_offsets, offset_for_leader_epoch, init_producer_id),
-    *(find_coordinator, join_group, sync_group, heartbeat, leave_group),
-    *(offset_commit, offset_fetch, offset_delete, list_groups, describe_groups, delete_groups),
-    *(add_partitions_to_txn, add_offsets_to_txn, txn_offset_commit, end_txn),
-    *(consumer_group_heartbeat, consumer_group_describe),
+_SPECS = (
+    *(
+        api_versions.SPEC,
+        metadata.SPEC,
+        describe_cluster.SPEC,
+        create_topics.SPEC,
+        delete_topics.SPEC,
+        delete_records.SPEC,
+        create_partitions.SPEC,
+    ),
+    *(describe_configs.SPEC, incremental_alter_configs.SPEC),
+    *(sasl_handshake.SPEC, sasl_authenticate.SPEC),
+    *(produce.SPEC, fetch.SPEC, list_offsets.SPEC, offset_for_leader_epoch.SPEC, init_producer_id.SPEC),
+    *(find_coordinator.SPEC, join_group.SPEC, sync_group.SPEC, heartbeat.SPEC, leave_group.SPEC),
+    *(offset_commit.SPEC, offset_fetch.SPEC, offset_delete.SPEC, list_groups.SPEC, describe_groups.SPEC, delete_groups.SPEC),
+    *(add_partitions_to_txn.SPEC, add_offsets_to_txn.SPEC, txn_offset_commit.SPEC, end_txn.SPEC),
+    *(consumer_group_heartbeat.SPEC, consumer_group_describe.SPEC),
 )
 
 
 def default_registry() -> Registry:
     """Return the table of every API that ``kgctl serve`` answers."""
-    return Registry(module.SPEC for module in _MODULES)
+    return Registry(_SPECS)
