@@ -60,8 +60,7 @@ from kgctl.model.requests import (
 )
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
 from kgctl.serde.record_batch import iterate_records
-from kgctl.storage.folder import DataFolder
-from kgctl.storage.load import load_coordinator
+from kgctl.storage.folder import DataFolder, load_coordinator
 
 _REQUEST_ID = 1
 

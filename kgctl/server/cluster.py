@@ -1,17 +1,24 @@
-"""The brokers that the server plays. With one broker every question has one answer.
+"""The brokers that the server plays and the topics that it claims to have, with the image of them that the coordinator gets.
 
-With several, each has a listener of its own, a group belongs to the broker that its partition of ``__consumer_offsets`` falls
-to, and a topic's partitions go round the brokers: enough for clients and tools to be tried for routing and for partial
-failures.
+With one broker every question has one answer. With several, each has a listener of its own, a group belongs to the broker that
+its partition of ``__consumer_offsets`` falls to, and a topic's partitions go round the brokers: enough for clients and tools to
+be tried for routing and for partial failures.
 """
 
 from __future__ import annotations
 
+import re
+import threading
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from uuid import NAMESPACE_URL, uuid5
+from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
 from kgctl.coordinator.config import partition_for
-from kgctl.model.groups import TopicPartition
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import MetadataImage, TopicMetadata, TopicPartition
+from kgctl.model.requests import TopicsChanged
+from kgctl.server.runtime import EVENT_ID
+from kgctl.storage.protocols import TopicStore
 
 OFFSETS_TOPIC = "__consumer_offsets"
 OFFSETS_TOPIC_ID = uuid5(NAMESPACE_URL, "kgctl:__consumer_offsets")
@@ -65,3 +72,109 @@ class Cluster:
 
     def is_coordinator(self, broker: Broker, group_id: str) -> bool:
         return len(self.brokers) == 1 or self.coordinator(group_id) is broker
+
+
+MAX_NAME_LENGTH = 249
+MAX_RECORDS_OF_A_CHANGE = 10_000
+"""What one request may make of topics, configs and partitions (Kafka: QuorumController.MAX_RECORDS_PER_USER_OP)."""
+_LEGAL_CHARACTERS = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def name_problem(name: str) -> str | None:
+    """Why a topic cannot have this name, in Kafka's words (Topic#validate); None when it can."""
+    problem = None
+    if not name:
+        problem = "the empty string is not allowed"
+    elif name in (".", ".."):
+        problem = f"'{name}' is not allowed"
+    elif len(name) > MAX_NAME_LENGTH:
+        problem = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
+    elif not _LEGAL_CHARACTERS.fullmatch(name):
+        problem = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return None if problem is None else f"Topic name is invalid: {problem}"
+
+
+def is_legal_name(name: str) -> bool:
+    return name_problem(name) is None
+
+
+def new_topic_id() -> UUID:
+    return uuid4()
+
+
+class Catalog:
+    """Topics by name and by id. Changes go to the store first, then to the coordinator; they may come from any thread.
+
+    ``__consumer_offsets`` is always there: it shows the coordinator's log and can be neither written nor changed.
+    """
+
+    def __init__(self, store: TopicStore, offsets_partitions: int) -> None:
+        self._store = store
+        self._offsets = TopicMetadata(OFFSETS_TOPIC, OFFSETS_TOPIC_ID, offsets_partitions)
+        self._version = 0
+        self.on_change: Callable[[TopicsChanged], None] = lambda _: None
+        self.image = MetadataImage()
+        self._by_id: dict[UUID, TopicMetadata] = {}
+        self.ids: dict[str, UUID] = {}
+        """Topic name to id."""
+        self._refreshing = threading.Lock()
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take the store's topics as they are now, and tell the coordinator."""
+        with self._refreshing:
+            self._version += 1
+            topics: dict[str, TopicMetadata] = dict(self._store.topics())
+            topics[OFFSETS_TOPIC] = self._offsets
+            self.image = MetadataImage(topics, self._version)
+            self._by_id = {topic.topic_id: topic for topic in topics.values()}
+            self.ids = {topic.name: topic.topic_id for topic in topics.values()}
+            self.on_change(TopicsChanged(request_id=EVENT_ID, image=self.image))
+
+    @property
+    def topics(self) -> Mapping[str, TopicMetadata]:
+        return self.image.topics
+
+    def get(self, name: str) -> TopicMetadata | None:
+        return self.image.topics.get(name)
+
+    def by_id(self, topic_id: UUID | None) -> TopicMetadata | None:
+        return None if topic_id is None else self._by_id.get(topic_id)
+
+    def find(self, name: str | None, topic_id: UUID | None) -> TopicMetadata | None:
+        """By id where one is given, as newer versions do, else by name."""
+        return self.by_id(topic_id) if topic_id is not None else self.get(name or "")
+
+    def has_partition(self, partition: TopicPartition) -> bool:
+        topic = self.get(partition.topic)
+        return topic is not None and 0 <= partition.partition < topic.partition_count
+
+    def create(self, counts: Mapping[str, int]) -> None:
+        """Make topics with these partition counts, all or none. The caller has asked `creation_error`.
+
+        Raises `kgctl.errors.StorageError`, and `UsageError` for more partitions than a topic can have.
+        """
+        self._store.create_topics([TopicMetadata(name, new_topic_id(), count) for name, count in counts.items()])
+        self.refresh()
+
+    def creation_error(self, name: str, partition_count: int) -> ErrorCode:
+        """Why a topic cannot be made, or NONE."""
+        if not is_legal_name(name):
+            return ErrorCode.INVALID_TOPIC_EXCEPTION
+        if name in self.topics or name in self.oversized():
+            return ErrorCode.TOPIC_ALREADY_EXISTS
+        return ErrorCode.NONE if partition_count > 0 else ErrorCode.INVALID_PARTITIONS
+
+    def oversized(self) -> Mapping[str, int]:
+        """Topics that the folder has with more partitions than a topic can have; they can only be deleted."""
+        return self._store.oversized_topics()
+
+    def delete(self, names: Collection[str]) -> None:
+        """Remove topics with their records; the coordinator drops the offsets committed for them. Raises `StorageError`."""
+        self._store.delete_topics(names)
+        self.refresh()
+
+    def grow(self, counts: Mapping[str, int]) -> None:
+        """Give topics more partitions, all or none. Raises as `create` does."""
+        self._store.set_partition_counts(counts)
+        self.refresh()

@@ -16,9 +16,8 @@ from time import monotonic
 
 from kgctl.serde.frames import FrameReader, MalformedMessage, frame
 from kgctl.server.dispatch import Dispatcher, Refused
-from kgctl.server.pieces import TooMuchWorkError
 from kgctl.server.request_context import ClientSession
-from kgctl.server.traffic import UNDER_WAY, Held, Host
+from kgctl.server.traffic import UNDER_WAY, Held, Host, TooMuchWorkError
 
 log = logging.getLogger(__name__)
 

@@ -10,10 +10,10 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.frames import UnsupportedVersion
 from kgctl.serde.messages import RequestHeader, decode_header, decode_request, encode_response, prepare
 from kgctl.server.operator import OPERATOR_PREFIX, Described, MalformedOperation, answer_operator
-from kgctl.server.pieces import finish
 from kgctl.server.request_context import ApiSpec, ClientSession, Login, RequestContext
 from kgctl.server.runtime import Answer, Values
 from kgctl.server.security import AuthenticationFailed
+from kgctl.server.traffic import finish
 
 if TYPE_CHECKING:
     from kgctl.server.cluster import Broker

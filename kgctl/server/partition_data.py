@@ -18,7 +18,7 @@ from kgctl.model.groups import TopicPartition
 from kgctl.model.records import TransactionMarker
 from kgctl.serde.record_batch import BatchHeader, build_marker, iterate_batches, parse_marker
 from kgctl.server.cluster import OFFSETS_TOPIC
-from kgctl.storage.offsets_topic import read_batches
+from kgctl.storage.batches import read_batches
 from kgctl.storage.protocols import RecordLog, TopicStore
 
 

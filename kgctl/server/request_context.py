@@ -8,15 +8,13 @@ from typing import Any, TypeVar, cast
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Request, Result
-from kgctl.server.catalog import Catalog
-from kgctl.server.cluster import Broker, Cluster
+from kgctl.server.cluster import Broker, Catalog, Cluster
 from kgctl.server.config import BrokerConfig, GroupConfigs
 from kgctl.server.partition_data import PartitionData
-from kgctl.server.pieces import Pieces, Work
-from kgctl.server.producers import Producers
 from kgctl.server.runtime import Answer, CoordinatorRuntime, Values
 from kgctl.server.security import Conversation, Credentials
-from kgctl.server.transactions import Transactions
+from kgctl.server.traffic import Pieces, Work
+from kgctl.server.transactions import Producers, Transactions
 
 Handler = Callable[["RequestContext", Any], Answer | Work[Answer]]
 """``body`` is the request as it was decoded. A generator is driven by `Pieces`; an awaitable that it returns is awaited."""

@@ -17,29 +17,70 @@ from uuid import NAMESPACE_URL, uuid5
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.errors import KgctlError, StorageError, UsageError
 from kgctl.model.requests import TopicsChanged
-from kgctl.server.catalog import Catalog
-from kgctl.server.cluster import Broker, Cluster
+from kgctl.server.api import (
+    api_versions,
+    configs,
+    consumer_group_describe,
+    consumer_group_heartbeat,
+    create_partitions,
+    create_topics,
+    delete_groups,
+    delete_records,
+    delete_topics,
+    describe_cluster,
+    describe_groups,
+    fetch,
+    find_coordinator,
+    heartbeat,
+    join_group,
+    leave_group,
+    list_groups,
+    list_offsets,
+    metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
+    offset_for_leader_epoch,
+    produce,
+    sasl,
+    sync_group,
+    transactions,
+)
+from kgctl.server.api.transactions import recover
+from kgctl.server.cluster import Broker, Catalog, Cluster
 from kgctl.server.config import GroupConfigs, ServeOptions, split_config
 from kgctl.server.connection import ClientConnection
 from kgctl.server.dispatch import Dispatcher
-from kgctl.server.log_writer import LogWriter
-from kgctl.server.metrics import MetricsPage
+from kgctl.server.operator import MetricsPage, Wanted, group_rows, status
 from kgctl.server.partition_data import PartitionData
-from kgctl.server.pieces import Pieces, Work, finish
-from kgctl.server.producers import Producers
-from kgctl.server.registry import default_registry
-from kgctl.server.request_context import ClientSession, Login, Services
-from kgctl.server.runtime import CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
+from kgctl.server.request_context import ClientSession, Login, Registry, Services
+from kgctl.server.runtime import CoordinatorRuntime, LogWriter, base64_uuid, new_member_id, steady_clock
 from kgctl.server.security import Credentials, split_security, tls_context
-from kgctl.server.status import Wanted, group_rows, status
-from kgctl.server.traffic import Host, turns_of_running_loop
-from kgctl.server.transaction_ends import recover
-from kgctl.server.transactions import Transactions
+from kgctl.server.traffic import Host, Pieces, Work, finish, turns_of_running_loop
+from kgctl.server.transactions import Producers, Transactions
 from kgctl.server.upkeep import Collector, Upkeep
+from kgctl.storage.batches import import_segments
 from kgctl.storage.files import ADDRESS_FILE, write_json
-from kgctl.storage.folder import DataFolder, memory_folder
-from kgctl.storage.load import load_coordinator
-from kgctl.storage.offsets_topic import import_segments
+from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder
+
+_SPECS = (
+    *(api_versions.SPEC, metadata.SPEC, describe_cluster.SPEC, create_topics.SPEC, delete_topics.SPEC, delete_records.SPEC),
+    *(create_partitions.SPEC, configs.DESCRIBE_CONFIGS, configs.INCREMENTAL_ALTER_CONFIGS),
+    *(sasl.HANDSHAKE, sasl.AUTHENTICATE),
+    *(produce.SPEC, fetch.SPEC, list_offsets.SPEC, offset_for_leader_epoch.SPEC, transactions.INIT_PRODUCER_ID),
+    *(find_coordinator.SPEC, join_group.SPEC, sync_group.SPEC, heartbeat.SPEC, leave_group.SPEC),
+    *(offset_commit.SPEC, offset_fetch.SPEC, offset_delete.SPEC, list_groups.SPEC, describe_groups.SPEC, delete_groups.SPEC),
+    *(transactions.ADD_PARTITIONS_TO_TXN, transactions.ADD_OFFSETS_TO_TXN),
+    *(transactions.TXN_OFFSET_COMMIT, transactions.END_TXN),
+    *(consumer_group_heartbeat.SPEC, consumer_group_describe.SPEC),
+)
+"""Every API that is answered, one module an API or a family; ApiVersions is derived from this table."""
+
+
+def default_registry() -> Registry:
+    """Return the table of every API that ``kgctl serve`` answers."""
+    return Registry(_SPECS)
+
 
 FIRST_NODE_ID = 1
 HANDSHAKE_S = 10.0

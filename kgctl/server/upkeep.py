@@ -8,10 +8,10 @@ import logging
 from collections.abc import Awaitable, Collection
 from time import perf_counter
 
+from kgctl.server.api.transactions import abort_overdue
+from kgctl.server.operator import rebalances
 from kgctl.server.request_context import Services
-from kgctl.server.status import rebalances
 from kgctl.server.traffic import Connection
-from kgctl.server.transaction_ends import abort_overdue
 
 INTERVAL_S = 5.0
 _LONG_PASS_S = 0.01

@@ -12,10 +12,9 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import NotFoundError, RefusedError, UsageError
 from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import parse_header, place
-from kgctl.storage.compaction import Compactor, LogRow
-from kgctl.storage.ledger import Ledger, Plan
-from kgctl.storage.partition_log import LEADER_EPOCH, checked_batch, first_at_or_after
+from kgctl.storage.batches import LEADER_EPOCH, checked_batch, first_at_or_after
 from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, MAX_PARTITIONS, CommitEntry, StoredRecord
+from kgctl.storage.record_log import Compactor, Ledger, LogRow, Plan
 
 
 class MemoryCommitLog:

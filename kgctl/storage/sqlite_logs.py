@@ -13,9 +13,8 @@ from crc32c import crc32c
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import DamagedError
 from kgctl.model.groups import TopicPartition
-from kgctl.storage.compaction import Compactor, LogRow
-from kgctl.storage.ledger import Ledger, Plan
 from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, CommitEntry, StoredRecord
+from kgctl.storage.record_log import Compactor, Ledger, LogRow, Plan
 from kgctl.storage.sqlite import Database
 
 _COMMIT_PAGE_ROWS = 2_000
@@ -261,7 +260,7 @@ class SqliteCompactionTarget:
         self._database = database
 
     def last_sequence(self) -> int:
-        """See `kgctl.storage.compaction.Compactable`, as for all of these."""
+        """See `kgctl.storage.record_log.Compactable`, as for all of these."""
         return int(self._database.value("SELECT max(sequence) FROM record") or 0)
 
     def cleaned_until(self) -> int:

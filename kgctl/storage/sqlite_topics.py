@@ -12,8 +12,8 @@ from uuid import UUID
 from kgctl.errors import DamagedError
 from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import CorruptBatchError, check_batch, parse_header, place
+from kgctl.storage.batches import LEADER_EPOCH, checked_batch, first_at_or_after
 from kgctl.storage.memory import checked_growth, checked_new_topics, unknown_partition, unknown_topic
-from kgctl.storage.partition_log import LEADER_EPOCH, checked_batch, first_at_or_after
 from kgctl.storage.protocols import MAX_PARTITIONS
 from kgctl.storage.sqlite import Database
 

@@ -12,7 +12,7 @@ import pytest
 from pytest_benchmark.fixture import BenchmarkFixture
 
 from kgctl.coordinator.config import CoordinatorConfig
-from kgctl.storage.load import load_coordinator
+from kgctl.storage.folder import load_coordinator
 from tests.support.storage import KINDS, commit, contents, new_folder
 
 PARTITIONS = 100

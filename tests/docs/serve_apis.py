@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kgctl.server.registry import default_registry
 from kgctl.server.request_context import ApiSpec
+from kgctl.server.service import default_registry
 
 
 def serve_apis() -> str:

@@ -13,7 +13,7 @@ import pytest
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.messages import decode_response, encode_request
 from kgctl.server.background import EmbeddedServer
-from kgctl.server.registry import default_registry
+from kgctl.server.service import default_registry
 from tests.support.members import wait_until
 from tests.support.wire.classic_member import ClassicMember
 from tests.support.wire.raw_client import ConnectionClosed, RawClient

@@ -21,10 +21,9 @@ from kgctl.serde.messages import encode_request
 from kgctl.serde.record_batch import CorruptBatchError, Record, build_batch, check_batch, parse_header
 from kgctl.serde.schemas import load_plan
 from kgctl.server.background import EmbeddedServer
-from kgctl.server.registry import default_registry
+from kgctl.server.service import default_registry
+from kgctl.storage.batches import UnpackedTooLargeError, check_records, import_segments
 from kgctl.storage.folder import memory_folder
-from kgctl.storage.offsets_topic import import_segments
-from kgctl.storage.partition_log import UnpackedTooLargeError, check_records
 from tests.support.patience import PATIENCE_S
 from tests.support.wire.messages import random_values
 from tests.support.wire.raw_client import RawClient

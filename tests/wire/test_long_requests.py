@@ -16,10 +16,18 @@ import pytest
 from kgctl.serde.messages import decode_response, encode_request
 from kgctl.serde.schemas import EntityPlan, FieldPlan, load_plan
 from kgctl.server.background import EmbeddedServer
-from kgctl.server.pieces import MAX_UNITS, Pieces, TooMuchWorkError, each
-from kgctl.server.registry import default_registry
 from kgctl.server.request_context import ApiSpec
-from kgctl.server.traffic import LoopTurns, LoopWatch, run_in_loop, turns_of_running_loop
+from kgctl.server.service import default_registry
+from kgctl.server.traffic import (
+    MAX_UNITS,
+    LoopTurns,
+    LoopWatch,
+    Pieces,
+    TooMuchWorkError,
+    each,
+    run_in_loop,
+    turns_of_running_loop,
+)
 from tests.support.wire.raw_client import ConnectionClosed, RawClient
 
 ENTRIES = 6_000

@@ -14,8 +14,8 @@ from kgctl.serde.messages import decode_request, decode_response, encode_request
 from kgctl.serde.schemas import load_plan
 from kgctl.server.background import EmbeddedServer
 from kgctl.server.dispatch import Dispatcher, Refused
-from kgctl.server.registry import default_registry
 from kgctl.server.request_context import ApiSpec, ClientSession
+from kgctl.server.service import default_registry
 from tests.support.wire.messages import random_values
 
 SPECS = default_registry().specs()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from kgctl.server.background import EmbeddedServer
-from kgctl.server.registry import default_registry
+from kgctl.server.service import default_registry
 from tests.support.kafka import KafkaBroker
 from tests.wire.differential.about_groups import static_joining
 from tests.wire.differential.conversations import CONVERSATIONS

@@ -16,8 +16,8 @@ from kio.serial import entity_reader, entity_writer
 
 from kgctl.serde.codec import Entity, read, write
 from kgctl.serde.schemas import Direction, load_plan
-from kgctl.server.registry import default_registry
 from kgctl.server.request_context import ApiSpec
+from kgctl.server.service import default_registry
 from tests.support.wire.messages import random_values
 
 pytestmark = pytest.mark.filterwarnings(

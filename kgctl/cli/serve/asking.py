@@ -24,8 +24,7 @@ def is_folder(target: str | None) -> bool:
 
 def served_address(folder: Path) -> str | None:
     """Where the server listens that has the folder open; None where none has."""
-    from kgctl.storage.files import ADDRESS_FILE, read_json
-    from kgctl.storage.lock import is_in_use
+    from kgctl.storage.files import ADDRESS_FILE, is_in_use, read_json
 
     found = read_json(folder / ADDRESS_FILE) if is_in_use(folder) else None
     return str(found["bootstrap"]) if isinstance(found, dict) and "bootstrap" in found else None

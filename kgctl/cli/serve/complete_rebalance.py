@@ -35,8 +35,7 @@ def complete_rebalance(
 
     A member that was removed joins again by itself when it is alive.
     """
-    from kgctl.server.operator import ask_status, ask_to_complete
-    from kgctl.server.status import Wanted
+    from kgctl.server.operator import Wanted, ask_status, ask_to_complete
 
     session = session_of(ctx)
     with connected(session, target) as (connection, deadline):

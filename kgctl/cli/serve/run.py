@@ -160,7 +160,7 @@ def _is_loopback(host: str) -> bool:
 
 def parse_topic(text: str) -> tuple[str, int]:
     """``NAME:PARTITIONS``. Raises UsageError."""
-    from kgctl.server.catalog import is_legal_name
+    from kgctl.server.cluster import is_legal_name
 
     name, colon, count = text.rpartition(":")
     if not colon or not count.isascii() or not count.isdigit():

@@ -65,8 +65,7 @@ def status(
     session = session_of(ctx)
     if target is not None and is_folder(target) and served_address(Path(target)) is None:
         return _at_rest(session, target)
-    from kgctl.server.operator import ask_status
-    from kgctl.server.status import Wanted
+    from kgctl.server.operator import Wanted, ask_status
 
     wanted = Wanted(groups=tuple(dict.fromkeys(group or ())), only_rebalancing=rebalancing, with_members=members)
     with connected(session, target) as (connection, deadline):

@@ -50,7 +50,7 @@ def segments(path: Path) -> Source:
 
 
 def record_log(path: Path) -> Source:
-    """The data folder of ``kgctl serve`` or of ``kgctl simulate run --records-out``. Raises as `kgctl.storage.bulk`."""
+    """The data folder of ``kgctl serve`` or of ``kgctl simulate run --records-out``. Raises as `kgctl.storage.sqlite_files`."""
     from kgctl.pipeline.sources.record_log import record_log_pieces
 
     return Source(record_log_pieces(path))

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from kgctl.pipeline.sources.log.parse import ParsedLog
 from kgctl.pipeline.store.raw import LOG_OFFSETS, RAW, rows_of
-from kgctl.storage.bulk import BulkReader, RecordColumns
+from kgctl.storage.sqlite_files import BulkReader, RecordColumns
 
 _PAGE_ROWS = 5_000  # larger ones are slower: rows are tuples, which the search for reference cycles looks at
 _PAGES = 100

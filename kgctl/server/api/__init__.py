@@ -1,1 +1,1 @@
-"""One module per Kafka API; each ends in its `ApiSpec`, which `kgctl.server.registry` lists."""
+"""One module per Kafka API; each ends in its `ApiSpec`, which `kgctl.server.service` lists."""

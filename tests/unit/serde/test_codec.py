@@ -14,8 +14,8 @@ from kgctl.serde.codec import read, read_varint, varint_bytes, write
 from kgctl.serde.frames import MalformedMessage
 from kgctl.serde.messages import decode_request, decode_response, encode_request, encode_response
 from kgctl.serde.schemas import Direction, load_plan
-from kgctl.server.registry import default_registry
 from kgctl.server.request_context import ApiSpec
+from kgctl.server.service import default_registry
 from tests.support.wire.builder import build
 from tests.support.wire.messages import random_values
 

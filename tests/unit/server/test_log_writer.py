@@ -10,7 +10,7 @@ import pytest
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey
-from kgctl.server.log_writer import LogWriter
+from kgctl.server.runtime import LogWriter
 from tests.support.patience import PATIENCE_S
 
 

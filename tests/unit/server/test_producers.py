@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.server.producers import Producers, ProducerWrite, SequenceCheck
+from kgctl.server.transactions import Producers, ProducerWrite, SequenceCheck
 
 T0 = TopicPartition("t", 0)
 OK = SequenceCheck()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kgctl.serde.schemas import Direction, load_plan
-from kgctl.server.registry import default_registry
 from kgctl.server.request_context import ApiSpec, Registry
+from kgctl.server.service import default_registry
 
 SPECS = default_registry().specs()
 DIRECTIONS: tuple[Direction, ...] = ("request", "response")

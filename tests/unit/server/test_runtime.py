@@ -12,8 +12,7 @@ from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Heartbeat, JoinGroup, JoinGroupResult, JoinProtocol, OffsetCommit, OffsetCommitPartition
-from kgctl.server.log_writer import LogWriter
-from kgctl.server.runtime import CoordinatorRuntime, base64_uuid, new_member_id, steady_clock
+from kgctl.server.runtime import CoordinatorRuntime, LogWriter, base64_uuid, new_member_id, steady_clock
 from tests.support.patience import PATIENCE_S
 
 

@@ -9,8 +9,7 @@ from kgctl.model.groups import TopicPartition
 from kgctl.model.records import TransactionMarker
 from kgctl.serde.record_batch import Record, build_batch, build_marker, parse_header, place
 from kgctl.server.partition_data import AbortedTransaction, TransactionIndex
-from kgctl.server.producers import Producers
-from kgctl.server.transactions import MAX_EPOCH, ProducerIdentity, Transactions
+from kgctl.server.transactions import MAX_EPOCH, ProducerIdentity, Producers, Transactions
 
 T0 = TopicPartition("t", 0)
 NEWCOMER = ProducerIdentity("tx", -1, -1)

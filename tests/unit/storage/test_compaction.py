@@ -11,9 +11,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from kgctl.coordinator.coordinator import GroupCoordinator
-from kgctl.storage.compaction import DELETE_RETENTION_MS
-from kgctl.storage.folder import DataFolder, memory_folder
-from kgctl.storage.load import load_coordinator
+from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder
+from kgctl.storage.record_log import DELETE_RETENTION_MS
 from tests.support.coordinator_traffic import CONFIG, Step, Traffic, steps
 from tests.support.storage import KINDS, commit, contents, delete, group_record, marker, new_folder
 

@@ -12,8 +12,7 @@ from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import StorageError
 from kgctl.model.requests import ConsumerGroupHeartbeat, ListGroups, ListGroupsResult, OffsetFetch, OffsetFetchResult
-from kgctl.storage.folder import DataFolder
-from kgctl.storage.load import load_coordinator
+from kgctl.storage.folder import DataFolder, load_coordinator
 from kgctl.storage.protocols import StoredRecord
 from tests.support.coordinator_traffic import CONFIG, Traffic
 from tests.support.storage import commit, marker, new_folder

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.errors import RefusedError
-from kgctl.storage.lock import FolderLock, is_in_use
+from kgctl.storage.files import FolderLock, is_in_use
 
 
 def test_one_at_a_time(tmp_path: Path) -> None:

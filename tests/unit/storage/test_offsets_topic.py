@@ -9,8 +9,8 @@ from aiokafka.record.memory_records import MemoryRecords
 from kgctl.coordinator.config import partition_for
 from kgctl.model.records import TransactionMarker
 from kgctl.serde.record_batch import check_batch, iterate_batches, iterate_records, parse_marker
+from kgctl.storage.batches import read_batches
 from kgctl.storage.folder import DataFolder
-from kgctl.storage.offsets_topic import read_batches
 from tests.support.storage import commit, contents, delete, marker
 
 AT = partition_for("g", 4)

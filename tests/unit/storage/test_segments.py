@@ -8,8 +8,8 @@ import pytest
 
 from kgctl.coordinator.config import partition_for
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
+from kgctl.storage.batches import ImportSummary, import_segments, read_batches
 from kgctl.storage.folder import DataFolder, memory_folder
-from kgctl.storage.offsets_topic import ImportSummary, import_segments, read_batches
 from tests.support.storage import commit, contents, delete, entry, group_record, marker
 
 GROUPS = ("group-a", "group-b")

@@ -15,9 +15,8 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.model.groups import GroupState, GroupType, TopicMetadata
 from kgctl.model.records import CoordinatorRecord, OffsetCommitValue
 from kgctl.serde.coordinator_records import encode_record
-from kgctl.storage.folder import DataFolder, memory_folder
-from kgctl.storage.load import load_coordinator
-from kgctl.storage.offsets_topic import import_segments
+from kgctl.storage.batches import import_segments
+from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder
 from tests.support.kafka import KafkaBroker, commit, create_topic, produce
 from tests.support.kafka.consumers import consumer, joined
 from tests.support.kafka.data import wait_until_coordinating

@@ -49,7 +49,7 @@ def both_servers(folder: Path) -> Iterator[tuple[Server, Server]]:
         told: deque[str] = deque()
         with patch("kgctl.server.service.new_member_id", told_or_own(told)), EmbeddedServer(config=CONFIG) as embedded:
             # The same ids, for they decide orders, and by that who gets which partitions.
-            with patch("kgctl.server.catalog.new_topic_id", side_effect=list(kafka.topic_ids.values())):
+            with patch("kgctl.server.cluster.new_topic_id", side_effect=list(kafka.topic_ids.values())):
                 kgctl = _with_topics(embedded.bootstrap)
             yield kafka, replace(kgctl, next_ids=told)
     finally:

@@ -12,7 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.serde.messages import decode_response, encode_request
-from kgctl.server.registry import default_registry
+from kgctl.server.service import default_registry
 from tests.support.wire.raw_client import ConnectionClosed, RawClient
 from tests.wire.differential.plain import ORDER_KEYS, Plain
 from tests.wire.generated.requests import Actor, Cast, values

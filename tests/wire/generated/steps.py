@@ -10,7 +10,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from kgctl.server.registry import default_registry
+from kgctl.server.service import default_registry
 
 Step = dict[str, Any]
 Steps = st.SearchStrategy[Step]

@@ -1,0 +1,86 @@
+"""ConsumerGroupDescribe: groups of the consumer protocol (KIP-848)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.requests import (
+    ConsumerGroupDescribe,
+    ConsumerGroupDescribedGroup,
+    ConsumerGroupDescribedMember,
+    ConsumerGroupDescribeResult,
+    TopicPartitions,
+)
+from kgctl.server.api.fields import GROUP_OPERATIONS, NOT_ASKED
+from kgctl.server.cluster import Catalog
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
+from kgctl.server.traffic import Work, each, waited
+
+
+def handle(context: RequestContext, body: Any) -> Work[Values]:
+    """In the order of the request; a classic group is GROUP_ID_NOT_FOUND here, which makes clients ask DescribeGroups."""
+    operations = GROUP_OPERATIONS if body.include_authorized_operations else NOT_ASKED
+    answers = []
+    for group_id in body.group_ids:
+        error = context.not_coordinator(group_id)
+        elsewhere = ConsumerGroupDescribeResult(
+            groups=(ConsumerGroupDescribedGroup(group_id=group_id, error=error or ErrorCode.NONE),)
+        )
+        found = elsewhere if error else context.result(ConsumerGroupDescribe(**context.core(), group_ids=(group_id,)))
+        answers.append(found)
+        yield None
+    groups = []
+    for answer in answers:
+        (group,) = (yield from waited(answer)).groups
+        members = yield from each(group.members, partial(_member, context.services.catalog))
+        groups.append(_group(group, members, operations))
+        yield None
+    return {"groups": groups}
+
+
+def _group(group: ConsumerGroupDescribedGroup, members: list[dict[str, Any]], operations: int) -> dict[str, Any]:
+    return {
+        "error_code": group.error,
+        "error_message": group.error_message,
+        "group_id": group.group_id,
+        "group_state": group.state,
+        "group_epoch": group.group_epoch,
+        "assignment_epoch": group.assignment_epoch,
+        "assignor_name": group.assignor_name,
+        "members": members,
+        "authorized_operations": operations if group.error is ErrorCode.NONE else NOT_ASKED,
+    }
+
+
+def _member(catalog: Catalog, member: ConsumerGroupDescribedMember) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "rack_id": member.rack_id,
+        "member_epoch": member.member_epoch,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "subscribed_topic_names": member.subscribed_topic_names,
+        "subscribed_topic_regex": member.subscribed_topic_regex,
+        "assignment": _assignment(catalog, member.assignment),
+        "target_assignment": _assignment(catalog, member.target_assignment),
+        "member_type": member.member_type,
+    }
+
+
+def _assignment(catalog: Catalog, topic_partitions: TopicPartitions) -> dict[str, Any]:
+    """Topics that are gone have no name any more and are left out, as in Kafka."""
+    known = [(catalog.by_id(topic_id), partitions) for topic_id, partitions in topic_partitions]
+    return {
+        "topic_partitions": [
+            {"topic_id": topic.topic_id, "topic_name": topic.name, "partitions": partitions}
+            for topic, partitions in known
+            if topic is not None
+        ]
+    }
+
+
+SPEC = ApiSpec(69, "ConsumerGroupDescribe", 0, 1, handle)

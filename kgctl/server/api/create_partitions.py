@@ -1,0 +1,83 @@
+"""CreatePartitions: more partitions for topics that exist.
+
+Kafka: ControllerApis#createPartitions, ReplicationControlManager#createPartitions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from kgctl.errors import StorageError, UsageError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.server.api.fields import storage_failed
+from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, OFFSETS_TOPIC
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
+
+Problem = tuple[ErrorCode, str | None]
+NO_PROBLEM: Problem = (ErrorCode.NONE, None)
+
+
+def handle(context: RequestContext, body: Any) -> Values:
+    """One result a topic, names that come twice first. What a request may add in all is bounded; what is beyond fails."""
+    names = Counter(topic.name for topic in body.topics)
+    twice: Problem = (ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+    problems = {name: twice for name, times in names.items() if times > 1}
+    room, grown = MAX_RECORDS_OF_A_CHANGE, {}
+    for topic in body.topics:
+        if topic.name in problems:
+            continue
+        problem = _problem(context, topic)
+        if problem is NO_PROBLEM:
+            added = topic.count - _current(context, topic.name)
+            if added > room:
+                problem = ErrorCode.UNKNOWN_SERVER_ERROR, None  # Kafka's list of records is full (BoundedListTooLongException)
+            else:
+                room -= added
+                grown[topic.name] = topic.count
+        problems[topic.name] = problem
+    if grown and not body.validate_only:
+        problems |= _grow(context, grown)
+    return {"results": [{"name": name, "error_code": error, "error_message": text} for name, (error, text) in problems.items()]}
+
+
+def _grow(context: RequestContext, counts: dict[str, int]) -> dict[str, Problem]:
+    try:
+        context.services.catalog.grow(counts)
+    except StorageError as error:
+        return dict.fromkeys(counts, storage_failed(error))
+    except UsageError as error:
+        return dict.fromkeys(counts, (ErrorCode.POLICY_VIOLATION, error.message))
+    return {}
+
+
+def _current(context: RequestContext, name: str) -> int:
+    known = context.services.catalog.get(name)
+    return 0 if known is None else known.partition_count
+
+
+def _problem(context: RequestContext, topic: Any) -> Problem:
+    known = context.services.catalog.get(topic.name)
+    if known is None:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
+    if topic.name == OFFSETS_TOPIC:
+        return ErrorCode.INVALID_REQUEST, "The coordinator's own log cannot be changed."
+    current = known.partition_count
+    if topic.count == current:
+        return ErrorCode.INVALID_PARTITIONS, f"Topic already has {current} partition(s)."
+    if topic.count < current:
+        return (
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {topic.name} currently has {current} partition(s); {topic.count} would not be an increase.",
+        )
+    if topic.assignments is not None and len(topic.assignments) != topic.count - current:
+        return (
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"Attempted to add {topic.count - current} additional partition(s), but only {len(topic.assignments)} "
+            "assignment(s) were specified.",
+        )
+    return NO_PROBLEM
+
+
+SPEC = ApiSpec(37, "CreatePartitions", 0, 3, handle, runs_in_thread=lambda *_: True)

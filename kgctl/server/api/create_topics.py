@@ -1,0 +1,123 @@
+"""CreateTopics. Topic configs are accepted and have no effect: records stay until their topic goes.
+
+Kafka: ControllerApis#createTopics, ReplicationControlManager#createTopics, whose bounds count before anything is allocated.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from kgctl.errors import StorageError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.server.api.fields import storage_failed
+from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, name_problem, new_topic_id
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
+
+DEFAULT = -1
+MAX_INT32 = 2**31 - 1
+Problem = tuple[ErrorCode, str | None]
+NO_PROBLEM: Problem = (ErrorCode.NONE, None)
+TOO_MANY_PARTITIONS: Problem = (ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
+TOO_LARGE: Problem = (ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation.")
+OVERFLOW: Problem = (ErrorCode.UNKNOWN_SERVER_ERROR, None)
+"""Kafka adds partitions up as int32, exactly."""
+
+
+def handle(context: RequestContext, body: Any) -> Values:
+    """One result a name; names that come twice stand last, as in Kafka. Every topic without an error is made, or none is."""
+    names = Counter(topic.name for topic in body.topics)
+    topics = [topic for topic in body.topics if names[topic.name] == 1]
+    counts = {topic.name: _partition_count(context, topic) for topic in topics}
+    problems = _problems(context, topics, counts)
+    made = {name: counts[name] for name, problem in problems.items() if problem is NO_PROBLEM}
+    if made and not body.validate_only:
+        try:
+            context.services.catalog.create(made)
+        except StorageError as error:
+            problems |= dict.fromkeys(made, storage_failed(error))
+    results = [_result(context, name, counts[name], problem) for name, problem in problems.items()]
+    twice = [name for name, times in names.items() if times > 1]
+    return {"topics": [*results, *(_refusal(name, (ErrorCode.INVALID_REQUEST, "Duplicate topic name.")) for name in twice)]}
+
+
+def _result(context: RequestContext, name: str, count: int, problem: Problem) -> dict[str, Any]:
+    if problem is not NO_PROBLEM:
+        return _refusal(name, problem)
+    created = context.services.catalog.get(name)
+    return {
+        "name": name,
+        "topic_id": new_topic_id() if created is None else created.topic_id,
+        "error_code": ErrorCode.NONE,
+        "error_message": None,
+        "num_partitions": count,
+        "replication_factor": 1,
+        "configs": [],
+    }
+
+
+def _refusal(name: str, problem: Problem) -> dict[str, Any]:
+    error, message = problem
+    return {"name": name, "error_code": error, "error_message": message, "num_partitions": -1, "replication_factor": -1}
+
+
+def _partition_count(context: RequestContext, topic: Any) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return context.services.config.num_partitions if topic.num_partitions == DEFAULT else int(topic.num_partitions)
+
+
+def _problems(context: RequestContext, topics: Sequence[Any], counts: dict[str, int]) -> dict[str, Problem]:
+    """What is wrong with each topic; a request that is too large is refused whole."""
+    refusal = _refusal_of_all(counts)
+    if refusal is not None:
+        return dict.fromkeys(counts, refusal)
+    problems = {topic.name: _problem(context, topic, counts[topic.name]) for topic in topics}
+    records = sum(1 + len(topic.configs) + counts[topic.name] for topic in topics if problems[topic.name] is NO_PROBLEM)
+    return dict.fromkeys(counts, TOO_LARGE) if records > MAX_RECORDS_OF_A_CHANGE else problems
+
+
+def _refusal_of_all(counts: dict[str, int]) -> Problem | None:
+    """Kafka: ReplicationControlManager#validateTotalNumberOfPartitions."""
+    total = sum(max(count, 0) for count in counts.values())
+    if total > MAX_INT32:
+        return OVERFLOW
+    return TOO_MANY_PARTITIONS if total > MAX_RECORDS_OF_A_CHANGE else None
+
+
+def _problem(context: RequestContext, topic: Any, count: int) -> Problem:
+    error = context.services.catalog.creation_error(topic.name, count)
+    if error is not ErrorCode.NONE:
+        return error, name_problem(topic.name) or _MESSAGES[error].format(topic.name)
+    if topic.assignments:
+        return _assignment_problem(topic)
+    brokers = len(context.services.cluster.brokers)
+    if topic.replication_factor == 0 or topic.replication_factor < DEFAULT:
+        return ErrorCode.INVALID_REPLICATION_FACTOR, "Replication factor must be larger than 0, or -1 to use the default value."
+    if topic.replication_factor > brokers:
+        return (
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Unable to replicate the partition {topic.replication_factor} time(s): The target replication factor of "
+            f"{topic.replication_factor} cannot be reached because only {brokers} broker(s) are registered or some brokers have "
+            "all their log directories cordoned.",
+        )
+    return NO_PROBLEM
+
+
+def _assignment_problem(topic: Any) -> Problem:
+    for what, value in (("replication factor", topic.replication_factor), ("number of partitions", topic.num_partitions)):
+        if value != DEFAULT:
+            return ErrorCode.INVALID_REQUEST, f"A manual partition assignment was specified, but {what} was not set to -1."
+    if sorted(entry.partition_index for entry in topic.assignments) != list(range(len(topic.assignments))):
+        return ErrorCode.INVALID_REPLICA_ASSIGNMENT, "partitions should be a consecutive 0-based integer sequence"
+    return NO_PROBLEM
+
+
+_MESSAGES = {
+    ErrorCode.TOPIC_ALREADY_EXISTS: "Topic '{}' already exists.",
+    ErrorCode.INVALID_PARTITIONS: "Number of partitions was set to an invalid non-positive value.",
+}
+
+SPEC = ApiSpec(19, "CreateTopics", 2, 7, handle, runs_in_thread=lambda *_: True)

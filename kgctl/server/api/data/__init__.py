@@ -1,1 +1,0 @@
-"""Records: writing, reading, and where they stand."""

@@ -1,1 +1,0 @@
-"""Groups: membership, offsets, administration."""

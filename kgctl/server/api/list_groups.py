@@ -1,0 +1,36 @@
+"""ListGroups: the groups that the asked broker coordinates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kgctl.model.requests import ListGroups
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
+from kgctl.server.traffic import Work, waited
+
+
+def handle(context: RequestContext, body: Any) -> Work[Values]:
+    """Filters by state from version 4 on, by type from version 5 on."""
+    request = ListGroups(
+        **context.core(),
+        states_filter=tuple(getattr(body, "states_filter", ())),
+        types_filter=tuple(getattr(body, "types_filter", ())),
+    )
+    result = yield from waited(context.result(request))
+    groups = []
+    for group in result.groups:
+        yield None
+        if context.not_coordinator(group.group_id) is None:
+            groups.append(
+                {
+                    "group_id": group.group_id,
+                    "protocol_type": group.protocol_type,
+                    "group_state": group.state,
+                    "group_type": group.type,
+                }
+            )
+    return {"error_code": result.error, "groups": groups}
+
+
+SPEC = ApiSpec(16, "ListGroups", 0, 5, handle)

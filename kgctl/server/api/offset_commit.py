@@ -1,0 +1,125 @@
+"""OffsetCommit: unknown topics and partitions are answered here, the rest goes to the coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+from uuid import UUID
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import ZERO_UUID, TopicMetadata, TopicPartition
+from kgctl.model.records import OffsetCommitKey, OffsetCommitValue
+from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, Request
+from kgctl.serde.coordinator_records import encode_key, encode_value
+from kgctl.serde.record_batch import HEADER_BYTES, record_size
+from kgctl.server.api.fields import TopicErrors
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
+from kgctl.server.traffic import UNITS_A_PIECE, Work, waited
+
+TOPIC_IDS_SINCE = 10
+_RECORD_BYTES = 120
+"""More than a commit's record has besides names and metadata."""
+
+
+def handle(context: RequestContext, body: Any) -> Work[Values]:
+    """Unknown topics and partitions are answered here; the others reach the coordinator in pieces, in the request's order.
+
+    All of it is refused when its records fill more than a batch may have, as in Kafka (CoordinatorRuntime).
+    """
+    errors = TopicErrors()
+    partitions: list[OffsetCommitPartition] = []
+    ids: dict[str, UUID | None] = {}
+    with_ids = context.version >= TOPIC_IDS_SINCE
+    not_coordinator = context.not_coordinator(body.group_id)
+    for topic in body.topics:
+        asked_id = topic.topic_id if with_ids else None
+        known = context.services.catalog.find(None if with_ids else topic.name, (asked_id or ZERO_UUID) if with_ids else None)
+        name = known.name if known is not None else ("" if with_ids else topic.name)
+        ids[name] = asked_id
+        for partition in topic.partitions:
+            error = not_coordinator or topic_error(known, partition.partition_index, with_ids=with_ids)
+            if error is ErrorCode.NONE:
+                partitions.append(_to_core(name, known, partition))
+            else:
+                errors.add(name, asked_id, partition.partition_index, error)
+            yield None
+        yield None
+    too_large = yield from fills_more_than_a_batch(context, body.group_id, partitions)
+    results = yield from in_pieces(context, partitions, partial(_request, context, body, is_too_large=too_large))
+    yield from errors.merge(results, ids)
+    return {"topics": errors.topics()}
+
+
+def topic_error(topic: TopicMetadata | None, partition: int, *, with_ids: bool) -> ErrorCode:
+    """What the metadata alone says against a partition."""
+    if topic is None:
+        return ErrorCode.UNKNOWN_TOPIC_ID if with_ids else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if not 0 <= partition < topic.partition_count:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return ErrorCode.NONE
+
+
+def _to_core(name: str, topic: TopicMetadata | None, partition: Any) -> OffsetCommitPartition:
+    return OffsetCommitPartition(
+        topic=name,
+        partition=partition.partition_index,
+        offset=partition.committed_offset,
+        leader_epoch=getattr(partition, "committed_leader_epoch", -1),
+        metadata=partition.committed_metadata,
+        topic_id=ZERO_UUID if topic is None else topic.topic_id,
+    )
+
+
+def in_pieces(
+    context: RequestContext, partitions: list[OffsetCommitPartition], request: Callable[[list[OffsetCommitPartition]], Request]
+) -> Work[list[tuple[TopicPartition, ErrorCode]]]:
+    """Ask the coordinator for some partitions after the other; all of them are under way before the first is waited for."""
+    answers = []
+    for start in range(0, len(partitions), UNITS_A_PIECE):
+        piece = partitions[start : start + UNITS_A_PIECE]
+        answers.append(context.result(request(piece)))
+        for _ in piece:
+            yield None
+    results: list[tuple[TopicPartition, ErrorCode]] = []
+    for answer in answers:
+        result = yield from waited(answer)
+        results += result.partitions
+    return results
+
+
+def fills_more_than_a_batch(context: RequestContext, group_id: str, partitions: list[OffsetCommitPartition]) -> Work[bool]:
+    """Whether the records of a commit need more than ``message.max.bytes``. Commits of an everyday size are not measured."""
+    names = len(group_id) + max((len(partition.topic) for partition in partitions), default=0)
+    longest = context.services.runtime.core.shard.config.offset_metadata_max_bytes
+    partitions = [partition for partition in partitions if len(partition.metadata or "") <= longest]  # others fail alone
+    metadata = sum(len(partition.metadata or "") for partition in partitions)
+    limit = context.services.config.message_max_bytes
+    if len(partitions) * (_RECORD_BYTES + 3 * names) + 3 * metadata <= limit:
+        return False
+    size = HEADER_BYTES
+    for offset_delta, partition in enumerate(partitions):
+        key = OffsetCommitKey(group_id, partition.topic, partition.partition)
+        text = partition.metadata or ""
+        value = OffsetCommitValue(partition.offset, partition.leader_epoch, text, 0, topic_id=partition.topic_id)
+        size += record_size(len(encode_key(key)), len(encode_value(key, value) or b""), offset_delta)
+        yield None
+    return size > limit
+
+
+def _request(context: RequestContext, body: Any, partitions: list[OffsetCommitPartition], *, is_too_large: bool) -> OffsetCommit:
+    retention_ms = getattr(body, "retention_time_ms", -1)
+    return OffsetCommit(
+        **context.core(),
+        group_id=body.group_id,
+        generation_id=body.generation_id_or_member_epoch,
+        member_id=body.member_id,
+        group_instance_id=getattr(body, "group_instance_id", None),
+        retention_ms=None if retention_ms == -1 else retention_ms,
+        partitions=tuple(partitions),
+        is_too_large=is_too_large,
+    )
+
+
+SPEC = ApiSpec(8, "OffsetCommit", 2, 10, handle)

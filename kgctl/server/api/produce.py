@@ -1,0 +1,180 @@
+"""Produce: one record batch a partition, kept as it came."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from kgctl.errors import NotFoundError, StorageError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import TopicPartition
+from kgctl.serde.record_batch import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, check_batch, parse_header
+from kgctl.server.api.fields import partition_error
+from kgctl.server.cluster import OFFSETS_TOPIC
+from kgctl.server.request_context import ApiSpec, RequestContext
+from kgctl.server.runtime import Values
+from kgctl.server.traffic import Work, all_of
+from kgctl.server.transactions import ProducerIdentity, ProducerWrite
+from kgctl.storage.batches import UnpackedTooLargeError, check_records
+
+TOPIC_IDS_SINCE = 13
+IMPLICIT_SINCE = 12
+NOT_ADDED = "Partition was not added to the transaction"
+ACKS = (-1, 0, 1)
+FORMAT = 2
+MAGIC_POSITION = 16
+
+
+def handle(context: RequestContext, body: Any) -> Work[Values | None]:
+    """Answered when the batches are in the log, or never with acks=0."""
+    responses = yield from all_of(_topic(context, body, topic) for topic in body.topic_data)
+    return None if body.acks == 0 else {"responses": responses}
+
+
+@dataclass(frozen=True, slots=True)
+class _Outcome:
+    """What became of one batch. ``is_in_log`` False: the log was never asked, so its start is not told either."""
+
+    error: ErrorCode
+    base_offset: int = -1
+    is_in_log: bool = False
+    append_time_ms: int = -1
+    message: str | None = None
+
+
+def _topic(context: RequestContext, body: Any, topic: Any) -> Work[dict[str, Any]]:
+    with_ids = context.version >= TOPIC_IDS_SINCE
+    topic_id = topic.topic_id if with_ids else None
+    known = context.services.catalog.by_id(topic_id) if with_ids else None
+    name = topic.name if not with_ids else (known.name if known is not None else None)
+    results = []
+    for entry in topic.partition_data:
+        partition = TopicPartition(name or "", entry.index)
+        yield None
+        outcome = _Outcome(ErrorCode.UNKNOWN_TOPIC_ID)
+        if name is not None:
+            outcome = yield from _append(context, body, partition, entry.records)
+        results.append(_result(context, partition, outcome))
+    return {"name": name, "topic_id": topic_id, "partition_responses": results}
+
+
+def _result(context: RequestContext, partition: TopicPartition, outcome: _Outcome) -> dict[str, Any]:
+    return {
+        "index": partition.partition,
+        "error_code": outcome.error,
+        "base_offset": outcome.base_offset,
+        "log_append_time_ms": outcome.append_time_ms,
+        "error_message": outcome.message,
+        "log_start_offset": _log_start(context, partition) if outcome.is_in_log else -1,
+    }
+
+
+def _log_start(context: RequestContext, partition: TopicPartition) -> int:
+    try:
+        return context.services.data.bounds(partition)[0]
+    except NotFoundError:
+        return -1
+
+
+def _append(context: RequestContext, body: Any, partition: TopicPartition, records: bytes | None) -> Work[_Outcome]:
+    try:
+        return (yield from _try_append(context, body, partition, records))
+    except StorageError as error:
+        return _Outcome(context.services.data.storage_failed(error))
+    except NotFoundError:  # deleted meanwhile
+        return _Outcome(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def _try_append(context: RequestContext, body: Any, partition: TopicPartition, records: bytes | None) -> Work[_Outcome]:
+    error = ErrorCode.INVALID_REQUIRED_ACKS if body.acks not in ACKS else partition_error(context, partition)
+    if error is ErrorCode.NONE and partition.topic == OFFSETS_TOPIC:
+        error = ErrorCode.INVALID_TOPIC_EXCEPTION
+    if error is not ErrorCode.NONE:
+        return _Outcome(error)
+    batch = bytes(records or b"")
+    header, error = _checked(batch, context.services.config.message_max_bytes)
+    if header is None:
+        return _Outcome(error)
+    if not header.is_transactional:
+        return _append_checked(context, partition, batch, header)
+    error = _transaction_error(context, body, partition, header)
+    if error is not ErrorCode.NONE:
+        return _Outcome(error, message=NOT_ADDED if error is ErrorCode.INVALID_TXN_STATE else None)
+    outcome: _Outcome = yield context.services.data.in_thread(_append_checked, context, partition, batch, header)
+    return outcome
+
+
+def _records_error(batch: bytes, header: BatchHeader) -> ErrorCode:
+    """Whether what the batch holds, unpacked piece by piece, are its records (Kafka: LogValidator)."""
+    if header.is_control or header.record_count == 0:
+        return ErrorCode.INVALID_RECORD
+    try:
+        check_records(batch, header)
+    except CorruptBatchError:
+        return ErrorCode.INVALID_RECORD
+    except UnpackedTooLargeError:
+        return ErrorCode.MESSAGE_TOO_LARGE
+    return ErrorCode.NONE
+
+
+def _transaction_error(context: RequestContext, body: Any, partition: TopicPartition, header: BatchHeader) -> ErrorCode:
+    """Whether the partition belongs to the producer's transaction; from version 12 on writing to it is enough (KIP-890)."""
+    if body.transactional_id is None:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    transactions = context.services.transactions
+    identity = ProducerIdentity(body.transactional_id, header.producer_id, header.producer_epoch)
+    transaction, error = transactions.find(identity)
+    if transaction is None:
+        return ErrorCode.INVALID_PRODUCER_EPOCH if error is ErrorCode.PRODUCER_FENCED else error
+    if partition not in transaction.partitions:
+        if context.version < IMPLICIT_SINCE:
+            return ErrorCode.INVALID_TXN_STATE
+        transactions.add(transaction, [partition], context.services.runtime.clock())
+    return ErrorCode.NONE
+
+
+def _checked(batch: bytes, max_bytes: int) -> tuple[BatchHeader | None, ErrorCode]:
+    """Exactly one whole batch of format 2 must be there (Kafka: ProduceRequest#validateRecords); then its checksum counts."""
+    if len(batch) <= MAGIC_POSITION or batch[MAGIC_POSITION] != FORMAT:
+        return None, ErrorCode.INVALID_RECORD
+    try:
+        if parse_header(batch).size_bytes != len(batch):
+            return None, ErrorCode.INVALID_RECORD
+    except CorruptBatchError:
+        return None, ErrorCode.INVALID_RECORD
+    try:
+        header = check_batch(batch)
+    except CorruptBatchError:
+        return None, ErrorCode.CORRUPT_MESSAGE
+    if len(batch) > max_bytes:
+        return None, ErrorCode.MESSAGE_TOO_LARGE
+    return header, ErrorCode.NONE
+
+
+def _append_checked(context: RequestContext, partition: TopicPartition, batch: bytes, header: BatchHeader) -> _Outcome:
+    error = _records_error(batch, header)
+    if error is not ErrorCode.NONE:
+        return _Outcome(error, is_in_log=True)
+    services = context.services
+    now_ms = services.runtime.clock()
+    if header.producer_id == NO_PRODUCER_ID:
+        return _Outcome(ErrorCode.NONE, services.data.append(partition, batch, header, now_ms), is_in_log=True)
+    write = ProducerWrite(
+        partition, header.producer_id, header.producer_epoch, header.base_sequence, header.last_offset_delta + 1
+    )
+    check = services.producers.check(write)
+    if check.duplicate_of is not None:
+        return _Outcome(ErrorCode.NONE, check.duplicate_of, is_in_log=True, append_time_ms=header.max_timestamp_ms)
+    if check.error is not ErrorCode.NONE:
+        return _Outcome(check.error, is_in_log=True)
+    base_offset = services.data.append(partition, batch, header, now_ms)
+    services.producers.appended(write, base_offset)
+    return _Outcome(ErrorCode.NONE, base_offset, is_in_log=True)
+
+
+def _runs_in_thread(_: RequestContext, body: Any) -> bool:
+    """Transactions are the event loop's; their batches are read and written in the thread all the same."""
+    return body.transactional_id is None
+
+
+SPEC = ApiSpec(0, "Produce", 3, 13, handle, advertised_min=0, runs_in_thread=_runs_in_thread)

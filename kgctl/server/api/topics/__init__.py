@@ -1,1 +1,0 @@
-"""Topics, brokers and configs."""
