@@ -87,7 +87,7 @@ def decode(records: DataFrame) -> DataFrame:
     """
     from kgctl.pipeline.decode.decode import decode as decode_table
     from kgctl.pipeline.decode.schemas import COMMITS
-    from kgctl.pipeline.store.raw import RAW, conform
+    from kgctl.pipeline.store.tables import RAW, conform
 
     def decoded(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -104,7 +104,7 @@ def offset_commits(records: DataFrame) -> DataFrame:
     from kgctl.pipeline.decode.decode import decode as decode_table
     from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
     from kgctl.pipeline.decode.transactions import resolve
-    from kgctl.pipeline.store.raw import RAW, conform
+    from kgctl.pipeline.store.tables import RAW, conform
 
     def resolved(rows: pa.Table) -> pa.Table:
         decoded = decode_table(conform(rows, RAW))
@@ -120,7 +120,7 @@ def lag(commits: DataFrame, samples: DataFrame) -> DataFrame:
     The samples are collected: they go to every task.
     """
     from kgctl.pipeline.decode.schemas import COVERAGE, GROUP_RECORDS, OFFSET_COMMITS
-    from kgctl.pipeline.store.raw import LOG_OFFSETS, conform
+    from kgctl.pipeline.store.tables import LOG_OFFSETS, conform
     from kgctl.pipeline.tables import lag as lag_table
     from kgctl.pipeline.tables import log_end_offsets
     from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs

@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import KgctlError
-from kgctl.pipeline.class_archive import ClassArchive, cache_folder
 from kgctl.pipeline.extras import require
-from kgctl.pipeline.java import find_java
+from kgctl.pipeline.java import ClassArchive, cache_folder, find_java
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaGateway

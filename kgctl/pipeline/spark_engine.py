@@ -11,8 +11,8 @@ from pyspark import AccumulatorParam, InheritableThread
 
 from kgctl import __version__
 from kgctl.errors import KgctlError
+from kgctl.pipeline.engines import Done, Engine, Item, Result, attempt, died
 from kgctl.pipeline.session import java_message
-from kgctl.pipeline.spread import Done, Engine, Item, Result, attempt, died
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

@@ -12,9 +12,8 @@ import pyarrow.compute as pc
 
 from kgctl.pipeline.store.delta import Table, vacuum
 from kgctl.pipeline.store.files import DataFile, buckets_of, is_provisional, prefix_of, write_files
-from kgctl.pipeline.store.records import high_number, next_number
 from kgctl.pipeline.store.tables import GOLD, TABLES
-from kgctl.pipeline.store.warehouse import COMPACTED, THINNED, Warehouse
+from kgctl.pipeline.store.warehouse import COMPACTED, THINNED, Warehouse, high_number, next_number
 
 KEPT_HOURS = 168
 """Files that a commit has taken away stay so long: somebody may be reading an older version."""

@@ -38,8 +38,8 @@ from kgctl.errors import (
 )
 from kgctl.pipeline.builds.run import build
 from kgctl.pipeline.collect.at_rest import collect_at_rest
-from kgctl.pipeline.sources.pieces import segments
-from kgctl.pipeline.spread import LocalEngine
+from kgctl.pipeline.engines import LocalEngine
+from kgctl.pipeline.sources.at_rest import segments
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli, Ran, example_cluster

@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer
 
 from kgctl.pipeline.builds.run import build
-from kgctl.pipeline.spread import LocalEngine
+from kgctl.pipeline.engines import LocalEngine
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.consumers import consumer, poll_until

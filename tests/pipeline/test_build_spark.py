@@ -16,8 +16,8 @@ import pytest
 import kgctl
 import kgctl.spark
 from kgctl.errors import UsageError
-from kgctl.pipeline.builds import slices
-from kgctl.pipeline.store.raw import LOG_OFFSETS
+from kgctl.pipeline.builds import carry
+from kgctl.pipeline.store.tables import LOG_OFFSETS
 from tests.support.kafka.ports import free_ports
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("spark")]
 
 @pytest.fixture
 def many_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "ROWS_IN_SLICE", 40)
+    monkeypatch.setattr(carry, "ROWS_IN_SLICE", 40)
 
 
 @pytest.mark.usefixtures("many_slices")

@@ -13,8 +13,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AclOperation, ResourceType
 
-from kgctl.pipeline.store.raw import RAW, conform
-from kgctl.pipeline.store.tables import from_stored
+from kgctl.pipeline.store.tables import RAW, conform, from_stored
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.serde.coordinator_records import decode_record
 from kgctl.serde.record_batch import iterate_batches

@@ -13,9 +13,8 @@ import pytest
 
 from kgctl.admin.confluent.clients import produce
 from kgctl.pipeline.store.delta import Table
-from kgctl.pipeline.store.location import Location
-from kgctl.pipeline.store.raw import RAW, conform
-from kgctl.pipeline.store.tables import from_stored
+from kgctl.pipeline.store.files import Location
+from kgctl.pipeline.store.tables import RAW, conform, from_stored
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.kafka.kgctl import run_kgctl
 from tests.support.members import wait_until

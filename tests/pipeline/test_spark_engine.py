@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kgctl.errors import KgctlError
-from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
+from kgctl.pipeline.engines import PROCESS_DIED, EngineName, EngineOptions, LocalEngine, open_engine
 from kgctl.pipeline.spark_engine import SparkEngine, chunks_of
-from kgctl.pipeline.spread import PROCESS_DIED, LocalEngine
 from tests.support.members import wait_until
 from tests.support.pipeline.work import kill_at_five, square
 

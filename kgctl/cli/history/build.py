@@ -17,8 +17,8 @@ from kgctl.pipeline.engines import EngineName, EngineOptions
 
 if TYPE_CHECKING:
     from kgctl.pipeline.builds.run import BuildResult, Progress
-    from kgctl.pipeline.spread import Engine
-    from kgctl.pipeline.store.location import Location
+    from kgctl.pipeline.engines import Engine
+    from kgctl.pipeline.store.files import Location
 
 
 def building(

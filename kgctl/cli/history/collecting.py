@@ -21,12 +21,12 @@ from kgctl.errors import RefusedError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
+    from kgctl.pipeline.collect.collection import Collection, PartitionSummary
     from kgctl.pipeline.collect.live import LiveCollection, Plan
-    from kgctl.pipeline.collect.summary import Collection, PartitionSummary
     from kgctl.pipeline.engines import EngineOptions
-    from kgctl.pipeline.sources.live.reader import LiveReader, ReaderName
-    from kgctl.pipeline.sources.pieces import Piece
-    from kgctl.pipeline.store.location import Location
+    from kgctl.pipeline.sources.at_rest import Piece
+    from kgctl.pipeline.sources.live import LiveReader, ReaderName
+    from kgctl.pipeline.store.files import Location
     from kgctl.pipeline.store.warehouse import Warehouse
 
 
@@ -185,22 +185,22 @@ def collect_from_files(session: Session, rest: Rest, warehouse: str | None, clus
 
 def _source(session: Session, rest: Rest) -> tuple[list[Piece], Any, str | None]:
     """Pieces, samples, and the name that their cluster has there."""
-    from kgctl.pipeline.sources import pieces
-    from kgctl.pipeline.store.raw import LOG_OFFSETS
+    from kgctl.pipeline.sources import at_rest
+    from kgctl.pipeline.store.tables import LOG_OFFSETS
 
     if rest.record_log is not None:
-        from kgctl.pipeline.sources.record_log import record_log_samples
+        from kgctl.pipeline.sources.at_rest import record_log_samples
 
         folder = Path(rest.record_log).expanduser()
-        found = list(pieces.record_log(folder).pieces)
+        found = list(at_rest.record_log(folder).pieces)
         return found, record_log_samples(folder, every_ms=_SAMPLE_EVERY_MS, now_ms=session.environment.now_ms()), None
     if rest.parquet is not None:
-        from kgctl.pipeline.sources.parquet import parquet_samples
+        from kgctl.pipeline.sources.at_rest import parquet_samples
 
         path = Path(rest.parquet).expanduser()
-        source = pieces.parquet(path)
+        source = at_rest.parquet(path)
         return list(source.pieces), parquet_samples(path), source.cluster
-    each = [piece for path in rest.segments for piece in pieces.segments(Path(path).expanduser()).pieces]
+    each = [piece for path in rest.segments for piece in at_rest.segments(Path(path).expanduser()).pieces]
     return each, LOG_OFFSETS.empty_table(), None
 
 
@@ -267,7 +267,7 @@ class LiveSource:
             KgctlError: no cluster is named, it is none that can be followed, or it cannot be reached.
         """
         from kgctl.pipeline.extras import require
-        from kgctl.pipeline.sources.live.reader import open_reader
+        from kgctl.pipeline.sources.live import open_reader
 
         require("kgctl history", "pyarrow", "numpy", "deltalake")
         chosen = settings or followed_settings(session)

@@ -14,7 +14,7 @@ from kgctl.errors import UsageError
 
 if TYPE_CHECKING:
     from kgctl.pipeline.collect.live import Plan
-    from kgctl.pipeline.store.location import Location
+    from kgctl.pipeline.store.files import Location
 
 TIMES = "2024-01-31T10:00:00Z (no zone: UTC), epoch milliseconds, `now`, `2h ago`, `yesterday 14:00 Europe/Berlin`"
 
@@ -90,7 +90,7 @@ def warehouse_path(given: str | None, environment: Environment) -> Location:
     Raises:
         UsageError: the option is empty, or a URL of a store that kgctl cannot write.
     """
-    from kgctl.pipeline.store.location import Location
+    from kgctl.pipeline.store.files import Location
 
     if given is None:
         return Location.parse(environment.warehouse_folder)

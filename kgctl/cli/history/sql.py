@@ -52,7 +52,7 @@ def history_sql(
     found = ask(opened, query, versions_of(opened, as_of_version))
     if parquet is not None:
         from kgctl.cli.output.files import write_whole
-        from kgctl.pipeline.parquet_file import write_table
+        from kgctl.pipeline.store.files import write_table
 
         write_whole(parquet, lambda file: write_table(file, found))
         return Report(notices=[f"written: {parquet}, {found.num_rows} rows"], something_done=True)

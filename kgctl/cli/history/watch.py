@@ -28,8 +28,8 @@ from kgctl.errors import BrokerError, ExpectationError, KgctlError, NotFoundErro
 from kgctl.pipeline.engines import EngineName, EngineOptions
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.spread import Engine
-    from kgctl.pipeline.store.location import Location
+    from kgctl.pipeline.engines import Engine
+    from kgctl.pipeline.store.files import Location
     from kgctl.pipeline.watch.alerts import Alert
     from kgctl.pipeline.watch.loop import Outside, Settings, Watch
     from kgctl.pipeline.watch.metrics import Metrics

@@ -22,7 +22,7 @@ from kgctl.errors import ExpectationError, InvariantViolation, KgctlError, Usage
 from kgctl.pipeline.engines import EngineOptions, open_engine
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.spread import Engine
+    from kgctl.pipeline.engines import Engine
     from kgctl.simulate.sweep.plan import Axis, Sweep
     from kgctl.simulate.sweep.rows import RowLayout, RunRow, Value
 
@@ -212,7 +212,7 @@ def write_out(path: Path, layout: RowLayout, records: Records, metadata: Mapping
 
 
 def _parquet(file: BinaryIO, kinds: Mapping[str, type], records: Records, metadata: Mapping[str, str]) -> None:
-    from kgctl.pipeline.parquet_file import write_rows
+    from kgctl.pipeline.store.files import write_rows
 
     write_rows(file, kinds, records, metadata=metadata)
 

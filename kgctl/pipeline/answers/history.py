@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kgctl.pipeline.store.delta import Table
-    from kgctl.pipeline.store.location import Location
+    from kgctl.pipeline.store.files import Location
     from kgctl.pipeline.store.warehouse import Warehouse
 
 
@@ -76,8 +76,7 @@ class History:
             StorageError: it cannot be read.
         """
         require("kgctl history", "pyarrow", "deltalake")
-        from kgctl.pipeline.builds.tables_version import VERSION
-        from kgctl.pipeline.store.warehouse import Warehouse
+        from kgctl.pipeline.store.warehouse import TABLES_VERSION, Warehouse
 
         warehouse = Warehouse.open(where)
         history = cls(warehouse, warehouse.require_cluster(cluster), versions_of(warehouse, as_of), as_of)
@@ -90,10 +89,14 @@ class History:
             raise NotFoundError(
                 f"{where}: cluster {history.cluster!r} was collected but not built yet: kgctl history build does it"
             )
-        if version != VERSION:
+        if version != TABLES_VERSION:
             raise StorageError(
                 f"{where}: the tables of cluster {history.cluster!r} were built by "
-                + ("a newer kgctl: use that one" if version > VERSION else "an older kgctl: kgctl history build builds them anew")
+                + (
+                    "a newer kgctl: use that one"
+                    if version > TABLES_VERSION
+                    else "an older kgctl: kgctl history build builds them anew"
+                )
             )
         return history
 

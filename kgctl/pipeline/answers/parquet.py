@@ -25,7 +25,7 @@ def files_of(table: Table, cluster: str, groups: Collection[str] | None, buckets
     files = [file for file in table.files() if file.may_hold("cluster", cluster, cluster)]
     if groups is None:
         return files
-    from kgctl.pipeline.builds.slices import bucket_of
+    from kgctl.pipeline.builds.carry import bucket_of
 
     places = {group: bucket_of(group, buckets) for group in groups}
     return [file for file in files if any(_may_hold(file, group, bucket) for group, bucket in places.items())]

@@ -9,29 +9,252 @@ samples around these commits.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgctl.pipeline.builds.sampled import CLEANED, settled
-from kgctl.pipeline.builds.slices import Slice, bucket_of
-from kgctl.pipeline.decode.cells import Bools, Int64s
-from kgctl.pipeline.decode.columns import int64s
+from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, nulls, order_by, ranked
 from kgctl.pipeline.decode.schemas import COMMITS, OFFSET_COMMITS
-from kgctl.pipeline.tables import group_generations, members
+from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
+from kgctl.pipeline.tables import group_generations, log_end_offsets, members
 from kgctl.pipeline.tables.groups.replay import STATES, spans
 from kgctl.pipeline.tables.outdated import OutdatedError
-from kgctl.pipeline.tables.registry import BEGIN_MS, PartitionInputs
+from kgctl.pipeline.tables.registry import BEGIN_MS, ClusterInputs, PartitionInputs
 from kgctl.pipeline.tables.resets import SPEEDS, speeds_until
 from kgctl.pipeline.tables.series.burrow import INTERVALS, MIN_DISTANCE_MS
 from kgctl.pipeline.tables.series.commits import Series, series
-from kgctl.pipeline.tables.series.samples import Samples, samples
+from kgctl.pipeline.tables.series.samples import Samples, numbered, samples
 from kgctl.pipeline.tables.series.scan import begins
+
+PLACE_BITS = 47
+_MASK = (1 << PLACE_BITS) - 1
+_MOST_PARTITIONS = 1 << 16
+_GROUP_AT = 4
+ROWS_IN_SLICE = 150_000
+
+
+class Slice(NamedTuple):
+    """The buckets from ``first`` on and before ``end``."""
+
+    first: int
+    end: int
+
+
+def slices_of(rows: int, buckets: int) -> list[Slice]:
+    """As many slices as so many rows are worth."""
+    return slices_into(max(rows // ROWS_IN_SLICE, 1), buckets)
+
+
+def slices_into(count: int, buckets: int) -> list[Slice]:
+    """So many slices, or one for each bucket."""
+    count = min(count, buckets)
+    edges = [buckets * number // count for number in range(count + 1)]
+    return [Slice(first, end) for first, end in pairwise(edges)]
+
+
+def bucket_of(group: str, buckets: int) -> int:
+    """The bucket of a group."""
+    return zlib.crc32(group.encode()) % buckets
+
+
+def cut(raw: pa.Table, slices: list[Slice], buckets: int) -> Iterator[pa.Table]:
+    """The records (`RAW`) of each slice; markers, which have no key, are in all of them."""
+    if len(slices) == 1:
+        yield raw
+        return
+    bucket = _buckets_of_keys(raw.column("key"), buckets)
+    order = np.argsort(bucket, kind="stable")
+    edges = np.searchsorted(bucket[order], [0, *(each.end for each in slices)])
+    markers = np.flatnonzero(bucket < 0)
+    for number in range(len(slices)):
+        rows = np.sort(np.concatenate([markers, order[edges[number] : edges[number + 1]]]))
+        yield raw.take(pa.array(rows))
+
+
+def _buckets_of_keys(keys: pa.ChunkedArray, buckets: int) -> Int64s:
+    """Each row's bucket; -1 without a key. A key that names no group is in bucket 0."""
+    encoded = keys.dictionary_encode().unify_dictionaries().combine_chunks() if keys.num_chunks != 1 else keys.dictionary_encode()
+    array = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
+    found = np.array([_bucket_of_key(key, buckets) for key in array.dictionary.to_pylist()] + [-1], np.int64)
+    buckets_of_rows: Int64s = found[array.indices.fill_null(len(array.dictionary)).to_numpy()]
+    return buckets_of_rows
+
+
+def _bucket_of_key(key: bytes, buckets: int) -> int:
+    """Every key begins with a type and a group: int16, then a text with its length before it as int16."""
+    if len(key) < _GROUP_AT:
+        return 0
+    size = int.from_bytes(key[2:_GROUP_AT], "big", signed=True)
+    return zlib.crc32(key[_GROUP_AT : _GROUP_AT + max(size, 0)]) % buckets
+
+
+def placed(raw: pa.Table) -> tuple[pa.Table, int]:
+    """(records with places for offsets, how many are left out because no log is that long); sorted by place."""
+    partition, offset = raw.column("partition").to_numpy().astype(np.int64), raw.column("offset").to_numpy()
+    fine = (offset >= 0) & (offset <= _MASK) & (partition >= 0) & (partition < _MOST_PARTITIONS)
+    left_out = int((~fine).sum())
+    if left_out:
+        raw, partition, offset = raw.filter(pa.array(fine)), partition[fine], offset[fine]
+    place = (partition << PLACE_BITS) | offset
+    producer = raw.column("producer_id").to_numpy(zero_copy_only=False) if raw.column("producer_id").null_count == 0 else None
+    if producer is None:
+        filled = raw.column("producer_id").fill_null(0).to_numpy()
+        producers = pa.array((partition << PLACE_BITS) | (filled & _MASK), mask=nulls(raw.column("producer_id")))
+    else:
+        producers = pa.array((partition << PLACE_BITS) | (producer & _MASK))
+    columns = {name: raw.column(name) for name in RAW.names}
+    columns["offset"], columns["producer_id"] = pa.chunked_array([pa.array(place)]), pa.chunked_array([producers])
+    table = pa.table(columns)
+    if (np.diff(place) < 0).any():
+        table = table.take(pa.array(np.argsort(place, kind="stable")))
+    return table, left_out
+
+
+def placed_runs(coverage: pa.Table) -> pa.Table:
+    """Runs with places for offsets."""
+    shift = pa.array(coverage.column("log_partition").to_numpy().astype(np.int64) << PLACE_BITS)
+    found = coverage
+    for name in ("first_offset", "last_offset"):
+        found = found.set_column(found.schema.get_field_index(name), found.schema.field(name), pc.add(found.column(name), shift))
+    return found
+
+
+def unplaced(table: pa.Table) -> pa.Table:
+    """The rows with ``log_partition`` and ``log_offset`` as they are, instead of places."""
+    if "log_offset" not in table.column_names:
+        return table
+    place = table.column("log_offset").to_numpy()
+    columns = {name: table.column(name) for name in table.column_names}
+    columns["log_partition"] = pa.array((place >> PLACE_BITS).astype(np.int32))
+    columns["log_offset"] = pa.array(place & _MASK)
+    if "effect_offset" in columns:
+        columns["effect_offset"] = pa.array(table.column("effect_offset").to_numpy() & _MASK)
+    return pa.table(columns)
+
+
+KEPT = INTERVALS + 2
+"""So many samples before the horizon are kept of each log: as many as Burrow's rules look back, and those beside them."""
+_NEIGHBOURS = 2
+
+CLEANED = pa.schema([*LOG_OFFSETS, ("number", pa.int64()), ("life", pa.int64()), ("is_first", pa.bool_())])
+"""Samples with a known end, numbered without a gap by log; ``life`` numbers the log's lives, ``is_first`` begins one."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """``cleaned``: `CLEANED`, settled; ``raw``: as collected, from the horizon on and a few before it."""
+
+    cleaned: pa.Table
+    raw: pa.Table
+    horizon_ms: int = BEGIN_MS
+
+    @classmethod
+    def nothing(cls) -> Sampled:
+        """Before the first build."""
+        return cls(CLEANED.empty_table(), LOG_OFFSETS.empty_table())
+
+    def with_more(self, fresh: pa.Table) -> pa.Table:
+        """`CLEANED`: what was settled, and what is so far of the samples from the horizon on, new ones among them.
+
+        Raises `OutdatedError` where a new one is older than the horizon, or shows that a settled one has to go.
+        """
+        if fresh.num_rows and pc.min(fresh.column("timestamp_ms")).as_py() < self.horizon_ms:
+            raise OutdatedError("samples of log ends came late")
+        together = pa.concat_tables([self.raw, fresh])
+        found = _clean(together)
+        is_settled = pc.less(found.column("timestamp_ms"), self.horizon_ms)
+        if self.raw.num_rows and fresh.num_rows:
+            before = _clean(self.raw)
+            if not _has_all(_until_first_behind(found, self.horizon_ms), _until_first_behind(before, self.horizon_ms)):
+                raise OutdatedError("a sample of a log end came from a replica that was behind")
+        return _numbered_on(self.cleaned, found.filter(pc.invert(is_settled)))
+
+    def until(self, horizon_ms: int, fresh: pa.Table, cleaned: pa.Table) -> Sampled:
+        """What is kept for a build from a later horizon on. ``cleaned``: what `with_more` has made of ``fresh``."""
+        raw = pa.concat_tables([self.raw, fresh])
+        order, log, times = _ordered(raw)
+        is_old = times < horizon_ms
+        moments: Int64s = np.cumsum(begins(log, times)).astype(np.int64)
+        kept = ~is_old | _is_among_last(log, moments, is_old, _NEIGHBOURS)
+        return Sampled(settled(cleaned, horizon_ms), raw.take(pa.array(order[kept])), horizon_ms)
+
+
+def settled(cleaned: pa.Table, horizon_ms: int) -> pa.Table:
+    """The last samples of each log before the horizon, and the first of its life then."""
+    order, log, times = _ordered(cleaned)
+    life, is_first = int64s(cleaned, "life")[order], int64s(cleaned, "is_first")[order] > 0
+    is_old = times < horizon_ms
+    kept = _is_among_last(log, np.arange(len(log)), is_old, KEPT)
+    last_life = np.full(int(log[-1]) + 1 if len(log) else 0, -1)
+    np.maximum.at(last_life, log[is_old], life[is_old])
+    kept |= is_old & is_first & (life == last_life[log])
+    return cleaned.take(pa.array(order[kept]))
+
+
+def _until_first_behind(cleaned: pa.Table, horizon_ms: int) -> pa.Table:
+    """The samples that rows from before the horizon depend on: those up to there, and the next one of each log."""
+    order, log, times = _ordered(cleaned)
+    is_behind = times >= horizon_ms
+    first = is_behind & begins(log, is_behind.astype(np.int64)) if len(log) else is_behind
+    return cleaned.select(LOG_OFFSETS.names).take(pa.array(order[~is_behind | first]))
+
+
+def _has_all(table: pa.Table, rows: pa.Table) -> bool:
+    names = rows.column_names
+    both = pa.concat_tables([table, rows]).append_column("count", pa.array([1] * (table.num_rows + rows.num_rows), pa.int64()))
+    counts = both.group_by(names).aggregate([("count", "sum")]).column("count_sum")
+    return bool((pc.sum(pc.equal(counts, 2)).as_py() or 0) == rows.num_rows)
+
+
+def _clean(raw: pa.Table) -> pa.Table:
+    found = log_end_offsets.build(ClusterInputs(raw))
+    known = found.filter(pc.is_valid(found.column("log_end_offset")))
+    return known.set_column(0, "topic", known.column("topic").cast(pa.string()))
+
+
+def _ordered(table: pa.Table) -> tuple[Int64s, Int64s, Int64s]:
+    """(rows by log and time, the logs' numbers in that order, the times)."""
+    topic, _ = ranked(table.column("topic"))
+    partition, times = int64s(table, "partition"), int64s(table, "timestamp_ms")
+    order = order_by([topic, partition, times])
+    return order, np.cumsum(begins(topic[order], partition[order])) - 1, times[order]
+
+
+def _is_among_last(log: Int64s, number: Int64s, is_old: Bools, count: int) -> Bools:
+    """Which rows have one of the last ``count`` numbers of their log, of those that are old."""
+    last = np.full(int(log[-1]) + 1 if len(log) else 0, -1)
+    np.maximum.at(last, log[is_old], number[is_old])
+    found: Bools = is_old & (number > last[log] - count)
+    return found
+
+
+def _numbered_on(known: pa.Table, found: pa.Table) -> pa.Table:
+    """``known``, and behind it in each log the rows of ``found`` with numbers and lives that go on."""
+    if not known.num_rows and not found.num_rows:
+        return known
+    blank = {name: pa.nulls(found.num_rows, CLEANED.field(name).type) for name in ("number", "life", "is_first")}
+    fresh = pa.table({**{name: found.column(name) for name in LOG_OFFSETS.names}, **blank}).cast(CLEANED)
+    both = pa.concat_tables([known, fresh])
+    order, log, _ = _ordered(both)
+    both = both.take(pa.array(order))
+    is_known = order < known.num_rows
+    number, life, is_first = numbered(log, int64s(both, "log_end_offset"))
+    old_number, old_life = int64s(both, "number"), int64s(both, "life")
+    last = np.maximum.accumulate(np.where(is_known, np.arange(len(log)), -1))
+    goes_on = (last >= 0) & (log[last] == log)
+    number = np.where(goes_on, number - number[last] + old_number[last], number)
+    life = np.where(goes_on, life - life[last] + old_life[last], life)
+    is_first = np.where(is_known, int64s(both, "is_first") > 0, is_first)
+    columns = {name: both.column(name) for name in LOG_OFFSETS.names}
+    columns |= {"number": pa.array(number), "life": pa.array(life), "is_first": pa.array(is_first)}
+    return pa.table(columns).cast(CLEANED)
+
 
 GROUPS = pa.schema([pa.field("group", pa.string(), nullable=False), pa.field("state", pa.string(), nullable=False)])
 SCHEMAS: Mapping[str, pa.Schema] = {
@@ -43,7 +266,7 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     members.NAME: members.SCHEMA,
     "samples": CLEANED,
 }
-"""``open``: commits of transactions that have not ended. Offsets are places (`kgctl.pipeline.builds.slices`)."""
+"""``open``: commits of transactions that have not ended. Offsets are places (`kgctl.pipeline.builds.carry`)."""
 
 
 @dataclass(frozen=True)

@@ -21,21 +21,18 @@ import pyarrow.compute as pc
 
 from kgctl import __version__
 from kgctl.errors import KgctlError, RefusedError, StorageError
-from kgctl.pipeline.builds.sampled import Sampled
-from kgctl.pipeline.builds.slices import Slice, cut, placed, slices_into, slices_of
+from kgctl.pipeline.builds.carry import Sampled, Slice, cut, placed, slices_into, slices_of
 from kgctl.pipeline.builds.state import Standing, last_runs, new_files, newest_of, replaced, samples_in
 from kgctl.pipeline.builds.tables_of import SliceInput, SliceResult, SliceTask, build_slice
-from kgctl.pipeline.builds.tables_version import VERSION
-from kgctl.pipeline.decode.coverage import merge_runs, runs_of
+from kgctl.pipeline.decode.schemas import merge_runs, runs_of
 from kgctl.pipeline.store.files import DataFile, prefix_of, read_file, write_files
-from kgctl.pipeline.store.raw import RAW, conform
-from kgctl.pipeline.store.tables import GOLD, from_stored, to_stored
-from kgctl.pipeline.store.warehouse import THINNED, version_number
+from kgctl.pipeline.store.tables import GOLD, RAW, conform, from_stored, to_stored
+from kgctl.pipeline.store.warehouse import TABLES_VERSION, THINNED, version_number
 from kgctl.pipeline.tables.outdated import OutdatedError
 from kgctl.pipeline.tables.registry import BEGIN_MS
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.spread import Done, Engine
+    from kgctl.pipeline.engines import Done, Engine
     from kgctl.pipeline.store.warehouse import Warehouse
 
 COMMITTED = (*GOLD, "coverage")
@@ -159,7 +156,7 @@ class _Job:
 
 def _begun(warehouse: Warehouse, cluster: str, result: BuildResult, now_ms: int, *, is_rebuild: bool) -> Range | None:
     """What is to be built; None where nothing is."""
-    is_older = warehouse.table("state").number(_number("tables", cluster)) not in (None, VERSION)
+    is_older = warehouse.table("state").number(_number("tables", cluster)) not in (None, TABLES_VERSION)
     if is_older:
         result.rebuilt.append(cluster)
     plan = _plan(warehouse, cluster, now_ms, is_rebuild=is_rebuild or is_older)
@@ -394,7 +391,7 @@ def _here(engine: Engine, work: _Work, slices: Sequence[Slice], on_progress: Cal
 def _by_spark(engine: Engine, work: _Work, slices: Sequence[Slice]) -> list[SliceResult]:
     from pyspark.sql import SparkSession
 
-    from kgctl.pipeline.builds.on_spark import SparkWork, build_slices
+    from kgctl.pipeline.builds.tables_of import SparkWork, build_slices
 
     context = engine.context  # type: ignore[attr-defined]
     session = SparkSession.getActiveSession() or SparkSession(context)
@@ -495,7 +492,7 @@ def _commit_state(made: _Made, plan: Range, versions: Mapping[str, int]) -> None
     numbers = {
         _number("records", cluster): plan.bronze_to,
         _number("samples", cluster): plan.samples_to,
-        _number("tables", cluster): VERSION,
+        _number("tables", cluster): TABLES_VERSION,
         _number(THINNED, cluster): -1 if thinned is None else thinned,
     }
     numbers.update({version_number(name): version for name, version in versions.items()})
@@ -522,7 +519,7 @@ def _sum_up(warehouse: Warehouse, cluster: str, files: Mapping[str, Sequence[Dat
 
 def _refuse_newer(warehouse: Warehouse, clusters: Sequence[str]) -> None:
     for cluster in clusters:
-        if (warehouse.built_version(cluster) or 0) > VERSION:
+        if (warehouse.built_version(cluster) or 0) > TABLES_VERSION:
             raise RefusedError(
                 f"{warehouse.location}: a newer kgctl built the tables of cluster '{cluster}'. "
                 "Use that one, or --rebuild to build everything as this one does"

@@ -10,9 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from kgctl.errors import StorageError
-from kgctl.pipeline.builds.carry import packed_tables, unpacked_tables
-from kgctl.pipeline.builds.sampled import Sampled
-from kgctl.pipeline.builds.slices import Slice
+from kgctl.pipeline.builds.carry import Sampled, Slice, packed_tables, unpacked_tables
 from kgctl.pipeline.decode.schemas import COVERAGE
 from kgctl.pipeline.store.files import DataFile, buckets_of, is_provisional, write_files
 from kgctl.pipeline.store.tables import from_stored, to_stored
@@ -142,7 +140,7 @@ def new_files(warehouse: Warehouse, name: str, cluster: str, since: int, until: 
 def samples_in(warehouse: Warehouse, files: Sequence[DataFile]) -> pa.Table:
     """The samples of these files, as they were collected."""
     columns = ["topic", "partition", "time", "log_start_offset", "log_end_offset"]
-    from kgctl.pipeline.store.raw import LOG_OFFSETS, conform
+    from kgctl.pipeline.store.tables import LOG_OFFSETS, conform
 
     return conform(from_stored("samples", warehouse.table("samples").rows(files, columns)), LOG_OFFSETS)
 

@@ -12,15 +12,11 @@ from functools import partial
 from typing import Any
 
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
-from kgctl.pipeline.collect.proof import require_coordinator_records
-from kgctl.pipeline.collect.summary import Collection
-from kgctl.pipeline.collect.topics import TopicsSeen
-from kgctl.pipeline.sources.log.damage import Damage, damaged_table
-from kgctl.pipeline.sources.pieces import Piece
-from kgctl.pipeline.spread import Done, Engine
-from kgctl.pipeline.store import records
-from kgctl.pipeline.store.records import Known, Staged
-from kgctl.pipeline.store.warehouse import Warehouse
+from kgctl.pipeline.collect.collection import Collection, TopicsSeen, require_coordinator_records
+from kgctl.pipeline.engines import Done, Engine
+from kgctl.pipeline.sources.at_rest import Piece
+from kgctl.pipeline.sources.batches import Damage, damaged_table
+from kgctl.pipeline.store.warehouse import Known, Staged, Warehouse, commit_records, stage_records
 
 _KINDS: Mapping[str, type[KgctlError]] = {kind.slug: kind for kind in (UsageError, NotFoundError, RefusedError)}
 
@@ -39,7 +35,7 @@ class Read:
 
 
 def stage(known: Known, piece: Piece) -> Read:
-    """Read a piece and write what is new in it. Runs where the engine runs it; raises as `Piece.read` and `records.stage`."""
+    """Read a piece and write what is new in it. Runs where the engine runs it; raises as `Piece.read` and `stage_records`."""
     found = Read(piece.source)
     topics = TopicsSeen()
     for parsed in piece.read():
@@ -50,7 +46,7 @@ def stage(known: Known, piece: Piece) -> Read:
         for partition, table in _joined(parsed.tables):
             found.read[partition] = found.read.get(partition, 0) + table.num_rows
             topics.see(table.column("key"))
-            staged = records.stage(known, table, piece.source)
+            staged = stage_records(known, table, piece.source)
             if staged is not None:
                 found.staged.append(staged)
     found.topics = topics.topics
@@ -125,7 +121,7 @@ def _commit(
     if not collection.records_read:
         return
     try:
-        added = records.commit(warehouse, known, staged)
+        added = commit_records(warehouse, known, staged)
     except RefusedError as error:
         collection.errors.append(error)
         return

@@ -9,13 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from kgctl.errors import AuthError, BrokerError, KgctlError, NotFoundError, RefusedError, UnreachableError
-from kgctl.pipeline.collect.summary import Collection
-from kgctl.pipeline.collect.topics import TopicsSeen
-from kgctl.pipeline.sources.live.reader import LiveReader, LogOffsetRow, LogState, Part
-from kgctl.pipeline.sources.log.damage import damaged_table
-from kgctl.pipeline.store import records
-from kgctl.pipeline.store.raw import LOG_OFFSETS, rows_of
-from kgctl.pipeline.store.warehouse import Warehouse
+from kgctl.pipeline.collect.collection import Collection, TopicsSeen
+from kgctl.pipeline.sources.batches import damaged_table
+from kgctl.pipeline.sources.live import LiveReader, LogOffsetRow, LogState, Part
+from kgctl.pipeline.store.tables import LOG_OFFSETS, rows_of
+from kgctl.pipeline.store.warehouse import Known, OvertakenError, Staged, Warehouse, commit_records, next_offset, stage_together
 
 _WAIT_MS = 500
 _FLUSH_ROWS = 1_000_000
@@ -131,7 +129,7 @@ class LiveCollection:
         self._missing = set(state.errors)
 
     def _take_up(self, partition: int, start: int, end: int) -> None:
-        known = records.next_offset(self._warehouse, self._collection.cluster, partition)
+        known = next_offset(self._warehouse, self._collection.cluster, partition)
         position = known if known is not None else start
         if position > end:
             self._give_up(partition, _truncated(self._collection.cluster, partition, position, end))
@@ -248,14 +246,14 @@ class LiveCollection:
             self._warehouse.add_samples(cluster, pa.concat_tables(self._samples))
             self._samples = []
 
-    def _add(self, tables: list[Any], positions: Mapping[int, int]) -> Mapping[int, Sequence[records.Staged]]:
+    def _add(self, tables: list[Any], positions: Mapping[int, int]) -> Mapping[int, Sequence[Staged]]:
         """Stage and commit; again against what there is then, where another collector was first."""
         for tries_left in reversed(range(_OVERTAKEN_AT_MOST)):
-            known = records.Known.of(self._warehouse, self._collection.cluster)
-            staged = records.stage_together(known, tables, self._source)
+            known = Known.of(self._warehouse, self._collection.cluster)
+            staged = stage_together(known, tables, self._source)
             try:
-                return records.commit(self._warehouse, known, staged, positions=positions)
-            except records.OvertakenError:
+                return commit_records(self._warehouse, known, staged, positions=positions)
+            except OvertakenError:
                 if not tries_left:
                     raise
         return {}

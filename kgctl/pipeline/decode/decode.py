@@ -2,22 +2,158 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kgctl.pipeline.decode.cells import Int64s
-from kgctl.pipeline.decode.columns import nulls
-from kgctl.pipeline.decode.commit_rows import commit_rows
-from kgctl.pipeline.decode.coverage import merge_runs, runs_of
-from kgctl.pipeline.decode.group_rows import group_rows
-from kgctl.pipeline.decode.keys import NO_TYPE, Keys, decode_keys
-from kgctl.pipeline.decode.result import Decoded, Reason
-from kgctl.pipeline.decode.schemas import COMMITS, COVERAGE, GROUP_RECORDS, MARKERS, UNDECODED
-from kgctl.pipeline.decode.values import NEWEST_VERSION, decode_values
-from kgctl.pipeline.store.raw import RAW
+from kgctl.model.records import ConsumerGroupPartitionMetadataKey
+from kgctl.pipeline.decode.arrow import Bools, Cells, Int64s, nulls
+from kgctl.pipeline.decode.records import NEWEST_VERSION, NO_TYPE, Keys, Values, decode_keys, decode_values, walk
+from kgctl.pipeline.decode.schemas import (
+    COMMITS,
+    COVERAGE,
+    GROUP_RECORDS,
+    MARKERS,
+    UNDECODED,
+    Decoded,
+    Reason,
+    merge_runs,
+    runs_of,
+)
+from kgctl.pipeline.store.tables import RAW
+from kgctl.serde.coordinator_records import TYPE_OF_KEY, RecordDecodeError, decode_value, value_structure
+from kgctl.serde.record_schema import uuid_text
+
+_NO_EXPIRY = -1
+
+
+def commit_rows(keys: Keys, codes: Int64s, values: Values, is_tombstone: Bools, fine: Bools) -> dict[str, pa.Array]:
+    """The columns that come from key and value, of the rows that are ``fine``. ``codes``: each row's key."""
+    kept: slice | Bools = slice(None) if fine.all() else fine
+    empty = is_tombstone[kept] if is_tombstone.any() else None
+    key = codes[kept]
+    leader_epoch = values.leader_epoch[kept]
+    expire_ms = values.expire_ms[kept]
+    no_expiry = expire_ms == _NO_EXPIRY
+    return {
+        "group": dictionary(keys.group[key], keys.groups),
+        "topic": dictionary(keys.topic[key], keys.topics),
+        "partition": pa.array(keys.partition[key]),
+        "committed_offset": pa.array(values.committed[kept], mask=empty),
+        "leader_epoch": pa.array(leader_epoch if empty is None else np.where(empty, np.int32(-1), leader_epoch)),
+        "metadata": _metadata(values, is_tombstone, fine),
+        "commit_timestamp_ms": pa.array(values.commit_ms[kept], mask=empty),
+        "expire_timestamp_ms": pa.nulls(len(key), pa.int64()) if no_expiry.all() else pa.array(expire_ms, mask=no_expiry),
+        "topic_id": _topic_ids(values.topic_ids[0][kept], values.topic_ids[1][kept], key, len(keys.commits)),
+    }
+
+
+def dictionary(indices: npt.NDArray[np.int32], texts: pa.Array) -> pa.Array:
+    """Texts by their numbers; a negative one is null."""
+    missing = indices < 0
+    return pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32(), mask=missing if missing.any() else None), texts)
+
+
+def _metadata(values: Values, is_tombstone: Bools, fine: Bools) -> pa.Array:
+    texts = values.metadata.dictionary_encode()
+    indices = np.where(is_tombstone, np.int32(-1), np.int32(0))
+    indices[values.with_metadata] = texts.indices.to_numpy() + 1
+    return dictionary(indices[fine], pa.concat_arrays([pa.array([""]), texts.dictionary]))
+
+
+def _topic_ids(high: Int64s, low: Int64s, key: Int64s, key_count: int) -> pa.Array:
+    """The rows of a key nearly always have the same id, so it is turned into text once a key; if not, once a row."""
+    key_high, key_low = np.zeros(key_count, np.int64), np.zeros(key_count, np.int64)
+    key_high[key], key_low[key] = high, low
+    if (key_high[key] == high).all() and (key_low[key] == low).all():
+        numbers, texts = _distinct(key_high, key_low)
+        return dictionary(numbers[key], texts)
+    return dictionary(*_distinct(high, low))
+
+
+def _distinct(high: Int64s, low: Int64s) -> tuple[npt.NDArray[np.int32], pa.Array]:
+    """(each row's number, -1 for an id of zeros; the distinct ids' texts)."""
+    raw = np.stack([high, low], axis=1).astype(">i8")
+    encoded = pa.Array.from_buffers(pa.binary(16), len(raw), [None, pa.py_buffer(raw.tobytes())]).dictionary_encode()
+    ids = encoded.dictionary.to_pylist()
+    texts = pa.array([uuid_text(one) for one in ids], pa.string())
+    numbers = encoded.indices.to_numpy().astype(np.int32)
+    return np.where((high == 0) & (low == 0), np.int32(-1), numbers), texts
+
+
+_NEVER_INTERPRETED = TYPE_OF_KEY[ConsumerGroupPartitionMetadataKey]
+_VERSION_BYTES = 2
+
+
+@dataclass
+class GroupRows:
+    """``rows`` are whole records of groups; ``refused`` the others, by reason; ``columns`` those that come from the keys."""
+
+    rows: Int64s
+    refused: dict[Reason, Int64s]
+    columns: dict[str, pa.Array]
+
+
+def group_rows(keys: Keys, values: pa.Array, rows: Int64s) -> GroupRows:
+    """Look at the records at ``rows``, none of them an offset commit."""
+    codes = keys.codes[rows]
+    refused = {reason: rows[np.isin(codes, found)] for reason, found in _by_reason(keys).items()}
+    of_groups = np.isin(codes, np.fromiter(keys.others, np.int64, len(keys.others)))
+    rows, codes = rows[of_groups], codes[of_groups]
+    is_newer, is_damaged = _judge(keys, values, rows, codes)
+    refused[Reason.UNKNOWN_VERSION], refused[Reason.DAMAGED_VALUE] = rows[is_newer], rows[is_damaged]
+    fine = ~(is_newer | is_damaged)
+    return GroupRows(rows[fine], refused, _columns(keys, codes[fine]))
+
+
+def _by_reason(keys: Keys) -> dict[Reason, Int64s]:
+    found: dict[Reason, list[int]] = {}
+    for code, reason in keys.reasons.items():
+        found.setdefault(reason, []).append(code)
+    return {reason: np.array(codes) for reason, codes in found.items()}
+
+
+def _judge(keys: Keys, values: pa.Array, rows: Int64s, codes: Int64s) -> tuple[Bools, Bools]:
+    """(of a version that nobody knows, damaged) of each row."""
+    is_newer, is_damaged = np.zeros(len(rows), np.bool_), np.zeros(len(rows), np.bool_)
+    cells, types = Cells(values), keys.types[codes]
+    starts, ends = cells.starts[rows], cells.ends[rows]
+    looked_at = (types != _NEVER_INTERPRETED) & values.take(pa.array(rows)).is_valid().to_numpy(zero_copy_only=False)
+    is_damaged[looked_at & (ends - starts < _VERSION_BYTES)] = True
+    at = np.flatnonzero(looked_at & ~is_damaged)
+    versions = cells.int16s(starts[at])
+    for record_type, version in sorted(set(zip(types[at].tolist(), versions.tolist(), strict=True))):
+        here = at[(types[at] == record_type) & (versions == version)]
+        structure = value_structure(record_type, version)
+        if structure is None:
+            is_newer[here] = True
+            continue
+        damaged, alone = walk(cells, starts[here] + _VERSION_BYTES, ends[here], structure)
+        for index in np.flatnonzero(alone):
+            damaged[index] = not _is_whole(keys, int(codes[here[index]]), values[int(rows[here[index]])].as_py())
+        is_damaged[here] = damaged
+    return is_newer, is_damaged
+
+
+def _is_whole(keys: Keys, code: int, value: bytes) -> bool:
+    try:
+        decode_value(keys.others[code], value)
+    except RecordDecodeError:
+        return False
+    return True
+
+
+def _columns(keys: Keys, codes: Int64s) -> dict[str, pa.Array]:
+    places: npt.NDArray[np.int64] = np.zeros(len(keys.types), np.int64)
+    places[list(keys.others)] = np.arange(len(keys.others))
+    at = pa.array(places[codes])
+    groups = pa.array([key.group for key in keys.others.values()], pa.string())
+    members = pa.array([getattr(key, "member_id", None) for key in keys.others.values()], pa.string())
+    return {"group": groups.take(at), "record_type": pa.array(keys.types[codes]), "member_id": members.take(at)}
+
 
 BLOCK_ROWS = 1 << 18
 """Rows that are worked on at a time: bounds the memory, and the numbers stay in the processor's caches."""

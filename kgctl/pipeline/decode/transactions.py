@@ -14,11 +14,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from kgctl.pipeline.decode.cells import Bools, Int64s
-from kgctl.pipeline.decode.columns import int64s, nulls
-from kgctl.pipeline.decode.ordering import only_used, order_by, ranked, text_column
-from kgctl.pipeline.decode.result import Resolved
-from kgctl.pipeline.decode.schemas import OFFSET_COMMITS, TEXT
+from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, nulls, only_used, order_by, ranked, text_column
+from kgctl.pipeline.decode.schemas import OFFSET_COMMITS, TEXT, Resolved
 
 _NEVER = np.iinfo(np.int64).max
 _NAMES = ("group", "topic", "metadata", "topic_id")

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgctl.pipeline.decode.columns import int64s
+from kgctl.pipeline.decode.arrow import int64s
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History

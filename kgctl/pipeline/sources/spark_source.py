@@ -6,7 +6,7 @@
     spark.read.format("kgctl-consumer-offsets").option("segments", "/data/kafka-logs").load()
     spark.readStream.format("kgctl-consumer-offsets").option("kafka.bootstrap.servers", "broker:9092").load()
 
-Rows have the columns of `kgctl.pipeline.store.raw.RAW`, markers of transactions included. One of these options says where
+Rows have the columns of `kgctl.pipeline.store.tables.RAW`, markers of transactions included. One of these options says where
 they come from:
 
 ``segments``, ``recordLog``, ``parquet``
@@ -33,9 +33,9 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
 from kgctl.errors import RefusedError, StorageError, TimedOutError, UsageError
-from kgctl.pipeline.sources.live.reader import OFFSETS_TOPIC, LiveReader, LogState, ReaderName, open_reader
-from kgctl.pipeline.sources.log.damage import Damage
-from kgctl.pipeline.sources.pieces import Piece, Source, parquet, record_log, segments
+from kgctl.pipeline.sources.at_rest import Piece, Source, parquet, record_log, segments
+from kgctl.pipeline.sources.batches import Damage
+from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LiveReader, LogState, ReaderName, open_reader
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from kgctl.errors import StorageError
-from kgctl.pipeline.store.files import DataFile, instant_ms, one_line, read_file, statistics_columns
-from kgctl.pipeline.store.location import Location
+from kgctl.pipeline.store.files import DataFile, Location, instant_ms, one_line, read_file, statistics_columns
 from kgctl.pipeline.store.tables import TABLES
 
 if TYPE_CHECKING:

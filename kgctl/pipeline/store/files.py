@@ -1,25 +1,111 @@
-"""Data files: Parquet with zstd under names that are never used twice, and what a commit says of each."""
+"""Where a warehouse is, and its data files: Parquet with zstd under names that are never used twice, and what a commit says of
+each."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow import types
 
-from kgctl.errors import StorageError
-from kgctl.pipeline.store.location import Location
+from kgctl.errors import StorageError, UsageError
+from kgctl.pipeline.extras import require
 from kgctl.pipeline.store.tables import TABLES, StoredTable
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")
+"""How a URL begins. One letter and a colon is a drive."""
+
+SCHEMES = ("file", "s3", "s3a", "gs", "abfss", "hdfs")
+
+
+@dataclass(frozen=True, slots=True)
+class Location:
+    """Made by `parse`. ``uri`` is an absolute path of this machine, or a URL without a slash at its end."""
+
+    uri: str
+
+    @classmethod
+    def parse(cls, text: str | Path) -> Location:
+        """Read a folder's path or a URL. Nothing is contacted.
+
+        Raises:
+            UsageError: the URL's scheme is not handled, or names no bucket.
+        """
+        given = str(text)
+        match = _SCHEME.match(given)
+        scheme = match[1].lower() if match else "file"
+        if scheme not in SCHEMES:
+            raise UsageError(f"{given}: stores of the kind {scheme}: are not handled ({', '.join(SCHEMES)} are)")
+        if scheme == "file":
+            path = given[match.end() :] if match else given
+            path = re.sub(r"^//(localhost)?(?=/)", "", path)
+            return cls(str(Path(path).expanduser().absolute()))
+        assert match is not None
+        rest = given[match.end() :]
+        if not rest.startswith("//") or not rest.strip("/"):
+            raise UsageError(f"{given}: wanted is {scheme}://BUCKET/FOLDER")
+        return cls(f"{'s3' if scheme == 's3a' else scheme}:{rest.rstrip('/')}")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a folder of this machine."""
+        return _SCHEME.match(self.uri) is None
+
+    def __str__(self) -> str:
+        return self.uri
+
+    def child(self, name: str) -> str:
+        """What is called ``name`` in it, as deltalake and Spark take it."""
+        return f"{self.uri}/{name}"
+
+    def filesystem(self) -> tuple[Any, str]:
+        """(pyarrow's file system, the path in it)."""
+        return _filesystem(self.uri)
+
+    def storage_options(self) -> dict[str, str] | None:
+        """What deltalake has to be told besides the environment."""
+        if not self.uri.startswith("s3:"):
+            return None
+        options = {"aws_conditional_put": "etag"}  # else two writers need a lock service
+        if _endpoint(os.environ).startswith("http:"):
+            options["AWS_ALLOW_HTTP"] = "true"
+        return options
+
+
+def _endpoint(variables: Mapping[str, str]) -> str:
+    return variables.get("AWS_ENDPOINT_URL_S3") or variables.get("AWS_ENDPOINT_URL") or ""
+
+
+@lru_cache(maxsize=16)
+def _filesystem(uri: str) -> tuple[Any, str]:
+    from pyarrow import fs
+
+    match = _SCHEME.match(uri)
+    if match is None:
+        return fs.LocalFileSystem(), uri
+    if match[1] == "s3":
+        endpoint = _endpoint(os.environ)
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        options = {"region": region} if region else {}
+        if endpoint:
+            scheme, _, host = endpoint.partition("://")
+            options.update(endpoint_override=host.rstrip("/"), scheme=scheme)
+        return fs.S3FileSystem(**options), uri[len("s3://") :]
+    found, path = fs.FileSystem.from_uri(uri)
+    return found, path
+
 
 ROW_GROUP_ROWS = 131_072
 _DAY_US = 86_400_000_000
@@ -213,3 +299,38 @@ def storage_errors(path: str | Path) -> Iterator[None]:
 def one_line(error: BaseException) -> str:
     """An error's text without line breaks."""
     return " ".join(str(error).split())
+
+
+_ROWS_IN_GROUP = 64 * 1024
+
+
+def write_rows(
+    file: BinaryIO, kinds: Mapping[str, type], rows: Sequence[Mapping[str, Any]], *, metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write ``rows`` with the columns of ``kinds`` (str, int or float; each may be null), in this order.
+
+    The bytes follow from the rows, the metadata and the version of pyarrow.
+
+    Raises:
+        UsageError: pyarrow is missing.
+    """
+    require("a Parquet file", "pyarrow")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    types = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    schema = pa.schema([(name, types[kind]) for name, kind in kinds.items()], metadata=dict(metadata or {}))
+    columns = [pa.array([_as(row[name], kind) for row in rows], types[kind]) for name, kind in kinds.items()]
+    table = pa.Table.from_arrays(columns, schema=schema)
+    pq.write_table(table, file, compression="zstd", row_group_size=_ROWS_IN_GROUP, version="2.6", store_schema=True)
+
+
+def write_table(file: BinaryIO, rows: pa.Table) -> None:
+    """Write an Arrow table as it is."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(rows, file, compression="zstd")
+
+
+def _as(value: Any, kind: type) -> Any:
+    return float(value) if kind is float and value is not None else value

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from kgctl.pipeline.decode.cells import Int64s
+from kgctl.pipeline.decode.arrow import Int64s
 from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.resets import jumps
 from kgctl.pipeline.tables.series.commits import series

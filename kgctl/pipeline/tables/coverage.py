@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from kgctl.pipeline.decode.coverage import merge_runs
-from kgctl.pipeline.decode.schemas import COVERAGE
+from kgctl.pipeline.decode.schemas import COVERAGE, merge_runs
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,9 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgctl.pipeline.decode.cells import Bools, Int64s
-from kgctl.pipeline.decode.columns import int64s
-from kgctl.pipeline.decode.ordering import only_used, ranked, text_column
+from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, only_used, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.groups.causes import Cause
 from kgctl.pipeline.tables.health.lags import Lags, cells, lags

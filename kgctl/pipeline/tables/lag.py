@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from kgctl.pipeline.decode.cells import Bools
-from kgctl.pipeline.decode.ordering import text_column
+from kgctl.pipeline.decode.arrow import Bools, text_column
 from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.series.commits import Series, series
 from kgctl.pipeline.tables.series.points import Points, points

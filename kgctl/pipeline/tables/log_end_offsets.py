@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from kgctl.pipeline.decode.columns import int64s
-from kgctl.pipeline.decode.ordering import only_used, order_by, ranked, text_column
+from kgctl.pipeline.decode.arrow import int64s, only_used, order_by, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.series.scan import begins
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.decode.cells import Bools, Int64s
+    from kgctl.pipeline.decode.arrow import Bools, Int64s
     from kgctl.pipeline.tables.registry import ClusterInputs
 
 NAME = "log_end_offsets"

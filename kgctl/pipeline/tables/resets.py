@@ -24,9 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgctl.pipeline.decode.cells import Bools, Int64s
-from kgctl.pipeline.decode.columns import int64s
-from kgctl.pipeline.decode.ordering import packed, ranked, text_column
+from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, packed, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.series.commits import Series, series
 from kgctl.pipeline.tables.series.samples import Samples, samples

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from kgctl.pipeline.decode.cells import Bools, Int64s
-from kgctl.pipeline.decode.ordering import only_used, text_column
+from kgctl.pipeline.decode.arrow import Bools, Int64s, only_used, text_column
 from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.series.burrow import INTERVALS, MIN_DISTANCE_MS, OK, STATUSES, Entries, Moments, statuses
 from kgctl.pipeline.tables.series.commits import Series, series

@@ -14,7 +14,7 @@ from kgctl.pipeline.watch.rules import Finding, Picture, Rule
 from kgctl.pipeline.watch.webhook import NotTakenError, Webhook
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.store.location import Location
+    from kgctl.pipeline.store.files import Location
 
 
 @dataclass(frozen=True, slots=True)

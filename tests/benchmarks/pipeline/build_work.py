@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kgctl.pipeline.spread import Done, Engine
+from kgctl.pipeline.engines import Done, Engine
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.pipeline.generated_log import START_MS, Size, generated_log
 from tests.support.pipeline.warehouses import add

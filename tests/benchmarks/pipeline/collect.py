@@ -16,10 +16,10 @@ from confluent_kafka import Producer
 
 from kgctl.pipeline.collect.at_rest import collect_at_rest
 from kgctl.pipeline.collect.live import LiveCollection, Plan, World
-from kgctl.pipeline.sources.live.reader import OFFSETS_TOPIC, open_reader
-from kgctl.pipeline.sources.log.parse import parse_log
-from kgctl.pipeline.sources.pieces import Source, record_log, segments
-from kgctl.pipeline.spread import LocalEngine
+from kgctl.pipeline.engines import LocalEngine
+from kgctl.pipeline.sources.at_rest import Source, record_log, segments
+from kgctl.pipeline.sources.live import OFFSETS_TOPIC, open_reader
+from kgctl.pipeline.sources.parse import parse_log
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.serde.record_batch import iterate_batches, place
 from kgctl.storage.folder import DataFolder

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kgctl.pipeline.decode.decode import decode
 from kgctl.pipeline.decode.transactions import resolve
-from kgctl.pipeline.store.raw import LOG_OFFSETS
+from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.tables import log_end_offsets
 from kgctl.pipeline.tables.registry import PARTITION_TABLES, ClusterInputs, PartitionInputs
 from tests.benchmarks.rates.rate import Rates, Row, Scale

@@ -6,8 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from kgctl.pipeline.class_archive import ClassArchive, write
-from kgctl.pipeline.java import find_java
+from kgctl.pipeline.java import ClassArchive, find_java, write
 from tests.benchmarks.rates.rate import Rates, Row, Scale
 from tests.benchmarks.tree import watch
 

@@ -10,7 +10,7 @@ import pytest
 from kgctl.cli.environment import Environment
 from kgctl.cli.history.collecting import progress_line
 from kgctl.pipeline.store.delta import Table
-from kgctl.pipeline.store.location import Location
+from kgctl.pipeline.store.files import Location
 from kgctl.storage.folder import DataFolder
 from tests.cli.harness import Cli, Terminal
 from tests.support.pipeline.segments import example_segments, segment

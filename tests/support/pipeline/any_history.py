@@ -26,7 +26,7 @@ from kgctl.model.records import (
     CoordinatorRecord,
     GroupMetadataKey,
 )
-from kgctl.pipeline.store.raw import LOG_OFFSETS, RAW
+from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.serde.coordinator_records import encode_record
 from tests.support.pipeline.history_of import commit, members

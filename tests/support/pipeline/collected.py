@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from kgctl.pipeline.store.raw import LOG_OFFSETS
+from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.simulate.scenario.model import Event, Scenario
 from tests.support.pipeline.histories import Told, told_by_simulation

@@ -27,7 +27,7 @@ from kgctl.model.records import (
     MemberMetadata,
     OffsetCommitKey,
 )
-from kgctl.pipeline.store.raw import RAW
+from kgctl.pipeline.store.tables import RAW
 from kgctl.serde.coordinator_records import encode_key, encode_record
 
 START_MS = 1_780_000_000_000

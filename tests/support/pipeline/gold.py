@@ -10,11 +10,9 @@ import pyarrow as pa
 
 from kgctl.coordinator.config import partition_for
 from kgctl.pipeline.builds.run import COMMITTED
-from kgctl.pipeline.builds.tables_version import VERSION
 from kgctl.pipeline.store.files import write_files
-from kgctl.pipeline.store.raw import RAW
-from kgctl.pipeline.store.tables import to_stored
-from kgctl.pipeline.store.warehouse import Warehouse, version_number
+from kgctl.pipeline.store.tables import RAW, to_stored
+from kgctl.pipeline.store.warehouse import TABLES_VERSION, Warehouse, version_number
 from kgctl.pipeline.tables.changes import ASSIGNMENT_CHANGES, MEMBER_CHANGES, STATUS_CHANGES
 from kgctl.pipeline.tables.registry import module
 from tests.support.pipeline.warehouses import add, rows_of
@@ -68,7 +66,7 @@ def write_gold(
     for name, rows in tables.items():
         _write(warehouse, cluster, name, _placed(name, rows, partition), files)
     state = warehouse.table("state")
-    numbers = {f"records/{cluster}": warehouse.table("records").version, f"tables/{cluster}": VERSION}
+    numbers = {f"records/{cluster}": warehouse.table("records").version, f"tables/{cluster}": TABLES_VERSION}
     number = state.number(f"build/{cluster}")
     versions = {name: warehouse.table(name).version for name in COMMITTED}
     numbers |= {version_number(name): version for name, version in versions.items() if version >= 0}

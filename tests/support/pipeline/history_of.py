@@ -17,10 +17,10 @@ from kgctl.model.records import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from kgctl.pipeline.decode.columns import each_once
+from kgctl.pipeline.decode.arrow import each_once
 from kgctl.pipeline.decode.decode import decode
 from kgctl.pipeline.decode.transactions import resolve
-from kgctl.pipeline.store.raw import LOG_OFFSETS, RAW
+from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
 from kgctl.pipeline.tables import log_end_offsets
 from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs, module
 from kgctl.serde.coordinator_records import encode_record

@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from kgctl.pipeline.decode.result import Resolved
-from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
+from kgctl.pipeline.decode.schemas import OFFSET_COMMITS, Resolved
 
 Row = dict[str, Any]
 Key = tuple[str, str, int]

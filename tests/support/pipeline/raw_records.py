@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from kgctl.model.records import CoordinatorRecord, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue, RecordType
-from kgctl.pipeline.store.raw import RAW
+from kgctl.pipeline.store.tables import RAW
 from kgctl.serde.coordinator_records import encode_key, encode_record, value_structure
 from kgctl.serde.record_schema import write_varint
 from tests.support.kafka_records import WRITTEN_BY_KAFKA, commits, int32s, int64s, records, texts

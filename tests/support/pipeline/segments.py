@@ -84,7 +84,7 @@ def read_by_kafka_python(data: bytes) -> list[tuple[int, int, bytes | None, byte
 
 
 def rows(table: Any) -> Sequence[tuple[int, int, bytes | None, bytes | None]]:
-    """The same of a table of `kgctl.pipeline.store.raw.RAW`."""
+    """The same of a table of `kgctl.pipeline.store.tables.RAW`."""
     columns = [table.column(name).to_pylist() for name in ("offset", "timestamp_ms", "key", "value")]
     return list(zip(*columns, strict=True))
 

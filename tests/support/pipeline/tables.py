@@ -9,8 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgctl.pipeline.store.raw import LOG_OFFSETS, RAW, conform
-from kgctl.pipeline.store.tables import from_stored
+from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW, conform, from_stored
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.pipeline.warehouses import add
 

@@ -9,11 +9,9 @@ from typing import Any
 import pyarrow as pa
 
 from kgctl.pipeline.builds.run import COMMITTED, BuildResult, build
-from kgctl.pipeline.spread import LocalEngine
-from kgctl.pipeline.store import records
-from kgctl.pipeline.store.raw import LOG_OFFSETS
-from kgctl.pipeline.store.tables import from_stored
-from kgctl.pipeline.store.warehouse import Warehouse
+from kgctl.pipeline.engines import LocalEngine
+from kgctl.pipeline.store.tables import LOG_OFFSETS, from_stored
+from kgctl.pipeline.store.warehouse import Known, Warehouse, commit_records, stage_records
 from tests.support.pipeline.logs import raw_log
 
 Row = Mapping[str, Any]
@@ -30,10 +28,10 @@ SAMPLES = pa.Table.from_pylist(
 
 def add(warehouse: Warehouse, cluster: str, table: pa.Table, source: str = "by hand") -> int:
     """Collect records of one partition; how many were new."""
-    known = records.Known.of(warehouse, cluster)
-    staged = records.stage(known, table, source)
+    known = Known.of(warehouse, cluster)
+    staged = stage_records(known, table, source)
     warehouse.tell(cluster, 0)
-    found = records.commit(warehouse, known, [] if staged is None else [staged])
+    found = commit_records(warehouse, known, [] if staged is None else [staged])
     return sum(each.rows for fresh in found.values() for each in fresh)
 
 

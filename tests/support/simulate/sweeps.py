@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from kgctl.pipeline.spread import LocalEngine
+from kgctl.pipeline.engines import LocalEngine
 from kgctl.simulate.scenario.load import DEFAULT, load
 from kgctl.simulate.sweep.plan import Sweep, axes_of, blocks_of
 from kgctl.simulate.sweep.rows import RowLayout, RunRow

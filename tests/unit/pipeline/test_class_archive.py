@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.pipeline.class_archive import ClassArchive, size_file
-from kgctl.pipeline.java import Java
+from kgctl.pipeline.java import ClassArchive, Java, size_file
 
 WHOLE = Java(Path("/java"), 17, "Test 17.0.1")
 
@@ -70,7 +69,7 @@ def test_it_can_be_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_is_made_where_there_is_none(spawned: list[list[str]]) -> None:
     made = ClassArchive.of(WHOLE)
     made.make_in_background()
-    assert [command[1:] for command in spawned] == [["-m", "kgctl.pipeline.class_archive", str(made.path)]]
+    assert [command[1:] for command in spawned] == [["-m", "kgctl.pipeline.java", str(made.path)]]
 
 
 def test_it_is_not_made_where_it_is_or_is_being_made_or_has_failed_often(spawned: list[list[str]]) -> None:

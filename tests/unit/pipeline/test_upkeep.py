@@ -11,8 +11,7 @@ from kgctl.errors import UsageError
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.answers.offsets import Exactness, offsets_at
 from kgctl.pipeline.sql import described, query
-from kgctl.pipeline.store.raw import RAW
-from kgctl.pipeline.store.tables import TABLES
+from kgctl.pipeline.store.tables import RAW, TABLES
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.upkeep import compact, forget, prune
 from tests.support.pipeline.segments import commit_like

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kgctl.pipeline.decode.cells import Bools, Int64s
+from kgctl.pipeline.decode.arrow import Bools, Int64s
 from kgctl.pipeline.tables.health.windows import NONE, Windows
 from kgctl.pipeline.tables.series.commits import series
 from kgctl.pipeline.tables.series.points import points

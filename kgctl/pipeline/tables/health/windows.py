@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kgctl.pipeline.decode.cells import Int64s
+from kgctl.pipeline.decode.arrow import Int64s
 
 NONE = np.iinfo(np.int64).min
 """No value."""

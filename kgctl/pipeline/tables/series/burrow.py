@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from kgctl.pipeline.decode.cells import Bools, Int64s
+from kgctl.pipeline.decode.arrow import Bools, Int64s
 from kgctl.pipeline.tables.series.scan import begins, window_counts
 
 INTERVALS = 10

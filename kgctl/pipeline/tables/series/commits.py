@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from kgctl.pipeline.decode.cells import Bools, Int64s
-from kgctl.pipeline.decode.columns import int64s
-from kgctl.pipeline.decode.ordering import only_used, ranked, text_column
+from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, only_used, ranked, text_column
 from kgctl.pipeline.tables.series.scan import begins, running_max
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kgctl.pipeline.decode.cells import Bools, Int64s
+from kgctl.pipeline.decode.arrow import Bools, Int64s
 from kgctl.pipeline.tables.series.commits import Series, series
 from kgctl.pipeline.tables.series.samples import UNKNOWN, Floats, Samples, samples
 from kgctl.pipeline.tables.series.scan import begins, last_at_or_before

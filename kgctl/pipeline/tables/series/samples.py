@@ -18,9 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from kgctl.pipeline.decode.cells import Bools, Int64s
-from kgctl.pipeline.decode.columns import int64s
-from kgctl.pipeline.decode.ordering import ranked
+from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, ranked
 from kgctl.pipeline.tables.series.commits import Series, series
 from kgctl.pipeline.tables.series.scan import begins, last_at_or_before
 

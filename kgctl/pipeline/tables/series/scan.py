@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from kgctl.pipeline.decode.cells import Bools, Int64s
-from kgctl.pipeline.decode.ordering import packed
+from kgctl.pipeline.decode.arrow import Bools, Int64s, packed
 
 _BITS = 63
 

@@ -9,7 +9,7 @@ import pytest
 
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.answers.standing import standings, unmeasured_groups
-from kgctl.pipeline.store.raw import LOG_OFFSETS
+from kgctl.pipeline.store.tables import LOG_OFFSETS
 from tests.support.pipeline.gold import Row, commit, run, write_gold
 
 SECOND_MS = 1000

@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from kgctl.pipeline.builds import slices
-from kgctl.pipeline.builds.sampled import Sampled
+from kgctl.pipeline.builds import carry
+from kgctl.pipeline.builds.carry import Sampled
 from kgctl.pipeline.store.files import is_provisional
-from kgctl.pipeline.store.raw import LOG_OFFSETS
+from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.tables.outdated import OutdatedError
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.any_history import any_history, built_in_pieces
@@ -63,7 +63,7 @@ def test_more_slices_than_before_go_on_from_the_same_state(tmp_path: Path, monke
     built(expected)
     warehouse = collected(tmp_path / "w", [part.slice(0, 30) for part in LONG], RARE)
     assert built(warehouse).late == {}
-    monkeypatch.setattr(slices, "ROWS_IN_SLICE", 40)
+    monkeypatch.setattr(carry, "ROWS_IN_SLICE", 40)
     for part in LONG:
         add(warehouse, "c1", part.slice(30))
 
@@ -72,7 +72,7 @@ def test_more_slices_than_before_go_on_from_the_same_state(tmp_path: Path, monke
     assert (result.built, result.late) == (1, {})
     assert tables_of(warehouse) == tables_of(expected)
     assert len(warehouse.table("state").files()) > 4
-    monkeypatch.setattr(slices, "ROWS_IN_SLICE", 10_000)
+    monkeypatch.setattr(carry, "ROWS_IN_SLICE", 10_000)
     add(warehouse, "c1", LATER)
     add(expected, "c1", LATER)
     assert (built(warehouse).late, built(expected).late) == ({}, {})

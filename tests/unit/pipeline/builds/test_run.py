@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from kgctl.errors import RefusedError
-from kgctl.pipeline.builds import run, slices
+from kgctl.pipeline.builds import carry, run
 from kgctl.pipeline.builds.run import COMMITTED, Progress, build
-from kgctl.pipeline.builds.tables_version import VERSION
-from kgctl.pipeline.spread import LocalEngine
+from kgctl.pipeline.engines import LocalEngine
 from kgctl.pipeline.store.delta import Table
 from kgctl.pipeline.store.tables import TABLES
-from kgctl.pipeline.store.warehouse import Warehouse
+from kgctl.pipeline.store.warehouse import TABLES_VERSION, Warehouse
 from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, built_whole, collected, data_files, rows_of, tables_of
 
 RECORDS = sum(part.num_rows for part in LOG)
@@ -103,7 +102,7 @@ def test_processes_and_slices_make_the_same_tables(tmp_path: Path, monkeypatch: 
     expected = tables_of(built_whole(tmp_path / "whole"))
     warehouse = collected(tmp_path / "w")
     seen: list[Progress] = []
-    monkeypatch.setattr(slices, "ROWS_IN_SLICE", 40)
+    monkeypatch.setattr(carry, "ROWS_IN_SLICE", 40)
 
     build(warehouse, ["c1"], lambda _: LocalEngine(2), on_progress=seen.append)
 
@@ -185,10 +184,10 @@ def _as_read(warehouse: Warehouse) -> dict[str, int]:
 
 def test_tables_of_another_kgctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     warehouse = built_whole(tmp_path / "w")
-    monkeypatch.setattr(run, "VERSION", VERSION - 1)
+    monkeypatch.setattr(run, "VERSION", TABLES_VERSION - 1)
     with pytest.raises(RefusedError, match="a newer kgctl built the tables of cluster 'c1'"):
         built(warehouse)
-    monkeypatch.setattr(run, "VERSION", VERSION + 2)
+    monkeypatch.setattr(run, "VERSION", TABLES_VERSION + 2)
     assert (built(warehouse).rebuilt, built(warehouse).rebuilt) == (["c1"], [])
 
 

@@ -13,12 +13,10 @@ import pytest
 
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.pipeline.collect.at_rest import collect_at_rest
-from kgctl.pipeline.collect.summary import Collection
-from kgctl.pipeline.sources.pieces import Piece, parquet, record_log, segments
-from kgctl.pipeline.sources.record_log import record_log_samples
-from kgctl.pipeline.spread import LocalEngine
-from kgctl.pipeline.store.raw import RAW, conform
-from kgctl.pipeline.store.tables import from_stored
+from kgctl.pipeline.collect.collection import Collection
+from kgctl.pipeline.engines import LocalEngine
+from kgctl.pipeline.sources.at_rest import Piece, parquet, record_log, record_log_samples, segments
+from kgctl.pipeline.store.tables import RAW, conform, from_stored
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.folder import DataFolder

@@ -12,16 +12,14 @@ import pytest
 
 from kgctl.errors import AuthError, BrokerError, KgctlError, RefusedError, UnreachableError
 from kgctl.pipeline.collect.at_rest import collect_at_rest
+from kgctl.pipeline.collect.collection import Collection, TopicsSeen
 from kgctl.pipeline.collect.live import LiveCollection, Plan, World
-from kgctl.pipeline.collect.summary import Collection
-from kgctl.pipeline.collect.topics import TopicsSeen
-from kgctl.pipeline.sources.live.reader import LogOffsetRow, LogState, Part
-from kgctl.pipeline.sources.log.damage import Damage
-from kgctl.pipeline.sources.pieces import parquet
-from kgctl.pipeline.spread import LocalEngine
-from kgctl.pipeline.store.raw import RAW, rows_of
-from kgctl.pipeline.store.records import Known, OvertakenError, commit, next_offset, stage
-from kgctl.pipeline.store.warehouse import Warehouse
+from kgctl.pipeline.engines import LocalEngine
+from kgctl.pipeline.sources.at_rest import parquet
+from kgctl.pipeline.sources.batches import Damage
+from kgctl.pipeline.sources.live import LogOffsetRow, LogState, Part
+from kgctl.pipeline.store.tables import RAW, rows_of
+from kgctl.pipeline.store.warehouse import Known, OvertakenError, Warehouse, commit_records, next_offset, stage_records
 from tests.support.pipeline.segments import commit_like
 from tests.support.pipeline.warehouses import add, offsets_in
 from tests.support.pipeline.warehouses import rows_of as rows_of_table
@@ -279,12 +277,12 @@ def test_the_slower_of_two_collections_adds_nothing_and_says_so(warehouse: Wareh
         "partition": [0], "offset": [0], "timestamp_ms": [5], "key": [record.key], "value": [record.value]
     }  # fmt: skip
     known = Known.of(warehouse, "c")  # both look before either commits
-    first, second = (stage(known, rows_of(columns, RAW), source) for source in ("a:1", "b:1"))
+    first, second = (stage_records(known, rows_of(columns, RAW), source) for source in ("a:1", "b:1"))
     assert first is not None
     assert second is not None
-    commit(warehouse, known, [first])
+    commit_records(warehouse, known, [first])
     with pytest.raises(OvertakenError, match="another collection has added records of 1 partition"):
-        commit(warehouse, known, [second])
+        commit_records(warehouse, known, [second])
     assert stored(warehouse, 0) == [0]
 
 
@@ -293,9 +291,9 @@ def test_topics_are_known_after_a_crash_before_the_first_sample(warehouse: Wareh
     table = rows_of({"partition": [0], "offset": [0], "timestamp_ms": [5], "key": [record.key], "value": [record.value]}, RAW)
     warehouse.tell("c", 0, topics=["orders"])
     known = Known.of(warehouse, "c")
-    staged = stage(known, table, "a:1")
+    staged = stage_records(known, table, "a:1")
     assert staged is not None
-    commit(warehouse, known, [staged], positions={0: 1})
+    commit_records(warehouse, known, [staged], positions={0: 1})
     cluster = FakeCluster({0: [0]})
     run(warehouse, cluster, ONCE)
     assert cluster.sampled == [["orders"]]

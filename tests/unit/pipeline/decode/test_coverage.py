@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.pipeline.decode.coverage import merge_runs, runs_of
+from kgctl.pipeline.decode.schemas import merge_runs, runs_of
 
 records = st.dictionaries(st.integers(0, 30), st.integers(0, 5))
 

@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from kgctl.model.records import GroupMetadataKey, OffsetCommitValue
 from kgctl.pipeline.decode import decode as module
-from kgctl.pipeline.decode import structures, values
+from kgctl.pipeline.decode import records
 from kgctl.pipeline.decode.decode import decode
-from kgctl.pipeline.decode.result import Decoded
-from kgctl.pipeline.decode.schemas import COMMITS, COVERAGE, GROUP_RECORDS, MARKERS, UNDECODED
+from kgctl.pipeline.decode.schemas import COMMITS, COVERAGE, GROUP_RECORDS, MARKERS, UNDECODED, Decoded
 from kgctl.serde.coordinator_records import encode_key
 from tests.support.kafka_records import G_T_1, STATIC_GROUP, WRITTEN_BY_KAFKA, A
 from tests.support.pipeline.per_row import decode_per_row
@@ -47,24 +46,24 @@ def rows_of(decoded: Decoded) -> dict[str, Any]:
     return {name: getattr(decoded, name).to_pylist() for name in SCHEMAS}
 
 
-@given(raw_rows(), st.booleans(), st.sampled_from([0, 2, structures.ALONE]))
+@given(raw_rows(), st.booleans(), st.sampled_from([0, 2, records.ALONE]))
 def test_any_records_decode_as_one_by_one(rows: list[dict[str, Any]], dictionary: bool, alone: int) -> None:
     raw = raw_table(rows, dictionary=dictionary)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(structures, "ALONE", alone)
-        patch.setattr(values, "FEW", alone)
+        patch.setattr(records, "ALONE", alone)
+        patch.setattr(records, "FEW", alone)
         assert rows_of(decode(raw)) == rows_of(decode_per_row(raw))
 
 
-@pytest.mark.parametrize("alone", [0, values.FEW])
+@pytest.mark.parametrize("alone", [0, records.FEW])
 def test_every_byte_of_what_kafka_writes_changed(alone: int) -> None:
     """Each to the ends of what a byte, a length and a varint can be."""
     pairs = [(key, changed) for key, found in EXAMPLES.items() for value in found for changed in every_change(value)]
     pairs += [(changed, value) for key, found in EXAMPLES.items() for value in found for changed in every_change(key)]
     rows = [{"partition": 0, "offset": i, "timestamp_ms": i, "key": k, "value": v} for i, (k, v) in enumerate(pairs)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(structures, "ALONE", alone)
-        patch.setattr(values, "FEW", alone)
+        patch.setattr(records, "ALONE", alone)
+        patch.setattr(records, "FEW", alone)
         assert rows_of(decode(raw_table(rows))) == rows_of(decode_per_row(raw_table(rows)))
 
 
@@ -83,7 +82,7 @@ def test_many_values_of_a_type_are_judged_as_one_by_one(data: st.DataObject, key
     pairs = data.draw(st.lists(damaged(examples, which=1), min_size=3, max_size=30))
     rows = [{"partition": 0, "offset": i, "timestamp_ms": i, "key": k, "value": v} for i, (k, v) in enumerate(pairs)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(structures, "ALONE", 0)
+        patch.setattr(records, "ALONE", 0)
         assert rows_of(decode(raw_table(rows))) == rows_of(decode_per_row(raw_table(rows)))
 
 
@@ -101,7 +100,7 @@ def test_the_cut_of_the_input_does_not_matter(rows: list[dict[str, Any]], block:
 def test_many_commits_with_any_tagged_fields(pairs: list[Pair]) -> None:
     rows = [{"partition": 0, "offset": i, "timestamp_ms": i, "key": k, "value": v} for i, (k, v) in enumerate(pairs)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(values, "FEW", 0)
+        patch.setattr(records, "FEW", 0)
         assert rows_of(decode(raw_table(rows))) == rows_of(decode_per_row(raw_table(rows)))
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.pipeline.decode.ordering import only_used, order_by, ranked, text_column
+from kgctl.pipeline.decode.arrow import only_used, order_by, ranked, text_column
 
 numbers = st.integers(-3, 3) | st.sampled_from([-(2**61), 2**61, 1_780_000_000_000])
 texts = st.none() | st.sampled_from(["", "a", "b", "ab", "é", "\U0001f600", "\uffff"])

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from kgctl.coordinator.offset_store import OffsetStore
 from kgctl.model.records import OffsetCommitKey, OffsetCommitValue
-from kgctl.pipeline.decode.result import Resolved
-from kgctl.pipeline.decode.schemas import COMMITS, MARKERS, OFFSET_COMMITS
+from kgctl.pipeline.decode.schemas import COMMITS, MARKERS, OFFSET_COMMITS, Resolved
 from kgctl.pipeline.decode.transactions import resolve
 from tests.support.pipeline.per_row_transactions import resolve_per_row
 

@@ -9,9 +9,9 @@ import pytest
 
 from kgctl.errors import KgctlError, TimedOutError
 from kgctl.pipeline.sources import spark_source
-from kgctl.pipeline.sources.live.reader import Part
+from kgctl.pipeline.sources.live import Part
 from kgctl.pipeline.sources.spark_source import LiveBatchReader, RangeInput, Target
-from kgctl.pipeline.store.raw import RAW, rows_of
+from kgctl.pipeline.store.tables import RAW, rows_of
 
 
 class Log:

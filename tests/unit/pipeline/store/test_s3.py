@@ -12,7 +12,7 @@ from pyarrow import fs
 
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.answers.offsets import offsets_at
-from kgctl.pipeline.store import location
+from kgctl.pipeline.store import files
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, built_whole, tables_of
 
@@ -30,11 +30,11 @@ def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
         "AWS_REGION": "us-east-1",
     }.items():
         monkeypatch.setenv(name, value)
-    location._filesystem.cache_clear()
+    files._filesystem.cache_clear()
     store = fs.S3FileSystem(endpoint_override=f"{host}:{port}", scheme="http", region="us-east-1", allow_bucket_creation=True)
     store.create_dir("history")
     yield f"s3a://history/{tmp_path.name}"
-    location._filesystem.cache_clear()
+    files._filesystem.cache_clear()
     server.stop()
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kgctl.model.records import CoordinatorRecord
-from kgctl.pipeline.store.raw import RAW
+from kgctl.pipeline.store.tables import RAW
 from kgctl.pipeline.tables.registry import PARTITION_TABLES, module
 from kgctl.serde.coordinator_records import encode_record
 from tests.support.kafka_records import VALUES_OF

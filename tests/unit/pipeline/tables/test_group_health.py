@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.pipeline.store.raw import LOG_OFFSETS, RAW
+from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
 from kgctl.pipeline.tables import group_health
 from kgctl.pipeline.tables.health.windows import NONE, Windows
 from kgctl.pipeline.tables.registry import PartitionInputs

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from kgctl.pipeline.store.raw import RAW
+from kgctl.pipeline.store.tables import RAW
 from kgctl.serde.coordinator_records import encode_record
 from tests.support.pipeline.histories import inputs_of, told_by_simulation
 from tests.support.pipeline.history_of import columns, commit, rows_of

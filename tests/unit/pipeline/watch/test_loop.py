@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kgctl.admin.plan.times import parse_duration_ms
 from kgctl.errors import KgctlError, StorageError
-from kgctl.pipeline.store.location import Location
+from kgctl.pipeline.store.files import Location
 from kgctl.pipeline.watch.alerts import Alert, StateFile
 from kgctl.pipeline.watch.loop import Outside, Settings, Watch
 from kgctl.pipeline.watch.metrics import Metrics

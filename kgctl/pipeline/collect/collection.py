@@ -1,13 +1,21 @@
-"""What a collection brought, partition by partition."""
+"""What a collection brought, partition by partition: the topics in its keys, and the proof that it is of a coordinator's log."""
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from kgctl.errors import KgctlError, StorageError, UsageError
-from kgctl.pipeline.sources.log.damage import Damage
-from kgctl.pipeline.store.records import Staged
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from kgctl.errors import KgctlError, RefusedError, StorageError, UsageError
+from kgctl.pipeline.decode.records import decode_keys
+from kgctl.pipeline.decode.schemas import Reason
+from kgctl.pipeline.sources.batches import Damage
+from kgctl.pipeline.store.warehouse import Staged
 
 _DAMAGES_NAMED = 20
 
@@ -79,3 +87,63 @@ class Collection:
         if len(damaged) > _DAMAGES_NAMED:
             more = f"{len(damaged) - _DAMAGES_NAMED} more damaged places, in the warehouse's table damaged"
             self.errors.append(StorageError(f"{source}: {more}", code="DAMAGED", partition=partition))
+
+
+_SHORT = struct.Struct(">h")
+_PARTITION_BYTES = 4
+_OFFSET_COMMITS = (0, 1)
+
+
+class TopicsSeen:
+    """Grows with what it is shown."""
+
+    def __init__(self, known: Iterable[str] = ()) -> None:
+        self.topics = set(known)
+
+    def see(self, keys: Any) -> None:
+        """Keys of records of ``__consumer_offsets``, as an Arrow column. Those of other kinds, and damaged ones, tell nothing."""
+        for key in pc.unique(pc.binary_slice(keys, 0, -_PARTITION_BYTES)).to_pylist():
+            topic = _topic(key)
+            if topic:
+                self.topics.add(topic)
+
+
+def _topic(key: bytes | None) -> str | None:
+    """From version, group and topic, each with its length before it."""
+    try:
+        if key is None or _SHORT.unpack_from(key)[0] not in _OFFSET_COMMITS:
+            return None
+        at = 4 + _SHORT.unpack_from(key, 2)[0]
+        size = _SHORT.unpack_from(key, at)[0]
+        return key[at + 2 :].decode() if at >= 4 and len(key) == at + 2 + size else None
+    except (struct.error, UnicodeDecodeError):
+        return None
+
+
+_MOST_TYPES = 256
+"""Kafka numbers its record types from 0; what claims a higher one is text, a hash or JSON."""
+
+
+def require_coordinator_records(source: str, tables: Iterable[Any]) -> None:
+    """Look at the keys of records (columns of ``RAW``), markers of transactions left out.
+
+    A few damaged keys are data. Raises `RefusedError`, naming ``source``, where most of the keys are none of a coordinator's.
+    """
+    fine = total = 0
+    for table in tables:
+        keys = table.column("key").filter(table.column("commits").is_null())
+        found = decode_keys(pa.concat_arrays(keys.chunks) if keys.num_chunks else pa.array([], pa.binary()))
+        is_foreign = np.zeros(len(found.types), np.bool_)
+        for code, reason in found.reasons.items():
+            is_foreign[code] = reason in (Reason.NO_KEY, Reason.DAMAGED_KEY) or _is_no_type(reason, int(found.types[code]))
+        total += len(found.codes)
+        fine += len(found.codes) - int(is_foreign[found.codes].sum())
+    if fine * 2 < total:
+        raise RefusedError(
+            f"{source}: {total - fine} of {total} records have keys that no group coordinator writes: "
+            "these are records of another topic than __consumer_offsets"
+        )
+
+
+def _is_no_type(reason: Reason, record_type: int) -> bool:
+    return reason is Reason.UNKNOWN_TYPE and not 0 <= record_type < _MOST_TYPES

@@ -1,17 +1,227 @@
-"""Finds the record batches in a stretch of log, checks each checksum, and goes on behind what is no batch."""
+"""Finds the record batches in a stretch of log, checks each checksum, unpacks them, and goes on behind what is no batch.
+
+What cannot be read is a `Damage` and never takes a good batch with it. The formats 0 and 1 of before Kafka 0.11 are read, too.
+Kafka: clients/src/main/java/org/apache/kafka/common/record.
+"""
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from struct import Struct
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from crc32c import crc32c
 
-from kgctl.pipeline.sources.log.damage import Damage, cut
-from kgctl.pipeline.sources.log.messages import Message, message_at
+from kgctl.pipeline.store.tables import DAMAGED, DAMAGED_DATA_BYTES, rows_of
 from kgctl.serde.record_batch import HEADER_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """``size`` bytes at byte ``position``; ``base_offset`` and ``records`` are what their header says, where one can be read."""
+
+    position: int
+    size: int
+    reason: str
+    base_offset: int | None = None
+    records: int | None = None
+    data: bytes = field(default=b"", repr=False)
+
+    def describe(self) -> str:
+        """One line without the source's name."""
+        count = "" if self.records is None else f", {self.records} records from offset {self.base_offset}"
+        return f"at byte {self.position}: {self.reason} ({self.size} bytes{count})"
+
+
+def cut(data: memoryview | bytes) -> bytes:
+    """As much of the bytes as is kept."""
+    return bytes(data[:DAMAGED_DATA_BYTES])
+
+
+def damaged_table(source: str, partition: int, damaged: Sequence[Damage]) -> Any:
+    """Rows of `kgctl.pipeline.store.tables.DAMAGED`."""
+    columns: dict[str, list[Any]] = {
+        name: [getattr(each, name) for each in damaged]
+        for name in ("position", "size", "base_offset", "records", "reason", "data")
+    }
+    size = len(damaged)
+    return rows_of({"source": [source] * size, "partition": [partition] * size, **columns}, DAMAGED)
+
+
+MOST_BYTES = 1 << 28
+"""More than this in one batch is taken for damage: Kafka's own limit for a batch is 1 MiB unless it is raised."""
+
+NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+_XERIAL = b"\x82SNAPPY\x00"
+_XERIAL_HEADER_BYTES = 16
+
+
+class CodecError(ValueError):
+    """These bytes are not what their codec makes."""
+
+
+def unpack(codec: int, data: memoryview) -> bytes:
+    """The records of a batch, without compression. Raises `CodecError`."""
+    unpacker = _UNPACKERS.get(codec)
+    if unpacker is None:
+        raise CodecError(f"compressed with codec {codec}, which is none of Kafka's")
+    try:
+        found = unpacker(data)
+    except (zlib.error, pa.ArrowException, OSError, IndexError) as error:
+        raise CodecError(f"{NAMES[codec]} data that cannot be read: {' '.join(str(error).split())}") from None
+    if len(found) > MOST_BYTES:
+        raise CodecError(f"more than {MOST_BYTES} bytes in one batch")
+    return found
+
+
+def _gzip(data: memoryview) -> bytes:
+    stream = zlib.decompressobj(wbits=31)
+    found = stream.decompress(data, MOST_BYTES + 1)
+    if not stream.eof and len(found) <= MOST_BYTES:
+        raise zlib.error("it is cut off")
+    return found
+
+
+def _snappy(data: memoryview) -> bytes:
+    """snappy-java's blocks, as Kafka's own clients write them, or one plain block, as others do."""
+    if bytes(data[: len(_XERIAL)]) != _XERIAL:
+        return _snappy_block(data)
+    blocks, position, total = [], _XERIAL_HEADER_BYTES, 0
+    while position < len(data):
+        size = int.from_bytes(data[position : position + 4], "big", signed=True)
+        position += 4
+        if size < 0 or position + size > len(data):
+            raise IndexError("a block that is cut off")
+        blocks.append(_snappy_block(data[position : position + size]))
+        position, total = position + size, total + len(blocks[-1])
+        if total > MOST_BYTES:
+            break
+    return b"".join(blocks)
+
+
+def _snappy_block(data: memoryview) -> bytes:
+    size = shift = 0
+    for byte in data[:5]:
+        size |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    else:
+        raise IndexError("no length")
+    if size > MOST_BYTES:
+        raise IndexError(f"more than {MOST_BYTES} bytes in one block")
+    return bytes(pa.Codec("snappy").decompress(data, decompressed_size=size, asbytes=True))
+
+
+def _frames(name: str) -> Callable[[memoryview], bytes]:
+    def read(data: memoryview) -> bytes:
+        with pa.CompressedInputStream(pa.BufferReader(data), name) as stream:
+            return bytes(stream.read(MOST_BYTES + 1))
+
+    return read
+
+
+_UNPACKERS: Mapping[int, Callable[[memoryview], bytes]] = {1: _gzip, 2: _snappy, 3: _frames("lz4"), 4: _frames("zstd")}
+
+
+NO_TIMESTAMP_MS = -1
+_HEAD = Struct(">qiIBB")
+_CRC_STARTS = 16
+_LENGTH_AND_OFFSET = 12
+_TIMESTAMP = Struct(">q")
+_SIZE = Struct(">i")
+_MESSAGE_CODEC = 0x07
+_LOG_APPEND_TIME = 0x08
+_KNOWN_MESSAGE_ATTRIBUTES = 0x10
+_LZ4 = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a log, at ``start`` to ``end``; ``magic`` 0 or 1."""
+
+    start: int
+    end: int
+    magic: int
+    attributes: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None = field(repr=False)
+
+
+def message_at(view: memoryview | bytes, position: int) -> Message | None:
+    """The message of format 0 or 1 there, checksum and all; None where there is none."""
+    if position + _HEAD.size > len(view):
+        return None
+    offset, size, crc, magic, attributes = _HEAD.unpack_from(view, position)
+    end = position + _LENGTH_AND_OFFSET + size
+    if magic > 1 or attributes >= _KNOWN_MESSAGE_ATTRIBUTES or offset < 0 or size < 14 or end > len(view):
+        return None
+    if zlib.crc32(view[position + _CRC_STARTS : end]) != crc:
+        return None
+    at, timestamp_ms = position + _HEAD.size, NO_TIMESTAMP_MS
+    if magic == 1:
+        (timestamp_ms,), at = _TIMESTAMP.unpack_from(view, at), at + 8
+    key, at = _bytes(view, at, end)
+    value, at = _bytes(view, at, end)
+    return Message(position, end, magic, attributes, offset, timestamp_ms, key, value) if at == end else None
+
+
+def expanded(message: Message) -> list[Message]:
+    """The messages in a compressed one, in order; the message itself where it is not compressed. Raises `CodecError`."""
+    codec = message.attributes & _MESSAGE_CODEC
+    if codec == 0:
+        return [message]
+    if message.value is None:
+        raise CodecError("a compressed message without content")
+    if codec == _LZ4 and message.magic == 0:
+        raise CodecError("lz4 in a message of format 0, whose framing is not that of lz4")
+    data = unpack(codec, memoryview(message.value))
+    inner = list(_inner(data))
+    if message.magic == 0 or not inner:
+        return inner
+    shift = message.offset - inner[-1].offset
+    own_time = not message.attributes & _LOG_APPEND_TIME
+    return [
+        Message(
+            message.start,
+            message.end,
+            each.magic,
+            each.attributes,
+            each.offset + shift,
+            each.timestamp_ms if own_time else message.timestamp_ms,
+            each.key,
+            each.value,
+        )
+        for each in inner
+    ]
+
+
+def _inner(data: bytes) -> Iterator[Message]:
+    position = 0
+    while position < len(data):
+        message = message_at(data, position)
+        if message is None or message.attributes & _MESSAGE_CODEC:
+            raise CodecError(f"no message at byte {position} of a compressed one")
+        yield message
+        position = message.end
+
+
+def _bytes(view: memoryview | bytes, at: int, end: int) -> tuple[bytes | None, int]:
+    """A field with its length before it, and where it ends; behind ``end`` where it is cut off."""
+    if at + _SIZE.size > end:
+        return None, end + 1
+    (size,) = _SIZE.unpack_from(view, at)
+    at += _SIZE.size
+    if size < 0:
+        return None, at
+    return (bytes(view[at : at + size]), at + size) if at + size <= end else (None, end + 1)
+
 
 HEADER: Any = np.dtype(
     [

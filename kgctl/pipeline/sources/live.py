@@ -1,17 +1,20 @@
-"""Reading through kgctl's own connection: raw batches, so that transactions and their markers are seen as they are."""
+"""Readers of a live cluster: what collecting needs of one, the choice of who reads, and kgctl's own connection, which reads raw
+batches, so that transactions and their markers are seen as they are."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol
 
 import pyarrow.compute as pc
 
-from kgctl.errors import KgctlError, NotFoundError, UnsupportedError
+from kgctl.errors import AuthError, BrokerError, KgctlError, NotFoundError, RefusedError, TimedOutError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.pipeline.sources.live.reader import OFFSETS_TOPIC, LogOffsetRow, LogState, Part, error_of
-from kgctl.pipeline.sources.log.parse import ParsedLog, parse_log
+from kgctl.pipeline.sources.batches import Damage
+from kgctl.pipeline.sources.parse import ParsedLog, parse_log
 from kgctl.serde.record_schema import uuid_text
 from kgctl.wire.cluster import Cluster, ClusterLayout
 from kgctl.wire.connection import Connection
@@ -20,6 +23,97 @@ from kgctl.wire.logs import EARLIEST, LATEST, Fetched, FetchLimits, fetch, list_
 from kgctl.wire.routing import Failure, ask_leaders
 from kgctl.wire.settings import WireSettings, not_covered
 
+OFFSETS_TOPIC = "__consumer_offsets"
+ReaderName = Literal["auto", "wire", "confluent"]
+
+
+@dataclass(frozen=True, slots=True)
+class LogState:
+    """``__consumer_offsets`` as it is. ``bounds`` has (log start, log end) of each partition; ``errors`` are partitions without.
+
+    ``log_id`` is the topic's id in Kafka's base64 form; None where the reader cannot see it.
+    """
+
+    cluster_id: str | None
+    log_id: str | None
+    bounds: Mapping[int, tuple[int, int]]
+    errors: Mapping[int, KgctlError] = field(default_factory=dict)
+
+
+class Part(NamedTuple):
+    """What came of one partition: rows of `kgctl.pipeline.store.tables.RAW`, and where to go on."""
+
+    table: Any
+    damaged: Sequence[Damage]
+    next_offset: int
+
+
+class LogOffsetRow(NamedTuple):
+    """One sample; None is unknown."""
+
+    topic: str
+    partition: int
+    log_start_offset: int | None
+    log_end_offset: int | None
+
+
+class LiveReader(Protocol):
+    """A cluster's ``__consumer_offsets``, and the log offsets of its topics.
+
+    All raise `UnreachableError` and `AuthError` where nothing at all can be learnt; errors of one partition are data.
+    """
+
+    def log_state(self) -> LogState:
+        """Bounds and ids. Raises `NotFoundError` where the cluster has no such topic: no group ever committed."""
+        ...
+
+    def fetch(self, positions: Mapping[int, int], max_wait_ms: int) -> tuple[Mapping[int, Part], Mapping[int, KgctlError]]:
+        """What partitions hold from their positions on, some of it; waits for news at most ``max_wait_ms``."""
+        ...
+
+    def log_offsets(self, topics: Sequence[str] | None) -> tuple[list[LogOffsetRow], list[KgctlError]]:
+        """Log start and end of every partition of these topics; None asks for all topics. Deleted ones are left out."""
+        ...
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        ...
+
+
+def open_reader(properties: Mapping[str, str], timeout_ms: int, reader: ReaderName = "auto") -> tuple[LiveReader, str | None]:
+    """The reader, and why it is confluent-kafka where that was not asked for (None: it is not).
+
+    ``properties`` have librdkafka's names. ``auto``: kgctl's own connection, unless only librdkafka can log in. Raises
+    `UsageError` for properties that cannot be.
+    """
+    from kgctl.wire.settings import not_covered
+
+    why = not_covered(properties)
+    if reader == "wire" or (reader == "auto" and why is None):
+        return WireReader(properties, timeout_ms), None
+    from kgctl.pipeline.sources.confluent import ConfluentReader
+
+    return ConfluentReader(properties, timeout_ms), why if reader == "auto" else None
+
+
+def error_of(code: ErrorCode, message: str | None, topic: str, partition: int | None) -> KgctlError:
+    """An error of Kafka's as the exception that its exit code belongs to."""
+    place = topic if partition is None else f"{topic}-{partition}"
+    text = f"{place}: {code.name}" + (f" ({message})" if message else "")
+    return _KINDS.get(code, BrokerError)(text, code=code.name, topic=topic, partition=partition)
+
+
+_KINDS: Mapping[ErrorCode, type[KgctlError]] = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: AuthError,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: AuthError,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: AuthError,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: NotFoundError,
+    ErrorCode.REQUEST_TIMED_OUT: TimedOutError,
+    ErrorCode.NETWORK_EXCEPTION: TimedOutError,
+    ErrorCode.OFFSET_OUT_OF_RANGE: RefusedError,
+}
+
+
 _LAST_OFFSET_DELTA = struct.Struct(">i")
 _LAST_OFFSET_DELTA_AT = 23
 
@@ -27,7 +121,7 @@ Bounds = tuple[int | Failure, int | Failure]
 
 
 class WireReader:
-    """`kgctl.pipeline.sources.live.reader.LiveReader`. Nothing is contacted before the first call."""
+    """`kgctl.pipeline.sources.live.LiveReader`. Nothing is contacted before the first call."""
 
     def __init__(self, properties: Mapping[str, str], timeout_ms: int) -> None:
         """Raises `UsageError` for wrong properties, `UnsupportedError` where only librdkafka can log in."""

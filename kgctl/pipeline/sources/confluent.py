@@ -14,8 +14,8 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from kgctl.errors import AuthError, KgctlError, NotFoundError, TimedOutError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.pipeline.sources.live.reader import OFFSETS_TOPIC, LogOffsetRow, LogState, Part, error_of
-from kgctl.pipeline.store.raw import RAW, rows_of
+from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LogOffsetRow, LogState, Part, error_of
+from kgctl.pipeline.store.tables import RAW, rows_of
 
 T = TypeVar("T")
 
@@ -40,7 +40,7 @@ _AUTH = (KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED)
 
 
 class ConfluentReader:
-    """`kgctl.pipeline.sources.live.reader.LiveReader`. Nothing is contacted before the first call."""
+    """`kgctl.pipeline.sources.live.LiveReader`. Nothing is contacted before the first call."""
 
     def __init__(self, properties: Mapping[str, str], timeout_ms: int) -> None:
         """Raises `UsageError` for properties that librdkafka does not take."""

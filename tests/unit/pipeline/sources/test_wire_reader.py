@@ -9,8 +9,7 @@ from uuid import UUID
 import pytest
 
 from kgctl.errors import AuthError, BrokerError, KgctlError, NotFoundError, RefusedError, UnreachableError, UnsupportedError
-from kgctl.pipeline.sources.live.reader import OFFSETS_TOPIC, LogOffsetRow, open_reader
-from kgctl.pipeline.sources.live.wire import WireReader
+from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LogOffsetRow, WireReader, open_reader
 from kgctl.serde.messages import DecodedRequest
 from kgctl.wire.apis import FETCH, LIST_OFFSETS, METADATA
 from tests.support.fake_broker import CLOSE, FakeBroker

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgctl.model.records import TransactionMarker
-from kgctl.pipeline.sources.log.parse import parse_log
-from kgctl.pipeline.store.raw import RAW
+from kgctl.pipeline.sources.parse import parse_log
+from kgctl.pipeline.store.tables import RAW
 from kgctl.serde.record_batch import Record, build_batch, build_marker, iterate_batches, iterate_records
 from tests.support.pipeline.segments import CODECS, commit_like, compressed, message, pack, read_by_kafka_python, rows, segment
 
@@ -64,10 +64,10 @@ def test_batches_of_any_sizes(counts: list[int], codec: str) -> None:
 
 def test_uneven_batches_cost_no_more_than_even_ones() -> None:
     """By the steps that numpy takes: 20,000 records in one batch beside 20,000 batches are not 20,000 steps."""
-    from kgctl.pipeline.sources.log import records
+    from kgctl.pipeline.sources import parse
 
     calls = 0
-    real = records.varint
+    real = parse.varint
 
     def counted(*args: object) -> object:
         nonlocal calls
@@ -75,7 +75,7 @@ def test_uneven_batches_cost_no_more_than_even_ones() -> None:
         return real(*args)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(records, "varint", counted)
+        patch.setattr(parse, "varint", counted)
         assert parse_log(segment([20_000, *[1] * 20_000]), 0).records == 40_000
     assert calls < 20
 

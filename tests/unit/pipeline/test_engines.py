@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.errors import KgctlError, UsageError
-from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
-from kgctl.pipeline.spread import PROCESS_DIED, Done, Failure, LocalEngine
+from kgctl.pipeline.engines import PROCESS_DIED, Done, EngineName, EngineOptions, Failure, LocalEngine, open_engine
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.work import kill_at_five, kill_at_five_from, square
 

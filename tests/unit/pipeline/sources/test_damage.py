@@ -9,7 +9,7 @@ from crc32c import crc32c
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.pipeline.sources.log.parse import parse_log
+from kgctl.pipeline.sources.parse import parse_log
 from kgctl.serde.record_batch import HEADER_BYTES, build_batch
 from tests.support.pipeline.segments import CODECS, commit_like, compressed, message, rows, segment
 
