@@ -133,11 +133,10 @@ def complete_pages(ctx: typer.Context, args: list[str], incomplete: str) -> list
 def complete_history_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
     """Group ids of the collected history."""
     try:
-        from kgctl.cli.history.options import warehouse_path
         from kgctl.pipeline.answers.history import History
 
-        path = warehouse_path(ctx.params.get("warehouse"), _environment(ctx))
-        return _safe(History.open(path, ctx.params.get("cluster")).groups(), incomplete)
+        where = ctx.params.get("warehouse") or _environment(ctx).warehouse_folder
+        return _safe(History.open(where, ctx.params.get("cluster")).groups(), incomplete)
     except Exception:  # noqa: BLE001 - completion must stay silent whatever happens
         return []
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.cli.environment import Environment
-from kgctl.cli.history.options import Cluster, Warehouse, warehouse_path
+from kgctl.cli.history.asking import Cluster, Warehouse, warehouse_path
 from kgctl.cli.output.report import Column, Report
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError

@@ -1,19 +1,370 @@
-"""``kgctl history collect``."""
+"""``kgctl history collect``: where from, who does it, what is said meanwhile and in the end."""
 
 from __future__ import annotations
 
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from kgctl.cli.history import options
-from kgctl.cli.history.collecting import Rest, collect_from_cluster, collect_from_files
-from kgctl.cli.history.options import live_options
-from kgctl.cli.output.report import Report
-from kgctl.cli.session import session_of
-from kgctl.errors import UsageError
+from kgctl.admin.plan.times import format_instant
+from kgctl.cli.environment import Environment
+from kgctl.cli.history import asking
+from kgctl.cli.history.asking import LiveOptions, live_options, warehouse_path
+from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.session import Session, session_of
+from kgctl.cli.settings import connection_settings
+from kgctl.errors import RefusedError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions
+
+if TYPE_CHECKING:
+    from kgctl.admin.connect import ConnectionSettings
+    from kgctl.pipeline.collect.collection import Collection, PartitionSummary
+    from kgctl.pipeline.collect.live import LiveCollection, Plan
+    from kgctl.pipeline.sources.at_rest import Piece
+    from kgctl.pipeline.sources.live import LiveReader, ReaderName
+    from kgctl.pipeline.store.files import Location
+    from kgctl.pipeline.store.warehouse import Warehouse
+
+
+COLUMNS = (
+    Column("cluster"),
+    Column("log_partition"),
+    Column("records"),
+    Column("known"),
+    Column("damaged"),
+    Column("first_offset", wide=True),
+    Column("last_offset", wide=True),
+    Column("from"),
+    Column("to"),
+)
+
+
+def report_of(collection: Collection) -> Report:
+    """Rows and errors, and the totals as a notice."""
+    found = [collection.partitions[number] for number in sorted(collection.partitions)]
+    rows = [_row(collection.cluster, summary) for summary in found if summary.read or summary.damaged]
+    return Report(
+        COLUMNS,
+        rows,
+        collection.errors,
+        (*collection.notices, _totals(collection)),
+        ("cluster", "log_partition"),
+        something_done=bool(rows) or bool(collection.samples),
+        summary=_summary(collection),
+    )
+
+
+def _summary(collection: Collection) -> Row:
+    return {
+        "cluster": collection.cluster,
+        "records": collection.added,
+        "known": collection.records_read - collection.added,
+        "damaged": sum(summary.damaged for summary in collection.partitions.values()),
+        "samples": collection.samples,
+    }
+
+
+def _row(cluster: str, summary: PartitionSummary) -> Row:
+    return {
+        "cluster": cluster,
+        "log_partition": summary.partition,
+        "records": summary.added,
+        "known": summary.read - summary.added,
+        "damaged": summary.damaged,
+        "first_offset": summary.first_offset,
+        "last_offset": summary.last_offset,
+        "from": _instant(summary.first_ms),
+        "to": _instant(summary.last_ms),
+    }
+
+
+def _instant(time_ms: int | None) -> str | None:
+    return None if time_ms is None or time_ms < 0 else format_instant(time_ms)
+
+
+def _totals(collection: Collection) -> str:
+    known = collection.records_read - collection.added
+    again = f", {known} were there already" if known else ""
+    samples = f", {collection.samples} samples of log offsets" if collection.samples else ""
+    return f"Collected {collection.added} records of cluster '{collection.cluster}'{again}{samples}."
+
+
+_PAUSE_S = 0.2
+_CLEAR = "\r\x1b[K"
+
+
+@contextmanager
+def progress_line(environment: Environment) -> Iterator[Callable[[str], None]]:
+    """Gives what takes the line; it is gone at the end."""
+    if not environment.stderr.isatty():
+        yield lambda _: None
+        return
+    last_s = 0.0
+
+    def show(line: str) -> None:
+        nonlocal last_s
+        if time.monotonic() - last_s >= _PAUSE_S:
+            last_s = time.monotonic()
+            environment.stderr.write(f"{_CLEAR}{line}")
+            environment.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        environment.stderr.write(_CLEAR)
+        environment.stderr.flush()
+
+
+DEFAULT_CLUSTER = "default"
+_SAMPLE_EVERY_MS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """The options of a collection from files, as they were given."""
+
+    segments: tuple[str, ...]
+    record_log: str | None
+    parquet: str | None
+    engine: EngineOptions
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The sources that were given."""
+        given = {"--segments": self.segments, "--record-log": self.record_log, "--parquet": self.parquet}
+        return tuple(flag for flag, value in given.items() if value not in ((), None))
+
+    @property
+    def engine_flags(self) -> tuple[str, ...]:
+        """The options that say who reads files, as far as they ask for more than there is without them."""
+        engine = self.engine
+        given = {
+            "--engine": engine.name.value == "spark",
+            "--jobs": engine.jobs is not None,
+            "--master": engine.master is not None,
+        }
+        return tuple(flag for flag, is_given in given.items() if is_given)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether files are to be read."""
+        return bool(self.flags)
+
+    @property
+    def flag(self) -> str:
+        """The one source. Raises `UsageError` for several, and for an empty path."""
+        if len(self.flags) > 1:
+            raise UsageError(f"{self.flags[0]} and {self.flags[1]} exclude each other")
+        if "" in (*self.segments, self.record_log, self.parquet):
+            raise UsageError(f"{self.flags[0]} is empty (an unset variable?)")
+        return self.flags[0]
+
+
+def collect_from_files(session: Session, rest: Rest, warehouse: str | None, cluster: str | None) -> Report:
+    """Segments, a record log, Parquet."""
+    from kgctl.pipeline.extras import require
+
+    require("kgctl history", "pyarrow", "numpy", "deltalake")
+    from kgctl.pipeline.collect.at_rest import collect_at_rest
+    from kgctl.pipeline.engines import open_engine
+
+    pieces, samples, found = _source(session, rest)
+    opened = _open(warehouse_path(warehouse, session.environment))
+    name = cluster or found or DEFAULT_CLUSTER
+    now_ms = session.environment.now_ms()
+    with open_engine(rest.engine) as engine, progress_line(session.environment) as progress:
+        collection = collect_at_rest(opened, name, pieces, engine, progress, now_ms=now_ms)
+    if not any(isinstance(error, RefusedError) for error in collection.errors):
+        collection.samples = opened.add_samples(name, samples, is_again=True)
+    return report_of(collection)
+
+
+def _source(session: Session, rest: Rest) -> tuple[list[Piece], Any, str | None]:
+    """Pieces, samples, and the name that their cluster has there."""
+    from kgctl.pipeline.sources import at_rest
+    from kgctl.pipeline.store.tables import LOG_OFFSETS
+
+    if rest.record_log is not None:
+        from kgctl.pipeline.sources.at_rest import record_log_samples
+
+        folder = Path(rest.record_log).expanduser()
+        found = list(at_rest.record_log(folder).pieces)
+        return found, record_log_samples(folder, every_ms=_SAMPLE_EVERY_MS, now_ms=session.environment.now_ms()), None
+    if rest.parquet is not None:
+        from kgctl.pipeline.sources.at_rest import parquet_samples
+
+        path = Path(rest.parquet).expanduser()
+        source = at_rest.parquet(path)
+        return list(source.pieces), parquet_samples(path), source.cluster
+    each = [piece for path in rest.segments for piece in at_rest.segments(Path(path).expanduser()).pieces]
+    return each, LOG_OFFSETS.empty_table(), None
+
+
+def collect_from_cluster(session: Session, live: LiveOptions, rest: Rest, warehouse: str | None, cluster: str | None) -> Report:
+    """A live cluster; an embedded coordinator's folder is read as the file that it is."""
+    settings = connection_settings(session.flags, session.environment)
+    if settings.embedded is not None:
+        live.refuse_with("--embedded")
+        rest = Rest((), str(settings.embedded), None, rest.engine)
+        return collect_from_files(session, rest, warehouse, cluster)
+    if settings.zookeeper is not None:
+        raise UsageError("groups in ZooKeeper leave no history: collect that of the Kafka cluster, with --bootstrap-server")
+    if rest.engine_flags:
+        raise UsageError(
+            f"{rest.engine_flags[0]} is for files: --segments, --record-log or --parquet; a live cluster is read here"
+        )
+    from kgctl.pipeline.extras import require
+
+    require("kgctl history", "pyarrow", "numpy", "deltalake")
+    collection = _collect_live(session, settings, live, warehouse, cluster)
+    return report_of(collection)
+
+
+def _collect_live(
+    session: Session, settings: ConnectionSettings, live: LiveOptions, warehouse: str | None, cluster: str | None
+) -> Collection:
+    with LiveSource.open(session, live, warehouse_path(warehouse, session.environment), cluster, settings) as source:
+        halt = threading.Event()
+
+        def stop() -> None:
+            source.stop()
+            halt.set()
+
+        with ending_on_signals(stop, enabled=not live.once):
+            return source.collect(live.plan(), halt)
+
+
+class LiveSource:
+    """A cluster that is collected into a warehouse, by one connection, as often as it is asked to be."""
+
+    def __init__(self, session: Session, live: LiveOptions, reader: LiveReader, warehouse: Warehouse) -> None:
+        """Made by `open`, which says which cluster it is and where."""
+        self.cluster = self._address = ""
+        self._session = session
+        self._live = live
+        self._reader = reader
+        self._warehouse = warehouse
+        self._collection: LiveCollection | None = None
+        self._stopped = False
+
+    @classmethod
+    @contextmanager
+    def open(
+        cls,
+        session: Session,
+        live: LiveOptions,
+        warehouse: Location,
+        cluster: str | None,
+        settings: ConnectionSettings | None = None,
+    ) -> Iterator[LiveSource]:
+        """Connect; a warehouse that is not there is made.
+
+        Raises:
+            KgctlError: no cluster is named, it is none that can be followed, or it cannot be reached.
+        """
+        from kgctl.pipeline.extras import require
+        from kgctl.pipeline.sources.live import open_reader
+
+        require("kgctl history", "pyarrow", "numpy", "deltalake")
+        chosen = settings or followed_settings(session)
+        properties = _properties(chosen)
+        reader, why = open_reader(properties, chosen.timeout_ms, cast("ReaderName", live.reader))
+        if why is not None:
+            session.notice(
+                f"kgctl's own connection does not cover {why}, so confluent-kafka reads: what a transaction commits counts "
+                "from its record on, not from the transaction's end"
+            )
+        try:
+            name = cluster or reader.log_state().cluster_id or DEFAULT_CLUSTER
+            source = cls(session, live, reader, _open(warehouse))
+            source.cluster, source._address = name, properties["bootstrap.servers"]
+            yield source
+        finally:
+            reader.close()
+
+    def stop(self) -> None:
+        """End the collection that is running, in good order, and begin none any more."""
+        self._stopped = True
+        if self._collection is not None:
+            self._collection.stop()
+
+    def collect(self, plan: Plan, halt: threading.Event, flushed: Callable[[], object] = bool) -> Collection:
+        """Collect once, as ``plan`` says; pauses end when ``halt`` is set. Raises as `LiveCollection.run`."""
+        from kgctl.pipeline.collect.live import LiveCollection, World
+
+        environment = self._session.environment
+        with progress_line(environment) as progress:
+            world = World(environment.now_ms, time.monotonic, halt.wait, environment.notice, progress, flushed)
+            self._collection = LiveCollection(
+                self._warehouse, self.cluster, self._reader, source=self._address, plan=plan, world=world
+            )
+            if self._stopped:
+                self._collection.stop()
+            return self._collection.run(self._reader.log_state())
+
+    def follow(self, every_s: float, for_s: float | None, flushed: Callable[[], object], halt: threading.Event) -> None:
+        """Collect what is there, then what comes; ``flushed`` is called after the first, and then every so often."""
+        plan = self._live.plan()
+        self.collect(replace(plan, once=True, for_s=None), halt)
+        if not self._stopped:
+            flushed()
+        if not self._stopped:
+            self.collect(replace(plan, once=False, for_s=for_s, flush_every_s=every_s), halt, flushed)
+
+
+def followed_settings(session: Session) -> ConnectionSettings:
+    """The cluster that the options name. Raises `UsageError` where there is nothing to follow: files, ZooKeeper."""
+    settings = connection_settings(session.flags, session.environment)
+    if settings.embedded is not None or settings.zookeeper is not None:
+        raise UsageError(
+            "a live cluster is followed, with --bootstrap-server; for others collect with kgctl history collect, "
+            "and watch with --no-collect"
+        )
+    return settings
+
+
+def _properties(settings: ConnectionSettings) -> dict[str, str]:
+    properties = dict(settings.properties)
+    servers = settings.bootstrap or properties.get("bootstrap.servers") or properties.pop("metadata.broker.list", None)
+    if not servers:
+        raise UsageError("no cluster given: use --bootstrap-server HOST:PORT")
+    return {**properties, "bootstrap.servers": servers}
+
+
+def _open(warehouse: Location) -> Warehouse:
+    from kgctl.pipeline.store.warehouse import Warehouse
+
+    return Warehouse.create(warehouse)
+
+
+@contextmanager
+def ending_on_signals(stop: Callable[[], object], *, enabled: bool = True) -> Iterator[None]:
+    """SIGINT and SIGTERM call ``stop``, which ends the work in good order; a second one ends the process."""
+    if not enabled or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def on_signal(_number: int, _frame: object) -> None:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        stop()
+
+    for number in before:
+        signal.signal(number, on_signal)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 class Reader(StrEnum):
@@ -48,7 +399,7 @@ def history_collect(
         str | None,
         typer.Option(metavar="PATH", help="Records collected earlier: another warehouse, or Parquet files.", show_default=False),
     ] = None,
-    warehouse: options.Warehouse = None,
+    warehouse: asking.Warehouse = None,
     cluster: Annotated[
         str | None,
         typer.Option(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kgctl.cli.history.options import Warehouse, warehouse_path
+from kgctl.cli.history.asking import Warehouse, warehouse_path
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.selection import confirm
 from kgctl.cli.session import session_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from kgctl.cli.history import options
+from kgctl.cli.history import asking
 from kgctl.cli.history.asking import Asked, Question, Shape, answer, moment
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
@@ -35,15 +35,15 @@ def register(app: typer.Typer) -> None:
 
 def history_health(
     ctx: typer.Context,
-    groups: options.GroupArguments = None,
+    groups: asking.GroupArguments = None,
     *,
-    group: options.Groups = None,
-    at: options.At = None,
-    from_: options.From = None,
-    to: options.To = None,
-    warehouse: options.Warehouse = None,
-    cluster: options.Cluster = None,
-    as_of_version: options.AsOfVersion = None,
+    group: asking.Groups = None,
+    at: asking.At = None,
+    from_: asking.From = None,
+    to: asking.To = None,
+    warehouse: asking.Warehouse = None,
+    cluster: asking.Cluster = None,
+    as_of_version: asking.AsOfVersion = None,
 ) -> Report:
     """How groups were, in windows of a minute: status, members, rebalances, commits, lag, resets, stalled partitions.
 
@@ -63,7 +63,7 @@ def _finish(question: Question, rows: list[dict[str, Any]], at_ms: int | None) -
     """A group that looks well, and was not measured often enough, is not called well."""
     if at_ms is None:
         return []
-    from kgctl.pipeline.answers.standing import UNMEASURED, unmeasured_groups
+    from kgctl.pipeline.answers.inferred import UNMEASURED, unmeasured_groups
 
     found = unmeasured_groups(question.history, question.groups, at_ms)
     doubtful = [row for row in rows if row["status"] in ("OK", "WARN") and row["group"] in found]

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from kgctl.cli.history import options
+from kgctl.cli.history import asking
 from kgctl.cli.history.asking import Asked, Question, Shape, answer, moment
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
@@ -33,16 +33,16 @@ def register(app: typer.Typer) -> None:
 
 def history_lag(
     ctx: typer.Context,
-    groups: options.GroupArguments = None,
+    groups: asking.GroupArguments = None,
     *,
-    group: options.Groups = None,
-    topic: options.Topics = None,
-    at: options.At = None,
-    from_: options.From = None,
-    to: options.To = None,
-    warehouse: options.Warehouse = None,
-    cluster: options.Cluster = None,
-    as_of_version: options.AsOfVersion = None,
+    group: asking.Groups = None,
+    topic: asking.Topics = None,
+    at: asking.At = None,
+    from_: asking.From = None,
+    to: asking.To = None,
+    warehouse: asking.Warehouse = None,
+    cluster: asking.Cluster = None,
+    as_of_version: asking.AsOfVersion = None,
 ) -> Report:
     """The lag of each partition, in records and in milliseconds, as of a time or, with --from or --to, over time.
 
@@ -69,7 +69,7 @@ def _made(row: dict[str, Any]) -> Row:
 
 
 def _finish(question: Question, rows: list[dict[str, Any]], at_ms: int | None) -> list[str]:
-    from kgctl.pipeline.answers.standing import UNMEASURED, judge, judge_each
+    from kgctl.pipeline.answers.inferred import UNMEASURED, judge, judge_each
 
     if at_ms is None:
         judge_each(question.history, rows, question.groups)

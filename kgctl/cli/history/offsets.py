@@ -8,7 +8,7 @@ import typer
 
 from kgctl.admin.plan.offset_reset import is_within, parse_topic_scopes
 from kgctl.admin.plan.times import format_instant
-from kgctl.cli.history import options
+from kgctl.cli.history import asking
 from kgctl.cli.history.asking import ask, limits
 from kgctl.cli.options import merged_groups
 from kgctl.cli.output.report import Column, Report, Row
@@ -16,7 +16,7 @@ from kgctl.cli.session import session_of
 from kgctl.model.groups import TopicPartition
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.answers.offsets import CommitAt
+    from kgctl.pipeline.answers.series import CommitAt
 
 COLUMNS = (
     Column("group"),
@@ -37,14 +37,14 @@ def register(app: typer.Typer) -> None:
 
 def history_offsets(
     ctx: typer.Context,
-    groups: options.GroupArguments = None,
+    groups: asking.GroupArguments = None,
     *,
-    group: options.Groups = None,
-    topic: options.Topics = None,
-    at: options.At = None,
-    warehouse: options.Warehouse = None,
-    cluster: options.Cluster = None,
-    as_of_version: options.AsOfVersion = None,
+    group: asking.Groups = None,
+    topic: asking.Topics = None,
+    at: asking.At = None,
+    warehouse: asking.Warehouse = None,
+    cluster: asking.Cluster = None,
+    as_of_version: asking.AsOfVersion = None,
 ) -> Report:
     """What groups had committed at a moment of the past; now, if none is given. All groups, if none is named.
 
@@ -52,14 +52,14 @@ def history_offsets(
     so that a later one may have counted; `unknown`, without an offset, where only later commits were collected.
     """
     session = session_of(ctx)
-    at_ms = options.read_time_ms("--at", at, session.environment)
+    at_ms = asking.read_time_ms("--at", at, session.environment)
     if at_ms is None:
         at_ms = session.environment.now_ms()
     scopes = parse_topic_scopes(topic or ())
     question = ask(session, merged_groups(groups, group), warehouse, cluster, as_of_version)
     if not question.is_answerable:
         return Report(COLUMNS, errors=question.errors)
-    from kgctl.pipeline.answers.offsets import offsets_at
+    from kgctl.pipeline.answers.series import offsets_at
 
     found = [
         commit

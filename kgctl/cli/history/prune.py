@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kgctl.admin.plan.times import format_instant, parse_duration_ms
-from kgctl.cli.history.options import Warehouse, warehouse_path
+from kgctl.cli.history.asking import Warehouse, warehouse_path
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.selection import confirm
 from kgctl.cli.session import session_of

@@ -6,7 +6,7 @@ from typing import Any
 
 import typer
 
-from kgctl.cli.history import options
+from kgctl.cli.history import asking
 from kgctl.cli.history.asking import Asked, Question, Shape, answer, moment
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
@@ -38,15 +38,15 @@ def register(app: typer.Typer) -> None:
 
 def history_rebalances(
     ctx: typer.Context,
-    groups: options.GroupArguments = None,
+    groups: asking.GroupArguments = None,
     *,
-    group: options.Groups = None,
-    at: options.At = None,
-    from_: options.From = None,
-    to: options.To = None,
-    warehouse: options.Warehouse = None,
-    cluster: options.Cluster = None,
-    as_of_version: options.AsOfVersion = None,
+    group: asking.Groups = None,
+    at: asking.At = None,
+    from_: asking.From = None,
+    to: asking.To = None,
+    warehouse: asking.Warehouse = None,
+    cluster: asking.Cluster = None,
+    as_of_version: asking.AsOfVersion = None,
 ) -> Report:
     """The generations of groups: when each began, how long it took, who came and went, and why, where that can be told.
 
@@ -75,7 +75,7 @@ def _count(members: list[str] | None) -> int | None:
 
 
 def _finish(question: Question, rows: list[dict[str, Any]], _at_ms: int | None) -> list[str]:
-    from kgctl.pipeline.answers.departures import infer_departures
+    from kgctl.pipeline.answers.inferred import infer_departures
 
     infer_departures(question.history, rows)
     return []

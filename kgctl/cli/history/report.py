@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.admin.plan.times import format_instant
-from kgctl.cli.history import options
-from kgctl.cli.history.asking import Question, ask, limits
-from kgctl.cli.history.options import Span
+from kgctl.cli.history import asking
+from kgctl.cli.history.asking import Question, Span, ask, limits
 from kgctl.cli.options import merged_groups
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.report.overview import GroupOverview
+    from kgctl.pipeline.report.figures import GroupOverview
 
 COLUMNS = (
     Column("cluster", wide=True),
@@ -40,16 +39,16 @@ def register(app: typer.Typer) -> None:
 
 def history_report(
     ctx: typer.Context,
-    groups: options.GroupArguments = None,
+    groups: asking.GroupArguments = None,
     *,
     html: Annotated[
         Path, typer.Option("--html", metavar="FILE", help="Write one HTML page that needs nothing else.", show_default=False)
     ],
-    group: options.Groups = None,
-    from_: options.From = None,
-    to: options.To = None,
-    warehouse: options.Warehouse = None,
-    as_of_version: options.AsOfVersion = None,
+    group: asking.Groups = None,
+    from_: asking.From = None,
+    to: asking.To = None,
+    warehouse: asking.Warehouse = None,
+    as_of_version: asking.AsOfVersion = None,
     cluster: Annotated[
         list[str] | None,
         typer.Option(
@@ -62,18 +61,17 @@ def history_report(
     Of very many groups those that were worst get charts, of a very long time the points that stand out are drawn: the page says
     what it leaves out. A warehouse with several clusters gives one page of them all.
     """
-    from kgctl.charts.library import require_library
+    from kgctl.charts.page import require_library
 
     session = session_of(ctx)
     require_library()
     _check(html)
-    span = options.read_span(from_, to, session.environment)
+    span = asking.read_span(from_, to, session.environment)
     questions, errors = _questions(session, merged_groups(groups, group), warehouse, cluster or [], as_of_version)
     if not questions:
         return Report(COLUMNS, errors=errors)
     from kgctl.cli.output.files import write_whole
-    from kgctl.pipeline.report.content import Asked, content
-    from kgctl.pipeline.report.page import html_page
+    from kgctl.pipeline.report.page import Asked, content, html_page
 
     asked = [Asked(each.history, each.groups) for each in questions]
     made = content(asked, *_bounds(questions, span), format_instant)
@@ -103,7 +101,7 @@ def _questions(
     from kgctl.pipeline.store.warehouse import Warehouse
 
     require("kgctl history", "pyarrow", "deltalake")
-    path = options.warehouse_path(warehouse, session.environment)
+    path = asking.warehouse_path(warehouse, session.environment)
     names: list[str | None] = [*dict.fromkeys(clusters)]
     names = names or [*Warehouse.open(path).clusters()] or [None]
     questions = [ask(session, groups, warehouse, name, as_of) for name in names]

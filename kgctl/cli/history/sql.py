@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kgctl.cli.history.options import AsOfVersion, Warehouse, warehouse_path
+from kgctl.cli.history.asking import AsOfVersion, Warehouse, warehouse_path
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError

@@ -14,7 +14,7 @@ from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartitio
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History
-    from kgctl.pipeline.answers.offsets import CommitAt
+    from kgctl.pipeline.answers.series import CommitAt
 
 
 def open_for_undo(session: Session, strategy: Strategy, warehouse: str | None, cluster: str | None) -> History | None:
@@ -40,7 +40,7 @@ def from_history(
     Groups that the history never heard of are errors of the selection from here on. Raises `RefusedError` where the history is
     known to be another cluster's than that with this id.
     """
-    from kgctl.pipeline.answers.offsets import offsets_at
+    from kgctl.pipeline.answers.series import offsets_at
 
     assert isinstance(strategy, ToHistory)
     where = _whose(history, cluster_id)
@@ -66,7 +66,7 @@ def _whose(history: History, cluster_id: str | None) -> str:
 
 
 def _past(commit: CommitAt, history: History, at_ms: int) -> PastOffset:
-    from kgctl.pipeline.answers.offsets import Exactness
+    from kgctl.pipeline.answers.series import Exactness
 
     moment = format_instant(at_ms)
     if commit.offset is None:

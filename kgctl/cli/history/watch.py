@@ -16,10 +16,9 @@ import typer
 from kgctl.admin.plan.times import format_instant, parse_duration_ms
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.history import options
-from kgctl.cli.history.collect import Reader
-from kgctl.cli.history.collecting import LiveSource, ending_on_signals
-from kgctl.cli.history.options import LiveOptions, live_options, span_ms, warehouse_path
+from kgctl.cli.history import asking
+from kgctl.cli.history.asking import LiveOptions, live_options, span_ms, warehouse_path
+from kgctl.cli.history.collect import LiveSource, Reader, ending_on_signals
 from kgctl.cli.output.formats import OutputFormat, renderer
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.output.table import printable
@@ -30,11 +29,9 @@ from kgctl.pipeline.engines import EngineName, EngineOptions
 if TYPE_CHECKING:
     from kgctl.pipeline.engines import Engine
     from kgctl.pipeline.store.files import Location
-    from kgctl.pipeline.watch.alerts import Alert
     from kgctl.pipeline.watch.loop import Outside, Settings, Watch
-    from kgctl.pipeline.watch.metrics import Metrics
-    from kgctl.pipeline.watch.rules import Rule
-    from kgctl.pipeline.watch.webhook import Webhook
+    from kgctl.pipeline.watch.outlets import Metrics, Webhook
+    from kgctl.pipeline.watch.rules import Alert, Rule
 
 COLUMNS = (
     Column("time"),
@@ -147,7 +144,7 @@ def history_watch(
     state: _State = None,
     keep: _Keep = None,
     no_collect: _NoCollect = False,
-    warehouse: options.Warehouse = None,
+    warehouse: asking.Warehouse = None,
     cluster: _Cluster = None,
     sample_every: _SampleEvery = None,
     all_topics: _AllTopics = False,
@@ -275,8 +272,8 @@ def _settings(rules: Sequence[Rule], *, allow_unknown: bool, is_patient: bool) -
 
 
 def _watch(place: Location, cluster: str, outside: Outside, settings: Settings, state: Path | None) -> Watch:
-    from kgctl.pipeline.watch.alerts import StateFile
     from kgctl.pipeline.watch.loop import Watch
+    from kgctl.pipeline.watch.rules import StateFile
 
     path = state or _state_folder(place) / f"{_short(f'{place} {cluster}')}.json"
     return Watch(place, cluster, settings, StateFile(path.expanduser()), outside)
@@ -296,7 +293,7 @@ def _short(text: str) -> str:
 
 
 def _webhook(session: Session, url: str | None, headers: list[str] | None) -> Webhook | None:
-    from kgctl.pipeline.watch.webhook import Webhook
+    from kgctl.pipeline.watch.outlets import Webhook
 
     variables = session.environment.variables
     chosen = variables.get("KGCTL_WEBHOOK") if url is None else url
@@ -319,7 +316,7 @@ def _metrics(session: Session, stack: ExitStack, cluster: str, address: str | No
     if address is None and file is None:
         return None
     from kgctl.cli.output.files import check_place
-    from kgctl.pipeline.watch.metrics import Metrics
+    from kgctl.pipeline.watch.outlets import Metrics
 
     if file is not None:
         check_place(file)
@@ -427,7 +424,7 @@ def _line(alert: Alert) -> str:
 
 def _group_rows(watch: Watch) -> list[Row]:
     """A row a group, those with alerts first."""
-    from kgctl.pipeline.answers.standing import worst_status
+    from kgctl.pipeline.answers.inferred import worst_status
 
     members = dict(watch.measured.members)
     alerts = Counter(alert.group for alert in watch.alerts.firing())

@@ -196,7 +196,7 @@ def check_out(path: Path) -> None:
 
 def check_page(path: Path) -> None:
     """The same for ``--html``."""
-    from kgctl.charts.library import require_library
+    from kgctl.charts.page import require_library
 
     require_library()
     check_place(path)

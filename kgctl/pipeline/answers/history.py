@@ -116,7 +116,7 @@ class History:
         """
         import pyarrow as pa
 
-        from kgctl.pipeline.answers.parquet import files_of, read_rows
+        from kgctl.pipeline.answers.rows import files_of, read_rows
         from kgctl.pipeline.store.tables import from_stored, stored_columns
 
         opened = self._table(table)
@@ -130,7 +130,7 @@ class History:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from kgctl.pipeline.answers.parquet import files_of, read_rows
+        from kgctl.pipeline.answers.rows import files_of, read_rows
         from kgctl.pipeline.store.tables import from_stored, stored_columns
 
         built = self.warehouse.table("state", self.as_of).number(f"samples/{self.cluster}")
@@ -235,7 +235,7 @@ def _as_read(schema: pa.Schema) -> pa.Table:
     """No rows, in the types that files are read in."""
     import pyarrow as pa
 
-    from kgctl.pipeline.answers.parquet import DICTIONARIES
+    from kgctl.pipeline.answers.rows import DICTIONARIES
 
     kinds = [(each.name, pa.dictionary(pa.int32(), pa.string()) if each.name in DICTIONARIES else each.type) for each in schema]
     return pa.schema(kinds).empty_table()

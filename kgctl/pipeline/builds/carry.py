@@ -24,13 +24,10 @@ from kgctl.pipeline.decode.schemas import COMMITS, OFFSET_COMMITS
 from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
 from kgctl.pipeline.tables import group_generations, log_end_offsets, members
 from kgctl.pipeline.tables.groups.replay import STATES, spans
-from kgctl.pipeline.tables.outdated import OutdatedError
-from kgctl.pipeline.tables.registry import BEGIN_MS, ClusterInputs, PartitionInputs
+from kgctl.pipeline.tables.registry import BEGIN_MS, ClusterInputs, OutdatedError, PartitionInputs
 from kgctl.pipeline.tables.resets import SPEEDS, speeds_until
-from kgctl.pipeline.tables.series.burrow import INTERVALS, MIN_DISTANCE_MS
-from kgctl.pipeline.tables.series.commits import Series, series
-from kgctl.pipeline.tables.series.samples import Samples, numbered, samples
-from kgctl.pipeline.tables.series.scan import begins
+from kgctl.pipeline.tables.series import Samples, Series, begins, numbered, samples, series
+from kgctl.pipeline.tables.stalls import INTERVALS, MIN_DISTANCE_MS
 
 PLACE_BITS = 47
 _MASK = (1 << PLACE_BITS) - 1

@@ -28,8 +28,7 @@ from kgctl.pipeline.decode.schemas import merge_runs, runs_of
 from kgctl.pipeline.store.files import DataFile, prefix_of, read_file, write_files
 from kgctl.pipeline.store.tables import GOLD, RAW, conform, from_stored, to_stored
 from kgctl.pipeline.store.warehouse import TABLES_VERSION, THINNED, version_number
-from kgctl.pipeline.tables.outdated import OutdatedError
-from kgctl.pipeline.tables.registry import BEGIN_MS
+from kgctl.pipeline.tables.registry import BEGIN_MS, OutdatedError
 
 if TYPE_CHECKING:
     from kgctl.pipeline.engines import Done, Engine

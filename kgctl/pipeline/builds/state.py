@@ -14,8 +14,7 @@ from kgctl.pipeline.builds.carry import Sampled, Slice, packed_tables, unpacked_
 from kgctl.pipeline.decode.schemas import COVERAGE
 from kgctl.pipeline.store.files import DataFile, buckets_of, is_provisional, write_files
 from kgctl.pipeline.store.tables import from_stored, to_stored
-from kgctl.pipeline.tables.outdated import OutdatedError
-from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS
+from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, OutdatedError
 
 if TYPE_CHECKING:
     from kgctl.pipeline.store.warehouse import Warehouse

@@ -34,14 +34,10 @@ from kgctl.pipeline.tables.changes import assignment_changes, member_changes, st
 from kgctl.pipeline.tables.group_generations import rows_of
 from kgctl.pipeline.tables.groups.history import Spans
 from kgctl.pipeline.tables.groups.replay import spans
-from kgctl.pipeline.tables.outdated import OutdatedError, SamplesMissingError
-from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, PartitionInputs
+from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, OutdatedError, PartitionInputs, SamplesMissingError
 from kgctl.pipeline.tables.resets import jumps
-from kgctl.pipeline.tables.series.commits import series
-from kgctl.pipeline.tables.series.points import points
-from kgctl.pipeline.tables.series.samples import UNKNOWN
-from kgctl.pipeline.tables.series.samples import samples as samples_of
-from kgctl.pipeline.tables.series.scan import begins
+from kgctl.pipeline.tables.series import UNKNOWN, begins, points, series
+from kgctl.pipeline.tables.series import samples as samples_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

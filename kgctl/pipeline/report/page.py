@@ -1,19 +1,158 @@
-"""The page: an overview of all groups, the figures of those that are drawn, and their resets with the way to undo them."""
+"""The page: an overview of all groups, the figures of those that are drawn, and their resets with the way to undo them.
+
+The charts are Vega-Lite's: health, rebalances, resets, members, lag and commit rate over one time axis in UTC. ``page.js`` fills
+in data and sizes under the names of the views.
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from string import Template
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from kgctl.charts.page import chart_scripts, page
-from kgctl.pipeline.report.charts import chart
-from kgctl.pipeline.report.figures import Figures, as_data
-from kgctl.pipeline.report.overview import GroupOverview
+from kgctl import __version__
+from kgctl.charts.page import ALARM, DARK, SCHEMA, chart_scripts, config, page, tooltip
+from kgctl.pipeline.report.figures import Figures, GroupOverview, as_data, figures, overview, reset_id, reset_text, worst_first
+
+if TYPE_CHECKING:
+    from kgctl.pipeline.answers.history import History
+
+
+COLORS = {"OK": "#8bc8a4", "WARN": "#f2c572", "STOP": "#8d97a5", "STALL": "#e58a8d", "REWIND": "#b594d8", "unknown": "#e1e5ea"}
+_CLOCK = (
+    "utchours(datum.value) || utcminutes(datum.value) || utcseconds(datum.value)"
+    " ? utcFormat(datum.value, utcseconds(datum.value) ? '%H:%M:%S' : '%H:%M') : utcFormat(datum.value, '%d %b')"
+)
+VIEWS = ("health", "rebalances", "resets", "members", "lag", "rate")
+
+
+def chart() -> dict[str, Any]:
+    """The whole figure. Dragging and the wheel move all charts in time; a double click goes back.
+
+    ``usermeta`` has the time axis for the lowest of the charts that have something to show.
+    """
+    return {
+        "$schema": SCHEMA,
+        "vconcat": [
+            _health(),
+            _rebalances(),
+            _resets_view(),
+            _members(),
+            _lines("lag", "records to read", 150),
+            _lines("rate", "committed a second", 110),
+        ],
+        "spacing": 6,
+        "params": [
+            {"name": "zoom", "select": {"type": "interval", "encodings": ["x"]}, "bind": "scales", "views": list(VIEWS)},
+        ],
+        "resolve": {"scale": {"color": "independent"}},
+        "config": config(),
+        "usermeta": {"axis": {"labelExpr": _CLOCK, "labelFlush": True, "grid": True, "tickCount": 10}, "title": "UTC"},
+    }
+
+
+def _health() -> dict[str, Any]:
+    return {
+        **_strip("health", 18),
+        "mark": {"type": "rect", "clip": True},
+        "encoding": {
+            "x": _time("from"),
+            "x2": {"field": "to"},
+            "y": {"datum": "health", "type": "nominal", "axis": _name_axis()},
+            "color": {
+                "field": "what",
+                "type": "nominal",
+                "scale": {"domain": list(COLORS), "range": list(COLORS.values())},
+                "legend": {"orient": "top", "title": None, "offset": 2},
+            },
+            "tooltip": [tooltip("what", "health"), tooltip("begin", "from"), tooltip("end", "to")],
+            "description": {"field": "label"},
+        },
+    }
+
+
+def _rebalances() -> dict[str, Any]:
+    """With an outline, so that one of a thousandth of the width is still seen."""
+    return {
+        **_strip("rebalances", 18),
+        "mark": {"type": "rect", "clip": True, "color": DARK, "stroke": DARK, "strokeWidth": 1.2},
+        "encoding": {
+            "x": _time("from"),
+            "x2": {"field": "to"},
+            "y": {"datum": "rebalances", "type": "nominal", "axis": _name_axis()},
+            "tooltip": [tooltip("what", "rebalance"), tooltip("begin", "from"), tooltip("end", "to")],
+            "description": {"field": "label"},
+        },
+    }
+
+
+def _resets_view() -> dict[str, Any]:
+    return {
+        **_strip("resets", 18),
+        "mark": {
+            "type": "point",
+            "shape": "triangle-down",
+            "filled": True,
+            "size": 80,
+            "color": ALARM,
+            "opacity": 0.9,
+            "clip": True,
+        },
+        "encoding": {
+            "x": _time("at_ms"),
+            "y": {"datum": "resets", "type": "nominal", "axis": _name_axis()},
+            "tooltip": [tooltip("what", "reset"), tooltip("at", "at")],
+            "description": {"field": "label"},
+        },
+    }
+
+
+def _members() -> dict[str, Any]:
+    return {
+        **_strip("members", 60),
+        "mark": {"type": "line", "interpolate": "step-after", "color": DARK, "clip": True},
+        "encoding": {"x": _time("at_ms"), "y": _amount("members", 3, tickMinStep=1)},
+    }
+
+
+def _lines(name: str, title: str, height: int) -> dict[str, Any]:
+    return {
+        **_strip(name, height),
+        "mark": {"type": "line", "interpolate": "step-after", "clip": True, "invalid": "break-paths-show-domains"},
+        "encoding": {
+            "x": _time("at_ms"),
+            "y": {**_amount(title, 4), "field": "value"},
+            "color": {
+                "field": "topic",
+                "type": "nominal",
+                "scale": {"scheme": "tableau10"},
+                "legend": {"orient": "top", "title": None, "symbolType": "stroke", "offset": 2},
+            },
+        },
+    }
+
+
+def _strip(name: str, height: int) -> dict[str, Any]:
+    return {"name": name, "height": height, "data": {"name": name}}
+
+
+def _time(field: str) -> dict[str, Any]:
+    hidden = {"labels": False, "ticks": False, "domain": False, "grid": False}
+    return {"field": field, "type": "temporal", "scale": {"type": "utc", "nice": False}, "title": None, "axis": hidden}
+
+
+def _amount(title: str, ticks: int, **axis: Any) -> dict[str, Any]:
+    return {"field": "value", "type": "quantitative", "title": title, "axis": {"tickCount": ticks, "format": ",~r", **axis}}
+
+
+def _name_axis() -> dict[str, Any]:
+    return {"title": None, "ticks": False, "domain": False}
+
 
 _FIGURE = Template("""\
 <section id="charts">
@@ -169,3 +308,82 @@ def _number(value: int | None) -> str:
 
 def _seconds(value_ms: int | None) -> str:
     return "-" if value_ms is None else f"{value_ms / 1000:,.1f} s"
+
+
+MOST_GROUPS = 40
+"""Groups with charts of their own. A page with more of them takes a browser too long."""
+MOST_ROWS = 1000
+MOST_RESETS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A cluster's history and the groups of it that are wanted; None: all."""
+
+    history: History
+    groups: Sequence[str] | None = None
+
+
+def content(asked: Sequence[Asked], from_ms: int, to_ms: int, when: Callable[[int], str]) -> Content:
+    """Of these groups of one cluster or several, from ``from_ms`` on and before ``to_ms``; ``when`` writes a time down.
+
+    Of very many groups those are drawn that were worst: most resets, then the worst status, most rebalances, the highest lag.
+    """
+    found = worst_first([each for one in asked for each in _overview_of(one, from_ms, to_ms)])
+    histories = {one.history.cluster: one.history for one in asked}
+    drawn = [figures(histories[each.cluster], each.group, from_ms, to_ms) for each in found[:MOST_GROUPS]]
+    resets, notes = _listed(drawn, when, is_of_several=len(asked) > 1)
+    return Content(
+        clusters=list(histories),
+        kgctl=__version__,
+        span=f"{when(from_ms)} to {when(to_ms - 1)}",
+        from_ms=from_ms,
+        to_ms=to_ms,
+        overview=found[:MOST_ROWS],
+        figures=drawn,
+        resets=resets,
+        notes=[*_left_out(found, len(drawn)), *notes],
+    )
+
+
+def _overview_of(asked: Asked, from_ms: int, to_ms: int) -> list[GroupOverview]:
+    found = overview(asked.history, asked.groups, from_ms, to_ms)
+    there = {each.group for each in found}
+    return found + [_idle(asked.history.cluster, group) for group in asked.groups or () if group not in there]
+
+
+def _idle(cluster: str, group: str) -> GroupOverview:
+    """One of which nothing is known in that time, and that was asked for by name."""
+    return GroupOverview(group, None, 0, None, 0, 0, None, None, cluster)
+
+
+def _left_out(found: Sequence[GroupOverview], drawn: int) -> list[str]:
+    notes = []
+    if drawn < len(found):
+        notes.append(f"Charts are there for {drawn} of {len(found)} groups, those that were worst; --group chooses others.")
+    if len(found) > MOST_ROWS:
+        notes.append(f"The {MOST_ROWS} groups that were worst are listed, of {len(found)}.")
+    return notes
+
+
+def _listed(
+    drawn: Sequence[Figures], when: Callable[[int], str], *, is_of_several: bool = False
+) -> tuple[list[ListedReset], list[str]]:
+    found = sorted(
+        ((row["time_ms"], each.cluster, each.group, row["log_offset"], each, row) for each in drawn for row in each.resets),
+        key=lambda one: one[:4],
+    )
+    notes = [f"The last {MOST_RESETS} of {len(found)} resets are listed."] if len(found) > MOST_RESETS else []
+    listed = [
+        ListedReset(
+            reset_id(each, row),
+            cluster,
+            group,
+            at_ms,
+            when(at_ms),
+            reset_text(row),
+            undo_command(group, when(at_ms - 1), cluster if is_of_several else None),
+        )
+        for at_ms, cluster, group, _, each, row in found[-MOST_RESETS:]
+    ]
+    return listed, notes

@@ -15,8 +15,7 @@ import pyarrow as pa
 from kgctl.pipeline.decode.arrow import Int64s
 from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.resets import jumps
-from kgctl.pipeline.tables.series.commits import series
-from kgctl.pipeline.tables.series.scan import begins
+from kgctl.pipeline.tables.series import begins, series
 
 if TYPE_CHECKING:
     from kgctl.pipeline.tables.registry import PartitionInputs

@@ -9,22 +9,179 @@ the window, or were overtaken after they began in it; ``rebalance_ms`` is how lo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, only_used, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
-from kgctl.pipeline.tables.groups.causes import Cause
-from kgctl.pipeline.tables.health.lags import Lags, cells, lags
-from kgctl.pipeline.tables.health.windows import NONE, Windows
-from kgctl.pipeline.tables.series.commits import series
+from kgctl.pipeline.tables.groups.history import Cause
+from kgctl.pipeline.tables.series import UNKNOWN, begins, points, series
 
 if TYPE_CHECKING:
     from kgctl.pipeline.tables.registry import PartitionInputs
+
+
+NONE = np.iinfo(np.int64).min
+"""No value."""
+
+
+@dataclass(frozen=True)
+class Windows:
+    """``group`` and ``window`` of each row, ascending. A window is its start divided by its width; groups are numbers."""
+
+    group: Int64s
+    window: Int64s
+    window_ms: int
+
+    @classmethod
+    def of(cls, moments: Sequence[tuple[Int64s, Int64s]], window_ms: int) -> Windows:
+        """The rows that these moments (groups, times) fall into."""
+        keys = np.unique(np.concatenate([np.empty(0, np.int64), *(_keys(group, at // window_ms) for group, at in moments)]))
+        return cls(keys >> _BITS, (keys & _MASK) - _ZERO, window_ms)
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    def at(self, group: Int64s, time_ms: Int64s) -> Int64s:
+        """The row of a moment, or the next one of the group, or where that would be."""
+        return self.from_window(group, time_ms // self.window_ms)
+
+    def from_window(self, group: Int64s, window: Int64s) -> Int64s:
+        """The first row of a group that is not before this window; the row behind the group's last one if there is none."""
+        found: Int64s = np.searchsorted(_keys(self.group, self.window), _keys(group, window))
+        return found
+
+    def ends(self, group: Int64s) -> Int64s:
+        """The row behind the last one of each group."""
+        found: Int64s = np.searchsorted(self.group, group, "right")
+        return found
+
+    def counted(self, rows: Int64s, weights: Int64s | None = None) -> Int64s:
+        """How often each row occurs, or the sum of its weights."""
+        found = np.zeros(len(self), np.int64)
+        np.add.at(found, rows, 1 if weights is None else weights)
+        return found
+
+    def summed(self, first: Int64s, end: Int64s, values: Int64s | int = 1) -> Int64s:
+        """The sum at each row of the values that hold from row ``first`` on and before row ``end``."""
+        steps = np.zeros(len(self) + 1, np.int64)
+        np.add.at(steps, first, values)
+        np.subtract.at(steps, end, values)
+        found: Int64s = np.cumsum(steps)[:-1]
+        return found
+
+    def highest(self, first: Int64s, end: Int64s, values: Int64s) -> Int64s:
+        """The greatest at each row of the values that hold from row ``first`` on and before row ``end``; `NONE` for none.
+
+        Each stretch is two overlapping blocks whose length is a power of two; blocks are halved until they are rows.
+        """
+        some = end > first
+        first, end, values = first[some], end[some], values[some]
+        level = np.log2(np.maximum(end - first, 1)).astype(np.int64)
+        above = np.full(len(self), NONE)
+        for power in range(int(level.max(initial=0)), -1, -1):
+            size, here = 1 << power, level == power
+            now = above.copy()
+            now[size:] = np.maximum(now[size:], above[:-size])
+            np.maximum.at(now, first[here], values[here])
+            np.maximum.at(now, end[here] - size, values[here])
+            above = now
+        return above
+
+
+_BITS = 40
+_MASK = (1 << _BITS) - 1
+_ZERO = 1 << (_BITS - 1)
+"""Windows before 1970 have numbers, too. A record may claim any time: what is beyond all reason falls into the first or last."""
+
+
+def _keys(group: npt.NDArray[np.int64], window: npt.NDArray[np.int64]) -> Int64s:
+    """One integer that sorts by group and window."""
+    found: Int64s = group << _BITS | np.clip(window + _ZERO, 0, _MASK)
+    return found
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The last known state of a partition in each window in which it was looked at, by partition and time.
+
+    ``group`` numbers the groups of the series; ``is_there``: the offset was not removed; ``lag`` and ``lag_ms`` are `NONE` where
+    they are not known; ``commits``: how many there were in this window; ``is_last``: the partition has no later cell.
+    """
+
+    group: Int64s
+    time_ms: Int64s
+    is_there: Bools
+    lag: Int64s
+    lag_ms: Int64s
+    commits: Int64s
+    is_last: Bools
+
+
+def cells(inputs: PartitionInputs) -> Cells:
+    """All of them."""
+    commits, found = series(inputs), points(inputs)
+    key = commits.key[found.row]
+    first = begins(key, found.time_ms // inputs.window_ms)
+    last = np.flatnonzero(np.append(first[1:], True)[: len(first)])
+    is_commit = ~found.is_sample & commits.is_commit[found.row]
+    counted = np.diff(np.append(0, np.cumsum(is_commit)[last]))
+    row, end, lag_ms = found.row[last], found.end[last], found.lag_ms[last]
+    is_there = commits.is_commit[row]
+    is_known = (end != UNKNOWN) & is_there
+    key_after = np.append(key[last][1:], -1)
+    return Cells(
+        group=commits.group[row],
+        time_ms=found.time_ms[last],
+        is_there=is_there,
+        lag=np.where(is_known, end - commits.committed[row], NONE),
+        lag_ms=np.where(is_there & ~np.isnan(lag_ms), np.rint(np.nan_to_num(lag_ms)).astype(np.int64), NONE),
+        commits=counted,
+        is_last=key[last] != key_after[: len(last)],
+    )
+
+
+@dataclass(frozen=True)
+class Lags:
+    """By row: sums and maxima over the partitions that have a commit.
+
+    ``known`` and ``unknown`` count those partitions; ``unknown_ms``: those whose lag in time is not known.
+    """
+
+    total: Int64s
+    highest: Int64s
+    highest_ms: Int64s
+    known: Int64s
+    unknown: Int64s
+    unknown_ms: Int64s
+    commits: Int64s
+
+
+def lags(windows: Windows, found: Cells, group: Int64s) -> Lags:
+    """Each cell holds until the partition's next one. ``group``: the group of each cell as ``windows`` numbers it."""
+    first = windows.at(group, found.time_ms)
+    end = np.append(first[1:], 0)[: len(first)]
+    end[found.is_last] = windows.ends(group[found.is_last])
+    is_known = found.lag != NONE
+    has_time = found.lag_ms != NONE
+    is_unknown = found.is_there & ~is_known
+    is_timeless = found.is_there & ~has_time
+    return Lags(
+        total=windows.summed(first[is_known], end[is_known], found.lag[is_known]),
+        highest=windows.highest(first[is_known], end[is_known], found.lag[is_known]),
+        highest_ms=windows.highest(first[has_time], end[has_time], found.lag_ms[has_time]),
+        known=windows.summed(first[is_known], end[is_known]),
+        unknown=windows.summed(first[is_unknown], end[is_unknown]),
+        unknown_ms=windows.summed(first[is_timeless], end[is_timeless]),
+        commits=windows.counted(first, found.commits),
+    )
+
 
 NAME = "group_health"
 VERSION = 1

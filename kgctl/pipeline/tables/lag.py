@@ -19,9 +19,7 @@ import pyarrow as pa
 
 from kgctl.pipeline.decode.arrow import Bools, text_column
 from kgctl.pipeline.decode.schemas import TEXT
-from kgctl.pipeline.tables.series.commits import Series, series
-from kgctl.pipeline.tables.series.points import Points, points
-from kgctl.pipeline.tables.series.samples import UNKNOWN
+from kgctl.pipeline.tables.series import UNKNOWN, Points, Series, points, series
 
 if TYPE_CHECKING:
     from kgctl.pipeline.tables.registry import PartitionInputs

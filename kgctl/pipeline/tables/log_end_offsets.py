@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kgctl.pipeline.decode.arrow import int64s, only_used, order_by, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
-from kgctl.pipeline.tables.series.scan import begins
+from kgctl.pipeline.tables.series import begins
 
 if TYPE_CHECKING:
     from kgctl.pipeline.decode.arrow import Bools, Int64s

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 if TYPE_CHECKING:
     import pyarrow as pa
 
+
 DEFAULT_WINDOW_MS = 60_000
 """Width of the windows of ``commit_rate`` and ``group_health``, in milliseconds; windows begin at multiples of it."""
 
@@ -107,3 +108,11 @@ def module(name: str) -> Table:
     if name not in PARTITION_TABLES + CLUSTER_TABLES:
         raise KeyError(name)
     return cast("Table", import_module(f"kgctl.pipeline.tables.{name}"))
+
+
+class OutdatedError(Exception):
+    """What was made before is no longer what all records say: the slice must be made anew from them. The message says why."""
+
+
+class SamplesMissingError(Exception):
+    """A row needs samples of log ends that were not carried."""

@@ -26,9 +26,7 @@ import pyarrow.compute as pc
 
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, packed, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
-from kgctl.pipeline.tables.series.commits import Series, series
-from kgctl.pipeline.tables.series.samples import Samples, samples
-from kgctl.pipeline.tables.series.scan import begins, last_at_or_before, running_max
+from kgctl.pipeline.tables.series import Samples, Series, begins, last_at_or_before, running_max, samples, series
 
 if TYPE_CHECKING:
     from kgctl.pipeline.tables.registry import PartitionInputs

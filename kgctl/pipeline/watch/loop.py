@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING
 
 from kgctl.errors import InvariantViolation, KgctlError, NotFoundError
 from kgctl.pipeline.answers.history import History
-from kgctl.pipeline.watch.alerts import Alert, Alerts, StateFile
-from kgctl.pipeline.watch.metrics import Measured, Metrics
-from kgctl.pipeline.watch.rules import Finding, Picture, Rule
-from kgctl.pipeline.watch.webhook import NotTakenError, Webhook
+from kgctl.pipeline.watch.outlets import Measured, Metrics, NotTakenError, Webhook
+from kgctl.pipeline.watch.rules import Alert, Alerts, Finding, Picture, Rule, StateFile
 
 if TYPE_CHECKING:
     from kgctl.pipeline.store.files import Location

@@ -184,7 +184,7 @@ class OutputFiles:
     def check(self, loaded: LoadedFile) -> None:
         """Before anything is run: raise `kgctl.errors.UsageError` for what could not be written afterwards."""
         if self.html is not None:
-            from kgctl.charts.library import require_library
+            from kgctl.charts.page import require_library
 
             require_library()
         paths = [path for path in (self.html, self.junit, self.markdown, self.events, self.metrics) if path is not None]

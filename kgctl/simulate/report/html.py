@@ -12,8 +12,7 @@ from importlib import resources
 from string import Template
 from typing import Any
 
-from kgctl.charts.page import chart_scripts, page
-from kgctl.charts.style import ALARM, DARK, SCHEMA, config, tooltip
+from kgctl.charts.page import ALARM, DARK, SCHEMA, chart_scripts, config, page, tooltip
 from kgctl.simulate.report.gantt import natural, worst_lanes
 from kgctl.simulate.report.outcome import Outcome, Picture
 from kgctl.simulate.report.tables import (

@@ -9,8 +9,7 @@ from importlib import resources
 from typing import Any
 
 from kgctl import __version__
-from kgctl.charts.page import chart_scripts, page
-from kgctl.charts.style import SCHEMA, config
+from kgctl.charts.page import SCHEMA, chart_scripts, config, page
 from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
 from kgctl.simulate.sweep.plan import Sweep
 from kgctl.simulate.sweep.rows import STATISTICS, RowLayout, RunRow, Value, digest_of_rows, summary_columns, summary_rows

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.cli.environment import Environment
-from kgctl.cli.history.collecting import progress_line
+from kgctl.cli.history.collect import progress_line
 from kgctl.pipeline.store.delta import Table
 from kgctl.pipeline.store.files import Location
 from kgctl.storage.folder import DataFolder

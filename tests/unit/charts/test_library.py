@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from kgctl.charts.library import require_library
+from kgctl.charts.page import require_library
 from kgctl.errors import UsageError
 
 

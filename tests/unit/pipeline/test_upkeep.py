@@ -9,7 +9,7 @@ import pytest
 
 from kgctl.errors import UsageError
 from kgctl.pipeline.answers.history import History
-from kgctl.pipeline.answers.offsets import Exactness, offsets_at
+from kgctl.pipeline.answers.series import Exactness, offsets_at
 from kgctl.pipeline.sql import described, query
 from kgctl.pipeline.store.tables import RAW, TABLES
 from kgctl.pipeline.store.warehouse import Warehouse

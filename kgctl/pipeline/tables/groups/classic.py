@@ -12,9 +12,17 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from kgctl.model.records import GroupMetadataValue, MemberMetadata
-from kgctl.pipeline.tables.groups.causes import Cause, change_of_members
-from kgctl.pipeline.tables.groups.history import Arrival, Generation, GroupHistory, MemberInfo, Partition, StartedBy
-from kgctl.pipeline.tables.groups.place import Place
+from kgctl.pipeline.tables.groups.history import (
+    Arrival,
+    Cause,
+    Generation,
+    GroupHistory,
+    MemberInfo,
+    Partition,
+    Place,
+    StartedBy,
+    change_of_members,
+)
 from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_assignment_by_topic, decode_topics
 
 CONSUMER = "consumer"

@@ -1,13 +1,60 @@
-"""What playing back makes: the generations of a group, and the spans of its members and their assignments."""
+"""What playing back makes: the generations of a group, the spans of its members and their assignments, and their causes."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal
 
-from kgctl.pipeline.tables.groups.causes import Cause
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Cause(StrEnum):
+    """The column ``cause`` of ``group_generations``."""
+
+    MEMBER_JOINED = "member_joined"
+    MEMBER_LEFT = "member_left"
+    MEMBERS_CHANGED = "members_changed"
+    """Some joined and some left."""
+    STATIC_MEMBER_RETURNED = "static_member_returned"
+    """A member came back under its group.instance.id with a new member id, and nothing else changed."""
+    SUBSCRIPTION_CHANGED = "subscription_changed"
+    PARTITIONS_CHANGED = "partitions_changed"
+    """Topics or partitions that the group subscribes to came or went."""
+    PARTITIONS_HANDED_OVER = "partitions_handed_over"
+    """The second rebalance of a cooperative one: what some members gave up is given to others."""
+    LEADER_REJOINED = "leader_rejoined"
+    """Nothing that the log shows changed: the leader joined again, or a member with other metadata."""
+    UPGRADED = "upgraded"
+    """From the classic to the consumer protocol, with members inside."""
+    DOWNGRADED = "downgraded"
+    """From the consumer to the classic protocol, with members inside."""
+    GROUP_EMPTIED = "group_emptied"
+    GROUP_DELETED = "group_deleted"
+    """Deleted or expired."""
+    UNKNOWN = "unknown"
+    """The log does not tell, or the records before this one are missing."""
+
+
+Members = Mapping[str, str | None]
+"""Member id to group.instance.id."""
+
+
+def change_of_members(joined: Members, left: Members) -> Cause | None:
+    """The cause that those who joined and left are; None where nobody did."""
+    returned = {instance for instance in joined.values() if instance is not None} & set(left.values())
+    has_joined = any(instance not in returned for instance in joined.values())
+    has_left = any(instance not in returned for instance in left.values())
+    if has_joined and has_left:
+        return Cause.MEMBERS_CHANGED
+    if has_joined or has_left:
+        return Cause.MEMBER_JOINED if has_joined else Cause.MEMBER_LEFT
+    return Cause.STATIC_MEMBER_RETURNED if joined or left else None
+
 
 GroupType = Literal["classic", "consumer"]
 StartedBy = Literal["epoch_bump", "group_created", "join_phase_ended"]
@@ -101,7 +148,7 @@ class AssignmentSpan:
 @dataclass
 class Spans:
     """All that was found, of all groups of a log partition. ``unsettled``: generations that may still change or go; ``states``
-    gives, of each group, what a later build goes on from (`kgctl.pipeline.tables.groups.state`), and is called last."""
+    gives, of each group, what a later build goes on from (`kgctl.pipeline.tables.groups.history`), and is called last."""
 
     generations: list[Generation] = field(default_factory=list)
     members: list[MemberSpan] = field(default_factory=list)
@@ -249,3 +296,25 @@ class GroupHistory:
             self._closed_members.clear()
             self._closed_owned.clear()
             self._closed_ms = now_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """``is_gapless``: nothing is missing between the group's record before and this one, so that comparing them tells a cause."""
+
+    time_ms: int
+    log_offset: int
+    is_gapless: bool = True
+
+
+class Coverage:
+    """The runs of log offsets without a hole (rows of ``coverage``)."""
+
+    def __init__(self, coverage: pa.Table) -> None:
+        self._first: list[int] = coverage.column("first_offset").to_pylist()
+        self._last: list[int] = coverage.column("last_offset").to_pylist()
+
+    def holds(self, first_offset: int, last_offset: int) -> bool:
+        """Whether all that was between these two was collected."""
+        run = bisect_right(self._first, first_offset) - 1
+        return run >= 0 and self._last[run] >= last_offset

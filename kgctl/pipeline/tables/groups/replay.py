@@ -1,12 +1,27 @@
-"""All groups of a log partition, played back."""
+"""All groups of a log partition, played back.
+
+A history has millions of group records. Kafka writes them in one version and one shape each, so most fields stand where the
+numbers before them say; what is any different (another version, a tagged field of a newer broker, a number that needs a second
+byte, bytes that end early) is not guessed at but decoded by `kgctl.serde.coordinator_records`.
+
+`text_of` and `state_of` keep what playing back knows as text, so that an incremental build goes on from it: JSON with a mark
+for each kind of value that JSON lacks. Nothing is executed when it is read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
+from struct import Struct, unpack_from
+from struct import error as struct_error
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
+from kgctl.model import records
 from kgctl.model.records import (
+    AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -20,20 +35,174 @@ from kgctl.model.records import (
     CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
+    MemberMetadata,
+    RecordType,
 )
-from kgctl.pipeline.tables.groups.causes import Cause
 from kgctl.pipeline.tables.groups.classic import ClassicGroup
-from kgctl.pipeline.tables.groups.consumer import ConsumerGroup
-from kgctl.pipeline.tables.groups.history import Arrival, Generation, GroupHistory, Spans
-from kgctl.pipeline.tables.groups.place import Coverage, Place
-from kgctl.pipeline.tables.groups.quick_values import quick_value
-from kgctl.pipeline.tables.groups.state import state_of, text_of
-from kgctl.pipeline.tables.groups.topic_names import TopicNames, names_in, telling
-from kgctl.pipeline.tables.outdated import OutdatedError
+from kgctl.pipeline.tables.groups.consumer import Changes, ConsumerGroup, TopicNames, names_in, telling
+from kgctl.pipeline.tables.groups.history import (
+    Arrival,
+    AssignmentSpan,
+    Cause,
+    Coverage,
+    Generation,
+    GroupHistory,
+    MemberInfo,
+    MemberSpan,
+    Place,
+    Spans,
+)
+from kgctl.pipeline.tables.registry import OutdatedError
 from kgctl.serde.coordinator_records import decode_key, decode_record
+from kgctl.serde.record_schema import uuid_from_bytes
 
 if TYPE_CHECKING:
     from kgctl.pipeline.tables.registry import PartitionInputs
+
+
+_INT16 = Struct(">h").unpack_from
+_INT32 = Struct(">i").unpack_from
+_TIMEOUTS = Struct(">iii").unpack_from
+_EPOCH = Struct(">hi").unpack_from
+_EPOCH_AND_TAG = Struct(">hi3sq").unpack_from
+_CURRENT = Struct(">hiib").unpack_from
+_ONE_INT64_TAG = b"\x01\x00\x08"
+
+Value = (
+    GroupMetadataValue
+    | ConsumerGroupMetadataValue
+    | ConsumerGroupTargetAssignmentMetadataValue
+    | ConsumerGroupCurrentMemberAssignmentValue
+)
+
+
+class _Unusual(Exception):  # noqa: N818 - not an error: the tables decode it
+    """These bytes are not of the usual shape."""
+
+
+def quick_value(record_type: int, data: bytes) -> Value | None:
+    """The value, equal to what the tables decode; None where they have to be asked."""
+    read = _READERS.get(record_type)
+    try:
+        return None if read is None else read(data)
+    except (_Unusual, struct_error, IndexError, UnicodeDecodeError):
+        return None
+
+
+def _group_metadata(data: bytes) -> GroupMetadataValue:
+    if data[:2] != b"\x00\x03":
+        raise _Unusual
+    protocol_type, at = _text(data, 2)
+    (generation,) = _INT32(data, at)
+    protocol, at = _nullable_text(data, at + 4)
+    leader, at = _nullable_text(data, at)
+    state_ms, count = unpack_from(">qi", data, at)
+    at += 12
+    members = []
+    for _ in range(count):
+        member, at = _member(data, at)
+        members.append(member)
+    if count < 0:
+        raise _Unusual
+    return GroupMetadataValue(protocol_type, generation, protocol, leader, state_ms, tuple(members))
+
+
+def _member(data: bytes, at: int) -> tuple[MemberMetadata, int]:
+    member_id, at = _text(data, at)
+    instance, at = _nullable_text(data, at)
+    client_id, at = _text(data, at)
+    host, at = _text(data, at)
+    rebalance_ms, session_ms, size = _TIMEOUTS(data, at)
+    subscription, at = _bytes(data, at + 12, size)
+    (size,) = _INT32(data, at)
+    assignment, at = _bytes(data, at + 4, size)
+    return MemberMetadata(member_id, instance, client_id, host, rebalance_ms, session_ms, subscription, assignment), at
+
+
+def _text(data: bytes, at: int) -> tuple[str, int]:
+    (size,) = _INT16(data, at)
+    text, end = _bytes(data, at + 2, size)
+    return text.decode(), end
+
+
+def _nullable_text(data: bytes, at: int) -> tuple[str | None, int]:
+    return (None, at + 2) if data[at : at + 2] == b"\xff\xff" else _text(data, at)
+
+
+def _bytes(data: bytes, at: int, size: int) -> tuple[bytes, int]:
+    end = at + size
+    if size < 0 or end > len(data):
+        raise _Unusual
+    return data[at:end], end
+
+
+def _epoch_and_number(data: bytes) -> tuple[int, int]:
+    """An int32, and the int64 of tag 0, 0 where it is not there."""
+    if len(data) == 7 and data[6] == 0:
+        version, epoch = _EPOCH(data)
+        number = 0
+    else:
+        version, epoch, tag, number = _EPOCH_AND_TAG(data)
+        if tag != _ONE_INT64_TAG:
+            raise _Unusual
+    if version != 0:
+        raise _Unusual
+    return epoch, number
+
+
+def _current_assignment(data: bytes) -> ConsumerGroupCurrentMemberAssignmentValue:
+    version, epoch, previous, state = _CURRENT(data)
+    if version != 0:
+        raise _Unusual
+    assigned, at = _assigned_topics(data, 11)
+    pending, at = _assigned_topics(data, at)
+    if data[at] != 0:
+        raise _Unusual
+    return ConsumerGroupCurrentMemberAssignmentValue(epoch, previous, state, assigned, pending)
+
+
+def _assigned_topics(data: bytes, at: int) -> tuple[tuple[AssignedTopicPartitions, ...], int]:
+    count, at = _count(data, at)
+    topics = []
+    for _ in range(count):
+        topic_id: UUID = uuid_from_bytes(_bytes(data, at, 16)[0])
+        partitions, at = _numbers(data, at + 16)
+        epochs: tuple[int, ...] = ()
+        if data[at] == 1 and data[at + 1] == 0 and data[at + 2] < 0x80:
+            size = data[at + 2]
+            epochs, end = _numbers(data, at + 3)
+            if end != at + 3 + size:
+                raise _Unusual
+            at = end
+        elif data[at] == 0:
+            at += 1
+        else:
+            raise _Unusual
+        topics.append(AssignedTopicPartitions(topic_id, partitions, epochs))
+    return tuple(topics), at
+
+
+def _numbers(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
+    count, at = _count(data, at)
+    return unpack_from(f">{count}i", data, at), at + 4 * count
+
+
+def _count(data: bytes, at: int) -> tuple[int, int]:
+    """The elements of an array: one more than that stands there, in a single byte."""
+    number = data[at]
+    if not 1 <= number < 0x80:
+        raise _Unusual
+    return number - 1, at + 1
+
+
+_READERS: Mapping[int, Callable[[bytes], Value]] = {
+    RecordType.GROUP_METADATA: _group_metadata,
+    RecordType.CONSUMER_GROUP_METADATA: lambda data: ConsumerGroupMetadataValue(*_epoch_and_number(data)),
+    RecordType.CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA: lambda data: ConsumerGroupTargetAssignmentMetadataValue(
+        *_epoch_and_number(data)
+    ),
+    RecordType.CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT: _current_assignment,
+}
 
 
 def spans(inputs: PartitionInputs) -> Spans:
@@ -250,3 +419,70 @@ class _Group:
         if self._deleted is not None:
             self._history.add(self._deleted)
             self._deleted = None
+
+
+_OWN = (Arrival, AssignmentSpan, Changes, Generation, MemberInfo, MemberSpan, Place)
+_CLASSES: Mapping[str, type] = {
+    each.__name__: each
+    for each in (*_OWN, *(found for found in vars(records).values() if isinstance(found, type) and is_dataclass(found)))
+}
+
+
+def text_of(state: Any) -> str:
+    """The same text for equal states."""
+    return json.dumps(_marked(state), separators=(",", ":"))
+
+
+def state_of(text: str) -> Any:
+    """What `text_of` was given."""
+    return _unmarked(json.loads(text))
+
+
+def _marked(value: Any) -> Any:
+    write = _WRITTEN.get(type(value))
+    return _fields(value) if write is None else write(value)
+
+
+def _fields(value: Any) -> Any:
+    return {"class": type(value).__name__, "fields": [_marked(getattr(value, each.name)) for each in fields(value)]}
+
+
+def _in_order(value: Any) -> Any:
+    return {type(value).__name__: [_marked(each) for each in value]}
+
+
+def _sorted(value: Any) -> Any:
+    return {type(value).__name__: sorted((_marked(each) for each in value), key=json.dumps)}
+
+
+_WRITTEN: Mapping[type, Callable[[Any], Any]] = {
+    **dict.fromkeys((type(None), bool, int, str), lambda value: value),
+    **dict.fromkeys((list, tuple), _in_order),
+    **dict.fromkeys((set, frozenset), _sorted),
+    Cause: lambda value: {"cause": value.value},
+    bytes: lambda value: {"bytes": value.hex()},
+    UUID: lambda value: {"uuid": value.hex},
+    dict: lambda value: {"dict": [[_marked(key), _marked(each)] for key, each in value.items()]},
+}
+
+
+def _unmarked(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if "class" in value:
+        return _CLASSES[value["class"]](*(_unmarked(each) for each in value["fields"]))
+    ((kind, found),) = value.items()
+    return _READ[kind](found)
+
+
+def _all(kind: Callable[[Iterable[Any]], Any], found: Iterable[Any]) -> Any:
+    return kind(_unmarked(each) for each in found)
+
+
+_READ: Mapping[str, Callable[[Any], Any]] = {
+    "cause": Cause,
+    "bytes": bytes.fromhex,
+    "uuid": UUID,
+    "dict": lambda found: {_unmarked(key): _unmarked(each) for key, each in found},
+    **{kind.__name__: partial(_all, kind) for kind in (list, tuple, set, frozenset)},
+}

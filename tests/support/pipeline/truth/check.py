@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kgctl.pipeline.answers.history import History
-from kgctl.pipeline.answers.offsets import Exactness, offsets_at
+from kgctl.pipeline.answers.series import Exactness, offsets_at
 from tests.support.pipeline.truth.ledger import Ledger
 
 LIBRDKAFKAS_END = "\0"

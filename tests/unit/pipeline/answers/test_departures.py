@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kgctl.pipeline.answers.departures import infer_departures
 from kgctl.pipeline.answers.history import History
+from kgctl.pipeline.answers.inferred import infer_departures
 from kgctl.pipeline.answers.series import REBALANCES, flooded, rows_between
 from tests.support.pipeline.gold import Row, commit, run, write_gold
 

@@ -11,7 +11,7 @@ import pytest
 from kgctl.coordinator.config import partition_for
 from kgctl.errors import NotFoundError, StorageError, UsageError
 from kgctl.pipeline.answers.history import History, Reach
-from kgctl.pipeline.answers.parquet import read_rows
+from kgctl.pipeline.answers.rows import read_rows
 from kgctl.pipeline.store.delta import Table
 from kgctl.pipeline.store.files import DataFile
 from kgctl.pipeline.store.warehouse import Warehouse
@@ -35,7 +35,7 @@ def test_only_files_that_can_have_a_group_are_opened(tmp_path: Path, monkeypatch
         opened.append(file.low["group"])
         return read_rows(table, file, columns, groups)
 
-    monkeypatch.setattr("kgctl.pipeline.answers.parquet.read_rows", reading)
+    monkeypatch.setattr("kgctl.pipeline.answers.rows.read_rows", reading)
 
     assert offsets(History.open(tmp_path), ["payments"]) == [("payments", 1)]
     assert opened == ["payments"]
@@ -83,7 +83,7 @@ def test_build_that_replaces_the_files_meanwhile_does_no_harm(tmp_path: Path) ->
     ("version", "who"), [(0, "an older kgctl: kgctl history build builds them anew"), (99, "a newer kgctl: use")]
 )
 def test_tables_of_another_version_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: int, who: str) -> None:
-    monkeypatch.setattr("tests.support.pipeline.gold.VERSION", version)
+    monkeypatch.setattr("tests.support.pipeline.gold.TABLES_VERSION", version)
     write_gold(tmp_path, {"offset_commits": [commit("payments", "t", 0, 1, 1, 1)]})
 
     with pytest.raises(StorageError, match=f"the tables of cluster 'c1' were built by {who}"):

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgctl.pipeline.answers.history import History, Run
-from kgctl.pipeline.answers.offsets import CommitAt, Exactness, commits_at, offsets_at
+from kgctl.pipeline.answers.series import CommitAt, Exactness, commits_at, offsets_at
 from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
 from tests.support.pipeline.gold import Row, commit, run, write_gold
 

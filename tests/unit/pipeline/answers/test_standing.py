@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kgctl.pipeline.answers.history import History
-from kgctl.pipeline.answers.standing import standings, unmeasured_groups
+from kgctl.pipeline.answers.inferred import standings, unmeasured_groups
 from kgctl.pipeline.store.tables import LOG_OFFSETS
 from tests.support.pipeline.gold import Row, commit, run, write_gold
 

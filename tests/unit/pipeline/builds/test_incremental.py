@@ -17,7 +17,7 @@ from kgctl.pipeline.builds import carry
 from kgctl.pipeline.builds.carry import Sampled
 from kgctl.pipeline.store.files import is_provisional
 from kgctl.pipeline.store.tables import LOG_OFFSETS
-from kgctl.pipeline.tables.outdated import OutdatedError
+from kgctl.pipeline.tables.registry import OutdatedError
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.any_history import any_history, built_in_pieces
 from tests.support.pipeline.generated_log import START_MS, Size, generated_log

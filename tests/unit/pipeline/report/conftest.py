@@ -6,8 +6,7 @@ import pytest
 
 from kgctl.admin.plan.times import format_instant
 from kgctl.pipeline.answers.history import History
-from kgctl.pipeline.report.content import Asked, content
-from kgctl.pipeline.report.page import Content
+from kgctl.pipeline.report.page import Asked, Content, content
 from tests.support.pipeline.example import END_AT, example_history, minute
 
 

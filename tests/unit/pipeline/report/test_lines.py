@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from kgctl.pipeline.answers.history import History
-from kgctl.pipeline.report import lines
-from kgctl.pipeline.report.lines import Line, lag_lines
+from kgctl.pipeline.report import figures
+from kgctl.pipeline.report.figures import Line, lag_lines
 from tests.support.pipeline.gold import Row, commit, run, write_gold
 
 
@@ -53,7 +53,7 @@ def test_line_begins_with_what_held_and_ends_before_the_end(tmp_path: Path) -> N
 
 
 def test_very_many_points_are_thinned_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "MOST_POINTS", 40)
+    monkeypatch.setattr(figures, "MOST_POINTS", 40)
     rows = [lag(0, time_ms, 999 if time_ms == 77 else time_ms % 7) for time_ms in range(300)]
 
     (line,) = drawn(tmp_path, rows)

@@ -11,10 +11,9 @@ import pytest
 
 from kgctl.admin.plan.times import format_instant
 from kgctl.pipeline.answers.history import History
-from kgctl.pipeline.report import content as contents
 from kgctl.pipeline.report import figures
-from kgctl.pipeline.report.figures import as_data
-from kgctl.pipeline.report.overview import GroupOverview
+from kgctl.pipeline.report import page as contents
+from kgctl.pipeline.report.figures import GroupOverview, as_data
 from kgctl.pipeline.report.page import Content, ListedReset, html_page
 from tests.support.pipeline.example import END_AT, example_tables, minute
 from tests.support.pipeline.gold import commit, run, write_gold
@@ -179,7 +178,7 @@ def test_the_list_of_resets_is_the_last_of_all(tmp_path: Path) -> None:
     write_gold(tmp_path, {"resets": rows, "offset_commits": commits, "coverage": [run(0, 9, minute(0), minute(1_500))]})
     found = figures.figures(History.open(tmp_path), "g", minute(0), minute(1_500))
 
-    listed, notes = contents._resets([found], format_instant)
+    listed, notes = contents._listed([found], format_instant)
 
     assert (len(found.resets), len(found.marks)) == (1_500, figures.MOST_MARKS)
     assert [each.text for each in listed] == [

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.pipeline.report.lines import extremes
+from kgctl.pipeline.report.figures import extremes
 
 VALUES = st.lists(st.one_of(st.none(), st.integers(0, 1000)), min_size=1, max_size=200)
 

@@ -11,7 +11,7 @@ from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
 from kgctl.pipeline.answers.history import History
-from kgctl.pipeline.answers.offsets import offsets_at
+from kgctl.pipeline.answers.series import offsets_at
 from kgctl.pipeline.store import files
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, built_whole, tables_of

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
 from kgctl.pipeline.tables import group_health
-from kgctl.pipeline.tables.health.windows import NONE, Windows
+from kgctl.pipeline.tables.group_health import NONE, Windows
 from kgctl.pipeline.tables.registry import PartitionInputs
 from tests.support.pipeline.histories import inputs_of, told_by_simulation
 from tests.support.simulated import CONSUMER, RANGE, event, scenario

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from kgctl.errors import UsageError
-from kgctl.pipeline.watch.alerts import UNKNOWN_HOLD_MS, Alerts, StateFile
-from kgctl.pipeline.watch.rules import Finding, Rule
+from kgctl.pipeline.watch.rules import UNKNOWN_HOLD_MS, Alerts, Finding, Rule, StateFile
 
 LAG = Rule("lag > 1", "lag", 1)
 HELD = Rule("lag > 1 for 1m", "lag", 1, hold_ms=60_000)

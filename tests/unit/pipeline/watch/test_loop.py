@@ -12,11 +12,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from kgctl.admin.plan.times import parse_duration_ms
 from kgctl.errors import KgctlError, StorageError
 from kgctl.pipeline.store.files import Location
-from kgctl.pipeline.watch.alerts import Alert, StateFile
 from kgctl.pipeline.watch.loop import Outside, Settings, Watch
-from kgctl.pipeline.watch.metrics import Metrics
-from kgctl.pipeline.watch.rules import parse_rule
-from kgctl.pipeline.watch.webhook import NotTakenError, Webhook
+from kgctl.pipeline.watch.outlets import Metrics, NotTakenError, Webhook
+from kgctl.pipeline.watch.rules import Alert, StateFile, parse_rule
 from tests.support.pipeline.example import CLUSTER, example_history, minute
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kgctl.errors import KgctlError, UsageError
-from kgctl.pipeline.watch.alerts import Alert
-from kgctl.pipeline.watch.webhook import NotTakenError, Webhook
+from kgctl.pipeline.watch.outlets import NotTakenError, Webhook
+from kgctl.pipeline.watch.rules import Alert
 
 ALERT = Alert("stopped", "stopped", "g", "t", 0, None, "g on t-0 has stopped, lag 5", 5, False, since_ms=1_000, fired_ms=2_000)
 ENDED = Alert("lag > 1", "lag", "g", None, None, None, "lag of g is 5, over 1", 5, False, 1_000, 2_000, resolved_ms=3_000)

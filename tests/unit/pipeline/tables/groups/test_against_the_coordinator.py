@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kgctl.pipeline.tables import assignments, group_generations, members
-from kgctl.pipeline.tables.groups.causes import Cause
+from kgctl.pipeline.tables.groups.history import Cause
 from kgctl.simulate.scenario.model import Scenario
 from tests.support.pipeline.histories import STABLE, Told, inputs_of, told_by_simulation
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, event, scenario

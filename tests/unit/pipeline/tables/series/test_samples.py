@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.pipeline.tables.series.samples import UNKNOWN, samples
+from kgctl.pipeline.tables.series import UNKNOWN, samples
 from tests.support.pipeline.history_of import commits, ends, inputs_of, raw
 
 Point = tuple[int, int]

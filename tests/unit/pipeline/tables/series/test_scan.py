@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.pipeline.tables.series.scan import begins, last_at_or_before, running_max, window_counts
+from kgctl.pipeline.tables.series import begins, last_at_or_before, running_max, window_counts
 
 numbers = st.integers(-3, 3) | st.sampled_from([-(2**62), 2**62, 1_780_000_000_000])
 rows = st.lists(st.tuples(st.integers(0, 3) | st.sampled_from([2**40]), numbers), max_size=12)

@@ -1,0 +1,142 @@
+"""Rows of some groups out of a table, reading only files and row groups that can have them; of many rows the last of each key."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from kgctl.errors import StorageError
+
+if TYPE_CHECKING:
+    from kgctl.pipeline.store.delta import Table
+    from kgctl.pipeline.store.files import DataFile
+
+
+DICTIONARIES = ("group", "topic", "member_id")
+"""Columns whose few values are repeated many times: read as dictionaries."""
+_SLICE = re.compile(r".*/[bp](\d+)-(\d+)-[0-9a-f]+\.parquet")
+
+
+def files_of(table: Table, cluster: str, groups: Collection[str] | None, buckets: int) -> list[DataFile]:
+    """The files that can have rows of these groups, or of all, of a cluster."""
+    files = [file for file in table.files() if file.may_hold("cluster", cluster, cluster)]
+    if groups is None:
+        return files
+    from kgctl.pipeline.builds.carry import bucket_of
+
+    places = {group: bucket_of(group, buckets) for group in groups}
+    return [file for file in files if any(_may_hold(file, group, bucket) for group, bucket in places.items())]
+
+
+def _may_hold(file: DataFile, group: str, bucket: int) -> bool:
+    match = _SLICE.fullmatch(file.path)
+    return file.may_hold("group", group, group) and (match is None or int(match[1]) <= bucket <= int(match[2]))
+
+
+def read_rows(table: Table, file: DataFile, columns: Sequence[str], groups: Collection[str] | None = None) -> pa.Table:
+    """These columns of a file; of these groups, or of all. Raises `StorageError` where the file is damaged."""
+    from kgctl.pipeline.store.files import opened
+    from kgctl.pipeline.store.warehouse import REBUILD
+
+    try:
+        with opened(table.location, table.name, file.path, [name for name in columns if name in DICTIONARIES]) as source:
+            if groups is None:
+                return source.read(list(columns))
+            wanted = list(dict.fromkeys([*columns, "group"]))
+            found = source.read_row_groups(_row_groups(source.metadata, sorted(groups)), wanted)
+            return _of_groups(found, groups).select(list(columns))
+    except StorageError as error:
+        raise StorageError(f"{error.message}; {REBUILD}") from error
+
+
+def _row_groups(metadata: Any, groups: Sequence[str]) -> list[int]:
+    """The row groups that may hold one of the groups, by the lowest and highest group in each."""
+    column = next(i for i in range(metadata.num_columns) if metadata.schema.column(i).path == "group")
+    found = []
+    for place in range(metadata.num_row_groups):
+        statistics = metadata.row_group(place).column(column).statistics
+        if statistics is None or not statistics.has_min_max:
+            found.append(place)
+            continue
+        at = bisect_left(groups, statistics.min)
+        if at < len(groups) and groups[at] <= statistics.max:
+            found.append(place)
+    return found
+
+
+def _of_groups(table: pa.Table, groups: Collection[str]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return table.filter(pc.is_in(table.column("group"), value_set=pa.array(sorted(groups), pa.string())))
+
+
+Numbers: TypeAlias = np.ndarray[Any, Any]
+
+_MOST = 2**62
+
+
+def last_of_each(table: pa.Table, keys: Sequence[str], order: Sequence[str] = ()) -> pa.Table:
+    """Of the rows with the same ``keys`` the highest by ``order``, its first column weighing most; without it, any one of them.
+
+    Quick where the table is sorted so already.
+    """
+    if not table.num_rows:
+        return table
+    key = _one_number([_numbers(table.column(name)) for name in keys])
+    ranks = [_numbers(table.column(name)) for name in order]
+    if not _is_sorted(key, ranks):
+        places = np.lexsort([*ranks[::-1], key])
+        table, key = table.take(places), key[places]
+    return table.take(np.flatnonzero(np.append(key[1:] != key[:-1], True)))
+
+
+def by_group(table: pa.Table) -> Iterator[tuple[str, pa.Table]]:
+    """The rows of each group, in their order; group by group in the order of their first rows."""
+    if not table.num_rows:
+        return
+    codes = _numbers(table.column("group"))
+    places = np.argsort(codes, kind="stable")
+    ends = np.flatnonzero(np.append(codes[places][1:] != codes[places][:-1], True)) + 1
+    sorted_rows = table.take(places)
+    for begin, end in pairwise([0, *ends.tolist()]):
+        yield sorted_rows.column("group")[begin].as_py(), sorted_rows.slice(begin, end - begin)
+
+
+def _numbers(column: pa.ChunkedArray) -> Numbers:
+    """A column as numbers that are equal where its values are; in their order if they are numbers."""
+    if not (pa.types.is_string(column.type) or pa.types.is_dictionary(column.type)):
+        return np.asarray(column.to_numpy())
+    codes = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
+    whole = codes.unify_dictionaries().combine_chunks()
+    return np.asarray((whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole).indices)
+
+
+def _one_number(columns: Sequence[Numbers]) -> Numbers:
+    """One number for each row, equal where all columns are."""
+    key = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        lowest, size = int(column.min()), int(column.max()) - int(column.min()) + 1
+        if int(key.max()) * size >= _MOST:
+            key = np.unique(key, return_inverse=True)[1]
+        key = key * size + (column.astype(np.int64) - lowest)
+    return key
+
+
+def _is_sorted(key: Numbers, ranks: Sequence[Numbers]) -> bool:
+    """Whether rows of one key are neighbours and ascend by ``ranks``."""
+    is_same = key[1:] == key[:-1]
+    starts = key[np.append(True, ~is_same)]
+    if len(np.unique(starts)) != len(starts):
+        return False
+    for rank in ranks:
+        if (is_same & (rank[:-1] > rank[1:])).any():
+            return False
+        is_same &= rank[:-1] == rank[1:]
+    return True

@@ -1,1 +1,0 @@
-"""Groups in windows of time: what ``group_health`` is made of."""
