@@ -38,7 +38,7 @@ class PlayedTopics(Topics):
     """The cluster's real topics, under names with the play's prefix."""
 
     def __init__(self, play: Play) -> None:
-        super().__init__(play)
+        super().__init__(play.context, play.pods, play.broker, play.ownership, play.fast_forward)
         self._play = play
         self._numbers: dict[str, int] = {}
 
@@ -104,7 +104,7 @@ class PlayedProcess(Process):
     """A process with a real consumer. What it does is heard by `heard`, line by line."""
 
     def __init__(self, pod: Pod, on_ready: Callable[[], None] | None, play: Play) -> None:
-        super().__init__(pod, on_ready)
+        super().__init__(pod, play.around, on_ready)
         self._play = play
         self._client: Client = play.fleet.take(alone=can_be_killed(play.scenario, pod.members))
         self._is_told_to_start = False
@@ -157,8 +157,8 @@ class PlayedProcess(Process):
             self._simulation_ends(StopReason.POLL_TIMEOUT)
 
     def _simulation_ends(self, reason: StopReason) -> None:
-        names = [self.simulation.partitions.names[number] for number in self.consuming]
-        self.simulation.ownership.stop(self, names, reason)
+        names = [self._play.partitions.names[number] for number in self.consuming]
+        self._play.ownership.stop(self, names, reason)
 
     def suspend(self) -> None:
         """SIGSTOP."""
@@ -186,20 +186,20 @@ class PlayedProcess(Process):
         if self.phase is not Phase.BOOTING:
             return
         self.phase = Phase.RUNNING
-        self.simulation.log(PodChanged(self.simulation.log_time, self.pod.name, "start"))
-        self.simulation.on_running(self)
+        self._play.log(PodChanged(self._play.log_time, self.pod.name, "start"))
+        self._play.on_running(self)
         self._ready()
 
     def in_generation(self, line: Line) -> None:
         generation, self._member_id = int(line.rest[0]), line.rest[1] if len(line.rest) > 1 else ""
         if self._member_id:
-            self.simulation.history.pods[self.pod.number].came(self._member_id, self.loop.now_us)
+            self._play.history.pods[self.pod.number].came(self._member_id, self.loop.now_us)
         self._play.is_in_generation(generation)
 
     def assigned(self, line: Line) -> None:
         partitions = self._play.partitions_of(line)
-        self.simulation.owners.assign(self.pod.number, self.simulation.partitions.numbers_of(partitions))
-        self.simulation.ownership.start(self, dict.fromkeys(partitions, 0))
+        self._play.owners.assign(self.pod.number, self._play.partitions.numbers_of(partitions))
+        self._play.ownership.start(self, dict.fromkeys(partitions, 0))
 
     def revoked(self, line: Line) -> None:
         reason = StopReason.CLOSED if self.stop_wanted else StopReason.REVOKED
@@ -210,8 +210,8 @@ class PlayedProcess(Process):
 
     def _stop(self, line: Line, reason: StopReason) -> None:
         named = self._play.partitions_of(line)
-        held = [partition for partition in named if self.simulation.partitions.numbers.get(partition) in self.consuming]
-        self.simulation.ownership.stop(self, held, reason)
+        held = [partition for partition in named if self._play.partitions.numbers.get(partition) in self.consuming]
+        self._play.ownership.stop(self, held, reason)
 
     def closing(self, _: Line) -> None:
         if self.consuming:
@@ -224,13 +224,13 @@ class PlayedProcess(Process):
     def refused_commit(self, line: Line) -> None:
         code = line.rest[0]
         counted = Counted(self.loop.now_us, 1, self.pod.number, code)
-        self.simulation.history.errors.append(counted)
+        self._play.history.errors.append(counted)
         if code in _REFUSED_COMMITS:
-            self.simulation.history.fenced_commits.append(counted)
+            self._play.history.fenced_commits.append(counted)
 
     def has_error(self, line: Line) -> None:
         _raise_if_not_allowed(line)
-        self.simulation.history.errors.append(Counted(self.loop.now_us, 1, self.pod.number, line.rest[0].lstrip("_")))
+        self._play.history.errors.append(Counted(self.loop.now_us, 1, self.pod.number, line.rest[0].lstrip("_")))
 
     def has_failed(self, line: Line) -> None:
         _raise_if_not_allowed(line)

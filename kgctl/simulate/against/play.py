@@ -119,7 +119,7 @@ class Play(Simulation):
         self._type = GroupType.UNKNOWN
         super().__init__(scenario, random.randrange(1 << 30) + number, observers, identity=Identity.POD, read=MetricView)  # noqa: S311
         self.recording.seed = number
-        self.has_traffic = self.recording.has_traffic = False
+        self.context.has_traffic = self.recording.has_traffic = False
 
     def new_loop(self) -> Loop:
         return WallClockLoop()

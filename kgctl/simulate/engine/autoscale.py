@@ -11,21 +11,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kgctl.member.config import MemberConfig
 from kgctl.model.values import quick_enum
 from kgctl.simulate.engine.pods import Pod
-from kgctl.simulate.engine.process import Phase
+from kgctl.simulate.engine.process import Phase, Process
+from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.recording.history import Scaling
 from kgctl.simulate.recording.trace import Scaled
 from kgctl.simulate.recording.traffic import UNIT_PR, max_min_shares
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, ScalingPolicy, ScalingRules, Select
-
-if TYPE_CHECKING:
-    from kgctl.simulate.engine.process import Process
-    from kgctl.simulate.engine.simulation import Simulation
-
 
 _PPM = 1_000_000
 
@@ -272,8 +268,8 @@ def is_ready(pod: Pod) -> bool:
 
 def utilization_ppm(process: Process) -> int:
     """What it processes at this moment, in millionths of what it could."""
-    flow, ledger = process.flow, process.simulation.ledger
-    flow.advance(process.simulation.loop.now_us)
+    flow, ledger = process.flow, process.context.ledger
+    flow.advance(process.context.loop.now_us)
     if not flow.rate_uhz:
         return 0
     needs = {number: ledger.arrivals.rate_uhz[number] if ledger.is_caught_up[number] else None for number in flow.partitions}
@@ -399,7 +395,7 @@ class AutoscaleLoop:
             simulation.history.scalings.append(
                 Scaling(simulation.loop.now_us, spec.members, replicas, decision.replicas, str(spec.metric), value)
             )
-            simulation.disturbed()
+            simulation.context.disturbed()
             resize(simulation, spec.members, decision.replicas)
 
 

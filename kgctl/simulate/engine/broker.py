@@ -5,14 +5,16 @@ An answer that waits for a record leaves a round trip between brokers later, whi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import Protocol
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
-from kgctl.coordinator.timers import TimerKey, TimerKind
-from kgctl.member.api import Answer, Send
+from kgctl.coordinator.timers import TimerKey, TimerKind, TimerQueue
+from kgctl.member.api import Answer, FindCoordinatorResult, Send
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage
 from kgctl.model.requests import (
     ConsumerGroupHeartbeat,
@@ -24,41 +26,71 @@ from kgctl.model.requests import (
     TopicsChanged,
 )
 from kgctl.serde.record_schema import uuid_text
+from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.group_observer import GroupObserver
 from kgctl.simulate.engine.loop import draw_uuid
+from kgctl.simulate.engine.pods import Pod
+from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.history import Counted
 from kgctl.simulate.recording.recording import EPOCH_MS
 from kgctl.simulate.recording.trace import Replied, Requested
-
-if TYPE_CHECKING:
-    from kgctl.simulate.engine.coordination import Coordination
-    from kgctl.simulate.engine.pods import Pod
-    from kgctl.simulate.engine.process import Process
-    from kgctl.simulate.engine.simulation import Simulation
+from kgctl.simulate.scenario.vocabulary import Cause
 
 REGEX_US = 1_000
 _UP, _DOWN = 0, 1
 _QUIET_APIS = frozenset({"Heartbeat", "ConsumerGroupHeartbeat"})
 
 
-class Broker:
-    """The coordinator and its surroundings."""
+FENCED = frozenset({ErrorCode.FENCED_INSTANCE_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNRELEASED_INSTANCE_ID})
+_REBALANCING = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.STALE_MEMBER_EPOCH})
+"""What members are told in every rebalance, and get over."""
 
-    def __init__(self, simulation: Simulation, config: CoordinatorConfig) -> None:
-        self._simulation = simulation
-        self._loop = simulation.loop
-        self._ids = simulation.randomness.stream("member ids")
-        self.core = GroupCoordinator(config, self._new_member_id, simulation.image, EPOCH_MS)
-        self._timers = self.core.shard.timers
-        self.observer = GroupObserver(simulation)
+
+class Failover(Protocol):
+    """Which broker coordinates the group, once something has happened to brokers."""
+
+    @property
+    def is_dark(self) -> bool: ...
+    def takes(self, process: Process, request: Request) -> bool: ...
+    def coordinator_for(self, process: Process) -> FindCoordinatorResult: ...
+    def cause_of_gap(self, numbers: list[int], cause: Cause) -> Cause: ...
+    def blamed(self, trigger: str, removed: Process | None) -> str: ...
+    def look_at_leaders(self) -> None: ...
+
+
+class Broker:
+    """The coordinator and its surroundings. `open` it when the topics that it begins with are there."""
+
+    core: GroupCoordinator
+    _timers: TimerQueue
+
+    def __init__(self, context: RunContext, pods: Sequence[Pod], config: CoordinatorConfig) -> None:
+        self._context = context
+        self._config = config
+        self._loop = context.loop
+        self._ids = context.randomness.stream("member ids")
+        self.observer = GroupObserver(context, pods)
         self._routes: dict[int, tuple[Process, str]] = {}
-        self.coordination: Coordination | None = None
+        self.coordination: Failover | None = None
         """From the first event on that is about brokers."""
         self._armed_us = -1
-        cluster = simulation.scenario.cluster
+        cluster = context.scenario.cluster
         self._append = cluster.append
-        self._append_rng = simulation.randomness.stream("append")
+        self._append_rng = context.randomness.stream("append")
         self._replication_us = 2 * cluster.network.broker.mean_us if cluster.brokers > 1 else 0
+
+    def open(self) -> None:
+        """The coordinator starts."""
+        self.take_over(GroupCoordinator(self._config, self._new_member_id, self._context.image, EPOCH_MS))
+
+    def fails_over(self, coordination: Failover) -> None:
+        """From now on this tells which broker coordinates."""
+        self.coordination = coordination
+        self.observer.blame = coordination.blamed
+
+    def cause_of_gap(self, numbers: list[int], cause: Cause) -> Cause:
+        """Why nobody consumes these, given why it would be with a coordinator."""
+        return cause if self.coordination is None else self.coordination.cause_of_gap(numbers, cause)
 
     def clock_ms(self, at_us: int) -> int:
         """The coordinator's time."""
@@ -91,10 +123,10 @@ class Broker:
 
     def note(self, process: Process, api: str) -> None:
         """A broker has got a request."""
-        simulation, pod, now_us = self._simulation, process.pod, self._loop.now_us
-        simulation.history.requests.append(Counted(now_us, 1, pod.number, api))
+        context, pod, now_us = self._context, process.pod, self._loop.now_us
+        context.history.requests.append(Counted(now_us, 1, pod.number, api))
         if api not in _QUIET_APIS:
-            simulation.log(Requested(now_us - simulation.warmup_us, pod.name, api))
+            context.log(Requested(now_us - context.warmup_us, pod.name, api))
 
     def tell(self, request: Request) -> None:
         """An event of the surroundings: a new image, resolved expressions."""
@@ -104,11 +136,11 @@ class Broker:
 
     def change_topics(self, image: MetadataImage) -> None:
         """The cluster's topics have changed."""
-        self.tell(TopicsChanged(request_id=next(self._simulation.request_ids), image=image))
+        self.tell(TopicsChanged(request_id=next(self._context.request_ids), image=image))
 
     def commit_unseen(self, process: Process, offsets: dict[int, int]) -> None:
         """A commit that was answered in a quiet time, entered now."""
-        member, names = process.member, self._simulation.partitions.names
+        member, names = process.member, self._context.partitions.names
         if member is None or not self.observer.has_coordinator:
             return
         partitions = tuple(
@@ -116,35 +148,35 @@ class Broker:
             for number, offset in offsets.items()
         )
         request = OffsetCommit(
-            request_id=next(self._simulation.request_ids),
-            group_id=self._simulation.scenario.group_id,
+            request_id=next(self._context.request_ids),
+            group_id=self._context.group_id,
             generation_id=member.generation_id,
             member_id=member.member_id,
             group_instance_id=process.pod.instance_id,
             partitions=partitions,
         )
         timers = self.core.shard.timers
-        session = TimerKey(TimerKind.SESSION, self._simulation.scenario.group_id, member.member_id)
+        session = TimerKey(TimerKind.SESSION, self._context.group_id, member.member_id)
         deadline_ms = timers.deadline_ms(session)
         effects = self.core.handle(request, self.clock_ms(self._loop.now_us))
         if deadline_ms is not None and session in timers:
             timers.arm(session, deadline_ms)  # it was no sign of life of now
-        records = self._simulation.recording.records
-        if self._simulation.keeps_all_commits:
-            self._simulation.recording.records = None  # it has the record already, with its own time
+        records = self._context.recording.records
+        if self._context.keeps_all_commits:
+            self._context.recording.records = None  # it has the record already, with its own time
         self._after(effects, "OffsetCommit", None, "")
-        self._simulation.recording.records = records
+        self._context.recording.records = records
 
     # --- another coordinator
 
     def successor(self) -> GroupCoordinator:
         """One that knows of nothing yet."""
         shard = self.core.shard
-        return GroupCoordinator(shard.config, self._new_member_id, self._simulation.image, self.clock_ms(self._loop.now_us))
+        return GroupCoordinator(shard.config, self._new_member_id, self._context.image, self.clock_ms(self._loop.now_us))
 
     def take_over(self, core: GroupCoordinator) -> None:
         """This is the coordinator from now on; it reads its log."""
-        self.core = core
+        self.core = self.observer.core = core
         self._timers = core.shard.timers
         self._armed_us = -1
 
@@ -154,8 +186,8 @@ class Broker:
         self.observer.on_coordinator_found()
         self._after(effects, "CoordinatorLoaded", None, "forgotten")
         self.observer.look("CoordinatorLoaded", None, "forgotten", has_records=True)
-        if self.core.shard.image.version != self._simulation.image.version:
-            self.change_topics(self._simulation.image)
+        if self.core.shard.image.version != self._context.image.version:
+            self.change_topics(self._context.image)
 
     def take_waiting(self) -> dict[int, tuple[Process, str]]:
         """The requests that are not answered yet: (process, API) by their ids. Nobody waits for them here any more."""
@@ -223,14 +255,21 @@ class Broker:
         process, api, request_id, result = message
         error = self.observer.error_of(result)
         if error or api not in _QUIET_APIS:
-            simulation = self._simulation
-            simulation.log(Replied(self._loop.now_us - simulation.warmup_us, process.pod.name, api, error.name))
+            context = self._context
+            context.log(Replied(self._loop.now_us - context.warmup_us, process.pod.name, api, error.name))
             if error:
-                simulation.note_error(process, error)
+                self._note_error(process, error)
         process.on_reply((request_id, result))
 
+    def _note_error(self, process: Process, error: ErrorCode) -> None:
+        counted = Counted(self._loop.now_us, 1, process.pod.number, error.name)
+        if error not in _REBALANCING:
+            self._context.history.errors.append(counted)
+        if error in FENCED:
+            self._context.history.fenced.append(counted)
+
     def _resolve(self, effect: ResolveRegexes) -> None:
-        request = resolve_regexes(effect, self._simulation.image.topics, next(self._simulation.request_ids))
+        request = resolve_regexes(effect, self._context.image.topics, next(self._context.request_ids))
         self._loop.at(self._loop.now_us + REGEX_US, self.tell, request)
 
     def _new_member_id(self, prefix: str) -> str:

@@ -13,9 +13,8 @@ What a broker has written when it dies is taken as replicated, and as answered i
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from kgctl.coordinator.config import replicas_of
 from kgctl.coordinator.coordinator import GroupCoordinator
@@ -25,12 +24,15 @@ from kgctl.member.api import Answer, FindCoordinatorResult, NetworkError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey
 from kgctl.model.requests import ConsumerGroupHeartbeat, JoinGroup, Request
+from kgctl.simulate.engine.broker import Broker
+from kgctl.simulate.engine.cluster import Topics
+from kgctl.simulate.engine.context import RunContext
+from kgctl.simulate.engine.fast_forward import FastForward
+from kgctl.simulate.engine.ownership import Ownership
+from kgctl.simulate.engine.pods import Pod
+from kgctl.simulate.engine.process import Process
 from kgctl.simulate.scenario.quantities import Distribution
 from kgctl.simulate.scenario.vocabulary import FAILOVER, Cause
-
-if TYPE_CHECKING:
-    from kgctl.simulate.engine.process import Process
-    from kgctl.simulate.engine.simulation import Simulation
 
 SESSION_US = 9_000_000
 BEAT_US = 2_000_000
@@ -51,42 +53,46 @@ class Leaders:
     A partition whose leader has died is dark: until the controller has noticed, and the clients have asked for the new leader.
     """
 
-    def __init__(self, simulation: Simulation, down: Container[int], fenced: Container[int]) -> None:
-        self._simulation = simulation
+    def __init__(
+        self, context: RunContext, topics: Topics, ownership: Ownership, down: Container[int], fenced: Container[int]
+    ) -> None:
+        self._context = context
+        self._topics = topics
+        self._ownership = ownership
         self._down, self._fenced = down, fenced
         self._leads: dict[int, int] = {}
         self.look()
 
     def look(self) -> None:
         """See which partitions have another leader, or none that lives."""
-        simulation = self._simulation
+        context = self._context
         dark, light = [], []
-        for name, numbers in simulation.partitions.present.items():
+        for name, numbers in context.partitions.present.items():
             for partition, number in enumerate(numbers):
                 is_dark = self._leader(name, partition, number) in self._down
-                if is_dark and number not in simulation.owners.dark:
+                if is_dark and number not in context.owners.dark:
                     dark.append(number)
-                elif not is_dark and number in simulation.owners.dark:
+                elif not is_dark and number in context.owners.dark:
                     light.append(number)
         if dark:
-            simulation.ownership.darken(dark)
+            self._ownership.darken(dark)
         if light:
-            simulation.loop.at(simulation.loop.now_us + REFRESH_US, self._lighten, light)
+            context.loop.at(context.loop.now_us + REFRESH_US, self._lighten, light)
 
     def _leader(self, name: str, partition: int, number: int) -> int:
         leader = self._leads.get(number, 0)
         if not leader or leader in self._fenced:
-            replicas = self._simulation.topics.replicas(name, partition)
+            replicas = self._topics.replicas(name, partition)
             leader = next((broker for broker in replicas if broker not in self._fenced), leader or replicas[0])
             self._leads[number] = leader
         return leader
 
     def _lighten(self, numbers: list[int]) -> None:
         """The clients know the new leaders, unless these are gone, too."""
-        simulation = self._simulation
-        ready = [number for number in numbers if number in simulation.owners.dark and self._leads[number] not in self._down]
+        context = self._context
+        ready = [number for number in numbers if number in context.owners.dark and self._leads[number] not in self._down]
         if ready:
-            simulation.ownership.lighten(ready)
+            self._ownership.lighten(ready)
 
     def rebalance(self) -> None:
         """Give partitions back to the first of their replicas, which lives (the controller, every 5 minutes)."""
@@ -101,14 +107,24 @@ class Coordination:
     answers, because there is none or because it reads its log.
     """
 
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
-        self._driver = simulation.broker
-        self._rng = simulation.randomness.stream("controller")
+    def __init__(
+        self,
+        context: RunContext,
+        pods: Sequence[Pod],
+        *,
+        broker: Broker,
+        topics: Topics,
+        ownership: Ownership,
+        fast_forward: FastForward,
+    ) -> None:
+        self._context = context
+        self._pods = pods
+        self._driver = broker
+        self._ownership = ownership
+        self._fast_forward = fast_forward
+        self._rng = context.randomness.stream("controller")
         self._balance_phase_us = int(self._rng.random() * BALANCE_US)
-        self.replicas = replicas_of(
-            simulation.scenario.group_id, simulation.broker.core.shard.config, simulation.scenario.cluster.brokers
-        )
+        self.replicas = replicas_of(context.group_id, broker.core.shard.config, context.scenario.cluster.brokers)
         self.leader: int | None = self.replicas[0]
         self.is_absent = False
         self._first = self._serving = self.replicas[0]
@@ -124,7 +140,7 @@ class Coordination:
         self._were_in: dict[Process, None] = {}
         self._blamed_until_us = 0
         self._asks_again = False
-        self.leaders = Leaders(simulation, self._down, self._fenced)
+        self.leaders = Leaders(context, topics, ownership, self._down, self._fenced)
 
     # --- what pods meet
 
@@ -138,7 +154,11 @@ class Coordination:
     @property
     def is_dark(self) -> bool:
         """Whether no broker lives."""
-        return len(self._down) == self._simulation.scenario.cluster.brokers
+        return len(self._down) == self._context.scenario.cluster.brokers
+
+    def look_at_leaders(self) -> None:
+        """There are more partitions."""
+        self.leaders.look()
 
     def takes(self, process: Process, request: Request) -> bool:
         """Whether the coordinator gets this request; if not, it is answered by whoever got it, or by nobody."""
@@ -153,7 +173,7 @@ class Coordination:
         if broker != self._serving:
             self._send_back(process, request, refuse(request, ErrorCode.NOT_COORDINATOR))
             return False
-        for effect in self._driver.core.handle(request, self._driver.clock_ms(self._simulation.loop.now_us)):
+        for effect in self._driver.core.handle(request, self._driver.clock_ms(self._context.loop.now_us)):
             if isinstance(effect, Reply):
                 self._send_back(process, request, effect.result)
         return False
@@ -176,8 +196,8 @@ class Coordination:
         self.leaders.look()
         if detect_us is None:
             detect_us = SESSION_US - int(self._rng.random() * BEAT_US) + int(self._rng.random() * LOOK_US)
-        self._simulation.loop.at(self._simulation.loop.now_us + detect_us, self._on_detected, (broker, self._deaths))
-        self._simulation.disturbed()
+        self._context.loop.at(self._context.loop.now_us + detect_us, self._on_detected, (broker, self._deaths))
+        self._context.disturbed()
 
     def restore(self, broker: int) -> None:
         """The broker is there again. If nobody had noticed that it was away, they do now, as it registers anew."""
@@ -190,10 +210,10 @@ class Coordination:
         del self._fenced[broker]
         self._elect()
         self.leaders.look()
-        self._simulation.disturbed()
-        now_us = self._simulation.loop.now_us
+        self._context.disturbed()
+        now_us = self._context.loop.now_us
         wait_us = BALANCE_US - (now_us - self._balance_phase_us) % BALANCE_US
-        self._simulation.loop.at(now_us + wait_us, self._balance)
+        self._context.loop.at(now_us + wait_us, self._balance)
 
     def move(self, broker: int, load: Distribution) -> bool:
         """The broker gets the partition, as the first of its replicas. False: it has it, or is dead, and nothing changes."""
@@ -239,18 +259,18 @@ class Coordination:
         if not self.is_absent or self._is_loading:
             self._lose(is_broken=False)
         self._begin_load(broker)
-        self._simulation.disturbed()
+        self._context.disturbed()
 
     # --- the coordinator goes and comes
 
     def _lose(self, *, is_broken: bool) -> None:
         """Whoever waits is told, by the old coordinator or by the connection's end."""
-        simulation, driver = self._simulation, self._driver
-        simulation.fast_forward.resume_all()
-        for pod in simulation.pods:
+        context, driver = self._context, self._driver
+        self._fast_forward.resume_all()
+        for pod in self._pods:
             if pod.process is not None and not self.is_absent:
-                simulation.ownership.settle_unseen(pod.process)
-        effects = driver.core.unload(driver.clock_ms(simulation.loop.now_us))
+                self._ownership.settle_unseen(pod.process)
+        effects = driver.core.unload(driver.clock_ms(context.loop.now_us))
         waiting = driver.take_waiting()
         told = {} if is_broken else {effect.request_id: effect.result for effect in effects if isinstance(effect, Reply)}
         for request_id, (process, api) in waiting.items():
@@ -265,11 +285,11 @@ class Coordination:
         self.is_absent = True
         processes = map(driver.observer.process_of, driver.observer.members())
         self._were_in = dict.fromkeys(process for process in processes if process is not None)
-        for number in simulation.partitions.existing():
-            cause = simulation.owners.gap_cause(number)
+        for number in context.partitions.existing():
+            cause = context.owners.gap_cause(number)
             if cause in _WAITS:
                 self._gaps[number] = cause
-        simulation.owners.set_cause(self._gaps, Cause.COORDINATOR, simulation.loop.now_us)
+        context.owners.set_cause(self._gaps, Cause.COORDINATOR, context.loop.now_us)
         driver.observer.on_coordinator_lost()
 
     def cause_of_gap(self, numbers: list[int], cause: Cause) -> Cause:
@@ -281,30 +301,30 @@ class Coordination:
 
     def _begin_load(self, broker: int) -> None:
         """The leader reads the group's records, all that were ever written: so young a log is not compacted."""
-        simulation, driver = self._simulation, self._driver
-        now_us = simulation.loop.now_us
-        assert simulation.recording.records is not None
+        context, driver = self._context, self._driver
+        now_us = context.loop.now_us
+        assert context.recording.records is not None
         assert self._load is not None
         core = driver.successor()
-        written = [effect for _, effect in sorted(simulation.recording.records, key=itemgetter(0))]
-        nothing = CoordinatorRecord(GroupMetadataKey(simulation.scenario.group_id), None)
+        written = [effect for _, effect in sorted(context.recording.records, key=itemgetter(0))]
+        nothing = CoordinatorRecord(GroupMetadataKey(context.group_id), None)
         core.replay(nothing)
         for effect in written:
             core.replay(effect.record, producer_id=effect.producer_id)
         self._loads += 1
         self._serving, self._is_loading = broker, True
-        simulation.loop.at(now_us + self._load.sample(self._rng), self._on_loaded, (self._loads, core))
+        context.loop.at(now_us + self._load.sample(self._rng), self._on_loaded, (self._loads, core))
         driver.take_over(core)
 
     def _on_loaded(self, load: tuple[int, GroupCoordinator]) -> None:
         if load[0] != self._loads:
             return
-        simulation, now_us = self._simulation, self._simulation.loop.now_us
+        context, now_us = self._context, self._context.loop.now_us
         self._is_loading = self.is_absent = False
         self._blamed_until_us = now_us + 1000 * self._longest_session_ms() + _MARGIN_US
         for number, cause in self._gaps.items():
-            if simulation.owners.gap_cause(number) is Cause.COORDINATOR:
-                simulation.owners.set_cause([number], cause, now_us)
+            if context.owners.gap_cause(number) is Cause.COORDINATOR:
+                context.owners.set_cause([number], cause, now_us)
         self._gaps.clear()
         self._driver.begin()
 
@@ -320,7 +340,7 @@ class Coordination:
 
     def blamed(self, trigger: str, removed: Process | None) -> str:
         """What set a rebalance off: the failover, where a member of before has to join anew, or could not be heard in time."""
-        if not self._were_in or self._simulation.loop.now_us > self._blamed_until_us:
+        if not self._were_in or self._context.loop.now_us > self._blamed_until_us:
             return trigger
         is_late = trigger == "timer" and removed is not None and removed.gone_us < 0 and removed in self._were_in
         return f"{FAILOVER} {trigger}" if is_late or (trigger != "timer" and self._asks_again) else trigger

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from kgctl.simulate.engine.coordination import Coordination
 from kgctl.simulate.engine.network import FOREVER_US, LinkFault
-from kgctl.simulate.engine.pods import Pod, select
+from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
+from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.scenario.event_kinds import EventKind
 from kgctl.simulate.scenario.model import Event, Topic
 from kgctl.simulate.scenario.quantities import Distribution
-
-if TYPE_CHECKING:
-    from kgctl.simulate.engine.simulation import Simulation
-
+from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector
 
 _LASTING = frozenset({"stall", "slow", "pause_process", "network"})
 """Faults that do something to pods until they are over."""
@@ -49,6 +47,40 @@ class EventRun:
         """It is over, and has found nothing that it could do: the log says so."""
         self.simulation.log_event(self.event, "has no effect")
         self.over()
+
+
+def select(simulation: Simulation, selector: Selector) -> list[Pod]:
+    """The pods that are meant now, in their order. A share is drawn by the seed, each time anew."""
+    pods = simulation.pods if selector.member_set is None else simulation.sets.get(selector.member_set, [])
+    if selector.member_set == NODE and NODE not in simulation.sets:
+        pods = [pod for pod in simulation.pods if selector.first <= pod.node <= selector.last]
+        chosen = [pod for pod in pods if pod.is_wanted]
+    else:
+        chosen = _choose(simulation, selector, list(pods))
+    if not selector.negated:
+        return chosen
+    return [pod for pod in simulation.pods if pod not in chosen]
+
+
+def _choose(simulation: Simulation, selector: Selector, pods: list[Pod]) -> list[Pod]:
+    if selector.choice is Choice.RANGE:
+        return [pod for pod in pods if selector.first <= pod.index <= selector.last]
+    if selector.choice is Choice.SHARE:
+        return _share(simulation, selector, pods)
+    if selector.choice is Choice.OLDEST:
+        started = [(simulation.history.pods[pod.number].running.since_us, pod.number, pod) for pod in pods]
+        running = [(since, number, pod) for since, number, pod in started if since is not None]
+        return [min(running, key=lambda entry: entry[:2])[2]] if running else []
+    if selector.choice is Choice.LEADER:
+        return [pod for pod in pods if pod is simulation.broker.observer.leader]
+    return pods
+
+
+def _share(simulation: Simulation, selector: Selector, pods: list[Pod]) -> list[Pod]:
+    wanted = -(-len(pods) * selector.share_ppm // 1_000_000)
+    rng = simulation.randomness.stream("share", selector.text, str(simulation.loop.now_us))
+    order = sorted(pods, key=lambda pod: (rng.random(), pod.number))
+    return sorted(order[:wanted], key=lambda pod: pod.number)
 
 
 def pods_of(run: EventRun) -> list[Pod]:
@@ -255,7 +287,7 @@ def network(run: EventRun) -> None:
 def _end_fault(pods: list[Pod], fault: LinkFault) -> None:
     for pod in pods:
         pod.link.remove(fault)
-        pod.simulation.history.pods[pod.number].latency_us = pod.link.mean_us
+        pod.context.history.pods[pod.number].latency_us = pod.link.mean_us
         if pod.process is not None and not pod.link.is_partitioned:
             pod.process.connect_again()
 
@@ -312,10 +344,7 @@ COORDINATOR = "coordinator"
 
 def coordination_of(run: EventRun) -> Coordination:
     """The run's brokers, which nobody has looked at before the first such event."""
-    driver = run.simulation.broker
-    if driver.coordination is None:
-        driver.coordination = Coordination(run.simulation)
-    return driver.coordination
+    return run.simulation.coordination()
 
 
 def broker_of(run: EventRun) -> int | None:

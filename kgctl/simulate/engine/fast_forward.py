@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.member.api import Skipped
 from kgctl.model.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
+from kgctl.simulate.engine.broker import Broker
+from kgctl.simulate.engine.context import RunContext
+from kgctl.simulate.engine.ownership import Ownership
+from kgctl.simulate.engine.process import Process
 from kgctl.simulate.scenario.model import SECOND_US, CommitMode
-
-if TYPE_CHECKING:
-    from kgctl.simulate.engine.process import Process
-    from kgctl.simulate.engine.simulation import Simulation
-
 
 BATCHES_US = SECOND_US
 """An application that commits after each batch has a record a partition at most this often."""
 
 
-def record_quiet_commits(process: Process, since_us: int, last_us: int, late_us: int) -> None:
+def record_quiet_commits(broker: Broker, process: Process, since_us: int, last_us: int, late_us: int) -> None:
     """Keep a record for each commit of a quiet time, the last one included, with what the process had read by then.
 
     ``late_us``: by how much an automatic commit comes after its interval.
     """
-    simulation, member = process.simulation, process.member
-    if simulation.recording.records is None or member is None or not process.consuming:
+    context, member = process.context, process.member
+    if context.recording.records is None or member is None or not process.consuming:
         return
     interval_us = _interval_us(process, late_us)
     first_us = last_us - (last_us - since_us - 1) // interval_us * interval_us
@@ -33,17 +30,15 @@ def record_quiet_commits(process: Process, since_us: int, last_us: int, late_us:
         process.flow.advance(sent_us)
         at_us = sent_us + process.pod.link.mean_us
         for number in process.consuming:
-            topic, partition = simulation.partitions.names[number]
-            value = OffsetCommitValue(
-                offset=_offset(process, number, sent_us), commit_timestamp_ms=simulation.broker.clock_ms(at_us)
-            )
-            record = CoordinatorRecord(OffsetCommitKey(simulation.scenario.group_id, topic, partition), value)
-            simulation.recording.records.append((at_us, AppendRecord(record, member_id=member.member_id)))
+            topic, partition = context.partitions.names[number]
+            value = OffsetCommitValue(offset=_offset(process, number, sent_us), commit_timestamp_ms=broker.clock_ms(at_us))
+            record = CoordinatorRecord(OffsetCommitKey(context.group_id, topic, partition), value)
+            context.recording.records.append((at_us, AppendRecord(record, member_id=member.member_id)))
 
 
 def _offset(process: Process, number: int, at_us: int) -> int:
-    ledger = process.simulation.ledger
-    return ledger.position(number, at_us) if process.simulation.has_traffic else max(ledger.stored[number], 0)
+    ledger = process.context.ledger
+    return ledger.position(number, at_us) if process.context.has_traffic else max(ledger.stored[number], 0)
 
 
 def _interval_us(process: Process, late_us: int) -> int:
@@ -60,8 +55,10 @@ _BY_BATCH = (CommitMode.AFTER_BATCH, CommitMode.BEFORE_BATCH)
 class FastForward:
     """The processes that are skipped over, in the order in which that began."""
 
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
+    def __init__(self, context: RunContext, broker: Broker, ownership: Ownership) -> None:
+        self._context = context
+        self._broker = broker
+        self._ownership = ownership
         self._skipping: dict[Process, tuple[TimerKey, int, int, int]] = {}
         """Its session's timer and what that was set to, when that began, and by how much its automatic commits are late."""
         self._settled: dict[Process, int] = {}
@@ -69,46 +66,46 @@ class FastForward:
 
     def skip(self, process: Process) -> None:
         """Skip over a process whose member is quiet, unless its heartbeats could be more than chores."""
-        simulation = self._simulation
+        context = self._context
         member = process.member
         if (
             member is None
-            or process.image_version != simulation.image.version
+            or process.image_version != context.image.version
             or not process.pod.link.is_clean
             or process.stop_wanted
             or process.is_suspended
-            or process.stalled_until_us > simulation.loop.now_us
-            or not simulation.broker.observer.is_settled_for(member.member_id)
+            or process.stalled_until_us > context.loop.now_us
+            or not self._broker.observer.is_settled_for(member.member_id)
         ):
             return
-        timers = simulation.broker.core.shard.timers
+        timers = self._broker.core.shard.timers
         for kind in (TimerKind.SESSION, TimerKind.CONSUMER_SESSION):
-            key = TimerKey(kind, simulation.scenario.group_id, member.member_id)
+            key = TimerKey(kind, context.group_id, member.member_id)
             deadline_ms = timers.deadline_ms(key)
             if deadline_ms is not None:
                 timers.arm(key, _NEVER_MS)
-                self._skipping[process] = (key, deadline_ms, simulation.loop.now_us, _commits_late_us(process))
+                self._skipping[process] = (key, deadline_ms, context.loop.now_us, _commits_late_us(process))
                 process.is_skipping = True
                 return
 
     def resume(self, process: Process) -> Skipped:
         """Bring the process and its session to the present."""
-        simulation = self._simulation
+        context = self._context
         key, deadline_ms, since_us, late_us = self._skipping.pop(process)
         process.is_skipping = False
         assert process.member is not None
-        skipped = process.member.skip_quiet(simulation.loop.now_us, late_us)
+        skipped = process.member.skip_quiet(context.loop.now_us, late_us)
         settled_us = self._settled.pop(process, None)
         commit_us = self._new_commit_us(process, settled_us or since_us, skipped.last_commit_us)
         sign_us = self._sign_of_life_us(process, key, commit_us or settled_us)
         signs = [at_us for at_us in (skipped.last_heartbeat_us, sign_us) if at_us is not None]
         if signs:
-            arrived_ms = simulation.broker.clock_ms(max(signs) + process.pod.link.mean_us)
-            deadline_ms = arrived_ms + simulation.broker.session_timeout_ms(key.member_id, process.config.session_timeout_ms)
-        timers = simulation.broker.core.shard.timers
+            arrived_ms = self._broker.clock_ms(max(signs) + process.pod.link.mean_us)
+            deadline_ms = arrived_ms + self._broker.session_timeout_ms(key.member_id, process.config.session_timeout_ms)
+        timers = self._broker.core.shard.timers
         if key in timers:
-            timers.arm(key, max(deadline_ms, simulation.broker.clock_ms(simulation.loop.now_us)))
-            simulation.broker.arm_deadline()
+            timers.arm(key, max(deadline_ms, self._broker.clock_ms(context.loop.now_us)))
+            self._broker.arm_deadline()
         self._count(process, skipped)
         if commit_us is not None:
             self._enter(process, settled_us or since_us, commit_us, late_us)
@@ -119,7 +116,7 @@ class FastForward:
 
         ``but_of_batches``: not of those that commit after each batch, for whom the last poll would have to be drawn.
         """
-        now_us = self._simulation.loop.now_us
+        now_us = self._context.loop.now_us
         for process, (_, _, since_us, late_us) in self._skipping.items():
             assert process.member is not None
             if but_of_batches and process.commit.mode in _BY_BATCH:
@@ -131,9 +128,9 @@ class FastForward:
                 self._settled[process] = commit_us
 
     def _enter(self, process: Process, from_us: int, commit_us: int, late_us: int) -> None:
-        if self._simulation.keeps_all_commits:
-            record_quiet_commits(process, from_us, commit_us, late_us)
-        self._simulation.ownership.committed_quietly(process, from_us, commit_us)
+        if self._context.keeps_all_commits:
+            record_quiet_commits(self._broker, process, from_us, commit_us, late_us)
+        self._ownership.committed_quietly(process, from_us, commit_us)
 
     def resume_all(self) -> None:
         """Something happens to the whole group."""
@@ -142,11 +139,11 @@ class FastForward:
 
     def _sign_of_life_us(self, process: Process, session: TimerKey, commit_us: int | None) -> int | None:
         """A commit extends the session of a classic member, where there is something to commit."""
-        commits = session.kind is TimerKind.SESSION and self._simulation.has_traffic and process.consuming
+        commits = session.kind is TimerKind.SESSION and self._context.has_traffic and process.consuming
         return commit_us if commits else None
 
     def _count(self, process: Process, skipped: Skipped) -> None:
-        counted = self._simulation.history.skipped_requests
+        counted = self._context.history.skipped_requests
         api = "Heartbeat" if process.config.group_protocol == "classic" else "ConsumerGroupHeartbeat"
         for name, number in (
             (api, skipped.heartbeats),
@@ -163,7 +160,7 @@ class FastForward:
 
     def _committed_us(self, process: Process, automatic_us: int | None) -> int | None:
         """When the last commit of the quiet time left: the client's own, or the application's."""
-        commit, now_us = process.commit, self._simulation.loop.now_us
+        commit, now_us = process.commit, self._context.loop.now_us
         if commit.mode is CommitMode.AUTO:
             return automatic_us
         if commit.mode is CommitMode.EVERY:

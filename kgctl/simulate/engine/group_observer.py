@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.consumer.group import ConsumerGroup
+from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
+from kgctl.coordinator.group import Group
 from kgctl.member.api import NetworkError
 from kgctl.member.config import is_cooperative
 from kgctl.model.error_codes import ErrorCode
@@ -25,17 +27,14 @@ from kgctl.model.records import (
 )
 from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroup, PartitionErrors, Request, SyncGroup
 from kgctl.serde.consumer_protocol import decode_assignment
+from kgctl.simulate.engine.context import RunContext
+from kgctl.simulate.engine.invariants import Invariants
+from kgctl.simulate.engine.pods import Pod
+from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.history import Counted, GroupPoint
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.trace import GroupChanged, Removed
 from kgctl.simulate.scenario.vocabulary import Cause
-
-if TYPE_CHECKING:
-    from kgctl.coordinator.group import Group
-    from kgctl.simulate.engine.pods import Pod
-    from kgctl.simulate.engine.process import Process
-    from kgctl.simulate.engine.simulation import Simulation
-
 
 _CACHED = 100_000
 
@@ -46,8 +45,8 @@ class Assignments:
     ``doubled``: those that the leader of this generation gave to two members.
     """
 
-    def __init__(self, simulation: Simulation, view: GroupObserver) -> None:
-        self._simulation = simulation
+    def __init__(self, context: RunContext, view: GroupObserver) -> None:
+        self._context = context
         self._view = view
         self.withheld: dict[int, None] = {}
         self.doubled: dict[int, None] = {}
@@ -114,7 +113,7 @@ class Assignments:
             if len(self._decoded) > _CACHED:
                 self._decoded.clear()
             partitions = decode_assignment(assignment).partitions if assignment else ()
-            numbers = tuple(self._simulation.partitions.numbers_of(partitions))
+            numbers = tuple(self._context.partitions.numbers_of(partitions))
             self._decoded[assignment] = numbers
         return numbers
 
@@ -131,13 +130,13 @@ class Assignments:
     def _measure(self, value: GroupMetadataValue) -> None:
         size = sum([len(member.subscription) + len(member.assignment) for member in value.members])
         if size > self._largest_bytes:
-            self._largest_bytes, self._simulation.recording.largest = size, value
+            self._largest_bytes, self._context.recording.largest = size, value
 
     # --- both protocols
 
     def _numbers_of(self, topics: Mapping[UUID, Sequence[int]]) -> tuple[int, ...]:
-        names = self._simulation.topic_names
-        present = self._simulation.partitions.present
+        names = self._context.topic_names
+        present = self._context.partitions.present
         found: list[int] = []
         for topic_id, partitions in topics.items():
             numbers = present.get(names.get(topic_id, ""), ())
@@ -148,10 +147,10 @@ class Assignments:
         self.is_changed = True
         if changed or gone:
             self._hand_over(changed, gone)
-        self._simulation.changed()
+        self._context.changed()
 
     def _hand_over(self, changed: Mapping[str, tuple[int, ...]], gone: Collection[str]) -> None:
-        lanes = self._simulation.owners
+        lanes = self._context.owners
         pods = {member_id: self._pod(member_id) for member_id in changed}
         freed: dict[int, None] = {}
         for member_id in gone:
@@ -164,7 +163,7 @@ class Assignments:
         if freed and self._view.state != "Empty":
             self.withheld.update(freed)
         for member_id, numbers in changed.items():
-            check = self._simulation.check
+            check = self._view.check
             if twice := check.single_owner(member_id, numbers, self._of_member, changed, assignor=self.protocol):
                 self.doubled.update(dict.fromkeys(twice))
             self._of_member[member_id] = numbers
@@ -185,14 +184,24 @@ _WITHOUT_MEMBERS = frozenset({GroupState.EMPTY.value, NO_GROUP})
 
 
 class GroupObserver:
-    """Kept up to date after each call of the coordinator."""
+    """Kept up to date after each call of the coordinator, ``core``.
 
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
+    ``on_stored`` is called with each offset that is stored, ``wake_all`` when heartbeats of any member may bring it something
+    new, ``blame`` with what set a rebalance off and whom the group has lost last: what the log is to say.
+    """
+
+    core: GroupCoordinator
+    on_stored: Callable[[TopicPartition, int], None]
+    wake_all: Callable[[], None]
+    blame: Callable[[str, Process | None], str] | None = None
+
+    def __init__(self, context: RunContext, pods: Sequence[Pod]) -> None:
+        self._context = context
+        self.check = Invariants(context, pods, self)
         self.state = NO_GROUP
         self.generation = 0
         self.leader: Pod | None = None
-        self.assignments = Assignments(simulation, self)
+        self.assignments = Assignments(context, self)
         self._processes: dict[str, Process] = {}
         self._joined_in: dict[Process, int] = {}
         self._overlooked: dict[Process, bool] = {}
@@ -226,6 +235,15 @@ class GroupObserver:
             self._newest = member_id
         return member_id
 
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        """Whether the group is one of the consumer protocol."""
+        return isinstance(self.core.shard.groups.get(self._context.group_id), ConsumerGroup)
+
+    def has_in_group(self, process: Process) -> bool:
+        """Whether the process lives and is in the group."""
+        return process.member is not None and not process.is_suspended and process.member.member_id in self._members
+
     def process_of(self, member_id: str) -> Process | None:
         """The process that has this member id, or had it."""
         return self._processes.get(member_id)
@@ -257,8 +275,8 @@ class GroupObserver:
 
     def session_timeout_ms(self, member_id: str, configured_ms: int) -> int:
         """What the coordinator takes as this member's session timeout."""
-        shard = self._simulation.broker.core.shard
-        group = shard.groups.get(self._simulation.scenario.group_id)
+        shard = self.core.shard
+        group = shard.groups.get(self._context.group_id)
         if isinstance(group, ConsumerGroup):
             member = group.members.get(member_id)
             if member is None or member.classic is None:
@@ -279,23 +297,24 @@ class GroupObserver:
 
     def on_record(self, effect: AppendRecord) -> bool:
         """A record was written. True: it is one of the group's, not an offset."""
-        simulation = self._simulation
+        context = self._context
         record = effect.record
         if not isinstance(record, CoordinatorRecord):
             return False
-        simulation.keep_record(effect)
+        if context.recording.records is not None:
+            context.recording.records.append((context.loop.now_us, effect))
         key = record.key
         if isinstance(key, OffsetCommitKey):
             if isinstance(record.value, OffsetCommitValue):
-                simulation.ownership.committed(TopicPartition(key.topic, key.partition), record.value.offset)
+                self.on_stored(TopicPartition(key.topic, key.partition), record.value.offset)
             return False
         self.assignments.on_record(record)
         return True
 
     def look(self, trigger: str, pod: Pod | None, why_removed: str, *, has_records: bool) -> None:
         """See what the call has changed."""
-        simulation = self._simulation
-        group = simulation.broker.core.shard.groups.get(simulation.scenario.group_id)
+        context = self._context
+        group = self.core.shard.groups.get(context.group_id)
         if isinstance(group, ClassicGroup):
             state, generation, size = group.state.value, group.generation_id, len(group.members)
             if not why_removed and size == self._size and generation == self.generation and state == self.state:
@@ -317,7 +336,7 @@ class GroupObserver:
             self.leader = self._pod_of(leader or "")
             if group is not self._group:
                 self._meet(group, generation)
-            self._changed(GroupPoint(simulation.loop.now_us, state, generation, size, -1), f"{trigger} {pod or ''}".rstrip())
+            self._changed(GroupPoint(context.loop.now_us, state, generation, size, -1), f"{trigger} {pod or ''}".rstrip())
 
     def _meet(self, group: Group | None, generation: int) -> None:
         """The group is another one. In the place of one without members Kafka makes a new one, which counts from its start."""
@@ -328,34 +347,33 @@ class GroupObserver:
     def on_coordinator_lost(self) -> None:
         """Nobody knows the group at present; what members think of it is another thing."""
         self.has_coordinator = False
-        self._changed(GroupPoint(self._simulation.loop.now_us, NO_GROUP, self.generation, self._size, -1), "CoordinatorLost")
+        self._changed(GroupPoint(self._context.loop.now_us, NO_GROUP, self.generation, self._size, -1), "CoordinatorLost")
 
     def on_coordinator_found(self) -> None:
         """There is one again, which goes by the records: a generation that no leader has assigned is gone with who knew of it."""
         self.has_coordinator = True
-        group = self._simulation.broker.core.shard.groups.get(self._simulation.scenario.group_id)
+        group = self.core.shard.groups.get(self._context.group_id)
         if isinstance(group, ClassicGroup):
             self.generation = min(self.generation, group.generation_id)
         self._group = group
 
     def _changed(self, point: GroupPoint, trigger: str) -> None:
-        simulation = self._simulation
-        simulation.check.generation(self.generation, point.generation)
+        context = self._context
+        self.check.generation(self.generation, point.generation)
         is_settled = point.state in _SETTLED
         if point.generation > self.generation or (self.state in _SETTLED and not is_settled):
-            coordination = simulation.broker.coordination
-            blamed = trigger if coordination is None else coordination.blamed(trigger, self._taken_out)
-            simulation.history.triggers.append((point.at_us, blamed))
+            blamed = trigger if self.blame is None else self.blame(trigger, self._taken_out)
+            context.history.triggers.append((point.at_us, blamed))
         self.state, self.generation, self._size = point.state, point.generation, point.members
         name, number = ("", -1) if self.leader is None else (self.leader.name, self.leader.number)
-        simulation.history.group.append(point._replace(leader=number))
-        simulation.log(GroupChanged(simulation.log_time, point.state, point.generation, point.members, name))
-        if not is_settled and not simulation.uses_consumer_protocol:
-            simulation.fast_forward.resume_all()
+        context.history.group.append(point._replace(leader=number))
+        context.log(GroupChanged(context.log_time, point.state, point.generation, point.members, name))
+        if not is_settled and not self.uses_consumer_protocol:
+            self.wake_all()
         elif is_settled and self.assignments.is_changed:
             self.assignments.is_changed = False
-            simulation.check.stable(self)
-        simulation.changed()
+            self.check.stable()
+        context.changed()
 
     def is_settled_for(self, member_id: str) -> bool:
         """Whether heartbeats of this member would change nothing and bring it nothing new, as long as the group stays as it is.
@@ -365,7 +383,7 @@ class GroupObserver:
         """
         if not self.has_coordinator:
             return False
-        group = self._simulation.broker.core.shard.groups.get(self._simulation.scenario.group_id)
+        group = self.core.shard.groups.get(self._context.group_id)
         if isinstance(group, ConsumerGroup):
             if self._awaits_heartbeat(group):
                 return False
@@ -378,19 +396,19 @@ class GroupObserver:
         """Whether the next heartbeat finds topics that are new to the group, or to its patterns."""
         if not group.metadata_deadline_ms:
             return True
-        newest = self._simulation.broker.core.shard.last_version_with_new_topics
+        newest = self.core.shard.last_version_with_new_topics
         return any(resolved.version < newest for resolved in group.resolved_regexes.values())
 
     def _wake_at_new_target(self, group: ConsumerGroup) -> None:
         epochs = (group.group_epoch, group.assignment_epoch)
         if epochs != self._epochs:
             self._epochs = epochs
-            self._simulation.fast_forward.resume_all()
+            self.wake_all()
 
     def _compare_members(self, members: Mapping[str, object], why: str) -> None:
         """Who is gone; who has come. Joins only add, at the end."""
         before = self._members
-        now_us = self._simulation.loop.now_us
+        now_us = self._context.loop.now_us
         gone = [member_id for member_id in before if member_id not in members]
         for member_id in gone:
             del before[member_id]
@@ -399,7 +417,7 @@ class GroupObserver:
                 before[member_id] = None
                 pod = self._pod_of(member_id)
                 if pod is not None:
-                    self._simulation.history.pods[pod.number].came(member_id, now_us)
+                    self._context.history.pods[pod.number].came(member_id, now_us)
         if gone:
             there = {pod.number for member_id in before if (pod := self._pod_of(member_id)) is not None}
             for member_id in gone:
@@ -411,29 +429,27 @@ class GroupObserver:
         self._members[member_id] = None
         pod = self._pod_of(member_id)
         if pod is not None:
-            self._simulation.history.pods[pod.number].came(member_id, self._simulation.loop.now_us)
+            self._context.history.pods[pod.number].came(member_id, self._context.loop.now_us)
 
     def _pod_of(self, member_id: str) -> Pod | None:
         process = self._processes.get(member_id)
         return None if process is None else process.pod
 
     def _removed(self, member_id: str, why: str) -> None:
-        simulation = self._simulation
-        now_us = simulation.loop.now_us
+        context = self._context
+        now_us = context.loop.now_us
         process = self._taken_out = self._processes.pop(member_id, None)
         if process is None:
             return
-        simulation.log(Removed(simulation.log_time, process.pod.name, member_id, why))
+        context.log(Removed(context.log_time, process.pod.name, member_id, why))
         if why == "replaced":
             process.catch_up()  # it learns of it by its next request
             return
-        simulation.history.pods[process.pod.number].in_group.set(now_us, is_so=False)
+        context.history.pods[process.pod.number].in_group.set(now_us, is_so=False)
         if process.gone_us >= 0:
             if why == "expired":
-                simulation.history.detections.append(Counted(now_us, now_us - process.gone_us, process.pod.number))
-            lost = [
-                number for number in process.lost if simulation.owners.gap_cause(number) in (Cause.DETECTION, Cause.STATIC_WAIT)
-            ]
-            simulation.owners.set_cause(lost, Cause.HANDOVER, now_us)
+                context.history.detections.append(Counted(now_us, now_us - process.gone_us, process.pod.number))
+            lost = [number for number in process.lost if context.owners.gap_cause(number) in (Cause.DETECTION, Cause.STATIC_WAIT)]
+            context.owners.set_cause(lost, Cause.HANDOVER, now_us)
         elif why == "expired":
-            simulation.history.kicked.append(Counted(now_us, 1, process.pod.number))
+            context.history.kicked.append(Counted(now_us, 1, process.pod.number))

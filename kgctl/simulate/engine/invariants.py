@@ -11,17 +11,16 @@ Each check looks only at what has changed. The coordinator's own rules (`GroupCo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Collection, Mapping, Sequence
+from typing import NoReturn, Protocol
 
+from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.errors import InvariantViolation
+from kgctl.simulate.engine.context import RunContext
+from kgctl.simulate.engine.pods import Pod
+from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.traffic import UNIT_PR
-
-if TYPE_CHECKING:
-    from kgctl.simulate.engine.group_observer import GroupObserver
-    from kgctl.simulate.engine.simulation import Simulation
-
 
 ASSIGN_TWICE = frozenset({"sticky", "cooperative-sticky"})
 """Kafka's assignors that can give one partition to two members: when the leader's metadata is older than a member's assignment,
@@ -29,15 +28,42 @@ a partition that the leader does not know of ends the merge of what exists with 
 once more. What comes of it is told by ``owners(partition)`` and ``double_owned``."""
 
 
+class Assigned(Protocol):
+    """Whom the coordinator has assigned each partition to."""
+
+    @property
+    def withheld(self) -> Collection[int]: ...
+    @property
+    def doubled(self) -> Mapping[int, None]: ...
+    def of_member(self, member_id: str) -> tuple[int, ...]: ...
+
+
+class GroupView(Protocol):
+    """The group as the coordinator has it."""
+
+    core: GroupCoordinator
+
+    @property
+    def assignments(self) -> Assigned: ...
+    @property
+    def uses_consumer_protocol(self) -> bool: ...
+    def members(self) -> tuple[str, ...]: ...
+    def has_in_group(self, process: Process) -> bool: ...
+    def is_overlooked(self, process: Process) -> bool: ...
+    def has_joined_again(self, process: Process) -> bool: ...
+
+
 class Invariants:
     """Raises `InvariantViolation`, with the group's recent story."""
 
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
+    def __init__(self, context: RunContext, pods: Sequence[Pod], group: GroupView) -> None:
+        self._context = context
+        self._pods = pods
+        self._group = group
         self._topic_sizes: dict[str, dict[int, None]] = {}
         self._holder: dict[int, str] = {}
         self._shared: dict[int, None] = {}
-        self._start_us = simulation.scenario.warmup_us
+        self._start_us = context.warmup_us
         self._seen_us = 0
         self._unowned = 0
         self._unavailable_us = 0
@@ -54,7 +80,7 @@ class Invariants:
     def committed(self, number: int, before: int, after: int) -> None:
         """I3."""
         if after < before and number not in self._shared:
-            name = self._simulation.partitions.names[number]
+            name = self._context.partitions.names[number]
             self._broken("I3", f"the committed offset of {name} went from {before} back to {after}")
 
     def single_owner(
@@ -74,8 +100,8 @@ class Invariants:
         for number in numbers:
             holder = self._holder.get(number)
             if holder is not None and holder != member_id and number in changed.get(holder, assigned.get(holder, ())):
-                if assignor not in ASSIGN_TWICE or self._simulation.uses_consumer_protocol:
-                    name = self._simulation.partitions.names[number]
+                if assignor not in ASSIGN_TWICE or self._group.uses_consumer_protocol:
+                    name = self._context.partitions.names[number]
                     self._broken("I1", f"{name} is assigned to {holder} and to {member_id}")
                 twice.append(number)
             self._holder[number] = member_id
@@ -84,23 +110,21 @@ class Invariants:
 
     def assigned(self, pod: int, numbers: tuple[int, ...], *, is_cooperative: bool) -> None:
         """I4, I6 and I7."""
-        simulation = self._simulation
+        context, pods, group = self._context, self._pods, self._group
         if pod == NOBODY or not numbers:
             return
-        topics = simulation.topics_of(pod)
-        hands_over = is_cooperative or simulation.uses_consumer_protocol
-        owner, assigned, names = simulation.owners.owner, simulation.owners.assigned, simulation.partitions.names
+        topics = context.recording.topics_of(pods[pod].members)
+        hands_over = is_cooperative or group.uses_consumer_protocol
+        owner, assigned, names = context.owners.owner, context.owners.assigned, context.partitions.names
         for number in numbers:
             if names[number].topic not in topics:
-                self._broken("I4", f"{names[number]} is assigned to {simulation.pods[pod]}, which does not subscribe to it")
+                self._broken("I4", f"{names[number]} is assigned to {pods[pod]}, which does not subscribe to it")
             holder = owner[number]
             if not hands_over or holder in (NOBODY, pod) or assigned[number] == pod or number in self._shared:
                 continue
             if self._keeps(holder, pod):
-                rule = "I7" if simulation.uses_consumer_protocol else "I6"
-                self._broken(
-                    rule, f"{names[number]} is given to {simulation.pods[pod]} while {simulation.pods[holder]} consumes it"
-                )
+                rule = "I7" if group.uses_consumer_protocol else "I6"
+                self._broken(rule, f"{names[number]} is given to {pods[pod]} while {pods[holder]} consumes it")
 
     def _keeps(self, holder: int, successor: int) -> bool:
         """Whether a pod is a member that nobody has put another in the place of: a second one with its instance id does that.
@@ -109,20 +133,18 @@ class Invariants:
         by what they owned when they joined last. Kafka does the same: such a member reads on until it hears of it. So does one of
         a group that goes over to the consumer protocol in the middle of a round: the coordinator has forgotten what it owns.
         """
-        simulation = self._simulation
-        process, instance_id = simulation.pods[holder].process, simulation.pods[holder].instance_id
-        is_replaced = instance_id is not None and instance_id == simulation.pods[successor].instance_id
-        if is_replaced or process is None or not simulation.is_member(holder):
+        pods, group = self._pods, self._group
+        process, instance_id = pods[holder].process, pods[holder].instance_id
+        is_replaced = instance_id is not None and instance_id == pods[successor].instance_id
+        if is_replaced or process is None or not group.has_in_group(process):
             return False
-        view = simulation.broker.observer
-        return not view.is_overlooked(process) if simulation.uses_consumer_protocol else view.has_joined_again(process)
+        return not group.is_overlooked(process) if group.uses_consumer_protocol else group.has_joined_again(process)
 
-    def stable(self, view: GroupObserver) -> None:
+    def stable(self) -> None:
         """I5, and the coordinator's own invariants."""
-        simulation = self._simulation
-        if not simulation.uses_consumer_protocol:
-            self._check_complete(view)
-        simulation.broker.core.check()
+        if not self._group.uses_consumer_protocol:
+            self._check_complete()
+        self._group.core.check()
 
     def passed(self, now_us: int) -> None:
         """Something may have changed now: until now nobody consumed as many partitions as before."""
@@ -130,56 +152,56 @@ class Invariants:
             if now_us > self._start_us:
                 self._unavailable_us += self._unowned * (now_us - max(self._seen_us, self._start_us))
             self._seen_us = now_us
-        self._unowned = self._simulation.owners.unread
+        self._unowned = self._context.owners.unread
 
     def settled(self) -> None:
         """I8 and I9, when the run is over and its accounts are settled."""
-        simulation = self._simulation
-        now_us = simulation.loop.now_us
+        context = self._context
+        now_us = context.loop.now_us
         self.passed(now_us)
         gaps = [
             gap
-            for number, counts in enumerate(simulation.partitions.counted)
+            for number, counts in enumerate(context.partitions.counted)
             if counts
-            for gap in simulation.owners.gaps(number, self._start_us, max(now_us, self._start_us))
+            for gap in context.owners.gaps(number, self._start_us, max(now_us, self._start_us))
         ]
         by_cause = sum(length_us for gap in gaps for _, length_us in gap.causes)
         lengths = sum(gap.length_us for gap in gaps)
         if not by_cause == lengths == self._unavailable_us:
             self._broken("I8", f"unavailable for {self._unavailable_us} us, in gaps of {lengths} us, by causes {by_cause} us")
-        ledger = simulation.ledger
+        ledger = context.ledger
         waiting: dict[str, int] = {}
-        for number in simulation.partitions.existing():
+        for number in context.partitions.existing():
             backlog_pr = ledger.backlog_pr(number, now_us)
             if backlog_pr < 0:
-                self._broken("I9", f"{simulation.partitions.names[number]} is read beyond its end")
+                self._broken("I9", f"{context.partitions.names[number]} is read beyond its end")
             waiting[ledger.topic[number]] = waiting.get(ledger.topic[number], 0) + backlog_pr
         for topic, backlog_pr in waiting.items():
-            if simulation.has_traffic and ledger.backlog[topic].value(now_us) != backlog_pr:
+            if context.has_traffic and ledger.backlog[topic].value(now_us) != backlog_pr:
                 told = ledger.backlog[topic].value(now_us) / UNIT_PR
                 self._broken("I9", f"{backlog_pr / UNIT_PR} records of {topic} wait, {told} by what was written and processed")
 
-    def _check_complete(self, view: GroupObserver) -> None:
-        simulation = self._simulation
+    def _check_complete(self) -> None:
+        context, group = self._context, self._group
         counts: dict[str, int] = {}
-        twice = dict(view.assignments.doubled)
-        for member_id in view.members():
-            for number in view.assignments.of_member(member_id):
+        twice = dict(group.assignments.doubled)
+        for member_id in group.members():
+            for number in group.assignments.of_member(member_id):
                 if number in twice:
                     del twice[number]
                     continue
-                topic = simulation.partitions.names[number].topic
+                topic = context.partitions.names[number].topic
                 counts[topic] = counts.get(topic, 0) + 1
-        for number in view.assignments.withheld:
-            topic = simulation.partitions.names[number].topic
+        for number in group.assignments.withheld:
+            topic = context.partitions.names[number].topic
             counts[topic] = counts.get(topic, 0) + 1
         for topic, count in counts.items():
             if count not in self._topic_sizes[topic]:
                 self._broken("I5", f"a stable group has {count} partitions of {topic} assigned")
 
     def _broken(self, rule: str, what: str) -> NoReturn:
-        simulation = self._simulation
-        group_id = simulation.scenario.group_id
-        story = tuple(simulation.broker.core.shard.story.of(group_id))
-        at_us = simulation.loop.now_us - simulation.scenario.warmup_us
+        context = self._context
+        group_id = context.group_id
+        story = tuple(self._group.core.shard.story.of(group_id))
+        at_us = context.loop.now_us - context.warmup_us
         raise InvariantViolation(f"{rule} broke at {at_us / 1_000_000:.6f} s: {what}", group=group_id, story=story)

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
 from kgctl.member.api import CommitDone, StopReason
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
+from kgctl.simulate.engine.context import RunContext
+from kgctl.simulate.engine.invariants import Invariants
+from kgctl.simulate.engine.pods import Pod
+from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.history import Counted, Overtaken
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.trace import Committed, Disowned, Owned
+from kgctl.simulate.recording.traffic import Flow
 from kgctl.simulate.scenario.model import CommitMode
 from kgctl.simulate.scenario.vocabulary import Cause
-
-if TYPE_CHECKING:
-    from kgctl.simulate.engine.process import Process
-    from kgctl.simulate.engine.simulation import Simulation
-    from kgctl.simulate.recording.traffic import Flow
 
 FENCED_COMMITS = frozenset(
     {
@@ -30,28 +30,38 @@ FENCED_COMMITS = frozenset(
 )
 
 
+class Committing(Protocol):
+    """The coordinator, as far as reading depends on it."""
+
+    def cause_of_gap(self, numbers: list[int], cause: Cause) -> Cause: ...
+    def commit_unseen(self, process: Process, offsets: dict[int, int]) -> None: ...
+
+
 class Ownership:
     """Starts and stops of consuming, and the commits between them."""
 
-    def __init__(self, simulation: Simulation) -> None:
-        self._simulation = simulation
-        self._partitions = simulation.partitions
-        self._owners = simulation.owners
-        self._ledger = simulation.ledger
-        self._numbers = simulation.partitions.numbers
-        self._stored = simulation.ledger.stored
+    def __init__(self, context: RunContext, pods: Sequence[Pod], check: Invariants, coordinator: Committing) -> None:
+        self._context = context
+        self._pods = pods
+        self._check = check
+        self._coordinator = coordinator
+        self._partitions = context.partitions
+        self._owners = context.owners
+        self._ledger = context.ledger
+        self._numbers = context.partitions.numbers
+        self._stored = context.ledger.stored
         self._readers: dict[int, Process] = {}
 
     # --- what members do
 
     def start(self, process: Process, positions: Mapping[TopicPartition, int]) -> None:
         """The process reads these partitions from these offsets on."""
-        now_us = self._simulation.loop.now_us
+        now_us = self._context.loop.now_us
         table = self._numbers
         numbers = [table[partition] for partition in positions if partition in table]
         taken = self._taken(process, numbers)
         process.flow.advance(now_us)
-        if self._simulation.has_traffic:
+        if self._context.has_traffic:
             for partition, offset in positions.items():
                 number = table.get(partition)
                 if number is not None and number not in taken:
@@ -62,9 +72,9 @@ class Ownership:
             self._owners.own_again(process.pod.number, taken, now_us)
             numbers = [number for number in numbers if number not in taken]
         self._owners.own(process.pod.number, numbers, now_us)
-        self._simulation.history.applied_us.append(now_us)
-        self._simulation.log(Owned(self._simulation.log_time, process.pod.name, self._names([*numbers, *taken])))
-        self._simulation.changed()
+        self._context.history.applied_us.append(now_us)
+        self._context.log(Owned(self._context.log_time, process.pod.name, self._names([*numbers, *taken])))
+        self._context.changed()
 
     def stop(self, process: Process, partitions: Iterable[TopicPartition], reason: StopReason) -> None:
         """The member says that the process reads these no longer."""
@@ -75,37 +85,35 @@ class Ownership:
         """The process reads these no longer."""
         if not numbers:
             return
-        simulation = self._simulation
-        now_us = simulation.loop.now_us
+        context = self._context
+        now_us = context.loop.now_us
         process.flow.advance(now_us)
-        if simulation.has_traffic:
+        if context.has_traffic:
             for number in numbers:
                 self._finish(process, number, now_us)
         for number in numbers:
             process.consuming.pop(number, None)
-        if simulation.running == 0:
+        if context.running == 0:
             cause = Cause.BOOT
         if cause is not Cause.REBALANCE:
             process.lost = tuple(numbers)
-        if (coordination := simulation.broker.coordination) is not None:
-            cause = coordination.cause_of_gap(numbers, cause)
+        cause = self._coordinator.cause_of_gap(numbers, cause)
         self._owners.release(process.pod.number, numbers, cause, now_us)
-        if simulation.has_traffic and self._owners.had_doubles:
+        if context.has_traffic and self._owners.had_doubles:
             self._hand_back(numbers)
-        simulation.log(Disowned(simulation.log_time, process.pod.name, self._names(numbers), cause.label))
-        simulation.changed()
+        context.log(Disowned(context.log_time, process.pod.name, self._names(numbers), cause.label))
+        context.changed()
 
     def taken_over(self, process: Process, partitions: Iterable[TopicPartition]) -> None:
         """The member has got these: what is left is its callback and the offsets."""
-        now_us = self._simulation.loop.now_us
+        now_us = self._context.loop.now_us
         numbers = self._partitions.numbers_of(partitions)
         if process.consuming:
             numbers = [number for number in numbers if number not in process.consuming]
-        coordination = self._simulation.broker.coordination
-        cause = Cause.FETCH if coordination is None else coordination.cause_of_gap(numbers, Cause.FETCH)
+        cause = self._coordinator.cause_of_gap(numbers, Cause.FETCH)
         self._owners.set_cause(numbers, cause, now_us)
-        self._simulation.history.applied_us.append(now_us)
-        self._simulation.changed()
+        self._context.history.applied_us.append(now_us)
+        self._context.changed()
 
     # --- what happens to processes
 
@@ -118,25 +126,25 @@ class Ownership:
 
     def _lose_batch(self, process: Process) -> None:
         """The batch under way is committed: what is left of it is never processed."""
-        now_us = self._simulation.loop.now_us
+        now_us = self._context.loop.now_us
         process.unseen_commit_us = now_us
         process.flow.advance(now_us)
         left_us = process.polls.upcoming_us(now_us) - now_us
-        for number in process.consuming if self._simulation.has_traffic else ():
+        for number in process.consuming if self._context.has_traffic else ():
             lost = self._ledger.position(number, now_us) - self._position_at(number, now_us - left_us)
-            self._simulation.history.lost.append(Counted(now_us, lost, process.pod.number, self._ledger.topic[number]))
+            self._context.history.lost.append(Counted(now_us, lost, process.pod.number, self._ledger.topic[number]))
 
     def suspend(self, process: Process, cause: Cause) -> None:
         """The process cannot read at present: nobody consumes what it owns."""
-        now_us = self._simulation.loop.now_us
+        now_us = self._context.loop.now_us
         self._owners.release(process.pod.number, list(process.consuming), cause, now_us)
-        self._simulation.changed()
+        self._context.changed()
 
     def resume(self, process: Process) -> None:
         """It goes on, and knows of nothing."""
-        now_us = self._simulation.loop.now_us
+        now_us = self._context.loop.now_us
         self._owners.own_again(process.pod.number, list(process.consuming), now_us)
-        self._simulation.changed()
+        self._context.changed()
 
     # --- records
 
@@ -145,7 +153,7 @@ class Ownership:
         number = self._numbers.get(partition)
         if number is None:
             return None
-        if not self._simulation.has_traffic:
+        if not self._context.has_traffic:
             return None if self._stored[number] >= 0 else 0
         flow.advance(now_us)
         return self._ledger.position(number, now_us)
@@ -154,50 +162,50 @@ class Ownership:
         """The coordinator has stored an offset."""
         number = self._partitions.numbers.get(partition)
         if number is not None:
-            self._simulation.check.committed(number, self._ledger.stored[number], offset)
-            self._ledger.store(number, offset, self._simulation.loop.now_us)
+            self._check.committed(number, self._ledger.stored[number], offset)
+            self._ledger.store(number, offset, self._context.loop.now_us)
 
     def commit_answered(self, process: Process, action: CommitDone) -> None:
         """A commit has ended."""
-        simulation = self._simulation
+        context = self._context
         if action.error in FENCED_COMMITS:
-            simulation.history.fenced_commits.append(Counted(simulation.loop.now_us, 1, process.pod.number, action.error.name))
+            context.history.fenced_commits.append(Counted(context.loop.now_us, 1, process.pod.number, action.error.name))
         error = action.error.name
-        simulation.log(Committed(simulation.log_time, process.pod.name, len(action.offsets), sum(action.offsets.values()), error))
+        context.log(Committed(context.log_time, process.pod.name, len(action.offsets), sum(action.offsets.values()), error))
 
     def settle_unseen(self, process: Process) -> None:
         """Commits that were taken as done become the coordinator's: the process cannot do better any more."""
-        if self._simulation.has_traffic and process.unseen_commit_us >= 0 and process.consuming and process.member is not None:
-            process.flow.advance(self._simulation.loop.now_us)
+        if self._context.has_traffic and process.unseen_commit_us >= 0 and process.consuming and process.member is not None:
+            process.flow.advance(self._context.loop.now_us)
             offsets = {number: self._position_at(number, process.unseen_commit_us) for number in process.consuming}
             newer = {number: offset for number, offset in offsets.items() if offset > self._ledger.stored[number]}
             if newer:
-                self._simulation.broker.commit_unseen(process, newer)
+                self._coordinator.commit_unseen(process, newer)
 
     def committed_quietly(self, process: Process, from_us: int, at_us: int) -> None:
         """The process's last commit of a quiet time left at this moment."""
         process.last_commit_us = process.unseen_commit_us = at_us
-        if self._simulation.has_traffic and process.consuming:
-            process.flow.advance(self._simulation.loop.now_us)
+        if self._context.has_traffic and process.consuming:
+            process.flow.advance(self._context.loop.now_us)
             offsets = {number: self._position_at(number, at_us) for number in process.consuming}
             self._ledger.commit_quietly(offsets, from_us, at_us)
 
     def _position_at(self, number: int, at_us: int) -> int:
         """A position of the recent past. Of one with a backlog: as if it had been read at the arrivals' rate since."""
-        now_us = self._simulation.loop.now_us
+        now_us = self._context.loop.now_us
         arrivals = self._ledger.arrivals
         written_pr = 0 if number in self._owners.dark else arrivals.total_pr(number, now_us) - arrivals.total_pr(number, at_us)
         return max(self._ledger.position_pr(number, now_us) - written_pr, 0) // 1_000_000_000_000
 
     def _begin(self, process: Process, number: int, offset: int, now_us: int) -> None:
-        simulation, ledger = self._simulation, self._ledger
+        context, ledger = self._context, self._ledger
         is_first = not ledger.has_position[number]
         if number in self._readers:
             self._readers[number].flow.advance(now_us)
             ledger.stop(number, now_us)
             if self._readers[number] is not process:
                 position_pr = ledger.position_pr(number, now_us)
-                simulation.history.overtaken.append(Overtaken(now_us, number, self._readers[number].pod.number, position_pr))
+                context.history.overtaken.append(Overtaken(now_us, number, self._readers[number].pod.number, position_pr))
         repeated, skipped = ledger.start(number, offset, now_us)
         before = self._readers.get(number)
         if before is not None and before is not process:
@@ -206,9 +214,9 @@ class Ownership:
         self._read_on(process, number, now_us)
         topic, pod = ledger.topic[number], process.pod.number
         if repeated:
-            simulation.history.duplicates.append(Counted(now_us, repeated, pod, topic))
+            context.history.duplicates.append(Counted(now_us, repeated, pod, topic))
         if skipped and not (is_first and not self._partitions.created_us[number]):
-            simulation.history.lost.append(Counted(now_us, skipped, pod, topic))
+            context.history.lost.append(Counted(now_us, skipped, pod, topic))
 
     def _finish(self, process: Process, number: int, now_us: int) -> None:
         process.flow.partitions.pop(number, None)
@@ -221,17 +229,17 @@ class Ownership:
         """An older consumer is the only one again: it reads on."""
         for number in numbers:
             owner = self._owners.owner[number]
-            process = self._simulation.pods[owner].process if owner >= 0 else None
+            process = self._pods[owner].process if owner >= 0 else None
             if process is not None and number not in self._readers and number in process.consuming:
-                process.flow.advance(self._simulation.loop.now_us)
+                process.flow.advance(self._context.loop.now_us)
                 self._readers[number] = process
-                self._read_on(process, number, self._simulation.loop.now_us)
+                self._read_on(process, number, self._context.loop.now_us)
 
     # --- brokers that are away
 
     def darken(self, numbers: list[int]) -> None:
         """The broker that leads these is gone: whoever consumes them reads nothing."""
-        now_us = self._simulation.loop.now_us
+        now_us = self._context.loop.now_us
         for number in numbers:
             process = self._readers.get(number)
             if process is not None:
@@ -240,11 +248,11 @@ class Ownership:
                 process.flow.partitions.pop(number, None)
                 self._ledger.stop(number, now_us)
         self._owners.darken(numbers, now_us)
-        self._simulation.changed()
+        self._context.changed()
 
     def lighten(self, numbers: list[int]) -> None:
         """These have a leader again: whoever consumes them reads on."""
-        now_us = self._simulation.loop.now_us
+        now_us = self._context.loop.now_us
         self._owners.lighten(numbers, now_us)
         for number in numbers:
             process = self._readers.get(number)
@@ -252,7 +260,7 @@ class Ownership:
                 process.flow.advance(now_us)
                 self._ledger.account_waiting(number, now_us)
                 self._read_on(process, number, now_us)
-        self._simulation.changed()
+        self._context.changed()
 
     def _read_on(self, process: Process, number: int, now_us: int) -> None:
         if number in self._owners.dark:
@@ -282,7 +290,7 @@ class Ownership:
         for number in numbers:
             if created_us[number] and last_owner[number] < 0:
                 topic = self._partitions.names[number].topic
-                self._simulation.history.discoveries.append(Counted(now_us, now_us - created_us[number], -1, topic))
+                self._context.history.discoveries.append(Counted(now_us, now_us - created_us[number], -1, topic))
 
     def _names(self, numbers: Iterable[int]) -> tuple[str, ...]:
         return tuple(map(self._partitions.labels.__getitem__, numbers))

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from kgctl.errors import UsageError
 from kgctl.member.api import MemberIdentity, Rng
 from kgctl.member.config import HeartbeatDrift, MemberConfig
+from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.network import Link
 from kgctl.simulate.scenario.model import RANDOM_DRIFT, SECOND_US, MemberSet
 from kgctl.simulate.scenario.settings import client_id_of, member_config
-from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.process import Process
-    from kgctl.simulate.engine.simulation import Simulation
 
 
 FIRST_BACK_OFF_US = 10 * SECOND_US
@@ -49,25 +48,42 @@ class Nodes:
         return min(load, key=load.__getitem__, default=0)
 
 
+@dataclass(frozen=True, slots=True)
+class PodHome:
+    """What pods are made with. ``versions``: set of members -> the consumer settings that its new pods have.
+
+    ``new_process`` makes a process of a pod that has not begun to boot, which calls its second argument when it has subscribed;
+    ``subscription_of`` tells what (topics, pattern) the consumers of a set subscribe to.
+    """
+
+    context: RunContext
+    nodes: Nodes
+    versions: Mapping[str, Mapping[str, str]]
+    new_process: Callable[[Pod, Callable[[], None] | None], Process]
+    subscription_of: Callable[[MemberSet], tuple[tuple[str, ...], str | None]]
+
+
 class Pod:
     """One of the scenario's members. ``settings`` are those that its next process starts with."""
 
-    def __init__(self, simulation: Simulation, members: MemberSet, index: int, number: int) -> None:
-        self.simulation = simulation
+    def __init__(self, home: PodHome, members: MemberSet, index: int, number: int) -> None:
+        context = home.context
+        self._home = home
+        self.context = context
         self.members = members
         self.index = index
         self.number = number
         self.name = f"{members.name}-{index}"
         self.instance_id = None if members.instance_id is None else members.instance_id.replace("$name", self.name)
-        self.rack = _rack(members.rack, index, simulation.scenario.cluster.racks)
-        self.settings = dict(simulation.versions[members.name])
-        self.link = Link(simulation.scenario.cluster.network, partial(simulation.randomness.stream, "link", self.name))
-        self.poll_rng = simulation.randomness.stream("poll", self.name)
-        self.member_rng = simulation.randomness.stream("member", self.name)
+        self.rack = _rack(members.rack, index, context.scenario.cluster.racks)
+        self.settings = dict(home.versions[members.name])
+        self.link = Link(context.scenario.cluster.network, partial(context.randomness.stream, "link", self.name))
+        self.poll_rng = context.randomness.stream("poll", self.name)
+        self.member_rng = context.randomness.stream("member", self.name)
         self.process: Process | None = None
         self._booted_us = 0
         self._failures = 0
-        self.node = simulation.nodes.place()
+        self.node = home.nodes.place()
         self.ready_from_us = 0
         """When its readiness probe succeeds, if its consumer runs by then."""
         self.is_wanted = members.start is not None
@@ -81,23 +97,23 @@ class Pod:
     @cached_property
     def boot_rng(self) -> Rng:
         """For the boot times; made when it is needed, as few scenarios draw any."""
-        return self.simulation.randomness.stream("boot", self.name)
+        return self.context.randomness.stream("boot", self.name)
 
     @cached_property
     def start_rng(self) -> Rng:
         """For the times that the client takes to start."""
-        return self.simulation.randomness.stream("client start", self.name)
+        return self.context.randomness.stream("client start", self.name)
 
     @cached_property
     def callback_rng(self) -> Rng:
         """For the times that callbacks take."""
-        return self.simulation.randomness.stream("callback", self.name)
+        return self.context.randomness.stream("callback", self.name)
 
     @property
     def is_ready(self) -> bool:
         """Whether it consumes, its probe succeeds, and nobody has told it to end."""
         process = self.process
-        return process is not None and process.is_up and self.simulation.loop.now_us >= self.ready_from_us
+        return process is not None and process.is_up and self.context.loop.now_us >= self.ready_from_us
 
     def boot(self, then: Callable[[], None] | None = None) -> None:
         """Start a process, unless one is there; ``then`` is called when it has subscribed."""
@@ -107,8 +123,8 @@ class Pod:
             return
         self.want(is_wanted=True)
         self.link.reconnect()
-        self._booted_us = self.simulation.loop.now_us
-        self.process = self.simulation.new_process(self, then)
+        self._booted_us = self.context.loop.now_us
+        self.process = self._home.new_process(self, then)
         self.process.boot()
 
     def boot_after_failure(self) -> None:
@@ -116,7 +132,7 @@ class Pod:
 
         A process that has run for 10 minutes makes it forget the failures before.
         """
-        loop = self.simulation.loop
+        loop = self.context.loop
         if loop.now_us - self._booted_us >= FORGIVEN_AFTER_US:
             self._failures = 0
         wait_us = min(FIRST_BACK_OFF_US << self._failures - 1, LONGEST_BACK_OFF_US) if self._failures else 0
@@ -126,7 +142,7 @@ class Pod:
     def want(self, *, is_wanted: bool) -> None:
         """It belongs to the set from now on, or not."""
         self.is_wanted = is_wanted
-        self.simulation.history.pods[self.number].wanted.set(self.simulation.loop.now_us, is_so=is_wanted)
+        self.context.history.pods[self.number].wanted.set(self.context.loop.now_us, is_so=is_wanted)
 
     def configure(self, settings: Mapping[str, str]) -> None:
         """Settings of the processes to come."""
@@ -135,7 +151,7 @@ class Pod:
     def member_config(self) -> MemberConfig:
         """The settings of a process that starts now. Raises `UsageError`."""
         config = member_config(self.members, self.settings)
-        if self.simulation.has_traffic:  # close() waits for no fetch where records come all the time
+        if self.context.has_traffic:  # close() waits for no fetch where records come all the time
             config = replace(config, behaviour=replace(config.behaviour, close_lag_us=0))
         drift_us = self.members.heartbeat_drift_us
         if drift_us is None:
@@ -146,11 +162,11 @@ class Pod:
 
     def identity(self) -> MemberIdentity:
         """Who a process of this pod is to the coordinator."""
-        topics, pattern = self.simulation.subscription_of(self.members)
+        topics, pattern = self._home.subscription_of(self.members)
         return MemberIdentity(
             name=self.name,
-            group_id=self.simulation.scenario.group_id,
-            client_id=client_id_of(self.members, self.simulation.scenario.group_id, self.name, self.instance_id),
+            group_id=self.context.scenario.group_id,
+            client_id=client_id_of(self.members, self.context.scenario.group_id, self.name, self.instance_id),
             topics=topics,
             pattern=pattern,
             group_instance_id=self.instance_id,
@@ -272,37 +288,3 @@ class PollCadence:
 
     def _slowed(self, gap_us: int) -> int:
         return gap_us * self._pod.factor_ppm // 1_000_000
-
-
-def select(simulation: Simulation, selector: Selector) -> list[Pod]:
-    """The pods that are meant now, in their order. A share is drawn by the seed, each time anew."""
-    pods = simulation.pods if selector.member_set is None else simulation.sets.get(selector.member_set, [])
-    if selector.member_set == NODE and NODE not in simulation.sets:
-        pods = [pod for pod in simulation.pods if selector.first <= pod.node <= selector.last]
-        chosen = [pod for pod in pods if pod.is_wanted]
-    else:
-        chosen = _choose(simulation, selector, list(pods))
-    if not selector.negated:
-        return chosen
-    return [pod for pod in simulation.pods if pod not in chosen]
-
-
-def _choose(simulation: Simulation, selector: Selector, pods: list[Pod]) -> list[Pod]:
-    if selector.choice is Choice.RANGE:
-        return [pod for pod in pods if selector.first <= pod.index <= selector.last]
-    if selector.choice is Choice.SHARE:
-        return _share(simulation, selector, pods)
-    if selector.choice is Choice.OLDEST:
-        started = [(simulation.history.pods[pod.number].running.since_us, pod.number, pod) for pod in pods]
-        running = [(since, number, pod) for since, number, pod in started if since is not None]
-        return [min(running, key=lambda entry: entry[:2])[2]] if running else []
-    if selector.choice is Choice.LEADER:
-        return [pod for pod in pods if pod is simulation.broker.observer.leader]
-    return pods
-
-
-def _share(simulation: Simulation, selector: Selector, pods: list[Pod]) -> list[Pod]:
-    wanted = -(-len(pods) * selector.share_ppm // 1_000_000)
-    rng = simulation.randomness.stream("share", selector.text, str(simulation.loop.now_us))
-    order = sorted(pods, key=lambda pod: (rng.random(), pod.number))
-    return sorted(order[:wanted], key=lambda pod: pod.number)

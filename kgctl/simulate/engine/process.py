@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 from kgctl.member.api import (
     Action,
@@ -25,10 +26,11 @@ from kgctl.member.api import (
     Skipped,
     StartConsuming,
     StopConsuming,
+    StopReason,
 )
 from kgctl.member.config import is_cooperative
 from kgctl.member.factory import make_member
-from kgctl.model.groups import MetadataImage
+from kgctl.model.groups import MetadataImage, TopicPartition
 from kgctl.model.values import quick_enum
 from kgctl.simulate.engine.pods import Pod, PollCadence
 from kgctl.simulate.recording.trace import PodChanged
@@ -38,46 +40,72 @@ from kgctl.simulate.scenario.quantities import Distribution
 from kgctl.simulate.scenario.settings import commit_of
 from kgctl.simulate.scenario.vocabulary import Cause
 
-if TYPE_CHECKING:
-    from kgctl.simulate.engine.pods import Pod
+
+class Consumption(Protocol):
+    """What is written down of the partitions that a process reads."""
+
+    def start(self, process: Process, positions: Mapping[TopicPartition, int]) -> None: ...
+    def stop(self, process: Process, partitions: Iterable[TopicPartition], reason: StopReason) -> None: ...
+    def taken_over(self, process: Process, partitions: Iterable[TopicPartition]) -> None: ...
+    def suspend(self, process: Process, cause: Cause) -> None: ...
+    def resume(self, process: Process) -> None: ...
+    def position_of(self, flow: Flow, partition: TopicPartition, now_us: int) -> int | None: ...
+    def commit_answered(self, process: Process, action: CommitDone) -> None: ...
+    def settle_unseen(self, process: Process) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a process meets: the way to the brokers, who notes what it reads, who skips over it, who hears of its life."""
+
+    send: Callable[[Process, Send], None]
+    find_coordinator: Callable[[Process, int], None]
+    refresh_metadata: Callable[[Process, int], None]
+    list_offsets: Callable[[Process, ListOffsets], None]
+    ownership: Consumption
+    skip: Callable[[Process], None]
+    resume: Callable[[Process], Skipped]
+    on_running: Callable[[Process], None]
+    on_gone: Callable[[Process], None]
+    on_failed: Callable[[Process, str], None]
 
 
 def _send(process: Process, action: Send) -> None:
-    process.simulation.broker.send(process, action)
+    process.around.send(process, action)
 
 
 def _find_coordinator(process: Process, action: FindCoordinator) -> None:
-    process.simulation.cluster.find_coordinator(process, action.correlation_id)
+    process.around.find_coordinator(process, action.correlation_id)
 
 
 def _refresh_metadata(process: Process, action: RefreshMetadata) -> None:
-    process.simulation.cluster.metadata(process, action.correlation_id)
+    process.around.refresh_metadata(process, action.correlation_id)
 
 
 def _list_offsets(process: Process, action: ListOffsets) -> None:
-    process.simulation.cluster.list_offsets(process, action)
+    process.around.list_offsets(process, action)
 
 
 def _run_callback(process: Process, action: RunCallback) -> None:
     if action.kind is CallbackKind.ASSIGNED:
-        process.simulation.ownership.taken_over(process, action.partitions)
+        process.around.ownership.taken_over(process, action.partitions)
     process.run_callback(process.callback_us(action))
 
 
 def _run_assignor(process: Process, action: RunAssignor) -> None:
-    process.run_callback(process.simulation.scenario.assign_time.duration_us(action.partitions, action.members))
+    process.run_callback(process.context.scenario.assign_time.duration_us(action.partitions, action.members))
 
 
 def _start_consuming(process: Process, action: StartConsuming) -> None:
-    process.simulation.ownership.start(process, action.positions)
+    process.around.ownership.start(process, action.positions)
 
 
 def _stop_consuming(process: Process, action: StopConsuming) -> None:
-    process.simulation.ownership.stop(process, action.partitions, action.reason)
+    process.around.ownership.stop(process, action.partitions, action.reason)
 
 
 def _commit_done(process: Process, action: CommitDone) -> None:
-    process.simulation.ownership.commit_answered(process, action)
+    process.around.ownership.commit_answered(process, action)
 
 
 def _failed(process: Process, action: Failed) -> None:
@@ -122,20 +150,21 @@ _OUT = (Phase.GONE, Phase.FAILED)
 class DrivenMember(ABC):
     """The duties of `kgctl.member.api`'s driver, for one consumer. What comes when the process is gone does nothing."""
 
-    def __init__(self, pod: Pod) -> None:
+    def __init__(self, pod: Pod, around: Surroundings) -> None:
         self._me = cast("Process", self)
+        self.around = around
         self.pod = pod
-        self.simulation = pod.simulation
-        self.loop = pod.simulation.loop
+        self.context = pod.context
+        self.loop = pod.context.loop
         self.phase = Phase.BOOTING
         self.member: Member | None = None
         self.config = pod.member_config()
-        pod.simulation.history.pods[pod.number].heartbeat_ms = (
+        pod.context.history.pods[pod.number].heartbeat_ms = (
             self.config.heartbeat_interval_ms if self.config.group_protocol == "classic" else 0
         )
         self.commit = commit_of(pod.members, self.config)
         self.polls = PollCadence(pod)
-        self.flow = Flow(pod.simulation.ledger, pod.members.rate_uhz, pod.simulation.loop.now_us)
+        self.flow = Flow(pod.context.ledger, pod.members.rate_uhz, pod.context.loop.now_us)
         self.consuming: dict[int, None] = {}
         self.is_skipping = False
         self.is_suspended = False
@@ -235,7 +264,7 @@ class DrivenMember(ABC):
                 now_us = self.loop.now_us
                 self._arm_poll(now_us if has_to and self._waits_in_poll else self._upcoming_us(now_us))
             elif not self.is_skipping and member.is_quiet:
-                self.simulation.fast_forward.skip(self._me)
+                self.around.skip(self._me)
         self._arm_deadline(member)
 
     def _arm_deadline(self, member: Member) -> None:
@@ -279,7 +308,7 @@ class DrivenMember(ABC):
         if task != self._poll_task or self._is_out() or member is None or (self.is_suspended and self._hold(self._poll, task)):
             return
         self._is_poll_armed = False
-        if self.simulation.has_traffic:
+        if self.context.has_traffic:
             self._commit_batch(member)
         if self.stop_wanted and self.phase is _RUNNING:
             self.phase = Phase.CLOSING
@@ -302,7 +331,7 @@ class DrivenMember(ABC):
         if commit.mode is CommitMode.AUTO or not self.consuming:
             return
         if commit.mode is CommitMode.EVERY and now_us - self.last_commit_us < commit.interval_us:
-            self.simulation.ownership.settle_unseen(self._me)
+            self.around.ownership.settle_unseen(self._me)
             return
         self.last_commit_us = now_us
         self._is_poll_armed = True
@@ -327,7 +356,7 @@ class DrivenMember(ABC):
 
     @property
     def _finds_records(self) -> bool:
-        return bool(self.consuming) and self.simulation.has_traffic
+        return bool(self.consuming) and self.context.has_traffic
 
     def _upcoming_us(self, now_us: int) -> int:
         return self.polls.upcoming_us(now_us, finds_records=self._finds_records)
@@ -349,8 +378,8 @@ GRACE_US = 30_000_000
 class Process(DrivenMember):
     """A consumer's process. ``on_ready`` is called when it has subscribed."""
 
-    def __init__(self, pod: Pod, on_ready: Callable[[], None] | None) -> None:
-        super().__init__(pod)
+    def __init__(self, pod: Pod, around: Surroundings, on_ready: Callable[[], None] | None) -> None:
+        super().__init__(pod, around)
         self._on_ready = on_ready
 
     @property
@@ -375,7 +404,7 @@ class Process(DrivenMember):
     def boot(self) -> None:
         """The process starts; after the boot time it subscribes."""
         pod = self.pod
-        self.simulation.log(PodChanged(self.simulation.log_time, pod.name, "boot"))
+        self.context.log(PodChanged(self.context.log_time, pod.name, "boot"))
         self.loop.at(self.loop.now_us + pod.members.boot.sample(pod.boot_rng), self._booted)
 
     def _booted(self, _: object) -> None:
@@ -397,20 +426,20 @@ class Process(DrivenMember):
     def _subscribe(self, _: object) -> None:
         if self.phase is not Phase.BOOTING or self._hold(self._subscribe, None):
             return
-        pod, simulation = self.pod, self.simulation
+        pod, context, around = self.pod, self.context, self.around
         self.phase = Phase.RUNNING
-        self.flow = Flow(simulation.ledger, pod.members.rate_uhz, self.loop.now_us)
+        self.flow = Flow(context.ledger, pod.members.rate_uhz, self.loop.now_us)
         self.polls.next_us = self.polls.last_us = self.loop.now_us
         self.member = make_member(
             self.config,
             pod.identity(),
             pod.member_rng,
-            position_of=partial(simulation.ownership.position_of, self.flow),
-            request_ids=simulation.request_ids,
+            position_of=partial(around.ownership.position_of, self.flow),
+            request_ids=context.request_ids,
         )
         self._polls_each = self.polls.may_exceed(self.config.max_poll_interval_ms * 1000)
-        simulation.log(PodChanged(simulation.log_time, pod.name, "start"))
-        simulation.on_running(self)
+        context.log(PodChanged(context.log_time, pod.name, "start"))
+        around.on_running(self)
         self.act(self.member.start(self.loop.now_us))
         self._ready()
 
@@ -428,7 +457,7 @@ class Process(DrivenMember):
             self.die("stopped")
         elif self.phase is Phase.RUNNING and not self.stop_wanted:
             self.stop_wanted = True
-            self.simulation.log(PodChanged(self.simulation.log_time, self.pod.name, "stop"))
+            self.context.log(PodChanged(self.context.log_time, self.pod.name, "stop"))
             self.loop.at(self.loop.now_us + grace_us, self._kill)
             self.catch_up()
             self._cancel_poll()
@@ -448,9 +477,9 @@ class Process(DrivenMember):
         self.gone_us = self.loop.now_us
         self.lost = tuple(self.consuming) or self.lost
         self.pod.process = None
-        self.simulation.history.pods[self.pod.number].heartbeat_ms = 0
-        self.simulation.log(PodChanged(self.simulation.log_time, self.pod.name, what))
-        self.simulation.on_gone(self)
+        self.context.history.pods[self.pod.number].heartbeat_ms = 0
+        self.context.log(PodChanged(self.context.log_time, self.pod.name, what))
+        self.around.on_gone(self)
         self._held.clear()
         for then in self.on_closed:
             then()
@@ -459,7 +488,7 @@ class Process(DrivenMember):
         """The consumer has thrown; the process is still there and does nothing more, or it ends and is started again."""
         self.phase = Phase.FAILED
         self._cancel_poll()
-        self.simulation.on_failed(self, error)
+        self.around.on_failed(self, error)
         if self.stop_wanted:
             self.die("stopped")
         elif self.pod.members.restarts_on_failure:
@@ -476,7 +505,7 @@ class Process(DrivenMember):
         is_stalled = now_us < self.stalled_until_us
         since_us = self.polls.previous_us(now_us)
         self.catch_up()
-        self.simulation.ownership.settle_unseen(self)
+        self.around.ownership.settle_unseen(self)
         self.stalled_until_us = max(until_us, self.stalled_until_us)
         self.set_reading_rate()
         was_armed = self._is_poll_armed
@@ -489,7 +518,7 @@ class Process(DrivenMember):
     def _unstall(self, _: object) -> None:
         if self._is_out() or self.loop.now_us < self.stalled_until_us or self._hold(self._unstall, None):
             return
-        self.simulation.log(PodChanged(self.simulation.log_time, self.pod.name, "unstall"))
+        self.context.log(PodChanged(self.context.log_time, self.pod.name, "unstall"))
         self.set_reading_rate()
         self._cancel_poll()
         self._arm_poll(self.loop.now_us)
@@ -499,12 +528,12 @@ class Process(DrivenMember):
         if self.is_suspended or self.phase is Phase.GONE:
             return
         self.catch_up()
-        self.simulation.ownership.settle_unseen(self)
+        self.around.ownership.settle_unseen(self)
         self.is_suspended = True
         self.set_reading_rate()
-        self.simulation.log(PodChanged(self.simulation.log_time, self.pod.name, "pause"))
+        self.context.log(PodChanged(self.context.log_time, self.pod.name, "pause"))
         if not self.is_cut_off:
-            self.simulation.ownership.suspend(self, Cause.STALL)
+            self.around.ownership.suspend(self, Cause.STALL)
 
     def resume(self, _: object = None) -> None:
         """It goes on: everything that came meanwhile happens now."""
@@ -512,9 +541,9 @@ class Process(DrivenMember):
             return
         self.is_suspended = False
         self.set_reading_rate()
-        self.simulation.log(PodChanged(self.simulation.log_time, self.pod.name, "resume"))
+        self.context.log(PodChanged(self.context.log_time, self.pod.name, "resume"))
         if not self.is_cut_off:
-            self.simulation.ownership.resume(self)
+            self.around.ownership.resume(self)
         held, self._held = self._held, []
         for task, argument in held:
             task(argument)
@@ -526,7 +555,7 @@ class Process(DrivenMember):
         self.is_cut_off = True
         self.set_reading_rate()
         if not self.is_suspended:
-            self.simulation.ownership.suspend(self, Cause.DETECTION)
+            self.around.ownership.suspend(self, Cause.DETECTION)
 
     def connect_again(self) -> None:
         """The network is there again."""
@@ -535,7 +564,7 @@ class Process(DrivenMember):
         self.is_cut_off = False
         self.set_reading_rate()
         if not self.is_suspended:
-            self.simulation.ownership.resume(self)
+            self.around.ownership.resume(self)
 
     def slow(self) -> None:
         """How long processing takes has changed."""
@@ -563,7 +592,7 @@ class Process(DrivenMember):
         """Something is about to happen to it: what it did unwatched is taken as done."""
         if not self.is_skipping:
             return None
-        skipped = self.simulation.fast_forward.resume(self)
+        skipped = self.around.resume(self)
         if self.member is not None:
             self._arm_deadline(self.member)
         return skipped

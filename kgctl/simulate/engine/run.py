@@ -164,9 +164,9 @@ def unleash(groups: Sequence[Simulation], nemesis: Nemesis) -> None:
     def strike(_: object) -> None:
         now_us = simulation.loop.now_us
         kind = nemesis.of[int(rng.random() * len(nemesis.of))]
-        candidates = [pod for group in groups for pod in group.pods if pod.process is not None]
+        candidates = [(group, pod) for group in groups for pod in group.pods if pod.process is not None]
         if candidates:
-            pod = candidates[int(rng.random() * len(candidates))]
+            group, pod = candidates[int(rng.random() * len(candidates))]
             length_us = min(_LENGTHS[kind].sample(rng), until_us - now_us)
             selector = Selector(
                 text=f"{pod.members.name}/{pod.index}",
@@ -182,8 +182,8 @@ def unleash(groups: Sequence[Simulation], nemesis: Nemesis) -> None:
                 name=f"nemesis {kind}",
                 parameters={"for": length_us, **_MORE.get(kind, {})},
             )
-            pod.simulation.log_event(event, "begins")
-            BEGIN[kind](EventRun(pod.simulation, event, EVENT_KINDS[kind], lambda: None))
+            group.log_event(event, "begins")
+            BEGIN[kind](EventRun(group, event, EVENT_KINDS[kind], lambda: None))
         next_us = now_us + gap.sample(rng)
         if next_us < until_us:
             simulation.loop.at(next_us, strike)

@@ -3,39 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import count
-from uuid import UUID
 
-from kgctl.coordinator.consumer.group import ConsumerGroup
-from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage
 from kgctl.simulate.engine.broker import Broker
 from kgctl.simulate.engine.cluster import Cluster, Topics
+from kgctl.simulate.engine.context import RunContext
+from kgctl.simulate.engine.coordination import Coordination
 from kgctl.simulate.engine.fast_forward import FastForward
-from kgctl.simulate.engine.invariants import Invariants
-from kgctl.simulate.engine.loop import Loop, Randomness
+from kgctl.simulate.engine.loop import Loop
 from kgctl.simulate.engine.ownership import Ownership
-from kgctl.simulate.engine.pods import Nodes, Pod
-from kgctl.simulate.engine.process import Process
+from kgctl.simulate.engine.pods import Nodes, Pod, PodHome
+from kgctl.simulate.engine.process import Process, Surroundings
 from kgctl.simulate.recording.history import Counted, EventMark, Identity, PodHistory
 from kgctl.simulate.recording.recording import Ending, Recording
-from kgctl.simulate.recording.trace import EventLog, Happened, Observer, PodChanged
+from kgctl.simulate.recording.trace import Happened, Observer, PodChanged
 from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Target
 from kgctl.simulate.scenario.model import Event, MemberSet, MetricSource, Scenario
 from kgctl.simulate.scenario.settings import read_broker_settings
 from kgctl.simulate.scenario.vocabulary import Cause
 
-FENCED = frozenset({ErrorCode.FENCED_INSTANCE_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNRELEASED_INSTANCE_ID})
-_REBALANCING = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.STALE_MEMBER_EPOCH})
-"""What members are told in every rebalance, and get over."""
 _SETTLED_STATES = ("Stable", "Dead")
 
 
 class Simulation:
-    """One run. Its parts know it; it knows no order of their doings but the loop's.
+    """One run: makes its parts and tells each what it needs of the others. It knows no order of their doings but the loop's.
 
-    ``running`` is the number of processes that run a consumer. ``records`` are the coordinator's, with their times, when they are
+    ``records`` are the coordinator's, with their times, when they are
     kept; of commits in times in which nothing else happens the last, or (``keeps_all_commits``) all. Times of the log count from
     the end of the warm-up. ``loop``: that of other groups, which run at the same time.
     """
@@ -55,46 +48,63 @@ class Simulation:
         self.scenario = scenario
         self.warmup_us = scenario.warmup_us
         self.loop = self.new_loop() if loop is None else loop
-        self.randomness = Randomness(seed)
-        self.request_ids = count(1)
+        self.context = context = RunContext(
+            scenario, seed, observers, self.loop, identity, keeps_all_commits=keeps_all_commits, changed=self.changed
+        )
+        self.randomness = context.randomness
         self.observers = tuple(observers)
-        self.event_log = EventLog(observers)
-        self.log = self.event_log.add
-        self.recording = Recording(scenario, seed, identity)
-        self.partitions = self.recording.partitions
-        self.owners = self.recording.owners
-        self.ledger = self.recording.ledger
-        self.history = self.recording.history
-        self.check = Invariants(self)
-        self.topic_names: dict[UUID, str] = {}
+        self.log = context.log
+        self.recording = context.recording
+        self.partitions = context.partitions
+        self.owners = context.owners
+        self.ledger = context.ledger
+        self.history = context.history
         self.pods: list[Pod] = []
         self.nodes = Nodes(scenario.cluster.nodes, self.pods)
         self.versions: dict[str, dict[str, str]] = {members.name: dict(members.config) for members in scenario.members}
         """Set of members -> the consumer settings that its new pods have."""
         self.sets: dict[str, list[Pod]] = {}
-        self.running = 0
-        self.has_traffic = self.recording.has_traffic
         # A coordinator that comes after one whose broker failed reads its records.
         needs_records = any(EVENT_KINDS[event.kind].target is Target.BROKER for event in scenario.events)
         is_kept = keeps_records or keeps_all_commits or needs_records
         self.recording.records = [] if is_kept else None
-        self.keeps_all_commits = keeps_all_commits
         self.has_changed = False
         self.faults_until_us = 0
+        self._coordination: Coordination | None = None
         self._accounted_us = -1
         self.recording.on_traffic_read = self.account_traffic
         self._reader = None if read is None else read(self.recording)
+        self.broker = Broker(context, self.pods, read_broker_settings(scenario.cluster.config))
+        self.check = self.broker.observer.check
+        self.ownership = Ownership(context, self.pods, self.check, self.broker)
+        self.fast_forward = FastForward(context, self.broker, self.ownership)
+        self.broker.observer.on_stored = self.ownership.committed
+        self.broker.observer.wake_all = self.fast_forward.resume_all
         self.topics = self.new_topics()
         self.topics.create_all()
         self.check.passed(0)
-        self.ownership = Ownership(self)
-        self.cluster = Cluster(self)
-        self.fast_forward = FastForward(self)
-        self.broker = Broker(self, read_broker_settings(scenario.cluster.config))
+        self.broker.open()
+        self.around = self._surroundings()
+        self._home = PodHome(context, self.nodes, self.versions, self.new_process, self.topics.subscription_of)
         for members in scenario.members:
             self.sets[members.name] = []
             for _ in range(members.count):
                 self.add_pod(members)
+
+    def _surroundings(self) -> Surroundings:
+        cluster = Cluster(self.context, self.broker)
+        return Surroundings(
+            self.broker.send,
+            cluster.find_coordinator,
+            cluster.metadata,
+            cluster.list_offsets,
+            self.ownership,
+            self.fast_forward.skip,
+            self.fast_forward.resume,
+            self.on_running,
+            self.on_gone,
+            self.on_failed,
+        )
 
     # --- what a play in real time has others of
 
@@ -104,18 +114,18 @@ class Simulation:
 
     def new_topics(self) -> Topics:
         """Return what changes the cluster's topics."""
-        return Topics(self)
+        return Topics(self.context, self.pods, self.broker, self.ownership, self.fast_forward)
 
     def new_process(self, pod: Pod, on_ready: Callable[[], None] | None) -> Process:
         """Return a process of this pod that has not begun to boot."""
-        return Process(pod, on_ready)
+        return Process(pod, self.around, on_ready)
 
     # --- pods
 
     def add_pod(self, members: MemberSet) -> Pod:
         """One pod more in this set."""
         pods = self.sets[members.name]
-        pod = Pod(self, members, len(pods), len(self.pods))
+        pod = Pod(self._home, members, len(pods), len(self.pods))
         pods.append(pod)
         self.pods.append(pod)
         self.history.pods.append(
@@ -127,25 +137,24 @@ class Simulation:
         """The set of this name."""
         return next(members for members in self.scenario.members if members.name == name)
 
-    def topics_of(self, pod: int) -> tuple[str, ...]:
-        """What this pod subscribes to, of the topics that there are."""
-        return self.recording.topics_of(self.pods[pod].members)
-
-    def subscription_of(self, members: MemberSet) -> tuple[tuple[str, ...], str | None]:
-        """(topics, pattern) of these members' consumers."""
-        return self.topics.subscription_of(members)
-
-    def is_member(self, pod: int) -> bool:
-        """Whether the pod's process lives and is in the group."""
-        process = self.pods[pod].process
-        if process is None or process.member is None or process.is_suspended:
-            return False
-        return process.member.member_id in self.broker.observer.members()
-
     @property
     def uses_consumer_protocol(self) -> bool:
         """Whether the group is one of the consumer protocol."""
-        return isinstance(self.broker.core.shard.groups.get(self.scenario.group_id), ConsumerGroup)
+        return self.broker.observer.uses_consumer_protocol
+
+    def coordination(self) -> Coordination:
+        """Return the run's brokers, which nobody has looked at before the first event about one."""
+        if self._coordination is None:
+            self._coordination = Coordination(
+                self.context,
+                self.pods,
+                broker=self.broker,
+                topics=self.topics,
+                ownership=self.ownership,
+                fast_forward=self.fast_forward,
+            )
+            self.broker.fails_over(self._coordination)
+        return self._coordination
 
     @property
     def image(self) -> MetadataImage:
@@ -171,7 +180,7 @@ class Simulation:
         self.settle_accounts()
         recording = self.recording
         recording.on_traffic_read = None
-        recording.ending = Ending(self.event_log.digest(), self.event_log.count, self.loop.executed, stopped)
+        recording.ending = Ending(self.context.event_log.digest(), self.context.event_log.count, self.loop.executed, stopped)
         return recording
 
     # --- what the parts tell
@@ -179,7 +188,7 @@ class Simulation:
     @property
     def log_time(self) -> int:
         """Now, as the log counts."""
-        return self.loop.now_us - self.warmup_us
+        return self.context.log_time
 
     def log_event(self, event: Event, what: str) -> None:
         """An event of the scenario begins or ends."""
@@ -187,19 +196,14 @@ class Simulation:
         self.history.events.append(EventMark(self.loop.now_us, name, what, event.target))
         self.log(Happened(self.log_time, name, what, event.target))
 
-    def keep_record(self, effect: AppendRecord) -> None:
-        """The coordinator wrote a record."""
-        if self.recording.records is not None:
-            self.recording.records.append((self.loop.now_us, effect))
-
     def on_running(self, process: Process) -> None:
         """A consumer was started."""
         now_us = self.loop.now_us
-        self.running += 1
+        self.context.running += 1
         process.is_counted = True
         self.history.pods[process.pod.number].running.set(now_us, is_so=True)
-        self.disturbed()
-        if self.running == 1:
+        self.context.disturbed()
+        if self.context.running == 1:
             self._recause_boot_gaps()
         self.changed()
 
@@ -208,12 +212,12 @@ class Simulation:
         now_us = self.loop.now_us
         self.history.pods[process.pod.number].running.set(now_us, is_so=False)
         self._discount(process)
-        self.disturbed()
+        self.context.disturbed()
         if process.consuming:
             self.history.crashes.append((now_us, process.pod.number))
             cause = Cause.STATIC_WAIT if process.pod.instance_id is not None else Cause.DETECTION
             self.ownership.crashed(process, cause)
-        if self.running == 0:
+        if self.context.running == 0:
             self.owners.set_cause(self.partitions.existing(), Cause.BOOT, now_us)
         self.changed()
 
@@ -223,18 +227,6 @@ class Simulation:
         self.log(PodChanged(self.log_time, process.pod.name, "failed", error))
         self._discount(process)
         self.changed()
-
-    def note_error(self, process: Process, error: ErrorCode) -> None:
-        """A request was answered with an error."""
-        counted = Counted(self.loop.now_us, 1, process.pod.number, error.name)
-        if error not in _REBALANCING:
-            self.history.errors.append(counted)
-        if error in FENCED:
-            self.history.fenced.append(counted)
-
-    def disturbed(self) -> None:
-        """Something was done to pods or topics."""
-        self.history.disturbances.append(self.loop.now_us)
 
     def changed(self) -> None:
         """Something that metrics depend on is different."""
@@ -246,14 +238,14 @@ class Simulation:
         is_unsettled = view.state not in _SETTLED_STATES or bool(view.assignments.withheld)
         if is_unsettled is (history.unsettled.since_us is None):
             history.unsettled.set(now_us, is_so=is_unsettled)
-        is_calm = (
-            not is_unsettled and not self.owners.misplaced and not self.owners.dark and self.running > 0 and view.has_coordinator
-        )
+        owners = self.owners
+        is_placed = not owners.misplaced and not owners.dark
+        is_calm = not is_unsettled and is_placed and self.context.running > 0 and view.has_coordinator
         if is_calm is (history.calm.since_us is None):
             history.calm.set(now_us, is_so=is_calm)
 
     def _discount(self, process: Process) -> None:
-        self.running -= process.is_counted
+        self.context.running -= process.is_counted
         process.is_counted = False
 
     def _recause_boot_gaps(self) -> None:
@@ -271,7 +263,7 @@ class Simulation:
     def account_traffic(self) -> None:
         """Bring the sums of records to the present."""
         now_us = self.loop.now_us
-        if not self.has_traffic or self._accounted_us == now_us:
+        if not self.context.has_traffic or self._accounted_us == now_us:
             return
         self._accounted_us = now_us
         for pod in self.pods:

@@ -30,9 +30,7 @@ def states(result: RunResult) -> list[tuple[float, str]]:
 
 def leader_of(result: RunResult) -> int | None:
     """Who coordinates at the end."""
-    coordination = finished(result.recording.scenario, result.seed).broker.coordination
-    assert coordination is not None
-    return coordination.leader
+    return finished(result.recording.scenario, result.seed).coordination().leader
 
 
 def number(result: RunResult, metric: str, *filters: str) -> float:
@@ -82,8 +80,7 @@ def test_a_clean_move_is_told_by_the_old_coordinator(config: Mapping[str, str]) 
 def test_a_move_to_a_broker_that_is_no_replica_makes_it_one() -> None:
     cluster = Cluster(brokers=5)  # the replicas are 3, 4 and 5
     done = finished(replace(scenario(event("coordinator_move", "1", at_s=10), duration_s=60), cluster=cluster), 1)
-    coordination = done.broker.coordination
-    assert coordination is not None
+    coordination = done.coordination()
     assert (coordination.leader, coordination.replicas) == (1, (1, 3, 4))
 
 
