@@ -57,7 +57,7 @@ class RackAffinityAssignor:
     partitions, at most their share, and extras as far as there are any; what is left goes to members below their share, in the
     order of the group, which members keep. The zone of a partition is the rack of its leader, the first of its ``racks``; a
     member or partition without a rack is in the zone "". kafka-go: ``RackAffinityGroupBalancer``; its order of zones is that of
-    a Go map, which is random: here they are sorted.
+    a Go map, which Go leaves open: here it is the order in which they first lead a partition, one of those that kafka-go takes.
     """
 
     name = "rack-affinity"
@@ -99,11 +99,10 @@ class _Topic:
         self._taken: dict[str, list[int]] = {member.member_id: [] for member in subscribers}
 
     def assign(self) -> dict[str, list[int]]:
-        zones = sorted(self._partitions)
-        for zone in zones:
+        for zone, partitions in self._partitions.items():
             if zone in self._members:
-                self._assign_zone(self._partitions[zone], self._members[zone])
-        self._assign_rest([partition for zone in zones for partition in self._partitions[zone]])
+                self._assign_zone(partitions, self._members[zone])
+        self._assign_rest([partition for partitions in self._partitions.values() for partition in partitions])
         return self._taken
 
     def _assign_zone(self, partitions: list[int], members: Sequence[str]) -> None:

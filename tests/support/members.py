@@ -88,18 +88,19 @@ def installed_kafkajs() -> Path:
 
 
 @functools.cache
-def built_kafka_go() -> Path:
-    sources = sorted(path for path in KAFKA_GO.iterdir() if path.is_file())
-    program = cache_folder() / f"kafkago-{digest(*(path.read_bytes() for path in sources))}"
+def built_kafka_go(program: str = ".") -> Path:
+    """Return a program of tests/interop/kafkago, compiled once into the user's cache."""
+    sources = sorted(path for path in KAFKA_GO.rglob("*") if path.is_file())
+    built = cache_folder() / f"kafkago-{digest(program.encode(), *(path.read_bytes() for path in sources))}"
     with cache_lock("kafkago"):
-        if not program.exists():
-            built = program.with_suffix(".new")
-            command = ["go", "build", "-trimpath", "-mod=readonly", "-o", str(built), "."]
+        if not built.exists():
+            new = built.with_suffix(".new")
+            command = ["go", "build", "-trimpath", "-mod=readonly", "-o", str(new), program]
             done = subprocess.run(command, cwd=KAFKA_GO, check=False, capture_output=True, text=True, timeout=600)
             if done.returncode != 0:
-                missing_part(f"go cannot build the member on kafka-go: {done.stderr.strip().splitlines()[-1:]}")
-            built.replace(program)
-    return program
+                missing_part(f"go cannot build the program on kafka-go: {done.stderr.strip().splitlines()[-1:]}")
+            new.replace(built)
+    return built
 
 
 CLIENTS = {
