@@ -1,7 +1,7 @@
 """Groups, and what kafka-go's balancers answer: the generator, the oracle, and the file of cases that the oracle has made.
 
-``python -m tests.conformance.assignors.kafka_go`` writes the file anew. kafka-go goes through maps, whose order Go leaves open, so
-a topic of rack-affinity may have several answers: all that the oracle gave in ``REPEAT`` calls are kept.
+``python -m tests.conformance.assignors.kafka_go`` writes the file anew. kafka-go goes through maps, whose order Go leaves open:
+a topic of rack-affinity may have several answers, and all that the oracle gave in ``REPEAT`` calls are kept.
 """
 
 from __future__ import annotations
