@@ -22,8 +22,9 @@ import pyarrow.compute as pc
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, nulls, order_by, ranked
 from kgctl.pipeline.decode.schemas import COMMITS, OFFSET_COMMITS
 from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
-from kgctl.pipeline.tables import group_generations, log_end_offsets, members
+from kgctl.pipeline.tables import log_end_offsets
 from kgctl.pipeline.tables.groups.replay import STATES, spans
+from kgctl.pipeline.tables.membership import GROUP_GENERATIONS, MEMBERS
 from kgctl.pipeline.tables.registry import BEGIN_MS, ClusterInputs, OutdatedError, PartitionInputs
 from kgctl.pipeline.tables.resets import SPEEDS, speeds_until
 from kgctl.pipeline.tables.series import Samples, Series, begins, numbered, samples, series
@@ -259,8 +260,8 @@ SCHEMAS: Mapping[str, pa.Schema] = {
     "commits": OFFSET_COMMITS,
     "speeds": SPEEDS,
     STATES: GROUPS,
-    group_generations.NAME: group_generations.SCHEMA,
-    members.NAME: members.SCHEMA,
+    GROUP_GENERATIONS.name: GROUP_GENERATIONS.schema,
+    MEMBERS.name: MEMBERS.schema,
     "samples": CLEANED,
 }
 """``open``: commits of transactions that have not ended. Offsets are places (`kgctl.pipeline.builds.carry`)."""
@@ -345,8 +346,8 @@ def carry(inputs: PartitionInputs, open_commits: pa.Table, horizon_ms: int) -> C
         "open": open_commits,
         "commits": _carried_commits(inputs.offset_commits, commits, rows, horizon_ms),
         "speeds": speeds_until(inputs, horizon_ms),
-        group_generations.NAME: _kept_generations(inputs, commits, horizon_ms),
-        members.NAME: _kept_members(inputs, horizon_ms),
+        GROUP_GENERATIONS.name: _kept_generations(inputs, commits, horizon_ms),
+        MEMBERS.name: _kept_members(inputs, horizon_ms),
         "samples": _kept_samples(commits, known, rows, horizon_ms),
     }
     states = found.states()
@@ -415,7 +416,7 @@ def merged_samples(carried: pa.Table, sampled: pa.Table, horizon_ms: int) -> pa.
 def _kept_generations(inputs: PartitionInputs, commits: Series, horizon_ms: int) -> pa.Table:
     """Of each group those since the horizon and since the first commit that is looked at again, and the one before; and one that
     tells that it had members. Rows that may still change are found again by playing back."""
-    table = inputs.table(group_generations.NAME)
+    table = inputs.table(GROUP_GENERATIONS.name)
     unsettled = pa.array([row.log_offset for row in spans(inputs).unsettled], pa.int64())
     kept = np.zeros(table.num_rows, np.bool_)
     rows = {name: table.column(name).to_pylist() for name in ("group", "log_offset", "time_ms", "stable_ms", "members")}
@@ -448,7 +449,7 @@ def _runs(values: list[Any]) -> list[tuple[int, int]]:
 
 def _kept_members(inputs: PartitionInputs, horizon_ms: int) -> pa.Table:
     """Those that left since the horizon, and the last one before of each group; open ones are found again by playing back."""
-    table = inputs.table(members.NAME)
+    table = inputs.table(MEMBERS.name)
     still = {(span.group, span.member_id, span.from_ms) for span, _ in spans(inputs).open_members}
     rows = [row for row in table.to_pylist() if (row["group"], row["member_id"], row["from_ms"]) not in still]
     last: dict[str, dict[str, Any]] = {}
@@ -456,4 +457,4 @@ def _kept_members(inputs: PartitionInputs, horizon_ms: int) -> pa.Table:
         if row["group"] not in last or row["to_ms"] > last[row["group"]]["to_ms"]:
             last[row["group"]] = row
     kept = [row for row in rows if row["to_ms"] >= horizon_ms or row is last[row["group"]]]
-    return pa.Table.from_pylist(kept, schema=members.SCHEMA)
+    return pa.Table.from_pylist(kept, schema=MEMBERS.schema)

@@ -30,10 +30,9 @@ from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
 from kgctl.pipeline.decode.transactions import resolve
 from kgctl.pipeline.store.files import DataFile, Location, buckets_of, opened, prefix_of, read_file, write_files
 from kgctl.pipeline.store.tables import GOLD, RAW, conform, from_stored, to_stored
-from kgctl.pipeline.tables.changes import assignment_changes, member_changes, status_changes
-from kgctl.pipeline.tables.group_generations import rows_of
 from kgctl.pipeline.tables.groups.history import Spans
 from kgctl.pipeline.tables.groups.replay import spans
+from kgctl.pipeline.tables.membership import assignment_changes, generation_rows, member_changes, status_changes
 from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, OutdatedError, PartitionInputs, SamplesMissingError
 from kgctl.pipeline.tables.resets import jumps
 from kgctl.pipeline.tables.series import UNKNOWN, begins, points, series
@@ -198,7 +197,7 @@ def _rows(inputs: PartitionInputs, horizon_ms: int) -> Split:
 
 def _generations(found: Spans) -> tuple[pa.Table, pa.Table]:
     open_ = {id(row) for row in found.unsettled}
-    return rows_of(row for row in found.generations if id(row) not in open_), rows_of(found.unsettled)
+    return generation_rows(row for row in found.generations if id(row) not in open_), generation_rows(found.unsettled)
 
 
 def _undecoded(rows: pa.Table, *, is_first: bool) -> pa.Table:

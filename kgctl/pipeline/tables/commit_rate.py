@@ -7,21 +7,15 @@ from nowhere: where a window has only such ones, what was read is null.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
 from kgctl.pipeline.decode.arrow import Int64s
 from kgctl.pipeline.decode.schemas import TEXT
+from kgctl.pipeline.tables.registry import PartitionInputs, Table
 from kgctl.pipeline.tables.resets import jumps
 from kgctl.pipeline.tables.series import begins, series
 
-if TYPE_CHECKING:
-    from kgctl.pipeline.tables.registry import PartitionInputs
-
-NAME = "commit_rate"
-VERSION = 1
 SCHEMA = pa.schema(
     [
         pa.field("group", TEXT, nullable=False),
@@ -61,3 +55,6 @@ def build(inputs: PartitionInputs) -> pa.Table:
 def _sums(values: Int64s, first: Int64s) -> Int64s:
     found: Int64s = np.add.reduceat(values, first) if len(first) else values[:0]
     return found
+
+
+COMMIT_RATE = Table("commit_rate", SCHEMA, build)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -21,11 +20,8 @@ import pyarrow.compute as pc
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, only_used, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.groups.history import Cause
+from kgctl.pipeline.tables.registry import PartitionInputs, Table
 from kgctl.pipeline.tables.series import UNKNOWN, begins, points, series
-
-if TYPE_CHECKING:
-    from kgctl.pipeline.tables.registry import PartitionInputs
-
 
 NONE = np.iinfo(np.int64).min
 """No value."""
@@ -183,8 +179,6 @@ def lags(windows: Windows, found: Cells, group: Int64s) -> Lags:
     )
 
 
-NAME = "group_health"
-VERSION = 1
 SCHEMA = pa.schema(
     [
         pa.field("group", TEXT, nullable=False),
@@ -336,3 +330,6 @@ def _coded(texts: pa.ChunkedArray, codes: Mapping[str, int]) -> Int64s:
     """The number of each text."""
     ranks, distinct = ranked(texts)
     return np.array([codes[text] for text in distinct.to_pylist()], np.int64)[ranks]
+
+
+GROUP_HEALTH = Table("group_health", SCHEMA, build)

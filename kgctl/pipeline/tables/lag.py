@@ -12,20 +12,14 @@ log of a group (clock skew) stand still instead.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
 from kgctl.pipeline.decode.arrow import Bools, text_column
 from kgctl.pipeline.decode.schemas import TEXT
+from kgctl.pipeline.tables.registry import PartitionInputs, Table
 from kgctl.pipeline.tables.series import UNKNOWN, Points, Series, points, series
 
-if TYPE_CHECKING:
-    from kgctl.pipeline.tables.registry import PartitionInputs
-
-NAME = "lag"
-VERSION = 1
 SCHEMA = pa.schema(
     [
         pa.field("group", TEXT, nullable=False),
@@ -67,3 +61,6 @@ def _told(commits: Series, found: Points) -> Bools:
     at_once = np.append(False, found.time_ms[1:] == found.time_ms[:-1])[: len(same)]
     told: Bools = commits.is_commit[found.row] & ~(same & (at_once | (found.lag(commits) <= 0)))
     return told
+
+
+LAG = Table("lag", SCHEMA, build)

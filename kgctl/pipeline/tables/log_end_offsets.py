@@ -14,14 +14,12 @@ import pyarrow as pa
 
 from kgctl.pipeline.decode.arrow import int64s, only_used, order_by, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
+from kgctl.pipeline.tables.registry import ClusterInputs, Table
 from kgctl.pipeline.tables.series import begins
 
 if TYPE_CHECKING:
     from kgctl.pipeline.decode.arrow import Bools, Int64s
-    from kgctl.pipeline.tables.registry import ClusterInputs
 
-NAME = "log_end_offsets"
-VERSION = 1
 SCHEMA = pa.schema(
     [
         pa.field("topic", TEXT, nullable=False),
@@ -66,3 +64,6 @@ def _behind(new_log: Bools, end: Int64s) -> Bools:
         before, here, after = end[:-2], end[1:-1], end[2:]
         behind[1:-1] = ~new_log[1:-1] & ~new_log[2:] & (here >= 0) & (here < before) & (after >= before)
     return behind
+
+
+LOG_END_OFFSETS = Table("log_end_offsets", SCHEMA, build)

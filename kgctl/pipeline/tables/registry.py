@@ -1,8 +1,6 @@
 """The tables, in the order in which they are built, and what each gets to build from.
 
-A table is a module with ``NAME``, ``VERSION`` (raised when what it holds changes, so that older files are rebuilt), ``SCHEMA``
-(a ``pyarrow.Schema``) and ``build(inputs) -> pyarrow.Table``: a pure function of its inputs, its rows sorted by their natural
-key, so that the same records in any partitioning, order and duplication give the same bytes. All commits and records of a group
+A `Table` stands in the module of its name, or in that of `_HOMES`, under its name in capitals. All commits and records of a group
 are in one partition of ``__consumer_offsets``; tables of `PARTITION_TABLES` are therefore built per such partition and get
 `PartitionInputs`. Those of `CLUSTER_TABLES` are of a whole cluster, are built first, and get `ClusterInputs`.
 """
@@ -13,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,20 +33,26 @@ PARTITION_TABLES = (
     "group_health",
     "coverage",
 )
+_HOMES = {
+    **dict.fromkeys(("group_generations", "members", "assignments"), "membership"),
+    **dict.fromkeys(("offset_commits", "coverage"), "collected"),
+}
 T = TypeVar("T")
 BEGIN_MS = -(1 << 62)
 """Before every time."""
 
 
-class Table(Protocol):
-    """What a module of this package offers."""
+@dataclass(frozen=True)
+class Table:
+    """One of the tables.
 
-    NAME: str
-    VERSION: int
-    SCHEMA: pa.Schema
+    ``build`` is a pure function of its inputs and gives rows with exactly ``schema``, sorted by their natural key: the same
+    records in any partitioning, order and duplication give the same bytes.
+    """
 
-    def build(self, inputs: Any, /) -> pa.Table:
-        """The table's rows, with exactly ``SCHEMA``."""
+    name: str
+    schema: pa.Schema
+    build: Callable[[Any], pa.Table]
 
 
 @dataclass(frozen=True)
@@ -87,7 +91,7 @@ class PartitionInputs:
 
     def table(self, name: str) -> pa.Table:
         """The table ``name`` of these inputs; built when it is first asked for, so that tables can stand on one another."""
-        return self.once(f"table {name}", lambda _: module(name).build(self))
+        return self.once(f"table {name}", lambda _: table_named(name).build(self))
 
     def with_carried(self, name: str, own: pa.Table) -> pa.Table:
         """``own`` behind the rows that were carried of table ``name``."""
@@ -103,11 +107,11 @@ class PartitionInputs:
         return cast("T", self._memory[key])
 
 
-def module(name: str) -> Table:
-    """The module of table ``name``; it must be one of `PARTITION_TABLES` or `CLUSTER_TABLES`."""
+def table_named(name: str) -> Table:
+    """The table of this name, one of `PARTITION_TABLES` or `CLUSTER_TABLES`. Raises `KeyError` for others."""
     if name not in PARTITION_TABLES + CLUSTER_TABLES:
         raise KeyError(name)
-    return cast("Table", import_module(f"kgctl.pipeline.tables.{name}"))
+    return cast("Table", getattr(import_module(f"{__package__}.{_HOMES.get(name, name)}"), name.upper()))
 
 
 class OutdatedError(Exception):

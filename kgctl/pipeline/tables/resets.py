@@ -18,7 +18,6 @@ Without samples and group records only topic ids and speeds can speak, so a jump
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -26,13 +25,9 @@ import pyarrow.compute as pc
 
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, packed, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
+from kgctl.pipeline.tables.registry import PartitionInputs, Table
 from kgctl.pipeline.tables.series import Samples, Series, begins, last_at_or_before, running_max, samples, series
 
-if TYPE_CHECKING:
-    from kgctl.pipeline.tables.registry import PartitionInputs
-
-NAME = "resets"
-VERSION = 1
 SCHEMA = pa.schema(
     [
         pa.field("group", TEXT, nullable=False),
@@ -247,3 +242,6 @@ def speeds_until(inputs: PartitionInputs, horizon_ms: int) -> pa.Table:
     numbers = {"fastest": pa.array(fastest), "steps": pa.array(np.minimum(steps, STEPS_TO_KNOW))}
     columns = {**commits.names(first), **numbers}
     return pa.Table.from_arrays([columns[name] for name in SPEEDS.names], schema=SPEEDS)
+
+
+RESETS = Table("resets", SCHEMA, build)

@@ -19,7 +19,6 @@ does its lag only grow? Where Burrow asks the wall clock, here the moment asked 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +26,8 @@ import pyarrow as pa
 
 from kgctl.pipeline.decode.arrow import Bools, Int64s, only_used, text_column
 from kgctl.pipeline.decode.schemas import TEXT
+from kgctl.pipeline.tables.registry import PartitionInputs, Table
 from kgctl.pipeline.tables.series import UNKNOWN, Points, Samples, Series, begins, points, samples, series, window_counts
-
-if TYPE_CHECKING:
-    from kgctl.pipeline.tables.registry import PartitionInputs
-
 
 INTERVALS = 10
 """Commits in a window, and samples of the log that count as recent."""
@@ -132,8 +128,6 @@ class _Windows:
         return found
 
 
-NAME = "stalls"
-VERSION = 1
 SCHEMA = pa.schema(
     [
         pa.field("group", TEXT, nullable=False),
@@ -195,3 +189,6 @@ def _log_was_reached(commits: Series, known: Samples, sample: Int64s, row: Int64
     oldest = np.maximum(sample - INTERVALS + 1, first_of_life)
     found: Bools = (sample >= 0) & (known.end[oldest] <= commits.committed[row])
     return found
+
+
+STALLS = Table("stalls", SCHEMA, build)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from kgctl.pipeline.decode.schemas import GROUP_RECORDS
-from kgctl.pipeline.tables.changes import status_changes
+from kgctl.pipeline.tables.membership import status_changes
 from kgctl.pipeline.tables.registry import PartitionInputs
 from tests.support.pipeline.gold import Row, commit, run, schema_of, write_gold
 

@@ -13,8 +13,8 @@ from kgctl.pipeline.builds.run import COMMITTED
 from kgctl.pipeline.store.files import write_files
 from kgctl.pipeline.store.tables import RAW, to_stored
 from kgctl.pipeline.store.warehouse import TABLES_VERSION, Warehouse, version_number
-from kgctl.pipeline.tables.changes import ASSIGNMENT_CHANGES, MEMBER_CHANGES, STATUS_CHANGES
-from kgctl.pipeline.tables.registry import module
+from kgctl.pipeline.tables.membership import ASSIGNMENT_CHANGES, MEMBER_CHANGES, STATUS_CHANGES
+from kgctl.pipeline.tables.registry import table_named
 from tests.support.pipeline.warehouses import add, rows_of
 
 Row = Mapping[str, Any]
@@ -82,7 +82,7 @@ def collect(warehouse: Warehouse, offsets: Sequence[int], *, partition: int = HO
 
 def schema_of(table: str) -> pa.Schema:
     """The schema of what the functions make of a table."""
-    return SCHEMAS[table] if table in SCHEMAS else module(MODULES.get(table, table)).SCHEMA
+    return SCHEMAS[table] if table in SCHEMAS else table_named(MODULES.get(table, table)).schema
 
 
 SCHEMAS = {

@@ -18,7 +18,7 @@ from kgctl.pipeline.decode.arrow import each_once
 from kgctl.pipeline.decode.decode import decode
 from kgctl.pipeline.decode.transactions import resolve
 from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
-from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs, module
+from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs, table_named
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic
 from kgctl.serde.coordinator_records import encode_record
 from kgctl.simulate.batch.files import ClusterState, cluster_state
@@ -169,5 +169,5 @@ def inputs_of(raw: pa.Table, log_offsets: pa.Table | None = None) -> PartitionIn
     decoded = decode(raw)
     resolved = resolve(decoded.commits, decoded.markers)
     samples = LOG_OFFSETS.empty_table() if log_offsets is None else log_offsets
-    ends = module("log_end_offsets").build(ClusterInputs(samples))
+    ends = table_named("log_end_offsets").build(ClusterInputs(samples))
     return PartitionInputs(resolved.offset_commits, each_once(decoded.group_records, "log_offset"), ends, decoded.coverage)

@@ -22,7 +22,7 @@ from kgctl.pipeline.decode.decode import decode
 from kgctl.pipeline.decode.transactions import resolve
 from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
 from kgctl.pipeline.tables import log_end_offsets
-from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs, module
+from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs, table_named
 from kgctl.serde.coordinator_records import encode_record
 
 Timed = tuple[int, CoordinatorRecord]
@@ -88,7 +88,7 @@ def rows_of(name: str, inputs: PartitionInputs) -> list[dict[str, Any]]:
     """The rows of a table of these inputs."""
     found = inputs.table(name)
     found.validate(full=True)
-    assert found.schema == module(name).SCHEMA
+    assert found.schema == table_named(name).schema
     rows: list[dict[str, Any]] = found.to_pylist()
     return rows
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kgctl.model.records import CoordinatorRecord
 from kgctl.pipeline.store.tables import RAW
-from kgctl.pipeline.tables.registry import PARTITION_TABLES, module
+from kgctl.pipeline.tables.registry import PARTITION_TABLES, table_named
 from kgctl.serde.coordinator_records import encode_record
 from tests.support.kafka_records import VALUES_OF
 from tests.support.pipeline.histories import inputs_of
@@ -49,7 +49,7 @@ def test_every_table_is_built_and_order_does_not_matter(raw: pa.Table, chance: r
     inputs, shuffled = inputs_of(raw), inputs_of(raw.take(pa.array(order, pa.int64())))
     for name in PARTITION_TABLES:
         table = inputs.table(name)
-        assert table.schema.equals(module(name).SCHEMA), name
+        assert table.schema.equals(table_named(name).schema), name
         table.validate(full=True)
         assert shuffled.table(name).equals(table), name
 
@@ -57,4 +57,4 @@ def test_every_table_is_built_and_order_does_not_matter(raw: pa.Table, chance: r
 @pytest.mark.parametrize("name", PARTITION_TABLES)
 def test_nothing_is_built_from_nothing(name: str) -> None:
     table = inputs_of(RAW.empty_table()).table(name)
-    assert (table.num_rows, table.schema.equals(module(name).SCHEMA)) == (0, True)
+    assert (table.num_rows, table.schema.equals(table_named(name).schema)) == (0, True)

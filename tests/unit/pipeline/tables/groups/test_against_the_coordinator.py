@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kgctl.pipeline.tables import assignments, group_generations, members
 from kgctl.pipeline.tables.groups.history import Cause
+from kgctl.pipeline.tables.membership import ASSIGNMENTS, GROUP_GENERATIONS, MEMBERS
 from kgctl.simulate.scenario.model import Scenario
 from tests.support.pipeline.histories import STABLE, Told, inputs_of, told_by_simulation
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, event, scenario
@@ -35,8 +35,8 @@ RUNS = {
 def test_members_and_assignments_are_the_coordinators(run: Scenario) -> None:
     told = told_by_simulation(run, 1)
     inputs = inputs_of(told.raw)
-    spans = members.build(inputs).to_pylist()
-    owned = assignments.build(inputs).to_pylist()
+    spans = MEMBERS.build(inputs).to_pylist()
+    owned = ASSIGNMENTS.build(inputs).to_pylist()
 
     for moment in told.moments:
         assert {row["member_id"] for row in _at(spans, moment.time_ms)} == set(moment.assignments)
@@ -47,7 +47,7 @@ def test_members_and_assignments_are_the_coordinators(run: Scenario) -> None:
 @pytest.mark.parametrize("run", RUNS.values(), ids=RUNS)
 def test_generations_are_the_coordinators(run: Scenario) -> None:
     told = told_by_simulation(run, 1)
-    rows = group_generations.build(inputs_of(told.raw)).to_pylist()
+    rows = GROUP_GENERATIONS.build(inputs_of(told.raw)).to_pylist()
     rebalances = [row for row in rows if row["cause"] != Cause.STATIC_MEMBER_RETURNED]
 
     following_ms = [row["started_ms"] for row in rebalances[1:]] + [None]

@@ -10,7 +10,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.groups import ConsumerAssignment, TopicPartition
 from kgctl.model.records import ConsumerGroupMetadataKey, CoordinatorRecord
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
-from kgctl.pipeline.tables import assignments, group_generations, members
+from kgctl.pipeline.tables.membership import ASSIGNMENTS, GROUP_GENERATIONS, MEMBERS
 from kgctl.serde.consumer_protocol import encode_assignment
 from tests.support.coordinator_harness import CoordinatorHarness
 from tests.support.pipeline.histories import TimedLog, inputs_of
@@ -52,7 +52,7 @@ class Driven:
 
     def table(self) -> list[Row]:
         """The generations."""
-        found: list[Row] = group_generations.build(inputs_of(self.log.raw())).to_pylist()
+        found: list[Row] = GROUP_GENERATIONS.build(inputs_of(self.log.raw())).to_pylist()
         return found
 
 
@@ -131,7 +131,7 @@ def test_a_static_member_that_returns_is_no_rebalance(driven: Driven) -> None:
         (1, "member_joined", ["i-1"], [], 0, 0, 0),
         (1, "static_member_returned", ["i-2"], ["i-1"], 5000, 5000, 0),
     ]
-    spans = members.build(inputs_of(driven.log.raw())).to_pylist()
+    spans = MEMBERS.build(inputs_of(driven.log.raw())).to_pylist()
     assert [(row["member_id"], row["group_instance_id"], row["from_ms"], row["to_ms"]) for row in spans] == [
         ("i-1", "i", 0, 5000),
         ("i-2", "i", 5000, None),
@@ -181,10 +181,10 @@ def test_members_of_an_epoch_that_was_not_collected(driven: Driven) -> None:
     kept = [offset for offset, entry in enumerate(driven.log) if not _is_epoch(entry)]
     inputs = inputs_of(driven.log.raw().take(kept))
 
-    assert group_generations.build(inputs).num_rows == 0, "no epoch, no row"
-    spans = members.build(inputs).to_pylist()
+    assert GROUP_GENERATIONS.build(inputs).num_rows == 0, "no epoch, no row"
+    spans = MEMBERS.build(inputs).to_pylist()
     assert [(row["member_id"], row["first_generation"], row["last_generation"]) for row in spans] == [("m1", 1, 1), ("m2", 1, 1)]
-    assert assignments.build(inputs).num_rows > 0
+    assert ASSIGNMENTS.build(inputs).num_rows > 0
 
 
 def test_an_upgrade_and_a_downgrade_interrupt_nobody(driven: Driven) -> None:
@@ -202,9 +202,9 @@ def test_an_upgrade_and_a_downgrade_interrupt_nobody(driven: Driven) -> None:
         ("consumer", 2, "member_joined", ["m"], []),
         ("classic", 2, "downgraded", [], ["m"]),
     ]
-    spans = members.build(inputs_of(driven.log.raw())).to_pylist()
+    spans = MEMBERS.build(inputs_of(driven.log.raw())).to_pylist()
     assert [(row["member_id"], row["from_ms"], row["to_ms"]) for row in spans] == [(old, 0, None), ("m", 1000, 2000)]
-    owned = assignments.build(inputs_of(driven.log.raw())).to_pylist()
+    owned = ASSIGNMENTS.build(inputs_of(driven.log.raw())).to_pylist()
     assert {(row["partition"], row["from_ms"]) for row in owned if row["member_id"] == old and row["to_ms"] is None} >= {(0, 0)}
 
 
@@ -218,7 +218,7 @@ def test_what_came_before_a_hole_is_not_compared(driven: Driven) -> None:
     raw = driven.log.raw()
 
     def causes(offsets: list[int]) -> list[tuple[int, str, Any]]:
-        rows = group_generations.build(inputs_of(raw.take(offsets))).to_pylist()
+        rows = GROUP_GENERATIONS.build(inputs_of(raw.take(offsets))).to_pylist()
         return [(row["generation_id"], row["cause"], row["members_joined"]) for row in rows]
 
     assert causes([0, 1, 2, 3, 4])[-1] == (4, "leader_rejoined", [])
@@ -233,7 +233,7 @@ def test_other_protocol_types_have_no_assignments(driven: Driven) -> None:
     driven.settle("c-1", generation=1, partitions={"c-1": b"\x00\x01 whatever Connect writes"})
     inputs = inputs_of(driven.log.raw())
 
-    assert assignments.build(inputs).num_rows == 0
+    assert ASSIGNMENTS.build(inputs).num_rows == 0
     assert inputs.counts == {"assignments_undecoded": 1}
     assert [(row["protocol_type"], row["assignor"]) for row in driven.table()] == [("connect", "sessioned")]
 
@@ -241,10 +241,10 @@ def test_other_protocol_types_have_no_assignments(driven: Driven) -> None:
 def test_ids_have_the_names_that_the_log_tells() -> None:
     driven = Driven({"t": 2, "u": 2})
     driven.come("m1", topics=("t", "u"))
-    nameless = {row["topic"] for row in assignments.build(inputs_of(driven.log.raw())).to_pylist()}
+    nameless = {row["topic"] for row in ASSIGNMENTS.build(inputs_of(driven.log.raw())).to_pylist()}
     assert all(len(name) == 22 for name in nameless), "two topics, and nothing says which is which"
 
     driven.come("m1", -1)
     driven.come("m2", topics=("u",))
-    named = {row["topic"] for row in assignments.build(inputs_of(driven.log.raw())).to_pylist()}
+    named = {row["topic"] for row in ASSIGNMENTS.build(inputs_of(driven.log.raw())).to_pylist()}
     assert named & {"u"}, "one subscribes to u alone"
