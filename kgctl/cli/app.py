@@ -15,6 +15,7 @@ from typer._completion_classes import completion_init
 
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.habits import DESTRUCTIVE
 from kgctl.cli.output.formats import OutputFormat, renderer
 from kgctl.cli.output.report import Report, error_line
 from kgctl.cli.output.table import printable
@@ -44,7 +45,7 @@ def run_process(argv: Sequence[str]) -> int:
         raise
     except OSError as error:
         return _cannot_write(error)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted):
         return ExitCode.INTERRUPTED
     return code
 
@@ -87,6 +88,14 @@ def run(argv: Sequence[str], environment: Environment) -> int:
     """
     session = Session(environment, argv)
     try:
+        return _run(argv, session)
+    finally:
+        session.close()
+
+
+def _run(argv: Sequence[str], session: Session) -> int:
+    environment = session.environment
+    try:
         _check_text(argv)
         with redirect_stdout(environment.stdout), redirect_stderr(environment.stderr):
             result = build_tree().main(args=list(argv), prog_name="kgctl", standalone_mode=False, obj=session)
@@ -95,18 +104,30 @@ def run(argv: Sequence[str], environment: Environment) -> int:
     except typer.TyperException as error:
         return _finish(_from_typer(error, session, argv), session, argv)
     except (typer.Abort, Interrupted):
-        return ExitCode.INTERRUPTED
+        result = ExitCode.INTERRUPTED
     except BrokenPipeError:
         raise
     except Exception as error:
         if environment.variables.get("KGCTL_DEBUG"):
             raise
-        return _finish(_unexpected(error), session, argv)
+        result = _unexpected(error)
+    if result == ExitCode.INTERRUPTED:
+        result = _interrupted(session)
     if isinstance(result, Report):
         return _finish(result, session, argv)
-    if result == ExitCode.INTERRUPTED:
-        environment.notice("")
     return result if isinstance(result, int) else ExitCode.OK
+
+
+def _interrupted(session: Session) -> Report:
+    """A signal before there is a result: a whole document all the same, and the word that nothing was changed where that counts.
+
+    A change that has begun is never ended here (`Session.stop_signals`).
+    """
+    if session.environment.stderr.isatty():
+        session.notice("")
+    is_change = session.command.startswith(DESTRUCTIVE)
+    told = KgctlError(f"interrupted{'; nothing was changed' if is_change else ''}", code="INTERRUPTED")
+    return Report(errors=[told], fixed_exit_code=ExitCode(128 + session.ended_by))
 
 
 def _check_text(argv: Sequence[str]) -> None:

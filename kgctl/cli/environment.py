@@ -112,14 +112,21 @@ AGAIN_S = 0.5
 GRACE_S = 2.0
 """How long the request under way may take after the first signal; a second signal ends it at once."""
 AT_ONCE_S = 0.001
+MOST_LATE = 2
+"""So many signals that come after the change do not keep its rows from being told; the next one does."""
 
 
 class StopSignals:
-    """A `kgctl.admin.execution.Stop` that is in force inside of its ``with`` block, where it has the two signals to itself."""
+    """A `kgctl.admin.execution.Stop` that is in force inside of its ``with`` block, where it has the two signals to itself.
+
+    The block lasts until the rows of the change are told (`kgctl.cli.session.Session.stop_signals`): a signal that comes when the
+    change is over ends nothing.
+    """
 
     def __init__(self) -> None:
         self.signal: int | None = None
         self._is_over = False
+        self._late = 0
         self._before: dict[int, Any] = {}
 
     def allow(self, seconds: float) -> None:
@@ -142,6 +149,9 @@ class StopSignals:
 
     def _asked(self, number: int, _frame: FrameType | None) -> None:
         if self._is_over:
+            self._late += 1
+            if self._late > MOST_LATE:
+                raise Interrupted
             return
         is_first = self.signal is None
         self.signal = self.signal or number

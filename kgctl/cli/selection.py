@@ -116,14 +116,16 @@ def _plain(name: str) -> str:
     return name.lower().replace("_", "").replace("-", "")
 
 
-def confirm(session: Session, question: str, *, yes: bool) -> None:
+def confirm(session: Session, question: str, *, yes: bool) -> bool:
     """Go on if the answer is yes: given at a terminal, or by ``--yes`` without asking. Where there is no terminal it is a no.
+
+    Returns whether somebody was asked: what was shown may be long ago by then (`check_as_shown`).
 
     Raises:
         KgctlError: the answer is no, or none; nothing may be changed (exit code 1).
     """
     if yes:
-        return
+        return False
     environment = session.environment
     if not environment.stdin.isatty():
         raise KgctlError(
@@ -133,6 +135,20 @@ def confirm(session: Session, question: str, *, yes: bool) -> None:
     environment.stderr.flush()
     if environment.stdin.readline().strip().lower() not in ("y", "yes"):
         raise KgctlError("not confirmed; nothing was changed", code="DECLINED")
+    return True
+
+
+def check_as_shown(shown: object, now: object, cluster: object) -> None:
+    """Refuse a change that was asked about when the cluster was another.
+
+    Raises:
+        RefusedError: somebody else has changed what the question was about.
+    """
+    if shown != now:
+        raise RefusedError(
+            f"while the question stood, somebody else changed what it is about on {cluster}; this command changed nothing",
+            code="CHANGED_MEANWHILE",
+        )
 
 
 def check_count(count: int, at_most: int | None) -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import typer
 
-from kgctl.cli.environment import Environment
+from kgctl.cli.environment import Environment, StopSignals
 from kgctl.cli.settings import Flags, cluster_reference, connection_settings, secret_warnings, without_properties
+from kgctl.errors import Interrupted
 
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
@@ -42,7 +44,18 @@ class Session:
         self.environment = environment
         self.flags = Flags()
         self.command = ""
+        self.ended_by = signal.SIGINT
+        """The signal that ends the command, where one does."""
         self._argv = argv
+        self._held = ExitStack()
+
+    def stop_signals(self) -> StopSignals:
+        """What signals say to a change, in force from here on until `close`."""
+        return self._held.enter_context(StopSignals())
+
+    def close(self) -> None:
+        """Give the signals back: everything has been told."""
+        self._held.close()
 
     @property
     def command_line(self) -> str:
@@ -90,8 +103,26 @@ class Session:
         settings = connection_settings(self.flags, self.environment)
         for line in secret_warnings(self.flags, self.environment):
             self.notice(line)
-        with self.environment.connect(settings) as admin:
+        with self.terminating(), self.environment.connect(settings) as admin:
             yield admin
+
+    @contextmanager
+    def terminating(self) -> Iterator[None]:
+        """Let SIGTERM end the command as Ctrl-C does, with a word of its own, where nobody else has a use for it."""
+        if threading.current_thread() is not threading.main_thread() or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+            yield
+            return
+
+        def terminate(number: int, _: object) -> None:
+            self.ended_by = signal.Signals(number)
+            raise Interrupted
+
+        signal.signal(signal.SIGTERM, terminate)
+        try:
+            yield
+        finally:
+            if signal.getsignal(signal.SIGTERM) is terminate:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def cluster(self, admin: GroupAdmin) -> NamedCluster:
         """The cluster that `connect` leads to, asked for its id.

@@ -24,10 +24,27 @@ NOW_MS = 1_704_067_200_000  # 2024-01-01T00:00:00Z
 
 
 class Terminal(io.StringIO):
-    """A stream that says it is a terminal."""
+    """A stream that says it is a terminal; ``asked`` is called before a line is read."""
+
+    asked: Callable[[], object] = staticmethod(lambda: None)
 
     def isatty(self) -> bool:
         return True
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]
+        self.asked()
+        return super().readline(size)
+
+
+class ClosedStream(io.StringIO):
+    """A stream that cannot be written to."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self.error = error
+
+    def write(self, _: str, /) -> int:
+        raise self.error
 
 
 @dataclass(frozen=True)
@@ -73,6 +90,8 @@ class Cli:
         self.sleep_ms: Callable[[int], None] = self._sleep_ms
         self.answers = True
         """Whether what is on stdin is typed at a terminal."""
+        self.while_asked: Callable[[], object] = lambda: None
+        self.stdout_error: OSError | None = None
 
     def __call__(self, line: str, stdin: str = "", variables: Mapping[str, str] | None = None) -> Ran:
         """Run a command line, split at spaces."""
@@ -81,8 +100,13 @@ class Cli:
     def run(self, argv: list[str], stdin: str = "", variables: Mapping[str, str] | None = None) -> Ran:
         """Run an argument list."""
         out, err = Terminal() if self.terminal else io.StringIO(), io.StringIO()
+        if self.stdout_error is not None:
+            out = ClosedStream(self.stdout_error)
+        typed = Terminal(stdin) if stdin and self.answers else io.StringIO(stdin)
+        if isinstance(typed, Terminal):
+            typed.asked = self.while_asked
         environment = Environment(
-            stdin=Terminal(stdin) if stdin and self.answers else io.StringIO(stdin),
+            stdin=typed,
             stdout=out,
             stderr=err,
             variables={**self.variables, **(variables or {})},

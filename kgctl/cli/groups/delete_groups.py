@@ -13,7 +13,6 @@ from kgctl.admin.client import GroupAdmin
 from kgctl.admin.execution import Account, Decision, Outcome, decide_deletion, execute_deletion
 from kgctl.admin.plan.sealed_file import named_groups
 from kgctl.admin.results import Sight
-from kgctl.cli.environment import StopSignals
 from kgctl.cli.groups.changes import (
     Backup,
     NoBackup,
@@ -32,6 +31,7 @@ from kgctl.cli.selection import (
     ExcludeOption,
     MatchOption,
     MaxGroupsOption,
+    check_as_shown,
     check_count,
     check_selection,
     confirm,
@@ -92,12 +92,14 @@ def delete_groups(
             told = (*report.notices, *plan.lost, f"Dry run on {cluster}: nothing was changed.")
             return replace(report, errors=(*chosen.errors, *plan.flaws, *report.errors), notices=told)
         if plan.deletable:
-            _ask(session, cluster, plan, yes=yes)
+            if _ask(session, cluster, plan, yes=yes):
+                now = _plan(admin, chosen.group_ids)
+                check_as_shown((set(plan.deletable), plan.saved), (set(now.deletable), now.saved), cluster)
             if plan.unread and not no_backup:
                 raise plan.unread[0]
-        with StopSignals() as stop:
-            file = None if no_backup else save_undo(session, cluster, plan.saved, backup)
-            account = execute_deletion(admin, plan.decisions, stop)
+        stop = session.stop_signals()
+        file = None if no_backup else save_undo(session, cluster, plan.saved, backup)
+        account = execute_deletion(admin, plan.decisions, stop)
     gone = {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}
     settle_undo(session, file, plan.saved, {row[:2] for row in plan.saved if row[0] in gone})
     return _report(plan, account, (*chosen.errors, *plan.flaws), cluster)
@@ -164,11 +166,11 @@ def _report(plan: _Plan, account: Account[str], errors: Sequence[KgctlError], cl
     return replace(report, errors=(*errors, *report.errors), notices=(*plan.lost, told))
 
 
-def _ask(session: Session, cluster: NamedCluster, plan: _Plan, *, yes: bool) -> None:
+def _ask(session: Session, cluster: NamedCluster, plan: _Plan, *, yes: bool) -> bool:
     deletable = plan.deletable
     named, offsets = named_groups(list(deletable), 10), plural(len(plan.saved), "committed offset")
     lost = "".join(f"; {line}" for line in plan.lost)
-    confirm(session, f"Delete {plural(len(deletable), 'group')} ({named}) with {offsets} on {cluster}{lost}?", yes=yes)
+    return confirm(session, f"Delete {plural(len(deletable), 'group')} ({named}) with {offsets} on {cluster}{lost}?", yes=yes)
 
 
 def _row(group_id: str, decision: Decision, counts: Mapping[str, int]) -> Row:

@@ -12,7 +12,6 @@ from kgctl.admin.client import GroupAdmin
 from kgctl.admin.execution import Account, Outcome, Step, carry_out
 from kgctl.admin.plan.offset_reset import TopicScope, parse_topic_scopes
 from kgctl.admin.results import ItemError, item_error
-from kgctl.cli.environment import StopSignals
 from kgctl.cli.groups.changes import (
     Backup,
     NoBackup,
@@ -31,6 +30,7 @@ from kgctl.cli.selection import (
     ExcludeOption,
     MatchOption,
     MaxGroupsOption,
+    check_as_shown,
     check_count,
     check_selection,
     confirm,
@@ -101,12 +101,12 @@ def delete_offsets(
             told = (*report.notices, f"Dry run on {cluster}: nothing was changed.")
             return replace(report, errors=(*errors, *report.errors), notices=told)
         saved: list[UndoRow] = [(*item, commit) for item, commit in plan.commits.items()]
-        if saved:
-            of = plural(len({group_id for group_id, _, _ in saved}), "group")
-            confirm(session, f"Delete {plural(len(saved), 'committed offset')} of {of} ({_named(plan)}) on {cluster}?", yes=yes)
-        with StopSignals() as stop:
-            file = None if no_backup else save_undo(session, cluster, saved, backup)
-            account = carry_out(list(_steps(admin, plan)), lambda items: _are_gone(admin, items), stop)
+        if saved and confirm(session, _question(plan, cluster), yes=yes):
+            now = _plan(admin, chosen.group_ids, scopes, is_named=bool(group_ids))
+            check_as_shown(plan.commits, now.commits, cluster)
+        stop = session.stop_signals()
+        file = None if no_backup else save_undo(session, cluster, saved, backup)
+        account = carry_out(list(_steps(admin, plan)), lambda items: _are_gone(admin, items), stop)
     settle_undo(session, file, saved, {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)})
     return _report(plan, account, errors, str(cluster))
 
@@ -211,6 +211,11 @@ def _report(plan: _Plan, account: Account[Item], errors: Sequence[KgctlError], c
     report = account_report(COLUMNS, rows, account, "deleted", name_keys=names, explain=_explain, refused=plan.refused)
     told = f"Executed on {cluster}: {counted(report.summary or {})}." if account.may_have_changed else "Nothing was changed."
     return replace(report, errors=(*errors, *report.errors), notices=(told,))
+
+
+def _question(plan: _Plan, cluster: object) -> str:
+    of = plural(len({group_id for group_id, _ in plan.commits}), "group")
+    return f"Delete {plural(len(plan.commits), 'committed offset')} of {of} ({_named(plan)}) on {cluster}?"
 
 
 def _named(plan: _Plan) -> str:

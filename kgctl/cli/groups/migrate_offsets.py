@@ -93,12 +93,17 @@ def migrate_offsets(
         chosen = select_groups(source, group_ids, names)
         check_count(len(chosen.group_ids), max_groups)
         targets = {name: (to_group or HOLDER).replace(HOLDER, name) for name in chosen.group_ids}
-        migration = plan_migration(source, target, targets, scopes, clamp=clamp)
+
+        def planned() -> Migration:
+            return plan_migration(source, target, targets, scopes, clamp=clamp)
+
+        migration = planned()
         migration = replace(migration, plan=replace(migration.plan, errors=(*chosen.errors, *migration.plan.errors)))
         change = Change(session, cluster, _remarks(migration, execute=execute), backup, no_backup=no_backup)
         if not execute:
             return change.show(migration.plan)
-        report = change.execute(target, migration.for_execution(), ask=all_groups or bool(names), yes=yes)
+        again = (lambda: planned().for_execution()) if all_groups or names else None
+        report = change.execute(target, migration.for_execution(), again, yes=yes)
         return _verified(source, target, migration, report)
 
 
@@ -120,7 +125,7 @@ def _both(session: Session) -> Iterator[tuple[GroupAdmin, GroupAdmin, NamedClust
     only_zookeeper = replace(settings, bootstrap=None, properties=properties)
     config = ("--command-config", session.flags.command_config) if session.flags.command_config else ()
     connect = session.environment.connect
-    with connect(only_zookeeper) as source, connect(replace(settings, zookeeper=None)) as target:
+    with session.terminating(), connect(only_zookeeper) as source, connect(replace(settings, zookeeper=None)) as target:
         yield source, target, NamedCluster(to, target.cluster_id(), ("--bootstrap-server", to, *config))
 
 

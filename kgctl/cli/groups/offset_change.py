@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,14 +13,14 @@ from kgctl.admin.plan.offset_file import kafka_rows, plan_rows
 from kgctl.admin.plan.offset_reset import ResetResult, ResetRow
 from kgctl.admin.plan.sealed_file import FileHeader, named_groups, seal
 from kgctl.admin.reset import Executed, GroupPlan, ResetPlan, execute_reset
-from kgctl.cli.environment import StopSignals
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.groups.changes import ended, save_undo, settle_undo
 from kgctl.cli.output.files import write_new
 from kgctl.cli.output.report import Column, Report, Row
-from kgctl.cli.selection import confirm, plural
+from kgctl.cli.selection import check_as_shown, confirm, plural
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import RefusedError
+from kgctl.model.groups import TopicPartition
 
 COLUMNS = (
     Column("group"),
@@ -196,25 +196,24 @@ class Change:
         notices = [*self.remarks, *row_warnings(plan), *dry_run_notices(plan, self.cluster)]
         return self._shown(reset_report(plan, notices), plan)
 
-    def execute(self, admin: GroupAdmin, plan: ResetPlan, *, ask: bool, yes: bool) -> Report:
-        """The deed: asked for first where ``ask``, and what it takes away saved.
+    def execute(self, admin: GroupAdmin, plan: ResetPlan, again: Callable[[], ResetPlan] | None, *, yes: bool) -> Report:
+        """The deed, and what it takes away saved. Asked for first where ``again`` makes the plan anew, for a look at what has
+        changed while the question stood.
 
         Raises:
-            KgctlError: the answer is no, or the offsets cannot be saved; nothing was changed.
+            KgctlError: the answer is no, another change came between, or the offsets cannot be saved; nothing was changed.
         """
         rows = plan.to_change()
-        if ask and rows:
+        if again is not None and rows:
             groups = len({row.group_id for row in rows})
-            confirm(
-                self.session,
-                f"Change the offsets of {plural(len(rows), 'partition')} of {plural(groups, 'group')} on {self.cluster}?",
-                yes=yes,
-            )
+            question = f"Change the offsets of {plural(len(rows), 'partition')} of {plural(groups, 'group')} on {self.cluster}?"
+            if confirm(self.session, question, yes=yes):
+                check_as_shown(_old_offsets(plan), _old_offsets(again()), self.cluster)
         saved = [(row.group_id, row.partition, row.old) for row in rows]
-        with StopSignals() as stop:
-            file = None if self.no_backup else save_undo(self.session, self.cluster, saved, self.backup)
-            with self.session.waiting():
-                executed = execute_reset(admin, plan, stop)
+        stop = self.session.stop_signals()
+        file = None if self.no_backup else save_undo(self.session, self.cluster, saved, self.backup)
+        with self.session.waiting():
+            executed = execute_reset(admin, plan, stop)
         changed = {(row.group_id, row.partition) for row in executed.plan.rows if row.result in _CHANGED}
         settle_undo(self.session, file, saved, changed)
         return self._told(executed)
@@ -229,6 +228,10 @@ class Change:
         if not self.export:
             return report
         return replace(report, text=kafka_rows([(row.group_id, row.partition, row.new.offset) for row in plan.rows if row.new]))
+
+
+def _old_offsets(plan: ResetPlan) -> Mapping[tuple[str, TopicPartition], int | None]:
+    return {(row.group_id, row.partition): row.old.offset if row.old else None for row in plan.to_change()}
 
 
 POLL_MS = 500

@@ -13,7 +13,6 @@ from kgctl.admin.execution import Account, Step, carry_out
 from kgctl.admin.plan.sealed_file import named_groups
 from kgctl.admin.results import ItemError, item_error
 from kgctl.cli.completion import complete_instances, complete_members
-from kgctl.cli.environment import StopSignals
 from kgctl.cli.groups.changes import account_report, counted, result_report
 from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups
 from kgctl.cli.output.report import Column, Report
@@ -22,6 +21,7 @@ from kgctl.cli.selection import (
     ExcludeOption,
     MatchOption,
     MaxGroupsOption,
+    check_as_shown,
     check_count,
     check_selection,
     confirm,
@@ -114,12 +114,16 @@ def remove_members(
             report = result_report(COLUMNS, rows, "removable", ("consumer_id", "group_instance_id"))
             told = (*report.notices, f"Dry run on {cluster}: nothing was changed.")
             return replace(report, errors=(*errors, *report.errors), notices=told)
-        of = named_groups(list(dict.fromkeys(one.group_id for one in members)), 10)
-        shown = f" ({named_groups([one.name for one in members], 10)})"
-        confirm(session, f"Remove {plural(len(members), 'member')}{shown} from {of} on {cluster}?", yes=yes)
-        with StopSignals() as stop:
-            account = carry_out(_steps(admin, members, reason), lambda items: _are_gone(admin, items), stop)
+        if confirm(session, _question(members, cluster), yes=yes) and all_members:
+            check_as_shown(members, _members(admin, chosen.group_ids, is_named=bool(group_ids))[0], cluster)
+        stop = session.stop_signals()
+        account = carry_out(_steps(admin, members, reason), lambda items: _are_gone(admin, items), stop)
     return _report(members, account, errors, str(cluster))
+
+
+def _question(members: Sequence[_Member], cluster: object) -> str:
+    of = named_groups(list(dict.fromkeys(one.group_id for one in members)), 10)
+    return f"Remove {plural(len(members), 'member')} ({named_groups([one.name for one in members], 10)}) from {of} on {cluster}?"
 
 
 def _named(group_id: str, member_ids: Sequence[str], instances: Sequence[str]) -> list[_Member]:

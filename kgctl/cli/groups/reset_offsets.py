@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
@@ -141,8 +142,8 @@ def reset_offsets(
     history = _history(session, strategy, warehouse, history_cluster)
     with session.connect() as admin:
         cluster = session.cluster(admin)
-        if isinstance(strategy, FromFile):
-            check_cluster(strategy.header, cluster, other_cluster=other_cluster, name=str(from_file or plan))
+        header = strategy.header if isinstance(strategy, FromFile) else None
+        check_cluster(header, cluster, other_cluster=other_cluster, name=str(from_file or plan))
         chosen = _chosen(admin, group_ids, names, strategy)
         check_count(len(chosen.group_ids), max_groups)
         if from_group is not None:
@@ -152,15 +153,15 @@ def reset_offsets(
             remarks = (*remarks, *told)
         wait_until_empty(session, admin, chosen.group_ids, wait_ms)
         request = ResetRequest(chosen.group_ids, strategy, scopes, clamp, create, skip_missing)
-        planned = _planned(session, admin, request, chosen)
+        planned = (again := partial(_planned, session, admin, chosen, request))()
         remarks = (*remarks, *(_hidden(admin) if all_topics and planned.groups else ()))
         change = Change(session, cluster, remarks, backup, no_backup=no_backup, export=export, summary=summary)
         if execute:
-            return change.execute(admin, planned, ask=all_groups or bool(names), yes=yes)
+            return change.execute(admin, planned, again if all_groups or names else None, yes=yes)
         return change.show(planned, plan_out)
 
 
-def _planned(session: Session, admin: GroupAdmin, request: ResetRequest, chosen: Selection) -> ResetPlan:
+def _planned(session: Session, admin: GroupAdmin, chosen: Selection, request: ResetRequest) -> ResetPlan:
     with session.waiting():
         planned = plan_reset(admin, request)
     return replace(planned, errors=(*chosen.errors, *planned.errors))

@@ -95,7 +95,7 @@ def undo(
         check_cluster(strategy.header, cluster, other_cluster=other_cluster, name=str(path))
         plan = plan_reset(admin, ResetRequest(tuple(strategy.groups), strategy, create=True))
         change = Change(session, cluster, (_about(strategy, path),), backup, no_backup=no_backup)
-        return change.execute(admin, plan, ask=False, yes=yes) if execute else change.show(plan)
+        return change.execute(admin, plan, None, yes=yes) if execute else change.show(plan)
 
 
 def _about(strategy: FromFile, path: Path) -> str:
