@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Protocol
 
-from kgctl.errors import AuthError, InvariantViolation, KgctlError
-from kgctl.group.lines import CoordinatorConnection, Errands, Line
+from kgctl.errors import AuthError, BrokerError, InvariantViolation, KgctlError
+from kgctl.group.lines import CoordinatorConnection, Errands, Line, denied
 from kgctl.group.requests import subscribed_topics
 from kgctl.member.api import (
     Action,
@@ -165,7 +165,7 @@ class Driver:
             case StopConsuming():
                 self._listener.on_stop(action.partitions)
             case Failed():
-                self._end(KgctlError(action.message or action.error, code=action.error, group=self.member.identity.group_id))
+                self._end(_failure(action, self._settings, self.member.identity))
             case Closed():
                 self._end(None)
             case CommitDone():
@@ -304,6 +304,30 @@ class Driver:
             self.last_error = error
         finally:
             connection.close()
+
+
+_ADVICE: Mapping[str, str] = {
+    "FENCED_INSTANCE_ID": "give each member a group_instance_id of its own",
+    "UNRELEASED_INSTANCE_ID": "close that member, or wait until its session has ended",
+    "INCONSISTENT_GROUP_PROTOCOL": "name an assignor that all of them have",
+    "UNSUPPORTED_ASSIGNOR": "name one of the cluster's group.consumer.assignors",
+    "UNSUPPORTED_VERSION": 'the cluster may know the classic protocol alone: protocol="classic"',
+    "NO_OFFSET_FOR_PARTITION": 'commit offsets first, or set auto_offset_reset to "earliest" or "latest"',
+}
+"""What to do about an error for good, where its own text does not say."""
+
+
+def _failure(failed: Failed, settings: WireSettings, identity: MemberIdentity) -> KgctlError:
+    """Return the exception for an error that the member does not get over: Kafka's code, what it means, what to do."""
+    code, group_id = ErrorCode.__members__.get(failed.error), identity.group_id
+    if code is ErrorCode.GROUP_AUTHORIZATION_FAILED:
+        return denied(code, settings, group_id)
+    if code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return denied(code, settings, group_id, ", ".join(identity.topics))
+    said = failed.message or (f"{code.name}: {code.text}" if code is not None else failed.error)
+    advice = f"; {_ADVICE[failed.error]}" if failed.error in _ADVICE else ""
+    kind = KgctlError if code is None else BrokerError
+    return kind(f"group '{group_id}': {said}{advice}", code=failed.error, group=group_id)
 
 
 def _bug_in_kgctl(error: BaseException) -> KgctlError:

@@ -29,6 +29,9 @@ NO_LIMIT_MS = 24 * 60 * 60 * 1000
 
 CONNECT_MS = 10_000
 
+_NOT_TOLD, _READ = -(2**31), 1 << 3
+"""A set of operations that was not asked for, and the one of READ. Kafka: ``AclOperation``'s codes as bits (KIP-430)."""
+
 Job = Callable[[], None]
 
 
@@ -119,22 +122,23 @@ class Errands:
         route = find_coordinators(self._open(), [self._group_id], self._deadline(), forget=True)
         failure = route.failures.get(self._group_id)
         if failure is not None and failure.code is ErrorCode.GROUP_AUTHORIZATION_FAILED:
-            raise AuthError(f"group '{self._group_id}' may not be read by this user (READ on the group is needed)")
+            raise denied(failure.code, self._settings, self._group_id)
         return failure.code if failure is not None else next(iter(route.by_node))
 
     def metadata(self, own: Sequence[str] | None = None, others: Iterable[str] = ()) -> MetadataImage:
         """Return a member's own topics and others (all for None), with their replicas' racks, but for those that do not exist.
 
         Raises:
-            AuthError: this user may not see one of its own.
+            AuthError: this user may not see one of its own, or not read it. Nothing else would say so before the first commit:
+                a group is joined by whoever may read the group, and this member fetches nothing.
         """
         asked = None if own is None else [{"name": topic} for topic in sorted({*own, *others})]
-        values = {"topics": asked, "allow_auto_topic_creation": False}
+        values = {"topics": asked, "allow_auto_topic_creation": False, "include_topic_authorized_operations": own is not None}
         answer = self._open().any_broker(self._deadline()).call(METADATA, values, self._deadline())
         racks = {broker.node_id: getattr(broker, "rack", None) for broker in answer.brokers}
         for topic in answer.topics:
-            if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED and topic.name in (own or ()):
-                raise AuthError(f"topic '{topic.name}' may not be read by this user (DESCRIBE on the topic is needed)")
+            if topic.name in (own or ()) and _may_not_read(topic):
+                raise denied(ErrorCode.TOPIC_AUTHORIZATION_FAILED, self._settings, self._group_id, topic.name)
         found = (_topic(topic, racks) for topic in answer.topics if not topic.error_code)
         self._version += 1
         return MetadataImage({topic.name: topic for topic in found}, self._version)
@@ -165,6 +169,27 @@ class Errands:
 
     def _deadline(self) -> Deadline:
         return Deadline(self._timeout_ms)
+
+
+def denied(code: ErrorCode, settings: WireSettings, group_id: str, topic: str | None = None) -> AuthError:
+    """Return what says which right this user lacks: READ, on the group or on a topic that it reads."""
+    what, name = ("group", group_id) if topic is None else ("topic", topic)
+    user = f"user '{settings.sasl.username}'" if settings.sasl is not None and settings.sasl.username else "this user"
+    return AuthError(
+        f"not authorised for {what} '{name}': {user} lacks the right READ on the {what} "
+        f"(kafka-acls --add --allow-principal User:NAME --operation Read --{what} '{name}')",
+        code=code.name,
+        group=group_id,
+        topic=topic,
+    )
+
+
+def _may_not_read(topic: Any) -> bool:
+    """Brokers before Kafka 2.3 do not say what the user may do; Metadata's error then speaks of DESCRIBE alone."""
+    if topic.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        return True
+    operations: int = getattr(topic, "topic_authorized_operations", _NOT_TOLD)
+    return not topic.error_code and operations != _NOT_TOLD and not operations & _READ
 
 
 def _topic(topic: Any, racks: dict[int, str | None]) -> TopicMetadata:
