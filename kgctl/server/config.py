@@ -9,7 +9,7 @@ from typing import Any
 
 from kgctl.coordinator.config import CoordinatorConfig, GroupConfig, setting_names
 from kgctl.errors import UsageError, did_you_mean
-from kgctl.storage.files import OnDamage, read_json, write_json
+from kgctl.storage.files import Documents, OnDamage
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,10 @@ FILE_NAME = "group-configs.json"
 class GroupConfigs:
     """Group id to its own settings by Kafka's names; written at once, a whole file at a time."""
 
-    def __init__(self, broker: CoordinatorConfig, folder: Path | None) -> None:
+    def __init__(self, broker: CoordinatorConfig, documents: Documents) -> None:
         self.broker = broker
-        self._path = None if folder is None else folder / FILE_NAME
-        self._configs: dict[str, dict[str, str]] = {}
-        if self._path is not None:
-            self._configs = read_json(self._path) or {}
+        self._documents = documents
+        self._configs: dict[str, dict[str, str]] = dict(documents.read(FILE_NAME) or {})
 
     def all(self) -> Mapping[str, Mapping[str, str]]:
         return self._configs
@@ -124,5 +122,4 @@ class GroupConfigs:
             self._configs[group_id] = dict(config)
         else:
             self._configs.pop(group_id, None)
-        if self._path is not None:
-            write_json(self._path, self._configs)
+        self._documents.write(FILE_NAME, self._configs)

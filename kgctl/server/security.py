@@ -14,11 +14,10 @@ from base64 import b64decode, b64encode
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from hashlib import pbkdf2_hmac, sha256, sha512
-from pathlib import Path
 from typing import Any
 
 from kgctl.errors import KgctlError, UsageError
-from kgctl.storage.files import CREDENTIALS_FILE, read_json, write_json
+from kgctl.storage.files import CREDENTIALS_FILE, Documents
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 SCRAM = {"SCRAM-SHA-256": sha256, "SCRAM-SHA-512": sha512}
@@ -157,10 +156,9 @@ class AuthenticationFailed(KgctlError):  # noqa: N818 - says what happened
 class Credentials:
     """Users and the salted keys of their passwords, in ``credentials.json`` of a data folder, or in memory."""
 
-    def __init__(self, folder: Path | None) -> None:
-        """Raises `kgctl.errors.StorageError`."""
-        self._path = None if folder is None else folder / CREDENTIALS_FILE
-        self._users: dict[str, dict[str, Any]] = (self._path and read_json(self._path)) or {}
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self._users: dict[str, dict[str, Any]] = dict(documents.read(CREDENTIALS_FILE) or {})
         self._stranger = self._keys("no password of anybody")
 
     def __len__(self) -> int:
@@ -171,8 +169,8 @@ class Credentials:
         changed = {name: word for name, word in passwords.items() if not (name in self._users and self.is_right(name, word))}
         for name, password in changed.items():
             self._users[name] = self._keys(password)
-        if changed and self._path is not None:
-            write_json(self._path, self._users)
+        if changed:
+            self._documents.write(CREDENTIALS_FILE, self._users)
 
     def is_right(self, name: str, password: str) -> bool:
         """Whether this is the user's password; takes as long for a user whom nobody knows."""

@@ -121,6 +121,12 @@ class Server:
         return ",".join(broker.address for broker in self.services.cluster.live_brokers())
 
     @property
+    def folder(self) -> DataFolder:
+        """What is open, between `start` and `stop`."""
+        assert self._folder is not None
+        return self._folder
+
+    @property
     def connection_count(self) -> int:
         return len(self.host.connections)
 
@@ -158,7 +164,7 @@ class Server:
         try:
             if self.options.import_log is not None:
                 import_segments(self.options.import_log, folder.record_log)
-            self._credentials = self._open_credentials()
+            self._credentials = self._open_credentials(folder)
             self.services = self._wire(folder)
             self._make_topics()
             self._start_coordinator(folder)
@@ -223,7 +229,7 @@ class Server:
 
     def _wire(self, folder: DataFolder) -> Services:
         clock = steady_clock()
-        group_configs = GroupConfigs(self._coordinator_config, self.options.data)
+        group_configs = GroupConfigs(self._coordinator_config, folder.documents)
         core = load_coordinator(folder, self._coordinator_config, new_member_id, clock(), group_configs=group_configs.all())
         writer = LogWriter(folder.record_log, clock, self._fail, in_thread=folder.path is not None)
         partitions = folder.record_log.partition_count
@@ -242,7 +248,7 @@ class Server:
                 folder.topics, folder.record_log, older_values=self._broker_config.kgctl_offsets_topic_older_values
             ),
             producers=producers,
-            transactions=Transactions(producers, self.options.data),
+            transactions=Transactions(producers, folder.documents),
             group_configs=group_configs,
             given_config=self._config,
             pieces=Pieces(self.host.watch),
@@ -290,10 +296,10 @@ class Server:
             return ClientSession()
         return ClientSession(is_authenticated=False, login=Login(self._security.mechanisms, self._credentials))
 
-    def _open_credentials(self) -> Credentials | None:
+    def _open_credentials(self, folder: DataFolder) -> Credentials | None:
         if not self._security.has_sasl:
             return None
-        credentials = Credentials(self.options.data)
+        credentials = Credentials(folder.documents)
         credentials.set_passwords(self._security.users())
         if not len(credentials):
             raise UsageError(f"{self._security.protocol} needs users: set sasl.jaas.config to 'user_NAME=\"PASSWORD\"'")

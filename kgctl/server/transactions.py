@@ -10,12 +10,11 @@ import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.storage.files import read_json, write_json
+from kgctl.storage.files import Documents
 
 REMEMBERED_BATCHES = 5
 """As many as a producer may have in flight (Kafka: ProducerStateEntry.NUM_BATCHES_TO_RETAIN)."""
@@ -138,13 +137,13 @@ class ProducerIdentity:
 class Transactions:
     """All transactional ids, kept in one small file beside the log, if there is a folder."""
 
-    def __init__(self, producers: Producers, folder: Path | None) -> None:
+    def __init__(self, producers: Producers, documents: Documents) -> None:
         self._producers = producers
-        self._path = None if folder is None else folder / FILE_NAME
+        self._documents = documents
         self._by_id: dict[str, Transaction] = {}
         self.touched: set[TopicPartition] = set()
         """Every partition that ever had transactional records: what to look through at a start."""
-        data = None if self._path is None else read_json(self._path)
+        data = documents.read(FILE_NAME)
         if data is not None:
             self._load(data)
 
@@ -228,15 +227,13 @@ class Transactions:
             transaction.epoch += 1
 
     def save(self) -> None:
-        if self._path is None:
-            return
         rows = [_row(entry) for entry in self]
-        write_json(self._path, {"transactions": rows, "touched": sorted(self.touched)})
+        self._documents.write(FILE_NAME, {"transactions": rows, "touched": sorted(self.touched)})
 
     def _load(self, data: dict[str, Any]) -> None:
         for row in data["transactions"]:
-            row["partitions"] = {TopicPartition(*partition) for partition in row["partitions"]}
-            self._by_id[row["transactional_id"]] = Transaction(**row)
+            partitions = {TopicPartition(*partition) for partition in row["partitions"]}
+            self._by_id[row["transactional_id"]] = Transaction(**(row | {"partitions": partitions}))
         self.touched = {TopicPartition(*partition) for partition in data["touched"]}
 
 

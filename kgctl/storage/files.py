@@ -10,9 +10,10 @@ import json
 import os
 import sys
 import weakref
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ class FolderState:
     """What a folder held when it was last written to.
 
     ``records`` is how many were ever appended to the record log, ``batches`` the newest batch's number, ``topic_changes`` how
-    often topics were made, grown or deleted.
+    often topics were made, grown or deleted. ``tables`` has the declared tables of each database (`Database.tables`),
+    ``documents`` the revision of each small file, ``boot`` tells one run of the machine from the next.
     """
 
     folder_id: str
@@ -58,6 +60,22 @@ class FolderState:
     records: int = 0
     topic_changes: int = 0
     batches: int = 0
+    tables: dict[str, str] = field(default_factory=dict)
+    documents: dict[str, int] = field(default_factory=dict)
+    boot: str = ""
+
+    def version_of(self, database: str) -> int:
+        """The format that a database had; 0 where it is not known."""
+        return int(self.tables.get(database, "0.").partition(".")[0])
+
+
+@cache
+def boot_id() -> str:
+    """A name of this run of the machine, empty where the system has none: within it nothing that was written is lost."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()[:8]
+    except OSError:
+        return ""
 
 
 class StateFile:
@@ -78,7 +96,8 @@ class StateFile:
         text, _, checksum = line.rpartition(b" ")
         if not text or checksum != _checksum(text):
             return None
-        return FolderState(**json.loads(text))
+        known = {item.name for item in fields(FolderState)}
+        return FolderState(**{name: value for name, value in json.loads(text).items() if name in known})
 
     def write(self, state: FolderState) -> None:
         """Replace what is there. Raises `StorageError`."""
@@ -137,6 +156,66 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
         temporary.replace(path)
     except OSError as error:
         raise StorageError(f"{path}: cannot write: {error.strerror}") from error
+
+
+class Documents:
+    """The small files of a folder, each with a checksum and a revision, so that one that is altered, lost or older is noticed.
+
+    Without a folder they are kept in memory. ``on_write`` is called after each write, ``revisions`` are what it is to remember.
+    """
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder
+        self._kept: dict[str, Any] = {}
+        self.revisions: dict[str, int] = {}
+        self.on_write: Callable[[], None] = lambda: None
+
+    def problems(self, expected: Mapping[str, int]) -> Iterator[tuple[Path, str]]:
+        """Read all that is there; each file that is not what was written (of these revisions at least), and what is wrong."""
+        assert self._folder is not None
+        for name in OTHER_FILES:
+            path = self._folder / name
+            try:
+                problem = self._read(path, expected.get(name, 0))
+            except DamagedError as error:
+                problem = error.message
+            if problem:
+                yield path, problem
+
+    def read(self, name: str) -> Any:
+        """What was last written under this name, or None."""
+        return self._kept.get(name)
+
+    def write(self, name: str, data: Mapping[str, Any]) -> None:
+        """Replace what is there; it is on disk when this returns. Raises `StorageError`."""
+        if self._folder is not None:
+            revision = self.revisions.get(name, 0) + 1
+            body = {"revision": revision, "data": data}
+            write_json(self._folder / name, {**body, "checksum": _checksum(_canonical(body)).decode()})
+            self.revisions[name] = revision
+        self._kept[name] = data
+        self.on_write()
+
+    def _read(self, path: Path, expected: int) -> str:
+        """Take a file in; what is wrong with it, "" if it is whole. That of an older kgctl has neither checksum nor revision."""
+        found = read_json(path)
+        revision = 0
+        if isinstance(found, dict) and found.keys() == {"revision", "data", "checksum"}:
+            revision, checksum = found["revision"], found.pop("checksum")
+            if checksum != _checksum(_canonical(found)).decode():
+                return f"{path}: damaged (its checksum is wrong)"
+            found = found["data"]
+        if found is None and not expected:
+            return ""
+        if revision < expected:
+            state = "missing" if found is None else f"at revision {revision}"
+            return f"{path}: damaged: it is {state}, revision {expected} was written"
+        self._kept[path.name], self.revisions[path.name] = found, revision
+        return "" if isinstance(found, dict) else f"{path}: damaged (no JSON object)"
+
+
+def _canonical(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, sort_keys=True, separators=(",", ":")).encode()
 
 
 def make_private(path: Path) -> None:

@@ -27,7 +27,7 @@ from kgctl.errors import DamagedError, NotFoundError, StorageError, UsageError
 from kgctl.model.groups import MetadataImage
 from kgctl.model.requests import UpdateGroupConfig
 from kgctl.serde.coordinator_records import RecordDecodeError
-from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, PRIVATE_FOLDER, WAY_OUT, FolderLock, OnDamage, traces
+from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, PRIVATE_FOLDER, WAY_OUT, Documents, FolderLock, OnDamage, traces
 from kgctl.storage.memory import MemoryRecordLog, MemoryTopicStore
 from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, CommitLog, RecordLog, StoredRecord, TopicStore
 
@@ -100,6 +100,7 @@ class DataFolder:
         folder_id: str = "",
         lock: FolderLock | None = None,
         settings: Settings | None = None,
+        documents: Documents | None = None,
         compaction: Callable[[], Compacting] | None = None,
         bulk: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
@@ -110,6 +111,7 @@ class DataFolder:
         self.folder_id = folder_id
         self.last_alive_ms = lock.last_alive_ms if lock else None
         self.settings = settings or Settings()
+        self.documents = documents or Documents()
         self._lock = lock
         self._compaction = compaction or (lambda: record_log)
         self._maintenance: Maintenance | None = None
@@ -228,6 +230,7 @@ def open_folder(
             folder_id=files.folder_id,
             lock=lock,
             settings=Settings(files.read_setting, files.write_setting),
+            documents=files.documents,
             compaction=files.compaction,
             bulk=files.bulk,
         )

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Protocol
+
+from crc32c import crc32c
 
 from kgctl.errors import DamagedError, StorageError, UsageError
-from kgctl.storage.files import make_private
+from kgctl.storage.files import STATE_FILE, make_private
 
 APPLICATION_ID = 0x6B676374
 """Marks a file as kgctl's own ("kgct")."""
@@ -34,12 +36,66 @@ class Schema:
     migrations: Mapping[int, Sequence[str]] = field(default_factory=dict)
 
 
-def check_readable(path: Path, schema: Schema, *, application_id: int, version: int) -> None:
-    """Raises `StorageError` for a file of another program's, `UsageError` for one of a newer kgctl, going by its pragmas."""
+class Queried(Protocol):
+    """A file that can be asked."""
+
+    path: Path
+
+    def rows(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]: ...
+
+
+class DamagedRow(NamedTuple):
+    """A row that is not what was written: where it is, and what is wrong with it."""
+
+    table: str
+    condition: str
+    key: Sequence[Any]
+    message: str
+
+
+def check_readable(path: Path, schema: Schema, *, application_id: int, version: int, expected: int = 0) -> None:
+    """See by its pragmas whether a file can be read. ``expected`` is the format that the folder last had it in, 0 if unknown.
+
+    Raises:
+        StorageError: a file of another program's.
+        UsageError: written by a newer kgctl.
+        DamagedError: neither, by what the folder knows, and yet not what was written.
+    """
+    if expected and (application_id != APPLICATION_ID or not expected <= version <= max(schema.version, expected)):
+        kind = f"format {version}" if application_id == APPLICATION_ID else "that it is another program's"
+        raise DamagedError(f"{path}: damaged: its header says {kind}, {STATE_FILE} says {expected}")
     if application_id != APPLICATION_ID:
         raise StorageError(f"{path}: an SQLite file, but none of kgctl's")
     if version > schema.version:
         raise UsageError(f"{path}: written by a newer kgctl (data format {version}, this kgctl reads up to {schema.version})")
+    if version < 1:
+        raise DamagedError(f"{path}: damaged: its header says format {version}")
+
+
+_FORMATS = (b"\x01\x01", b"\x02\x02")
+
+
+def check_header(path: Path) -> None:
+    """See that SQLite knows the file's format: one that it does not know it takes for read-only. Raises `DamagedError`."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(20)
+    except OSError as error:
+        raise StorageError(f"{path}: {error.strerror}") from error
+    if header and header[18:] not in _FORMATS:
+        raise DamagedError(f"{path}: damaged (its header is none of SQLite's)")
+
+
+CHECKED_BYTES = 1 << 30
+"""A larger file is not looked through when it is opened: its pages are checked as they are read."""
+
+
+def check_whole(path: Path, rows: Callable[[str], list[Any]]) -> None:
+    """See that tables and indexes of a file agree, as `PRAGMA integrity_check` does. Raises `DamagedError`."""
+    if path.stat().st_size <= CHECKED_BYTES:
+        found = str(rows("PRAGMA integrity_check(1)")[0][0])
+        if found != "ok":
+            raise DamagedError(f"{path}: damaged ({' '.join(found.split())})")
 
 
 class Database:
@@ -55,20 +111,22 @@ class Database:
         *,
         synchronous: Synchronous = "FULL",
         write_lock: threading.RLock | None = None,
+        expected_version: int = 0,
     ) -> None:
         """``write_lock`` is another connection's to the same file: who waits for it goes on at once when it is free.
 
-        Without it, SQLite would ask again after longer and longer pauses.
+        Without it, SQLite would ask again after longer and longer pauses. ``expected_version``: see `check_readable`.
         """
         self.path = path
         self.lock = threading.RLock()
         self.write_lock = write_lock or threading.RLock()
         self._connection: sqlite3.Connection | None = None
         make_private(path)
+        check_header(path)
         with self._translated():
             self._connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
         try:
-            self._prepare(schema, synchronous)
+            self._prepare(schema, synchronous, expected_version, is_first=write_lock is None)
         except Exception:
             self.close()
             raise
@@ -136,7 +194,13 @@ class Database:
             raise StorageError(f"{self.path}: closed already")
         return self._connection
 
-    def _prepare(self, schema: Schema, synchronous: Synchronous) -> None:
+    @property
+    def tables(self) -> str:
+        """The format of the file, and a checksum of its tables as they were declared."""
+        declared = self.rows("SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY type, name")
+        return f"{self.value('PRAGMA user_version')}.{crc32c(repr(declared).encode()):08x}"
+
+    def _prepare(self, schema: Schema, synchronous: Synchronous, expected_version: int, *, is_first: bool) -> None:
         with self._translated():
             connection = self._connected()
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
@@ -146,7 +210,14 @@ class Database:
         if found == 0 and not self.rows("SELECT 1 FROM sqlite_master LIMIT 1"):
             self._create(schema)
         else:
-            check_readable(self.path, schema, application_id=self.value("PRAGMA application_id"), version=found)
+            check_readable(
+                *(self.path, schema),
+                application_id=self.value("PRAGMA application_id"),
+                version=found,
+                expected=expected_version,
+            )
+            if is_first:
+                check_whole(self.path, self.rows)
             self._migrate(schema, found)
 
     def _migrate(self, schema: Schema, version: int) -> None:
@@ -176,8 +247,14 @@ class Database:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether the file is no longer what SQLite wrote."""
-    return getattr(error, "sqlite_errorname", "").startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB"))
+    """Whether the file is no longer what SQLite wrote: a table that is not there is as wrong as a page that cannot be read.
+
+    Python raises an error without a name for text that is no UTF-8.
+    """
+    if isinstance(error, sqlite3.ProgrammingError):
+        return False
+    name = getattr(error, "sqlite_errorname", "SQLITE_ERROR")
+    return name == "SQLITE_ERROR" or name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_FORMAT"))
 
 
 def _explain(error: sqlite3.Error) -> str:
@@ -248,19 +325,21 @@ COORDINATOR = Schema(
 )
 
 TOPICS = Schema(
-    version=2,
+    version=3,
     statements=(
         _META,
         """CREATE TABLE topic (
             id INTEGER PRIMARY KEY,
             name TEXT NOT NULL UNIQUE,
             topic_id BLOB NOT NULL,
-            partition_count INTEGER NOT NULL
+            partition_count INTEGER NOT NULL,
+            crc INTEGER
         )""",
         """CREATE TABLE log_start (
             topic INTEGER NOT NULL REFERENCES topic ON DELETE CASCADE,
             "partition" INTEGER NOT NULL,
             "offset" INTEGER NOT NULL,
+            crc INTEGER,
             PRIMARY KEY (topic, "partition")
         ) WITHOUT ROWID""",
         """CREATE TABLE batch (
@@ -274,5 +353,8 @@ TOPICS = Schema(
         )""",
         """CREATE UNIQUE INDEX batch_place ON batch (topic, "partition", base_offset)""",
     ),
-    migrations={1: (_META,)},
+    migrations={
+        1: (_META,),
+        2: ("ALTER TABLE topic ADD COLUMN crc INTEGER", "ALTER TABLE log_start ADD COLUMN crc INTEGER"),
+    },
 )

@@ -10,12 +10,15 @@ committed when its page was read. A server's compaction may remove older records
 from __future__ import annotations
 
 import logging
+import re
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
+
+from crc32c import crc32c
 
 from kgctl.errors import DamagedError, NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.storage.files import (
@@ -26,29 +29,52 @@ from kgctl.storage.files import (
     STATE_FILE,
     TOPICS_FILE,
     WAY_OUT,
+    Documents,
     FolderState,
     OnDamage,
     StateFile,
+    boot_id,
     is_in_use,
     traces,
 )
 from kgctl.storage.protocols import MAX_PARTITIONS, CommitEntry
 from kgctl.storage.record_log import Compactor
-from kgctl.storage.sqlite import COORDINATOR, TOPICS, Database, Schema, check_readable, is_damage
-from kgctl.storage.sqlite_logs import SqliteCommitLog, SqliteCompactionTarget, SqliteRecordLog, damaged_records, stored_record
-from kgctl.storage.sqlite_topics import SqliteTopicStore
+from kgctl.storage.sqlite import (
+    COORDINATOR,
+    TOPICS,
+    DamagedRow,
+    Database,
+    Schema,
+    check_readable,
+    check_whole,
+    is_damage,
+)
+from kgctl.storage.sqlite_logs import (
+    SqliteCommitLog,
+    SqliteCompactionTarget,
+    SqliteRecordLog,
+    damaged_commits,
+    damaged_records,
+    stored_record,
+)
+from kgctl.storage.sqlite_topics import CHANGES, SqliteTopicStore, damaged_batches, damaged_topics
 
 FOLDER_ID = "folder_id"
+SETTINGS = ("broker_properties", "frozen_ms")
 log = logging.getLogger(__name__)
 
 
 class OpenFiles:
     """The two databases and the logs in them. ``state`` is kept in step with every append and every change of a topic."""
 
-    def __init__(self, coordinator: Database, topics: Database, state: StateFile, offsets_partitions: int) -> None:
+    def __init__(
+        self, coordinator: Database, topics: Database, state: StateFile, documents: Documents, offsets_partitions: int
+    ) -> None:
         self._coordinator = coordinator
         self._topics = topics
         self._state = state
+        self.documents = documents
+        self._tables = {COORDINATOR_FILE: coordinator.tables, TOPICS_FILE: topics.tables}
         self.commit_log = SqliteCommitLog(coordinator)
         self.record_log = SqliteRecordLog(coordinator, self.commit_log, offsets_partitions)
         self.topics = SqliteTopicStore(topics)
@@ -57,12 +83,13 @@ class OpenFiles:
     def now(self) -> FolderState:
         """What the databases hold."""
         counts = self.record_log.appended, self.topics.changes, self.topics.newest_batch
-        return FolderState(self.folder_id, self.record_log.partition_count, *counts)
+        kept = dict(self.documents.revisions)
+        return FolderState(self.folder_id, self.record_log.partition_count, *counts, self._tables, kept, boot_id())
 
     def keep_state(self) -> None:
         """From now on the state file follows."""
         self._write_state()
-        self.record_log.on_append = self.topics.on_write = self._write_state
+        self.record_log.on_append = self.topics.on_write = self.documents.on_write = self._write_state
 
     def compaction(self) -> SqliteCompaction:
         """Compaction of the record log on a connection of its own."""
@@ -71,11 +98,11 @@ class OpenFiles:
     def read_setting(self, name: str) -> str | None:
         """A named text, or None."""
         found = self._coordinator.read_meta(f"setting.{name}")
-        return None if found is None else str(found)
+        return None if found is None else checked_setting(self._coordinator.path, name, found)
 
     def write_setting(self, name: str, value: str) -> None:
         """Keep a named text."""
-        self._coordinator.write_meta(f"setting.{name}", value)
+        self._coordinator.write_meta(f"setting.{name}", f"{_setting_checksum(name, value)} {value}")
 
     @contextmanager
     def bulk(self) -> Iterator[None]:
@@ -119,7 +146,7 @@ def open_files(
     folder that is whole; and what `kgctl.storage.sqlite.Database` raises.
     """
     try:
-        files = _open(folder, offsets_partitions, new_id=new_id, on_damage=on_damage, had_lock=had_lock)
+        files = _open_checked(folder, offsets_partitions, new_id=new_id, on_damage=on_damage, had_lock=had_lock)
     except DamagedError as error:
         if on_damage is not OnDamage.BEGIN_ANEW:
             raise DamagedError(f"{error.message}; {WAY_OUT}") from error
@@ -129,21 +156,41 @@ def open_files(
     return files
 
 
+def _open_checked(
+    folder: Path, offsets_partitions: int, *, new_id: Callable[[], str], on_damage: OnDamage, had_lock: bool
+) -> OpenFiles:
+    """See `open_files`. A value that is of no type or of no length that was ever written is damage."""
+    try:
+        return _open(folder, offsets_partitions, new_id=new_id, on_damage=on_damage, had_lock=had_lock)
+    except (TypeError, ValueError, KeyError, OverflowError) as error:
+        raise DamagedError(f"{folder}: damaged: a value in it is none that was written ({error})") from error
+
+
 def _open(folder: Path, offsets_partitions: int, *, new_id: Callable[[], str], on_damage: OnDamage, had_lock: bool) -> OpenFiles:
     found = traces(folder, had_lock=had_lock)
     _require_database(folder, COORDINATOR_FILE, found, may_be_made=False)
     with ExitStack() as opened:
-        coordinator = Database(folder / COORDINATOR_FILE, COORDINATOR)
-        opened.callback(coordinator.close)
-        _require_database(folder, TOPICS_FILE, found, may_be_made=on_damage is OnDamage.ACCEPT_LOSS)
-        topics = Database(folder / TOPICS_FILE, TOPICS, synchronous="NORMAL")
-        opened.callback(topics.close)
         state = StateFile(folder)
         opened.callback(state.close)
         expected = state.read()
+        versions = {name: 0 if expected is None else expected.version_of(name) for name in (COORDINATOR_FILE, TOPICS_FILE)}
+        coordinator = Database(folder / COORDINATOR_FILE, COORDINATOR, expected_version=versions[COORDINATOR_FILE])
+        opened.callback(coordinator.close)
+        _require_database(folder, TOPICS_FILE, found, may_be_made=on_damage is OnDamage.ACCEPT_LOSS)
+        topics = Database(folder / TOPICS_FILE, TOPICS, synchronous="NORMAL", expected_version=versions[TOPICS_FILE])
+        opened.callback(topics.close)
+        _check_tables(expected, coordinator, topics)
         _check_ids(folder, _folder_id(coordinator, expected, new_id), topics, expected, on_damage)
-        _check_records(coordinator, on_damage)
-        files = OpenFiles(coordinator, topics, state, offsets_partitions)
+        documents = _documents(folder, expected, on_damage)
+        for database, names in ((coordinator, _META_NAMES), (topics, {FOLDER_ID, CHANGES})):
+            _leave_out(database, _damaged_meta(database, names), on_damage)
+        if on_damage is not OnDamage.REFUSE:  # else found when it is read
+            _leave_out(coordinator, damaged_records(coordinator), on_damage)
+            _leave_out(coordinator, damaged_commits(coordinator), on_damage)
+        _leave_out(topics, damaged_topics(topics), on_damage)
+        if on_damage is not OnDamage.REFUSE:
+            _leave_out(topics, damaged_batches(topics), on_damage)
+        files = OpenFiles(coordinator, topics, state, documents, offsets_partitions)
         _check_state(folder, files.now(), expected, had_state=STATE_FILE in found or not found, on_damage=on_damage)
         if on_damage is OnDamage.BEGIN_ANEW and found:
             raise RefusedError(f"{folder} is not damaged: --begin-anew would put good data aside; start without it")
@@ -190,15 +237,62 @@ def _check_ids(folder: Path, ours: str, topics: Database, expected: FolderState 
         topics.write_meta(FOLDER_ID, ours)
 
 
-def _check_records(coordinator: Database, on_damage: OnDamage) -> None:
-    """For who gives up what is damaged: find it all, and leave it out. Else it is found when it is read."""
-    if on_damage is OnDamage.REFUSE:
-        return
-    damaged = list(damaged_records(coordinator))
-    for _, message in damaged:
-        _damage(message, on_damage)
-    with coordinator.transaction() as connection:
-        connection.executemany("DELETE FROM record WHERE sequence = ?", [(sequence,) for sequence, _ in damaged])
+def _check_tables(expected: FolderState | None, *databases: Database) -> None:
+    """The tables are declared as they were. What an older kgctl left has other ones, and says so by its format."""
+    for database in databases:
+        known, found = "" if expected is None else expected.tables.get(database.path.name, ""), database.tables
+        if known and known != found and known.partition(".")[0] == found.partition(".")[0]:
+            raise DamagedError(f"{database.path}: damaged: its tables are not declared as they were")
+
+
+def _documents(folder: Path, expected: FolderState | None, on_damage: OnDamage) -> Documents:
+    """The small files as they were written; what is damaged and given up is put aside under another name."""
+    documents = Documents(folder)
+    for path, problem in documents.problems({} if expected is None else expected.documents):
+        _damage(problem, on_damage)
+        with suppress(FileNotFoundError):
+            path.replace(path.with_name(f"{path.name}.damaged"))
+    return documents
+
+
+def _leave_out(database: Database, rows: Iterable[DamagedRow], on_damage: OnDamage) -> None:
+    """Each row is what was written; those that are not are deleted where that is accepted."""
+    damaged = list(rows)
+    for row in damaged:
+        _damage(row.message, on_damage)
+    if damaged:
+        with database.transaction() as connection:
+            for row in damaged:
+                connection.execute(f"DELETE FROM {row.table} WHERE {row.condition}", row.key)  # noqa: S608
+
+
+_META_NAMES = {FOLDER_ID, "offsets_partitions", "cleaned_until", *(f"setting.{name}" for name in SETTINGS)}
+
+
+def _damaged_meta(database: Database, names: Collection[str]) -> Iterator[DamagedRow]:
+    """Named values whose names nobody wrote, and settings with wrong checksums."""
+    for name, value in database.rows("SELECT name, value FROM meta"):
+        try:
+            if name not in names:
+                raise DamagedError(f"{database.path}: damaged: a value with the name {name!r}")
+            if name.startswith("setting."):
+                checked_setting(database.path, name.removeprefix("setting."), value)
+        except DamagedError as error:
+            yield DamagedRow("meta", "name IS ?", (name,), error.message)
+
+
+def checked_setting(path: Path, name: str, found: str) -> str:
+    """The text of a setting as it was written; one of an older kgctl has no checksum. Raises `DamagedError`."""
+    checksum, _, text = str(found).partition(" ")
+    if re.fullmatch("crc:[0-9a-f]{8}", checksum) is None:
+        return str(found)
+    if checksum != _setting_checksum(name, text):
+        raise DamagedError(f"{path}: the setting {name} is damaged (its checksum is wrong)")
+    return text
+
+
+def _setting_checksum(name: str, text: str) -> str:
+    return f"crc:{crc32c(f'{name}={text}'.encode()):08x}"
 
 
 def _check_state(folder: Path, now: FolderState, expected: FolderState | None, *, had_state: bool, on_damage: OnDamage) -> None:
@@ -215,6 +309,9 @@ def _check_state(folder: Path, now: FolderState, expected: FolderState | None, *
         _damage(f"{folder}: damaged: {COORDINATOR_FILE} {counts} ({COORDINATOR_FILE}-wal lost, or an older copy?)", on_damage)
     if now.topic_changes < expected.topic_changes:
         counts = f"knows {now.topic_changes} changes of topics, there were {expected.topic_changes}"
+        _damage(f"{folder}: damaged: {TOPICS_FILE} {counts} ({TOPICS_FILE}-wal lost, or an older copy?)", on_damage)
+    elif now.batches < expected.batches and expected.boot and expected.boot == boot_id():
+        counts = f"ends at batch {now.batches}, {expected.batches} were written"
         _damage(f"{folder}: damaged: {TOPICS_FILE} {counts} ({TOPICS_FILE}-wal lost, or an older copy?)", on_damage)
     elif now.batches < expected.batches:
         log.warning(
@@ -354,7 +451,7 @@ class BulkReader:
 
 
 _RECORDS = """SELECT "partition", "offset", timestamp_ms, "key", value, producer_id, producer_epoch, "commits",
-                     coordinator_epoch, {crc}
+                     coordinator_epoch, {crc}, member_id
               FROM record WHERE "partition" = ? AND "offset" >= ? ORDER BY "offset" LIMIT ?"""
 _CHECKSUMS_SINCE = 2
 _LOG_ENDS = """SELECT t.name, b."partition", max(b.max_timestamp_ms), max(b.last_offset) + 1
@@ -370,6 +467,8 @@ class SqliteBulk:
     def __init__(self, coordinator: Path, topics: Path) -> None:
         self._coordinator = _ReadOnly(coordinator, COORDINATOR)
         self._topics = _ReadOnly(topics, TOPICS) if topics.exists() else None
+        for damaged in () if self._topics is None else damaged_topics(self._topics, has_checksums=self._topics.version > 2):
+            raise DamagedError(damaged.message)
 
     def partitions(self) -> Sequence[int]:
         """Those with records; found by leaps over the index, not by reading it."""
@@ -388,7 +487,7 @@ class SqliteBulk:
         while rows := self._coordinator.rows(statement, (partition, from_offset, page_rows)):
             for row in rows:
                 stored_record(self._coordinator.path, row)  # raises where its checksum is wrong
-            _, offset, time, key, value, producer_id, epoch, commits, _, _ = zip(*rows, strict=True)
+            _, offset, time, key, value, producer_id, epoch, commits, *_ = zip(*rows, strict=True)
             epochs = [None if producer is None else each for producer, each in zip(producer_id, epoch, strict=True)]
             yield RecordColumns(offset, time, key, value, producer_id, epochs, commits)
             from_offset = offset[-1] + 1
@@ -423,7 +522,7 @@ class SqliteBulk:
     def setting(self, name: str) -> str | None:
         """A named text, or None."""
         rows = self._coordinator.rows("SELECT value FROM meta WHERE name = ?", (f"setting.{name}",))
-        return str(rows[0][0]) if rows else None
+        return checked_setting(self._coordinator.path, name, rows[0][0]) if rows else None
 
     def close(self) -> None:
         self._coordinator.close()
@@ -441,6 +540,7 @@ class _ReadOnly:
         try:
             application_id, self.version = self._pragma("application_id"), self._pragma("user_version")
             check_readable(path, schema, application_id=application_id, version=self.version)
+            check_whole(path, self.rows)
         except BaseException:
             self.close()
             raise

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from crc32c import crc32c
 
@@ -15,7 +15,7 @@ from kgctl.errors import DamagedError
 from kgctl.model.groups import TopicPartition
 from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, CommitEntry, StoredRecord
 from kgctl.storage.record_log import Compactor, Ledger, LogRow, Plan
-from kgctl.storage.sqlite import Database
+from kgctl.storage.sqlite import DamagedRow, Database, Queried
 
 _COMMIT_PAGE_ROWS = 2_000
 _MAX_KNOWN_NAMES = 50_000
@@ -24,14 +24,6 @@ _COMMIT_COLUMNS = (
 )
 _TABLES = """commit_entry c JOIN name g ON g.id = c.group_name JOIN name t ON t.id = c.topic_name
              LEFT JOIN name m ON m.id = c.member_name"""
-
-
-class Queried(Protocol):
-    """A file that can be asked."""
-
-    path: Path
-
-    def rows(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]: ...
 
 
 class SqliteCommitLog:
@@ -107,11 +99,7 @@ class SqliteCommitLog:
         return dict(sorted(found.items()))
 
     def _entry(self, row: Sequence[Any]) -> CommitEntry:
-        sequence, *fields, checksum = row
-        entry = CommitEntry(*fields)
-        if checksum is not None and checksum != _entry_checksum(entry):
-            raise DamagedError(f"{self._database.path}: entry {sequence} of the commit log is damaged (its checksum is wrong)")
-        return entry
+        return _stored_entry(self._database.path, row)
 
     def _pages(self, group: str | None, since_ms: int | None, until_ms: int | None) -> Iterator[Any]:
         conditions = [
@@ -142,10 +130,10 @@ class SqliteCommitLog:
 
 _PAGE_ROWS = 5_000
 _COLUMNS = """"partition", "offset", timestamp_ms, "key", value, producer_id, producer_epoch, "commits", coordinator_epoch"""
-_CHECKED = f"{_COLUMNS}, crc"
-_INSERT = f"""INSERT INTO record (sequence, {_CHECKED}, member_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""  # noqa: S608
+_CHECKED = f"{_COLUMNS}, crc, member_id"
+_INSERT = f"""INSERT INTO record (sequence, {_CHECKED}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""  # noqa: S608
 # What transactions wrote, and what was written to the same keys without one: the later of the two counts.
-_OPEN_RECORDS = f"""SELECT {_CHECKED}, member_id FROM record
+_OPEN_RECORDS = f"""SELECT {_CHECKED} FROM record
     WHERE producer_id IS NOT NULL
        OR "key" IN (SELECT "key" FROM record WHERE producer_id IS NOT NULL AND "key" IS NOT NULL)
     ORDER BY sequence"""  # noqa: S608
@@ -218,7 +206,7 @@ class SqliteRecordLog:
 
     def _commit(self, plan: Plan) -> None:
         first = self._sequence + 1
-        rows = [(first + i, *_columns(record), plan.members.get(i)) for i, record in enumerate(plan.records)]
+        rows = [(first + i, *_columns(record, plan.members.get(i))) for i, record in enumerate(plan.records)]
         try:
             with self._database.transaction() as connection:
                 connection.executemany(_INSERT, rows)
@@ -302,11 +290,11 @@ class SqliteCompactionTarget:
                     connection.execute(
                         """UPDATE record SET producer_id = NULL, producer_epoch = 0, member_id = NULL, crc = ?
                            WHERE sequence = ?""",
-                        (_record_checksum(plain), number),
+                        (_record_checksum(plain, None), number),
                     )
 
 
-def _columns(record: StoredRecord) -> tuple[Any, ...]:
+def _columns(record: StoredRecord, member_id: str | None) -> tuple[Any, ...]:
     return (
         record.partition,
         record.offset,
@@ -317,17 +305,28 @@ def _columns(record: StoredRecord) -> tuple[Any, ...]:
         record.producer_epoch,
         record.commits,
         record.coordinator_epoch,
-        _record_checksum(record),
+        _record_checksum(record, member_id),
+        member_id,
     )
 
 
 def stored_record(path: Path, row: Sequence[Any]) -> StoredRecord:
     """The record of a row of `_CHECKED` columns. Raises `DamagedError` naming the record where its checksum is wrong."""
-    record, checksum = _unchecked(row[:-1]), row[-1]
-    if checksum is not None and checksum != _record_checksum(record):
+    *columns, checksum, member_id = row
+    record = _unchecked(columns)
+    if checksum is not None and checksum not in _checksums(record, member_id):
         place = f"offset {record.offset} of partition {record.partition}"
         raise DamagedError(f"{path}: the record at {place} is damaged (its checksum is wrong)")
     return record
+
+
+def _checksums(record: StoredRecord, member_id: str | None) -> tuple[int, ...]:
+    """What the checksum may be: of an older kgctl it leaves the member out. Nothing for values that were never written."""
+    try:
+        new = _record_checksum(record, member_id)
+        return (new,) if member_id is None else (new, _record_checksum(record, None))
+    except (TypeError, ValueError):
+        return ()
 
 
 def _unchecked(row: Sequence[Any]) -> StoredRecord:
@@ -337,8 +336,8 @@ def _unchecked(row: Sequence[Any]) -> StoredRecord:
     return StoredRecord(partition, offset, timestamp_ms, key, value, producer_id, producer_epoch, commits, coordinator_epoch)
 
 
-def damaged_records(database: Database) -> Iterator[tuple[int, str]]:
-    """(sequence, what is wrong) of each record that is not what was written."""
+def damaged_records(database: Database) -> Iterator[DamagedRow]:
+    """Each record that is not what was written."""
     last = 0
     statement = f"SELECT sequence, {_CHECKED} FROM record WHERE sequence > ? ORDER BY sequence LIMIT {_PAGE_ROWS}"  # noqa: S608
     while rows := database.rows(statement, (last,)):
@@ -346,17 +345,46 @@ def damaged_records(database: Database) -> Iterator[tuple[int, str]]:
             try:
                 stored_record(database.path, row[1:])
             except DamagedError as error:
-                yield row[0], error.message
+                yield DamagedRow("record", "sequence = ?", (row[0],), error.message)
         last = rows[-1][0]
 
 
-def _record_checksum(record: StoredRecord) -> int:
-    """CRC-32C of all that a reader gets to see."""
+def damaged_commits(database: Database) -> Iterator[DamagedRow]:
+    """Each entry of the commit log that is not what was written."""
+    last = 0
+    statement = f"SELECT {_COMMIT_COLUMNS} FROM {_TABLES} WHERE c.sequence > ? ORDER BY c.sequence LIMIT {_PAGE_ROWS}"  # noqa: S608
+    while rows := database.rows(statement, (last,)):
+        for row in rows:
+            try:
+                _stored_entry(database.path, row)
+            except DamagedError as error:
+                yield DamagedRow("commit_entry", "sequence = ?", (row[0],), error.message)
+        last = rows[-1][0]
+
+
+def _stored_entry(path: Path, row: Sequence[Any]) -> CommitEntry:
+    sequence, *fields, checksum = row
+    entry = CommitEntry(*fields)
+    if checksum is not None and checksum != _checksum_or_none(entry):
+        raise DamagedError(f"{path}: entry {sequence} of the commit log is damaged (its checksum is wrong)")
+    return entry
+
+
+def _record_checksum(record: StoredRecord, member_id: str | None) -> int:
+    """CRC-32C of all that a reader gets to see, and of who wrote what waits for its transaction."""
     partition, offset, time, key, value = record.partition, record.offset, record.timestamp_ms, record.key, record.value
     sizes = f"{-1 if key is None else len(key)},{-1 if value is None else len(value)}"
     producer = f"{record.producer_id},{record.producer_epoch},{record.commits},{record.coordinator_epoch}"
-    checksum = crc32c(f"{partition},{offset},{time},{sizes},{producer}".encode())
+    member = "" if member_id is None else f",{member_id}"
+    checksum = crc32c(f"{partition},{offset},{time},{sizes},{producer}{member}".encode())
     return crc32c(value or b"", crc32c(key or b"", checksum))
+
+
+def _checksum_or_none(entry: CommitEntry) -> int | None:
+    try:
+        return _entry_checksum(entry)
+    except (TypeError, ValueError):
+        return None
 
 
 def _entry_checksum(entry: CommitEntry) -> int:

@@ -9,13 +9,15 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from crc32c import crc32c
+
 from kgctl.errors import DamagedError
 from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import CorruptBatchError, check_batch, parse_header, place
 from kgctl.storage.batches import LEADER_EPOCH, checked_batch, first_at_or_after
 from kgctl.storage.memory import checked_growth, checked_new_topics, unknown_partition, unknown_topic
 from kgctl.storage.protocols import MAX_PARTITIONS
-from kgctl.storage.sqlite import Database
+from kgctl.storage.sqlite import DamagedRow, Database, Queried
 
 log = logging.getLogger(__name__)
 
@@ -78,8 +80,8 @@ class SqliteTopicStore:
             with self._change() as connection:
                 for topic in topics:
                     number = connection.execute(
-                        "INSERT INTO topic (name, topic_id, partition_count) VALUES (?, ?, ?)",
-                        (topic.name, topic.topic_id.bytes, topic.partition_count),
+                        "INSERT INTO topic (name, topic_id, partition_count, crc) VALUES (?, ?, ?, ?)",
+                        (topic.name, topic.topic_id.bytes, topic.partition_count, _topic_checksum(topic)),
                     ).lastrowid
                     assert number is not None
                     made[topic.name] = _Topic(number, topic)
@@ -101,8 +103,8 @@ class SqliteTopicStore:
             topics = {name: self._topic(name) for name in counts}
             grown = checked_growth({name: topic.metadata for name, topic in topics.items()}, counts)
             with self._change() as connection:
-                rows = [(count, topics[name].id) for name, count in counts.items()]
-                connection.executemany("UPDATE topic SET partition_count = ? WHERE id = ?", rows)
+                rows = [(count, _topic_checksum(grown[name]), topics[name].id) for name, count in counts.items()]
+                connection.executemany("UPDATE topic SET partition_count = ?, crc = ? WHERE id = ?", rows)
             for name, topic in topics.items():
                 topic.metadata = grown[name]
             self._written()
@@ -138,13 +140,13 @@ class SqliteTopicStore:
         topic = self._partition(partition)
         while offset < topic.end(partition.partition):
             rows = self._database.rows(
-                f"""SELECT data, last_offset FROM batch WHERE {_PLACE} AND base_offset >= coalesce((
+                f"""SELECT data, base_offset, last_offset FROM batch WHERE {_PLACE} AND base_offset >= coalesce((
                         SELECT max(base_offset) FROM batch WHERE {_PLACE} AND base_offset <= ?), 0)
                     AND last_offset >= ? ORDER BY base_offset LIMIT {_READ_AT_A_TIME}""",  # noqa: S608
                 (topic.id, partition.partition, topic.id, partition.partition, offset, offset),
             )
-            for data, last_offset in rows:
-                self._check(partition, data)
+            for data, base_offset, last_offset in rows:
+                self._check(partition, data, base_offset)
                 if found and len(found) + len(data) > max_bytes:
                     return bytes(found)
                 found += data
@@ -170,7 +172,8 @@ class SqliteTopicStore:
                     f"""DELETE FROM batch WHERE {_PLACE} AND last_offset < ? AND last_offset < ?""",  # noqa: S608
                     (topic.id, number, start, topic.end(number) - 1),
                 )
-                connection.execute("INSERT OR REPLACE INTO log_start VALUES (?, ?, ?)", (topic.id, number, start))
+                row = (topic.id, number, start, _start_checksum(topic.id, number, start))
+                connection.execute("INSERT OR REPLACE INTO log_start VALUES (?, ?, ?, ?)", row)
             topic.starts[number] = start
 
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> tuple[int, int] | None:
@@ -186,7 +189,7 @@ class SqliteTopicStore:
             if not rows:
                 return None
             data, last = rows[0]
-            self._check(partition, data)
+            self._check(partition, data, last)
             found = first_at_or_after(data, parse_header(data), timestamp_ms, start)
             if found is not None:
                 return found
@@ -212,9 +215,12 @@ class SqliteTopicStore:
             yield connection
         self.changes += 1
 
-    def _check(self, partition: TopicPartition, batch: bytes) -> None:
+    def _check(self, partition: TopicPartition, batch: bytes, base_offset: int) -> None:
+        """See that it is the batch that was written there: its checksum leaves out its place (`place`)."""
         try:
             check_batch(batch)
+            if batch[:8] != base_offset.to_bytes(8, "big"):
+                raise CorruptBatchError(f"it says offset {parse_header(batch).base_offset}, it is at {base_offset}")
         except CorruptBatchError as error:
             raise DamagedError(f"{self._database.path}: a batch of {partition} is damaged ({error})") from error
 
@@ -245,3 +251,60 @@ class SqliteTopicStore:
         if topic is None or not 0 <= partition.partition < topic.metadata.partition_count:
             raise unknown_partition(partition)
         return topic
+
+
+_PLACED_BADLY = """hex(substr(b.data, 1, 8)) <> printf('%016X', b.base_offset) OR length(b.data) < 61
+    OR hex(substr(b.data, 13, 4)) <> printf('%08X', {epoch})
+    OR hex(substr(b.data, 24, 4)) <> printf('%08X', b.last_offset - b.base_offset)
+    OR hex(substr(b.data, 36, 8)) <> printf('%016X', b.max_timestamp_ms)""".format(epoch=LEADER_EPOCH)  # noqa: UP032 - SQL has no braces
+"""Where the header of a batch (base offset, leader epoch, last offset delta, newest timestamp) says other than its row."""
+
+
+def damaged_topics(database: Queried, *, has_checksums: bool = True) -> Iterator[DamagedRow]:
+    """Each row of topics, log starts and batches that is not what was written. What batches hold is checked when it is read."""
+    crc = "crc" if has_checksums else "NULL"
+    names: dict[int, str] = {}
+    for number, name, topic_id, count, checksum in database.rows(f"SELECT id, name, topic_id, partition_count, {crc} FROM topic"):  # noqa: S608
+        names[number] = name
+        if checksum not in (None, _checksum(f"{name},{count}", topic_id)) and not _is_oversized(count):
+            yield DamagedRow("topic", "id = ?", (number,), f"{database.path}: topic {name} is damaged (its checksum is wrong)")
+    for number, partition, offset, checksum in database.rows(f'SELECT topic, "partition", "offset", {crc} FROM log_start'):  # noqa: S608
+        if checksum is not None and checksum != _start_checksum(number, partition, offset):
+            place = f"{names.get(number)}-{partition}"
+            message = f"{database.path}: the log start of {place} is damaged (its checksum is wrong)"
+            yield DamagedRow("log_start", 'topic IS ? AND "partition" IS ?', (number, partition), message)
+    for row, number, partition, base in database.rows(
+        f'SELECT b.id, b.topic, b."partition", b.base_offset FROM batch b WHERE {_PLACED_BADLY}'  # noqa: S608
+    ):
+        place = f"offset {base} of {names.get(number)}-{partition}"
+        yield DamagedRow("batch", "id = ?", (row,), f"{database.path}: the batch at {place} is damaged (its header is another)")
+
+
+def damaged_batches(database: Database) -> Iterator[DamagedRow]:
+    """Each batch whose checksum is wrong: all of them are read."""
+    last = 0
+    while rows := database.rows(f"SELECT id, data FROM batch WHERE id > ? ORDER BY id LIMIT {_READ_AT_A_TIME}", (last,)):  # noqa: S608
+        for number, data in rows:
+            try:
+                check_batch(data)
+            except CorruptBatchError as error:
+                yield DamagedRow("batch", "id = ?", (number,), f"{database.path}: batch {number} is damaged ({error})")
+        last = rows[-1][0]
+
+
+def _is_oversized(count: object) -> bool:
+    """Whether the store leaves the topic out anyway, and says so."""
+    return isinstance(count, int) and count > MAX_PARTITIONS
+
+
+def _topic_checksum(topic: TopicMetadata) -> int:
+    return _checksum(f"{topic.name},{topic.partition_count}", topic.topic_id.bytes)
+
+
+def _start_checksum(topic: int, partition: int, offset: int) -> int:
+    return _checksum(f"{topic},{partition},{offset}")
+
+
+def _checksum(text: str, data: object = b"") -> int:
+    """CRC-32C; of a value that is no bytes, as none was written, a number that is no checksum."""
+    return crc32c(text.encode("utf-8", "surrogatepass"), crc32c(data)) if isinstance(data, bytes) else -1

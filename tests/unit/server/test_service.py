@@ -108,7 +108,7 @@ def test_group_settings_are_altered_checked_and_kept(tmp_path: Path) -> None:
         assert alter(raw, consumer_session_timeout_ms="50000") == 0
         assert alter(raw, consumer_session_timeout_ms="1") == 40
         assert alter(raw, nosuch="1") == 40
-    assert json.loads((tmp_path / FILE_NAME).read_text()) == {"g": {"consumer.session.timeout.ms": "50000"}}
+    assert json.loads((tmp_path / FILE_NAME).read_text())["data"] == {"g": {"consumer.session.timeout.ms": "50000"}}
     with EmbeddedServer(data=tmp_path) as server, RawClient(server.bootstrap) as raw:
         assert session_timeout(raw) == ("50000", 8)
 

@@ -10,13 +10,22 @@ from kgctl.model.records import TransactionMarker
 from kgctl.serde.record_batch import Record, build_batch, build_marker, parse_header, place
 from kgctl.server.partition_data import AbortedTransaction, TransactionIndex
 from kgctl.server.transactions import MAX_EPOCH, ProducerIdentity, Producers, Transactions
+from kgctl.storage.files import Documents
 
 T0 = TopicPartition("t", 0)
 NEWCOMER = ProducerIdentity("tx", -1, -1)
 
 
+def documents(folder: Path | None) -> Documents:
+    """The small files of a folder, read."""
+    found = Documents(folder)
+    if folder is not None:
+        assert list(found.problems({})) == []
+    return found
+
+
 def begun(folder: Path | None = None) -> Transactions:
-    transactions = Transactions(Producers(first_id=10), folder)
+    transactions = Transactions(Producers(first_id=10), documents(folder))
     transactions.init(NEWCOMER, 1_000)
     return transactions
 
@@ -101,7 +110,7 @@ def test_everything_is_there_after_a_restart_and_a_decided_end_is_not_forgotten(
     assert entry is not None
     transactions.add(entry, [T0], 5_000)
     transactions.begin_end(entry, committed=True, bump=True)
-    again = Transactions(Producers(first_id=90), tmp_path)
+    again = Transactions(Producers(first_id=90), documents(tmp_path))
 
     assert again.get("tx") == entry
     assert again.touched == {T0}

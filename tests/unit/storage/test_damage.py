@@ -6,6 +6,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from uuid import UUID
 
@@ -14,9 +15,11 @@ import pytest
 from kgctl.errors import DamagedError, RefusedError
 from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
+from kgctl.storage import sqlite_files
 from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, STATE_FILE, TOPICS_FILE, OnDamage
 from kgctl.storage.folder import DataFolder, open_folder
 from kgctl.storage.sqlite_files import BulkReader
+from tests.support import damage
 from tests.support.storage import commit, contents
 
 RECORDS = 30
@@ -107,7 +110,7 @@ def test_databases_of_two_folders_are_not_mixed(path: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize("what", [b"group-17", b"value-of-t"], ids=["a record", "a batch"])
 def test_a_flipped_byte_is_named(path: Path, what: bytes) -> None:
     name = COORDINATOR_FILE if what.startswith(b"group") else TOPICS_FILE
-    flip(path / name, what)
+    alter(path / name, what)
     with open_folder(path, create=False) as folder:
         if name == TOPICS_FILE:
             with pytest.raises(DamagedError, match="a batch of t-0 is damaged"):
@@ -122,13 +125,13 @@ def test_a_flipped_byte_is_named(path: Path, what: bytes) -> None:
 
 
 def test_a_flipped_byte_can_be_given_up(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    flip(path / COORDINATOR_FILE, b"group-17")
+    alter(path / COORDINATOR_FILE, b"group-17")
     with open_folder(path, create=False, on_damage=OnDamage.ACCEPT_LOSS) as folder:
         assert len(contents(folder)) == RECORDS - 1
     assert "offset 17 of partition 0 is damaged" in caplog.text
 
 
-def flip(path: Path, what: bytes) -> None:
+def alter(path: Path, what: bytes) -> None:
     """Alter one byte of the first place that has these bytes."""
     data = bytearray(path.read_bytes())
     data[data.index(what) + 1] ^= 0x01
@@ -175,7 +178,10 @@ def test_a_folder_of_format_1_is_brought_up_to_now(path: Path) -> None:
                 "DELETE FROM meta",
             ],
         ),
-        (TOPICS_FILE, ["DROP TABLE meta"]),
+        (
+            TOPICS_FILE,
+            ["DROP TABLE meta", "ALTER TABLE topic DROP COLUMN crc", "ALTER TABLE log_start DROP COLUMN crc"],
+        ),
     ):
         with sqlite3.connect(path / name) as connection:
             for statement in (*changes, "PRAGMA user_version = 1"):
@@ -205,3 +211,92 @@ def test_nobody_else_can_read_the_folder(tmp_path: Path) -> None:
 
     assert (tmp_path / "data").stat().st_mode & 0o777 == 0o700
     assert set(modes.values()) == {0o600}
+
+
+@pytest.mark.parametrize("killed", [False, True], ids=["closed", "killed"])
+@pytest.mark.parametrize(("most", "every"), [(12, 997), pytest.param(None, 61, marks=pytest.mark.deep)])
+@pytest.mark.timeout(7_200)
+def test_whatever_happens_to_a_file_a_start_answers_all_that_was_acknowledged_or_says_damaged(
+    tmp_path: Path, killed: bool, most: int | None, every: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tally = damage.search(tmp_path, killed=killed, every=every, seed=11, most=most)
+
+    assert (tally["FAULT"], capsys.readouterr().out) == (0, "")
+    assert tally["damaged"] > 0
+
+
+HARMS = {
+    "a settings file that is gone": partial(damage.delete, name="group-configs.json"),
+    "users' keys that were altered": partial(damage.flip, name="credentials.json", position=200, bit=1),
+    "a file of transactions from before": None,
+}
+
+
+@pytest.mark.parametrize("what", HARMS)
+def test_a_small_file_that_is_lost_or_altered_is_damage(tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture) -> None:
+    folders = damage.prepared(tmp_path, killed=False)
+    harm = HARMS[what] or partial(damage.copy, source=folders.older / "transactions.json")
+    harm(folders.folder)
+
+    with pytest.raises(DamagedError, match=r"json: damaged.*--accept-loss"):
+        open_folder(folders.folder, create=False)
+    open_folder(folders.folder, create=False, on_damage=OnDamage.ACCEPT_LOSS).close()
+    assert "accepted" in caplog.text
+    open_folder(folders.folder, create=False).close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE topic SET partition_count = 3",
+        'UPDATE log_start SET "offset" = 5',
+        "UPDATE batch SET max_timestamp_ms = 6",
+        "UPDATE batch SET last_offset = 7",
+        "UPDATE batch SET data = X'0000000000000009' || substr(data, 9)",
+        "UPDATE meta SET name = 'topic_change' WHERE name = 'topic_changes'",
+        "DROP INDEX batch_place",
+    ],
+)
+def test_what_topics_are_said_to_have_is_checked_at_the_start(path: Path, statement: str) -> None:
+    with open_folder(path, create=False) as folder:
+        folder.topics.append_batch(TopicPartition("t", 0), build_batch([Record(0, 5, b"k", b"v")]), 0)
+        folder.topics.set_log_start(TopicPartition("t", 0), 1)
+    with sqlite3.connect(path / TOPICS_FILE) as connection:
+        connection.execute(statement)
+    connection.close()
+
+    with pytest.raises(DamagedError, match=r"topics.db: .*damaged.*--begin-anew"):
+        open_folder(path, create=False)
+
+
+def test_a_setting_that_was_altered_is_named(path: Path) -> None:
+    with open_folder(path, create=False) as folder:
+        folder.settings.freeze(1_234)
+    with sqlite3.connect(path / COORDINATOR_FILE) as connection:
+        connection.execute("UPDATE meta SET value = replace(value, '1234', '9234') WHERE name = 'setting.frozen_ms'")
+    connection.close()
+
+    with pytest.raises(DamagedError, match="the setting frozen_ms is damaged"):
+        open_folder(path, create=False)
+    with BulkReader(path) as reader, pytest.raises(DamagedError, match="the setting frozen_ms is damaged"):
+        reader.as_of_ms(0)
+
+
+def test_a_write_ahead_log_of_topics_is_missed_within_a_run_of_the_machine_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut takes the newest records of topics, which is no damage; nothing else does."""
+    with open_folder(tmp_path / "data", create=True, offsets_partitions=1) as folder:
+        fill(folder)
+        folder.topics.append_batch(TopicPartition("t", 0), build_batch([Record(0, 5, b"k", b"v")]), 0)
+        database = folder.topics._database  # type: ignore[attr-defined]
+        database.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+        folder.topics.append_batch(TopicPartition("t", 0), build_batch([Record(0, 5, b"k", b"v")]), 0)
+        shutil.copytree(tmp_path / "data", tmp_path / "copy")
+    (tmp_path / "copy" / f"{TOPICS_FILE}-wal").unlink()
+
+    with pytest.raises(DamagedError, match=r"topics\.db ends at batch 2, 3 were written"):
+        open_folder(tmp_path / "copy", create=False)
+    monkeypatch.setattr(sqlite_files, "boot_id", lambda: "another")
+    open_folder(tmp_path / "copy", create=False).close()
+    assert "as after a power cut" in caplog.text

@@ -196,6 +196,8 @@ def test_a_folder_of_a_newer_kgctl_is_refused(tmp_path: Path) -> None:
     connection = sqlite3.connect(tmp_path / COORDINATOR_FILE)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
+    assert "its header says format 99, kgctl.state says 2" in raised(tmp_path).message
+    (tmp_path / STATE_FILE).unlink()
     error = raised(tmp_path)
 
     assert isinstance(error, UsageError)
