@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgctl.admin.plan.offset_reset import TopicScope, is_within, parse_topic_scopes
 from kgctl.admin.plan.times import format_instant, parse_duration_ms, parse_past_instant_ms
 from kgctl.cli.completion import complete_history_groups
 from kgctl.cli.environment import Environment
@@ -16,10 +16,10 @@ from kgctl.cli.options import merged_groups
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, UsageError
-from kgctl.model.groups import TopicPartition
 
 if TYPE_CHECKING:
-    from kgctl.pipeline.answers.history import History
+    from kgctl.admin.plan.offset_reset import TopicScope
+    from kgctl.pipeline.answers.history import Behind, History
     from kgctl.pipeline.answers.series import Series
     from kgctl.pipeline.collect.live import Plan
     from kgctl.pipeline.store.files import Location
@@ -206,7 +206,7 @@ def span_ms(flag: str, text: str) -> int:
     return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Question:
     """An opened history, and the groups that are asked about and known to it; None stands for all of them.
 
@@ -216,6 +216,11 @@ class Question:
     history: History
     groups: Sequence[str] | None
     errors: tuple[KgctlError, ...] = ()
+
+    @cached_property
+    def behind(self) -> Behind:
+        """What was collected and is not in the tables."""
+        return self.history.behind()
 
     @property
     def is_answerable(self) -> bool:
@@ -273,9 +278,20 @@ def limits(question: Question, first_ms: int | None, last_ms: int | None) -> lis
         notices.append(f"Nothing from before {format_instant(reach.first_ms)} was collected.")
     if reach is not None and last_ms is not None and last_ms > reach.last_ms:
         notices.append(f"Collected up to {format_instant(reach.last_ms)}: what came later is not known.")
-    if behind := question.history.records_behind():
-        notices.append(f"{behind} records were collected after the last build: kgctl history build brings them in.")
-    return notices
+    return [*notices, *_behind_text(question.behind)]
+
+
+def _behind_text(behind: Behind) -> Iterator[str]:
+    late = f", {behind.late} of them late: older than what is built, which will change" if behind.late else ""
+    if behind.records:
+        yield f"{behind.records} records were collected after the last build{late}: kgctl history build brings them in."
+    elif behind.samples:
+        yield f"{behind.samples} samples of log ends were collected after the last build: kgctl history build brings them in."
+
+
+def not_built(behind: Behind) -> dict[str, int]:
+    """The same for programs."""
+    return {"records_not_built": behind.records, "late_records_not_built": behind.late, "samples_not_built": behind.samples}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +337,7 @@ def answer(session: Session, asked: Asked, shape: Shape, series_name: str) -> Re
         KgctlError: times or topics that are none, or no history to ask.
     """
     at_ms, span = _times(session, asked, shape)
-    scopes = parse_topic_scopes(asked.topic or ())
+    scopes = scopes_of(asked.topic)
     groups = merged_groups(asked.groups, asked.group)
     question = ask(session, groups, asked.warehouse, asked.cluster, asked.as_of)
     if not question.is_answerable:
@@ -335,7 +351,7 @@ def answer(session: Session, asked: Asked, shape: Shape, series_name: str) -> Re
     else:
         rows = series.rows_between(question.history, chosen, question.groups, span.from_ms, span.to_ms)
         told = limits(question, span.from_ms, span.to_ms)
-    rows = [row for row in rows if _is_in(row, scopes)]
+    rows = [row for row in rows if is_in(row["topic"], row["partition"], scopes)]
     if shape.finish is not None:
         told = [*shape.finish(question, rows, at_ms), *told]
     nothing = [] if rows else [shape.nothing]
@@ -346,6 +362,7 @@ def answer(session: Session, asked: Asked, shape: Shape, series_name: str) -> Re
         [*nothing, *told],
         shape.name_keys,
         something_done=True,
+        summary=not_built(question.behind),
     )
 
 
@@ -364,5 +381,20 @@ def _times(session: Session, asked: Asked, shape: Shape) -> tuple[int | None, Sp
     return at_ms, span
 
 
-def _is_in(row: dict[str, Any], scopes: Sequence[TopicScope]) -> bool:
-    return not scopes or is_within(TopicPartition(row["topic"], row["partition"]), scopes)
+def scopes_of(topics: Sequence[str] | None) -> Sequence[TopicScope]:
+    """What ``--topic`` asks for; nothing: all. Raises `UsageError`."""
+    if not topics:
+        return ()
+    from kgctl.admin.plan.offset_reset import parse_topic_scopes
+
+    return parse_topic_scopes(topics)
+
+
+def is_in(topic: str, partition: int, scopes: Sequence[TopicScope]) -> bool:
+    """Whether ``--topic`` asks for this partition."""
+    if not scopes:
+        return True
+    from kgctl.admin.plan.offset_reset import is_within
+    from kgctl.model.groups import TopicPartition
+
+    return is_within(TopicPartition(topic, partition), scopes)

@@ -6,14 +6,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from kgctl.admin.plan.offset_reset import is_within, parse_topic_scopes
 from kgctl.admin.plan.times import format_instant
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import ask, limits
 from kgctl.cli.options import merged_groups
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
-from kgctl.model.groups import TopicPartition
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.series import CommitAt
@@ -55,7 +53,7 @@ def history_offsets(
     at_ms = asking.read_time_ms("--at", at, session.environment)
     if at_ms is None:
         at_ms = session.environment.now_ms()
-    scopes = parse_topic_scopes(topic or ())
+    scopes = asking.scopes_of(topic)
     question = ask(session, merged_groups(groups, group), warehouse, cluster, as_of_version)
     if not question.is_answerable:
         return Report(COLUMNS, errors=question.errors)
@@ -64,7 +62,7 @@ def history_offsets(
     found = [
         commit
         for commit in offsets_at(question.history, question.groups, at_ms)
-        if not scopes or is_within(TopicPartition(commit.topic, commit.partition), scopes)
+        if asking.is_in(commit.topic, commit.partition, scopes)
     ]
     notices = [] if found else [f"Nothing was committed at {format_instant(at_ms)}."]
     return Report(
@@ -74,6 +72,7 @@ def history_offsets(
         [*notices, *limits(question, at_ms, at_ms)],
         ("topic", "partition"),
         something_done=True,
+        summary=asking.not_built(question.behind),
     )
 
 

@@ -50,14 +50,21 @@ def history_sql(
 
     opened = Opened.open(warehouse_path(warehouse, session.environment))
     found = ask(opened, query, versions_of(opened, as_of_version))
+    behind = {} if as_of_version is not None else {name: opened.files_behind("records", name) for name in opened.clusters()}
+    told = [
+        f"cluster '{name}': {sum(file.rows for file in files)} records were collected after the last build: "
+        "kgctl history build brings them in."
+        for name, files in behind.items()
+        if files
+    ]
     if parquet is not None:
         from kgctl.cli.output.files import write_whole
         from kgctl.pipeline.store.files import write_table
 
         write_whole(parquet, lambda file: write_table(file, found))
-        return Report(notices=[f"written: {parquet}, {found.num_rows} rows"], something_done=True)
+        return Report(notices=[f"written: {parquet}, {found.num_rows} rows", *told], something_done=True)
     columns = [Column(name, name.upper().replace("_", "-")) for name in found.column_names]
-    return Report(columns, [_row(row) for row in found.to_pylist()], something_done=True)
+    return Report(columns, [_row(row) for row in found.to_pylist()], notices=told, something_done=True)
 
 
 def _row(row: dict[str, Any]) -> Row:

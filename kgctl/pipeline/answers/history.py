@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from kgctl.pipeline.store.delta import Table
-    from kgctl.pipeline.store.files import Location
+    from kgctl.pipeline.store.files import DataFile, Location
     from kgctl.pipeline.store.warehouse import Warehouse
 
 
@@ -39,6 +39,15 @@ def is_whole_between(runs: Sequence[Run], log_offset: int, at_ms: int) -> bool:
 def is_whole_until(runs: Sequence[Run], at_ms: int) -> bool:
     """Whether every record from the log's very beginning up to ``at_ms`` was collected."""
     return bool(runs) and runs[0].first_offset == 0 and is_whole_between(runs, 0, at_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """What was collected and not built yet; ``late`` of the records are from before what was built: tables will change."""
+
+    records: int = 0
+    late: int = 0
+    samples: int = 0
 
 
 _TABLES_OF_GROUPS = ("offset_commits", "generations", "member_changes")
@@ -83,7 +92,7 @@ class History:
         version = warehouse.table("state", as_of).number(f"tables/{history.cluster}")
         if version is None and as_of is not None:
             raise NotFoundError(f"{where}: cluster {history.cluster!r} was not built yet at version {as_of}")
-        if version is None and not history.records_behind():
+        if version is None and not history.behind().records:
             raise NotFoundError(f"{where}: no record of a group of cluster {history.cluster!r} was collected yet")
         if version is None:
             raise NotFoundError(
@@ -105,9 +114,26 @@ class History:
         """The cluster's own id; None where it was collected from files only."""
         return self.warehouse.cluster_id(self.cluster)
 
-    def records_behind(self) -> int:
-        """How many records were collected and not built yet; 0 of an earlier version, which is meant as it was."""
-        return 0 if self.as_of is not None else self.warehouse.records_behind(self.cluster)
+    def behind(self) -> Behind:
+        """What was collected and is not in the tables; nothing of an earlier version, which is meant as it was."""
+        if self.as_of is not None:
+            return Behind()
+        records = self.warehouse.files_behind("records", self.cluster)
+        samples = self.warehouse.files_behind("samples", self.cluster)
+        late = sum(self._late_rows(file) for file in records)
+        return Behind(sum(file.rows for file in records), late, sum(file.rows for file in samples))
+
+    def _late_rows(self, file: DataFile) -> int:
+        """How many records of a file lie behind the last one of their log partition that was built."""
+        from kgctl.pipeline.answers.rows import read_rows
+
+        first, last = file.low["log_partition"], file.high["log_partition"]
+        built = {number: runs[-1].last_offset for number in range(first, last + 1) if (runs := self.coverage(number))}
+        if file.low["log_offset"] > max(built.values(), default=-1):
+            return 0
+        rows = read_rows(self.warehouse.table("records"), file, ("log_partition", "log_offset"))
+        places = zip(*(rows.column(name).to_pylist() for name in rows.column_names), strict=True)
+        return sum(1 for partition, offset in places if offset <= built.get(partition, -1))
 
     def rows(self, table: str, columns: Sequence[str], groups: Sequence[str] | None = None) -> pa.Table:
         """The rows of these groups, or of all, if the table has a column ``group``; times in milliseconds.
@@ -122,7 +148,10 @@ class History:
         opened = self._table(table)
         wanted = stored_columns(table, columns)
         schema = pa.schema([opened.stored.schema.field(name) for name in wanted])
-        found = [read_rows(opened, file, wanted, groups) for file in files_of(opened, self.cluster, groups, self._buckets)]
+        try:
+            found = [read_rows(opened, file, wanted, groups) for file in files_of(opened, self.cluster, groups, self._buckets)]
+        except StorageError as error:
+            raise StorageError(f"{error.message}; {self._remedy}") from error
         return from_stored(table, _together(found) if found else _as_read(schema))
 
     def samples(self, until_ms: int, files: int) -> pa.Table:
@@ -130,7 +159,7 @@ class History:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from kgctl.pipeline.answers.rows import files_of, read_rows
+        from kgctl.pipeline.answers.rows import files_of
         from kgctl.pipeline.store.tables import from_stored, stored_columns
 
         built = self.warehouse.table("state", self.as_of).number(f"samples/{self.cluster}")
@@ -139,7 +168,7 @@ class History:
         newest = sorted(there, key=lambda file: file.high.get("time", 0))[-files:]
         wanted = stored_columns("samples", ("topic", "partition", "timestamp_ms"))
         schema = pa.schema([table.stored.schema.field(name) for name in wanted])
-        found = [read_rows(table, file, wanted) for file in newest]
+        found = [rows for file in newest if (rows := _read_if_whole(table, file, wanted)) is not None]
         rows = from_stored("samples", _together(found) if found else _as_read(schema))
         rows = rows.rename_columns(["topic", "partition", "time_ms"])
         return rows.filter(pc.less_equal(rows.column("time_ms"), until_ms))
@@ -169,6 +198,15 @@ class History:
     def coverage(self, log_partition: int) -> tuple[Run, ...]:
         """Which stretches of a partition's log were collected, ascending."""
         return self._coverage.get(log_partition, ())
+
+    @property
+    def _remedy(self) -> str:
+        """What helps where a file of the tables is damaged: a build makes the last version anew, and never an earlier one."""
+        from kgctl.pipeline.store.warehouse import REBUILD
+
+        if self.as_of is None:
+            return REBUILD
+        return f"no build makes version {self.as_of} again: without --as-of-version the tables are asked as they are now"
 
     @cached_property
     def _coverage(self) -> dict[int, tuple[Run, ...]]:
@@ -222,6 +260,16 @@ def versions_of(warehouse: Warehouse, as_of: int | None) -> Mapping[str, int]:
     except StorageError as error:
         raise NotFoundError(f"{warehouse.location}: version {as_of} is not kept any more ({error.message})") from error
     return {name: version for name, version in found.items() if version is not None}
+
+
+def _read_if_whole(table: Table, file: DataFile, columns: Sequence[str]) -> pa.Table | None:
+    """Samples of a damaged file count as not taken: a build names it."""
+    from kgctl.pipeline.answers.rows import read_rows
+
+    try:
+        return read_rows(table, file, columns)
+    except StorageError:
+        return None
 
 
 def _together(tables: Sequence[pa.Table]) -> pa.Table:

@@ -142,8 +142,9 @@ class _Evidence:
 
 def _last_times(rows: pa.Table, key: Sequence[str]) -> list[tuple[dict[str, Any], list[int]]]:
     """Each key with its last ten times, ascending."""
-    grouped = rows.group_by(list(key)).aggregate([("time_ms", "list")]).to_pylist()
-    return [(row, sorted(row["time_ms_list"])[-SAMPLES_TO_TELL:]) for row in grouped]
+    from kgctl.pipeline.answers.rows import times_of_each
+
+    return [(row, times[-SAMPLES_TO_TELL:]) for row, times in times_of_each(rows, key)]
 
 
 def _key(row: dict[str, Any]) -> _Key:

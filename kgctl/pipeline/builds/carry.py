@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, nulls, order_by, ranked
 from kgctl.pipeline.decode.schemas import COMMITS, OFFSET_COMMITS
+from kgctl.pipeline.store.files import bucket_of
 from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
 from kgctl.pipeline.tables import log_end_offsets
 from kgctl.pipeline.tables.groups.replay import STATES, spans
@@ -54,11 +55,6 @@ def slices_into(count: int, buckets: int) -> list[Slice]:
     count = min(count, buckets)
     edges = [buckets * number // count for number in range(count + 1)]
     return [Slice(first, end) for first, end in pairwise(edges)]
-
-
-def bucket_of(group: str, buckets: int) -> int:
-    """The bucket of a group."""
-    return zlib.crc32(group.encode()) % buckets
 
 
 def cut(raw: pa.Table, slices: list[Slice], buckets: int) -> Iterator[pa.Table]:

@@ -14,6 +14,7 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, BinaryIO
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -140,6 +141,11 @@ _OF_BUCKETS = re.compile(r"([bp])(\d+)-(\d+)-[0-9a-f]+\.parquet")
 def prefix_of(first: int, last: int, *, is_provisional: bool) -> str:
     """How the name of a file begins that has the rows of groups of these buckets, for good or until the next build."""
     return f"{'p' if is_provisional else 'b'}{first}-{last}-"
+
+
+def bucket_of(group: str, buckets: int) -> int:
+    """The bucket of a group."""
+    return crc32(group.encode()) % buckets
 
 
 def buckets_of(file: DataFile) -> tuple[int, int]:

@@ -184,11 +184,11 @@ class Warehouse:
         now = self.table(name, until).files()
         return [file for file in now if file.path not in before and not (since >= 0 and _is_compacted(file))]
 
-    def records_behind(self, cluster: str) -> int:
-        """How many records were collected and not built yet."""
-        since = self.table("state").number(f"records/{cluster}")
-        files = self.new_files("records", -1 if since is None else since)
-        return sum(file.rows for file in files if file.may_hold("cluster", cluster, cluster))
+    def files_behind(self, name: str, cluster: str) -> list[DataFile]:
+        """The files of ``records`` or ``samples`` of a cluster that were collected and not built yet."""
+        since = self.table("state").number(f"{name}/{cluster}")
+        files = self.new_files(name, -1 if since is None else since)
+        return [file for file in files if file.may_hold("cluster", cluster, cluster)]
 
 
 def version_number(name: str) -> str:

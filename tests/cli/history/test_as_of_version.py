@@ -35,3 +35,18 @@ def test_versions_that_are_not_there(cli: Cli) -> None:
     assert (ran.code, ran.out) == (4, "")
     assert "there is no version 7: the last one is 1" in ran.err
     assert cli("history lag --as-of-version -1").code == 2
+
+
+def test_a_damaged_file_of_an_earlier_version_is_not_made_anew(cli: Cli, twice: Path) -> None:
+    file = next(twice.glob("offset_commits/data/*/*.parquet"))
+    for each in twice.glob("offset_commits/data/*/*.parquet"):
+        each.write_bytes(b"PAR1 damaged PAR1")
+
+    now, before = cli("history offsets"), cli("history offsets --as-of-version 0")
+
+    assert (now.code, before.code) == (1, 1)
+    assert now.err.rstrip().endswith("; kgctl history build --rebuild makes it anew")
+    assert before.err.rstrip().endswith(
+        "; no build makes version 0 again: without --as-of-version the tables are asked as they are now"
+    )
+    assert file.parent.name in before.err

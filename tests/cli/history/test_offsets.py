@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -133,12 +134,17 @@ def test_what_was_not_built_yet_is_said(cli: Cli, tmp_path: Path) -> None:
         f"kgctl: {tmp_path / 'w'}: cluster 'c1' was collected but not built yet: kgctl history build does it\n",
     )
 
-    write_gold(
-        tmp_path / "w", {"offset_commits": [commit("g", "t", 0, 7, START_MS, 0)], "coverage": [run(0, 1, START_MS, START_MS)]}
-    )
-    collect(warehouse, [2, 3, 4])
+    runs = [run(0, 1, START_MS, START_MS), run(4, 8, START_MS, START_MS)]
+    write_gold(tmp_path / "w", {"offset_commits": [commit("g", "t", 0, 7, START_MS, 0)], "coverage": runs})
+    collect(warehouse, [9, 10, 11])
     ran = cli(line)
     assert (ran.code, ran.err) == (0, "3 records were collected after the last build: kgctl history build brings them in.\n")
+
+    collect(warehouse, [2, 12])
+    told = "5 records were collected after the last build, 1 of them late: older than what is built, which will change"
+    ran = cli(f"{line} -o json")
+    assert (ran.code, ran.err) == (0, f"{told}: kgctl history build brings them in.\n")
+    assert json.loads(ran.out)["summary"] == {"records_not_built": 5, "late_records_not_built": 1, "samples_not_built": 0}
 
 
 def test_damaged_tables_are_named(cli: Cli, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from kgctl.coordinator.config import partition_for
 from kgctl.errors import NotFoundError, StorageError, UsageError
-from kgctl.pipeline.answers.history import History, Reach
+from kgctl.pipeline.answers.history import Behind, History, Reach
 from kgctl.pipeline.answers.rows import read_rows
 from kgctl.pipeline.store.delta import Table
 from kgctl.pipeline.store.files import DataFile
@@ -93,11 +93,14 @@ def test_tables_of_another_version_are_refused(tmp_path: Path, monkeypatch: pyte
 def test_reach_and_records_that_were_not_built_yet(tmp_path: Path) -> None:
     warehouse = write_gold(tmp_path, {"coverage": [run(0, 3, 100, 200), run(7, 9, 400, 600)]})
     history = History.open(tmp_path)
-    assert (history.reach(), history.reach(["nosuch"]), history.records_behind()) == (Reach(100, 600), None, 0)
+    assert (history.reach(), history.reach(["nosuch"]), history.behind()) == (Reach(100, 600), None, Behind())
 
     collect(warehouse, [10, 11])
     collect(warehouse, [0], partition=HOME + 1)
-    assert History.open(tmp_path).records_behind() == 3
+    assert History.open(tmp_path).behind() == Behind(records=3)
+
+    collect(warehouse, [8, 12])
+    assert History.open(tmp_path).behind() == Behind(records=5, late=1)
 
 
 def test_clusters_are_kept_apart(tmp_path: Path) -> None:

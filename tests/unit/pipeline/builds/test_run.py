@@ -130,7 +130,7 @@ def test_a_damaged_file_of_records_fails_the_build_and_the_tables_stay(tmp_path:
     assert (skipping.built, [Path(path).name for path in skipping.skipped]) == (1, [broken.name])
 
     broken.write_bytes(whole)
-    assert (built(warehouse).failed, warehouse.records_behind("c1")) == ([], 0)
+    assert (built(warehouse).failed, warehouse.files_behind("records", "c1")) == ([], [])
 
 
 def test_two_builds_at_a_time_build_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +195,7 @@ def test_clusters_are_built_by_themselves(tmp_path: Path) -> None:
     warehouse = collected(tmp_path / "w")
     add(warehouse, "c2", LOG[0])
     built(warehouse)
-    assert (warehouse.records_behind("c1"), warehouse.records_behind("c2")) == (0, LOG[0].num_rows)
+    assert [sum(file.rows for file in warehouse.files_behind("records", name)) for name in ("c1", "c2")] == [0, LOG[0].num_rows]
     before = tables_of(warehouse)
     assert build(warehouse, ["c2"], lambda _: LocalEngine()).built == 1
     assert tables_of(warehouse) == before
