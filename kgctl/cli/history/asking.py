@@ -351,7 +351,7 @@ def answer(session: Session, asked: Asked, shape: Shape, series_name: str) -> Re
     else:
         rows = series.rows_between(question.history, chosen, question.groups, span.from_ms, span.to_ms)
         told = limits(question, span.from_ms, span.to_ms)
-    rows = [row for row in rows if is_in(row["topic"], row["partition"], scopes)]
+    rows = [row for row in rows if not scopes or is_in(row["topic"], row["partition"], scopes)]
     if shape.finish is not None:
         told = [*shape.finish(question, rows, at_ms), *told]
     nothing = [] if rows else [shape.nothing]
