@@ -246,6 +246,8 @@ class _Generations:
     def on_step(self) -> None:
         """Hand out a generation when the member has come to rest in a new one."""
         member, current = self._member, self.current
+        if current is not None and (not self._is_classic or current.generation_id == member.generation_id):
+            return  # most steps are heartbeats
         if self._callbacks or member.state is not MemberState.STABLE or self._driver.has_ended.is_set():
             return
         if member.owned_partitions != member.consumed_partitions:
@@ -260,7 +262,7 @@ class _Generations:
                 on_function_end=self._function_ended,
             )
             self.ready.put(self.current)
-        elif self._is_classic and current.generation_id != member.generation_id and not current.ended.is_set():
+        elif not current.ended.is_set():
             self._end_current("the group rebalanced", lambda: None)
 
     def on_end(self, error: KgctlError | None) -> None:

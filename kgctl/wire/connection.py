@@ -31,6 +31,9 @@ side's buffers fill up while the other waits."""
 IDLE_S = 5.0
 """A connection that was not used for so long is looked at before it is used again."""
 
+_EXACT_S = 0.02
+"""How far from its deadline a call may be given up."""
+
 _FIRST_REQUESTS = 3
 """A broker that wants a login answers ApiVersions, and closes the connection at the request after it."""
 
@@ -61,6 +64,8 @@ class Connection:
         self._frames: list[bytes] = []
         self._correlation_id = 0
         self._last_used_s = time.monotonic()
+        self._name = str(address)
+        self._limit_s = 0.0
 
     @property
     def is_usable(self) -> bool:
@@ -79,8 +84,12 @@ class Connection:
 
         Raises `kgctl.errors.TimedOutError`, `kgctl.errors.UnreachableError`, `kgctl.errors.UnsupportedError`.
         """
-        (answer,) = self.call_all([Request(api, self.version(api) if version is None else version, values)], deadline)
-        return answer
+        request = Request(api, self.version(api) if version is None else version, values)
+        try:  # `stream` for one, whose generators cost as much as the rest: a live member calls for every heartbeat and commit
+            return self._receive(request, self._send(request, deadline), deadline)
+        except BaseException:
+            self.close()
+            raise
 
     def call_all(self, requests: Sequence[Request], deadline: Deadline) -> list[Any]:
         """Several requests, some sent ahead; the answers in the order of the requests. Raises as `call`."""
@@ -96,10 +105,10 @@ class Connection:
         """A payload of the caller's own, header included, and the response as it came. Raises as `call`."""
         with self._closing_on_error():
             try:
-                self._socket.settimeout(deadline.seconds_left(str(self.address)))
+                self._limit(deadline)
                 self._socket.sendall(frame(payload))
             except TimeoutError:
-                raise deadline.timed_out(str(self.address)) from None
+                raise deadline.timed_out(self._name) from None
             except OSError as error:
                 raise self._lost(API_VERSIONS, error) from None
             return self._next_frame(API_VERSIONS, deadline)
@@ -117,6 +126,7 @@ class Connection:
 
     def start_tls(self, context: ssl.SSLContext, deadline: Deadline) -> None:
         """Go on encrypted; only before the first request. Raises ssl.SSLError, OSError."""
+        self._limit_s = 0.0
         self._socket.settimeout(deadline.seconds_left(f"{self.address} (TLS handshake)"))
         self._socket = context.wrap_socket(self._socket, server_hostname=self.address.host)
 
@@ -131,14 +141,21 @@ class Connection:
         with suppress(OSError):
             self._socket.close()
 
+    def _limit(self, deadline: Deadline) -> None:
+        """Give the socket what is left of the time: a call of the system, left out where it has that nearly."""
+        left_s = deadline.seconds_left(self._name)
+        if abs(left_s - self._limit_s) > _EXACT_S:
+            self._socket.settimeout(left_s)
+            self._limit_s = left_s
+
     def _send(self, request: Request, deadline: Deadline) -> int:
         self._correlation_id += 1
         payload = encode_request(request.api.key, request.version, self._correlation_id, self._client_id, request.values)
-        self._socket.settimeout(deadline.seconds_left(str(self.address)))
+        self._limit(deadline)
         try:
             self._socket.sendall(frame(payload))
         except TimeoutError:
-            raise deadline.timed_out(str(self.address)) from None
+            raise deadline.timed_out(self._name) from None
         except OSError as error:
             raise self._lost(request.api, error) from None
         return self._correlation_id
@@ -157,11 +174,11 @@ class Connection:
 
     def _next_frame(self, api: Api, deadline: Deadline) -> bytes:
         while not self._frames:
-            self._socket.settimeout(deadline.seconds_left(str(self.address)))
+            self._limit(deadline)
             try:
                 data = self._socket.recv(_CHUNK)
             except TimeoutError:
-                raise deadline.timed_out(str(self.address)) from None
+                raise deadline.timed_out(self._name) from None
             except OSError as error:
                 raise self._lost(api, error) from None
             if not data:
