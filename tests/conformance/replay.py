@@ -25,7 +25,7 @@ def load(path: Path) -> Iterator[Case]:
     if path.suffix in (".yaml", ".yml"):
         import yaml
 
-        yield from yaml.safe_load(path.read_text(encoding="utf-8"))
+        yield from yaml.load(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
         return
     with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         for line in lines:

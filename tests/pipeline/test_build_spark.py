@@ -21,7 +21,18 @@ from kgctl.pipeline.store.tables import LOG_OFFSETS
 from tests.support.kafka.ports import free_ports
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
-from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, built_whole, collected, data_files, rows_of, tables_of
+from tests.support.pipeline.warehouses import (
+    LOG,
+    SAMPLES,
+    add,
+    built,
+    built_whole,
+    collected,
+    data_files,
+    rows_of,
+    tables_of,
+    tables_of_whole,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,7 +48,7 @@ def many_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("many_slices")
 def test_spark_builds_the_same_rows(tmp_path: Path, spark: SparkSession) -> None:
-    expected = tables_of(built_whole(tmp_path / "local"))
+    expected = tables_of_whole()
     warehouse = collected(tmp_path / "w", [part.slice(0, 35) for part in LOG])
 
     first = kgctl.spark.build(spark, tmp_path / "w")
@@ -65,7 +76,7 @@ def test_a_damaged_file_is_named_by_spark_and_the_other_cluster_is_built(tmp_pat
 
 @pytest.mark.deep
 def test_spark_submit_runs_the_build(tmp_path: Path) -> None:
-    expected = tables_of(built_whole(tmp_path / "local"))
+    expected = tables_of_whole()
     warehouse = collected(tmp_path / "w")
     folder = Path(sys.executable).parent
     program = Path(kgctl.__file__).with_name("__main__.py")
@@ -114,7 +125,7 @@ def standalone(tmp_path: Path) -> Iterator[str]:
 
 @pytest.mark.deep
 def test_a_master_with_two_workers_builds_the_same_rows(tmp_path: Path, standalone: str) -> None:
-    expected = tables_of(built_whole(tmp_path / "local"))
+    expected = tables_of_whole()
     warehouse = collected(tmp_path / "w", [part.slice(0, 35) for part in LOG])
     line = [sys.executable, "-m", "kgctl", "history", "build", "--warehouse", str(tmp_path / "w"), "--master", standalone]
     own = {"PYTHONPATH": os.pathsep.join(sys.path)}

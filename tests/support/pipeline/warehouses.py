@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pyarrow as pa
@@ -51,10 +54,30 @@ def built(warehouse: Warehouse, *, jobs: int = 1, **options: Any) -> BuildResult
 
 
 def built_whole(folder: Path) -> Warehouse:
-    """Everything in one build."""
-    warehouse = collected(folder)
-    assert built(warehouse).failed == []
-    return warehouse
+    """Everything in one build: a copy of one that is made once a process."""
+    return Warehouse.open(copytree(_Whole.made().folder, folder))
+
+
+def tables_of_whole() -> Mapping[str, list[dict[str, Any]]]:
+    """The rows of everything that one build of everything makes; not to be changed."""
+    return _Whole.made().tables
+
+
+class _Whole:
+    """A warehouse of everything in one build, until the process ends."""
+
+    def __init__(self) -> None:
+        self._kept = tempfile.TemporaryDirectory(prefix="kgctl-tests-")
+        self.folder = Path(self._kept.name) / "w"
+        warehouse = collected(self.folder)
+        assert built(warehouse).failed == []
+        self.tables = tables_of(warehouse)
+
+    @classmethod
+    @functools.cache
+    def made(cls) -> _Whole:
+        """The one of this process."""
+        return cls()
 
 
 def rows_of(warehouse: Warehouse, name: str, cluster: str = "c1") -> list[dict[str, Any]]:

@@ -15,7 +15,7 @@ from kgctl.pipeline.store.tables import RAW, TABLES
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.upkeep import compact, forget, prune
 from tests.support.pipeline.segments import commit_like
-from tests.support.pipeline.warehouses import LOG, add, built, built_whole, collected, rows_of, tables_of
+from tests.support.pipeline.warehouses import LOG, add, built, built_whole, collected, rows_of, tables_of, tables_of_whole
 
 DAY_MS = 86_400_000
 
@@ -103,7 +103,7 @@ def test_a_cluster_or_a_source_is_forgotten(tmp_path: Path) -> None:
 
 
 def test_many_small_files_become_few_and_builds_go_on(tmp_path: Path) -> None:
-    expected = tables_of(built_whole(tmp_path / "whole"))
+    expected = tables_of_whole()
     warehouse = collected(tmp_path / "w", [])
     for low in range(0, 40, 4):
         for part in LOG:

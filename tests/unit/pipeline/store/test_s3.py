@@ -7,19 +7,20 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from moto.server import ThreadedMotoServer
 from pyarrow import fs
 
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.answers.series import offsets_at
 from kgctl.pipeline.store import files
 from kgctl.pipeline.store.warehouse import Warehouse
-from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, built_whole, tables_of
+from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, tables_of, tables_of_whole
 
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
     """The URL of a folder in a bucket that nothing is in: moto's servers of one process share their buckets."""
+    from moto.server import ThreadedMotoServer  # half a second, of every process that collects tests
+
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     host, port = server.get_host_and_port()
@@ -39,7 +40,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[str]:
 
 
 def test_collected_built_and_asked_on_s3(bucket: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    expected = tables_of(built_whole(tmp_path_factory.mktemp("local") / "w"))
+    expected = tables_of_whole()
     warehouse = Warehouse.create(bucket)
     for part in LOG:
         add(warehouse, "c1", part)
