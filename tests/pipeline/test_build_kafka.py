@@ -118,12 +118,14 @@ DRIVEN = ["member_joined", "member_joined", "member_left", "member_joined", "mem
 def test_rebalances_are_those_that_were_driven(told: tuple[Warehouse, dict[str, Driver]], kind: str, causes: list[str]) -> None:
     warehouse, drivers = told
     rows = rows_of(warehouse, "generations", drivers[kind].group)
-    driven = [row for row in rows if row["cause"] != "partitions_handed_over"]
+    handed_over = [row for row in rows if row["cause"] == "partitions_handed_over"]
+    # A coordinator may hear of a new topic's partitions when the first member is there already.
+    driven = [row for row in rows if row["cause"] not in ("partitions_handed_over", "partitions_changed")]
 
     assert [row["cause"] for row in driven] == causes
     assert [row["members"] for row in driven] == [1, 2, 1, 2, 1, 0, 0][: len(causes)]
     assert {row["type"] for row in rows} == {"consumer" if kind == "consumer" else "classic"}
-    assert (len(driven) < len(rows)) == (kind == "cooperative"), "cooperative members hand over in a rebalance of its own"
+    assert bool(handed_over) == (kind == "cooperative"), "cooperative members hand over in a rebalance of its own"
     stable = [row for row in driven if row["cause"] != "group_deleted"]
     assert all(0 <= row["duration_ms"] < PATIENCE_MS for row in stable)
     begins = [before for before, _ in drivers[kind].seen]
