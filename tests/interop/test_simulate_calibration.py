@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.model import SECOND_US
 from tests.calibration.cases import Case, all_cases, simulated, spread
 from tests.calibration.figures import played
@@ -19,7 +19,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.deep]  # one case
 
 def test_a_scale_out_of_a_cooperative_group(tmp_path: Path) -> None:
     scenario = next(case.scenario for case in all_cases() if case.name == "scale:cooperative")
-    scenario = replace(scenario, warmup_us=15 * SECOND_US, duration_us=13 * SECOND_US)
+    scenario = changed(scenario, warmup_us=15 * SECOND_US, duration_us=13 * SECOND_US)
     broker = KafkaBroker(tmp_path, overrides={"group.initial.rebalance.delay.ms": "3000"})
     with java_or_skip():
         broker.start()

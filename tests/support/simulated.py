@@ -8,7 +8,8 @@ from typing import Any
 from kgctl.simulate.engine.run import complete
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.metrics.result import MetricView
-from kgctl.simulate.scenario.model import Cluster, Event, MemberSet, Scenario, Topic, Traffic
+from kgctl.simulate.scenario.event_kinds import Event
+from kgctl.simulate.scenario.model import Cluster, MemberSet, PollLoop, Scenario, Topic, Traffic
 from kgctl.simulate.scenario.quantities import Constant, Distribution
 from kgctl.simulate.scenario.vocabulary import parse_selector
 
@@ -39,6 +40,7 @@ def scenario(
     warmup_s: int = 20,
     duration_s: int | None = None,
     poll: Distribution = AT_ONCE,
+    poll_timeout_us: int | None = None,
     boot_s: int = 1,
     **members: Any,
 ) -> Scenario:
@@ -53,8 +55,17 @@ def scenario(
         cluster=Cluster(append=AT_ONCE),
         duration_us=None if duration_s is None else duration_s * S,
         topics=(Topic(name="t", partitions=partitions),),
-        members=(MemberSet(name="app", count=count, boot=Constant(boot_s * S), poll=poll, config=config, **exact),),
-        traffic=() if rate is None else (Traffic(topic="t", steps=((0, rate * S),)),),
+        members=(
+            MemberSet(
+                name="app",
+                count=count,
+                boot=Constant(boot_s * S),
+                poll_loop=PollLoop(pause=poll, timeout_us=poll_timeout_us),
+                config=dict(config),
+                **exact,
+            ),
+        ),
+        traffic=() if rate is None else (Traffic(topic="t", rate=((0, rate * S),)),),
         events=events,
     )
 

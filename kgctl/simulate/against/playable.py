@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kgctl.simulate.scenario.checks import Check, Compiled
-from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Target
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Event, Target
 from kgctl.simulate.scenario.expressions import Metric, metrics_of
-from kgctl.simulate.scenario.model import Event, MemberSet, Scenario
+from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.vocabulary import Choice
 
 _MEASURED = """

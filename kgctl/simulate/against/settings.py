@@ -6,7 +6,8 @@ import random  # noqa: TID251  # pauses of a real application, which no seed gov
 from collections.abc import Iterator, Mapping
 
 from kgctl.simulate.engine.pods import Pod
-from kgctl.simulate.scenario.model import CommitMode, Scenario
+from kgctl.simulate.scenario.fields import CommitMode
+from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.quantities import Distribution
 from kgctl.simulate.scenario.settings import client_id_of, commit_of, member_config
 

@@ -15,6 +15,7 @@ from kgctl.simulate.batch.plan import Task, values_of
 from kgctl.simulate.metrics.result import RunResult
 from kgctl.simulate.report import outcome as shown
 from kgctl.simulate.report.outcome import Outcome
+from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.load import LoadedFile, Variant
 from kgctl.yaml_files import Problem
 
@@ -40,8 +41,8 @@ def as_played(loaded: LoadedFile, profile: str) -> LoadedFile:
 
 def _as_played(variant: Variant, profile: str) -> Variant:
     scenario = variant.scenario
-    members = tuple(replace(each, client=profile) for each in scenario.members)
-    return replace(variant, scenario=replace(scenario, members=members))
+    members = tuple(changed(each, client=profile) for each in scenario.members)
+    return replace(variant, scenario=changed(scenario, members=members))
 
 
 def problems_of(loaded: LoadedFile, profile: str) -> list[Problem]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from kgctl.simulate.metrics.result import RunResult, run
@@ -15,7 +15,8 @@ from kgctl.simulate.recording.owners import NOBODY, Gap
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Requested, TraceEvent
 from kgctl.simulate.report.outcome import duration, show
 from kgctl.simulate.scenario.checks import NO_FILTERS
-from kgctl.simulate.scenario.model import AssignTime, Callbacks, MemberSet, Network, Scenario
+from kgctl.simulate.scenario.fields import changed
+from kgctl.simulate.scenario.model import AssignTime, Callbacks, MemberSet, Network, PollLoop, Scenario
 from kgctl.simulate.scenario.quantities import ZERO, Constant
 from kgctl.simulate.scenario.settings import member_config, read_broker_settings
 from kgctl.simulate.scenario.vocabulary import MEANINGS, Cause
@@ -274,8 +275,8 @@ _RULES = {
 
 def _ablations(scenario: Scenario, seed: int, max_gap: float, unavailable: float) -> Iterator[Ablation]:
     found = []
-    for name, changed in variations(scenario):
-        gap, total = _costs(run(changed, seed))
+    for name, variation in variations(scenario):
+        gap, total = _costs(run(variation, seed))
         found.append(Ablation(name, gap, total, max_gap - gap, unavailable - total))
     return iter(sorted(found, key=lambda each: (-abs(each.max_gap_worth), -abs(each.unavailable_worth))))
 
@@ -284,25 +285,25 @@ def variations(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
     """Give the scenario with one thing left out at a time: its name, and the scenario. Only what the scenario has."""
     yield from _without_events(scenario)
     if scenario.nemesis is not None:
-        yield "the nemesis", replace(scenario, nemesis=None)
+        yield "the nemesis", changed(scenario, nemesis=None)
     if scenario.autoscale is not None:
-        yield "the autoscaler", replace(scenario, autoscale=None)
+        yield "the autoscaler", changed(scenario, autoscale=None)
     changes: Mapping[str, tuple[Callable[[MemberSet], bool], dict[str, Any]]] = {
         "static membership": (lambda each: each.instance_id is not None, {"instance_id": None}),
         "boot times": (lambda each: each.boot.mean_us > 0, {"boot": ZERO}),
         "the time of callbacks": (lambda each: each.callbacks != Callbacks(), {"callbacks": Callbacks()}),
-        "pauses between poll() calls": (lambda each: each.poll.mean_us > 0, {"poll": ZERO}),
+        "pauses between poll() calls": (lambda each: each.poll.mean_us > 0, {"poll_loop": PollLoop(pause=ZERO)}),
     }
     for name, (applies, change) in changes.items():
         if any(applies(each) for each in scenario.members):
-            yield name, replace(scenario, members=tuple(replace(each, **change) for each in scenario.members))
+            yield name, changed(scenario, members=tuple(changed(each, **change) for each in scenario.members))
     if any(_session_ms(each) > _SHORT_SESSION_MS for each in scenario.members):
         yield f"long sessions (session.timeout.ms={_SHORT_SESSION_MS})", _with_short_sessions(scenario)
     if scenario.cluster.network != Network():
-        calm = Network(client=Constant(1_000), broker=Constant(1_000))
-        yield "the network's latency and loss", replace(scenario, cluster=replace(scenario.cluster, network=calm))
+        calm = Network(latency=Constant(1_000))
+        yield "the network's latency and loss", changed(scenario, cluster=changed(scenario.cluster, network=calm))
     if scenario.assign_time != AssignTime():
-        yield "the time of the assignor", replace(scenario, assign_time=AssignTime())
+        yield "the time of the assignor", changed(scenario, assign_time=AssignTime())
 
 
 def _without_events(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
@@ -312,7 +313,7 @@ def _without_events(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
         names = {each.name for each in rest}
         if any(each.after not in (None, "previous", "last") and each.after not in names for each in rest):
             continue
-        yield f"event {index + 1}, {event.name or event.kind} {event.target}", replace(scenario, events=rest)
+        yield f"event {index + 1}, {event.name or event.kind} {event.target}", changed(scenario, events=rest)
 
 
 def _session_ms(members: MemberSet) -> int:
@@ -323,10 +324,10 @@ def _session_ms(members: MemberSet) -> int:
 def _with_short_sessions(scenario: Scenario) -> Scenario:
     short = {"session.timeout.ms": str(_SHORT_SESSION_MS), "heartbeat.interval.ms": str(_SHORT_SESSION_MS // 3)}
     members = tuple(
-        replace(each, config={**each.config, **short}) if _session_ms(each) > _SHORT_SESSION_MS else each
+        changed(each, config={**each.config, **short}) if _session_ms(each) > _SHORT_SESSION_MS else each
         for each in scenario.members
     )
-    return replace(scenario, members=members)
+    return changed(scenario, members=members)
 
 
 # --- in words

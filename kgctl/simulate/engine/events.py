@@ -11,8 +11,8 @@ from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.recording.trace import PodChanged
-from kgctl.simulate.scenario.event_kinds import EventKind
-from kgctl.simulate.scenario.model import Event, Topic
+from kgctl.simulate.scenario.event_kinds import Event, EventKind
+from kgctl.simulate.scenario.model import Topic
 from kgctl.simulate.scenario.quantities import Distribution
 from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector
 

@@ -10,7 +10,8 @@ from kgctl.simulate.engine.broker import Broker
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.process import Process
-from kgctl.simulate.scenario.model import SECOND_US, CommitMode
+from kgctl.simulate.scenario.fields import CommitMode
+from kgctl.simulate.scenario.model import SECOND_US
 
 BATCHES_US = SECOND_US
 """An application that commits after each batch has a record a partition at most this often."""

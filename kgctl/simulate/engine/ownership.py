@@ -16,7 +16,7 @@ from kgctl.simulate.recording.history import Counted, Overtaken
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.trace import Committed, Disowned, Owned
 from kgctl.simulate.recording.traffic import Flow
-from kgctl.simulate.scenario.model import CommitMode
+from kgctl.simulate.scenario.fields import CommitMode
 from kgctl.simulate.scenario.vocabulary import Cause
 
 FENCED_COMMITS = frozenset(

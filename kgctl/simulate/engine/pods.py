@@ -12,7 +12,8 @@ from kgctl.member.api import MemberIdentity, Rng
 from kgctl.member.config import HeartbeatDrift, MemberConfig
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.network import Link
-from kgctl.simulate.scenario.model import RANDOM_DRIFT, SECOND_US, MemberSet
+from kgctl.simulate.scenario.fields import RANDOM_DRIFT
+from kgctl.simulate.scenario.model import SECOND_US, MemberSet
 from kgctl.simulate.scenario.settings import client_id_of, member_config
 
 if TYPE_CHECKING:

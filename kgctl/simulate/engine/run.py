@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from kgctl.errors import UsageError
@@ -20,8 +20,9 @@ from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.recording.history import Identity
 from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.recording.trace import Observer
-from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Target
-from kgctl.simulate.scenario.model import MINUTE_US, SECOND_US, Event, MetricSource, Nemesis, Scenario
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Event, MetricSource, Target
+from kgctl.simulate.scenario.fields import changed
+from kgctl.simulate.scenario.model import MINUTE_US, SECOND_US, Nemesis, Scenario
 from kgctl.simulate.scenario.quantities import Distribution, Exponential, Uniform, Wave, format_duration
 from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector
 
@@ -258,7 +259,7 @@ def _parts(scenario: Scenario) -> list[Scenario]:
     if not scenario.together:
         return [scenario]
     return [
-        replace(
+        changed(
             scenario if part.group_id == scenario.group_id else part,
             cluster=scenario.cluster,
             topics=scenario.topics,

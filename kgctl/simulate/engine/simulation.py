@@ -17,8 +17,8 @@ from kgctl.simulate.engine.process import Process, Surroundings
 from kgctl.simulate.recording.history import Counted, EventMark, Identity, PodHistory
 from kgctl.simulate.recording.recording import Ending, Recording
 from kgctl.simulate.recording.trace import Happened, Observer, PodChanged
-from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Target
-from kgctl.simulate.scenario.model import Event, MemberSet, MetricSource, Scenario
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Event, MetricSource, Target
+from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.settings import read_broker_settings
 from kgctl.simulate.scenario.vocabulary import Cause
 

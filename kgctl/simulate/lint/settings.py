@@ -8,7 +8,8 @@ from kgctl.coordinator.config import replicas_of
 from kgctl.member.config import MemberConfig
 from kgctl.simulate.lint.context import Context, Finding
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, Select
-from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, CommitMode, MemberSet, Traffic
+from kgctl.simulate.scenario.fields import CommitMode
+from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, MemberSet, Traffic
 from kgctl.simulate.scenario.patches import values_of
 from kgctl.simulate.scenario.quantities import format_duration
 

@@ -1,4 +1,4 @@
-"""An autoscaler as values: ``autoscale:`` of a scenario, in the terms of Kubernetes' HorizontalPodAutoscaler and of KEDA."""
+"""``autoscale:`` of a scenario, in the terms of Kubernetes' HorizontalPodAutoscaler and of KEDA."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import Field, WithJsonSchema
 
 from kgctl.model.values import quick_enum
-from kgctl.simulate.scenario.quantities import format_duration, parse_duration, shown
+from kgctl.simulate.scenario import fields
+from kgctl.simulate.scenario.fields import Section, as_written, changed, in_short
+from kgctl.simulate.scenario.quantities import did_you_mean, format_duration, parse_duration, shown
 
 SECOND_US = 1_000_000
+_MOST = 100_000
 
 
 @quick_enum
@@ -46,52 +52,6 @@ class ScalingPolicy:
 
     def __str__(self) -> str:
         return f"{self.amount}{'%' * self.is_percent} per {self.period_us / SECOND_US:g}s"
-
-
-@dataclass(frozen=True, slots=True)
-class ScalingRules:
-    """One direction. ``stabilize_us``: the most careful recommendation of this long counts (for more pods: the lowest)."""
-
-    stabilize_us: int
-    policies: tuple[ScalingPolicy, ...]
-    select: Select = Select.MAX
-
-
-SCALE_UP = ScalingRules(
-    0,
-    (ScalingPolicy(100, is_percent=True, period_us=15 * SECOND_US), ScalingPolicy(4, is_percent=False, period_us=15 * SECOND_US)),
-)
-"""Kubernetes' default: double, or 4 more, within 15 s; at once."""
-SCALE_DOWN = ScalingRules(300 * SECOND_US, (ScalingPolicy(100, is_percent=True, period_us=15 * SECOND_US),))
-"""Kubernetes' default: any number, but not below what was recommended within 5 minutes."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Autoscale:
-    """``target``: records for LAG, microseconds for LAG_AGE, per cent for CPU. Times are microseconds.
-
-    ``every_us``: the HPA's sync period. ``poll_us``: KEDA's pollingInterval, which decides about the first pod and the last one,
-    and with ``use_cached_metrics`` how old a measurement the HPA gets; without it each sync measures anew. ``cooldown_us``: how
-    long nothing has to be there before the last pod goes (``minimum`` 0). ``activation``: above this lag something is there.
-    The rest is KEDA's by name.
-    """
-
-    members: str
-    target: int
-    metric: ScaleMetric = ScaleMetric.LAG
-    minimum: int = 1
-    maximum: int = 100
-    every_us: int = 15 * SECOND_US
-    tolerance_ppm: int = 100_000
-    up: ScalingRules = SCALE_UP
-    down: ScalingRules = SCALE_DOWN
-    poll_us: int = 30 * SECOND_US
-    use_cached_metrics: bool = False
-    cooldown_us: int = 300 * SECOND_US
-    activation: int = 0
-    allow_idle_consumers: bool = False
-    limit_to_partitions_with_lag: bool = False
-    exclude_persistent_lag: bool = False
 
 
 _POLICY = re.compile(r"\s*(\d{1,9})\s*(%|pods?)?\s+per\s+(\S+)\s*")
@@ -166,3 +126,158 @@ TARGETS: Mapping[ScaleMetric, Callable[[object], int]] = {
     ScaleMetric.CPU: percent,
 }
 """Metric -> what reads its target. Each raises ValueError."""
+
+
+def one_of(choices: type[ScaleMetric] | type[Select]) -> Callable[[object], Any]:
+    """Return what reads a member of an enum."""
+
+    def read(raw: object) -> Any:
+        if raw not in list(choices):
+            near = did_you_mean(str(raw), tuple(map(str, choices)))
+            raise ValueError(f"must be one of {', '.join(choices)}, not {shown(raw)}{near}")
+        return choices(str(raw))
+
+    return read
+
+
+_POLICY_SCHEMA = {"type": "string", "pattern": r"^\s*\d+\s*(%|pods?)?\s+per\s+.+$"}
+Policies: TypeAlias = Annotated[
+    tuple[ScalingPolicy, ...],
+    as_written(policies),
+    WithJsonSchema({"anyOf": [_POLICY_SCHEMA, {"type": "array", "items": _POLICY_SCHEMA, "minItems": 1}]}),
+]
+Window: TypeAlias = Annotated[int, as_written(window), WithJsonSchema(fields.DURATION_SCHEMA)]
+Period: TypeAlias = Annotated[int, as_written(period), WithJsonSchema(fields.DURATION_SCHEMA)]
+MetricName: TypeAlias = Annotated[
+    ScaleMetric, as_written(one_of(ScaleMetric)), WithJsonSchema({"enum": [str(each) for each in ScaleMetric]})
+]
+Selection: TypeAlias = Annotated[Select, as_written(one_of(Select)), WithJsonSchema({"enum": [str(each) for each in Select]})]
+Target: TypeAlias = Annotated[int, as_written(lambda raw: raw), WithJsonSchema({"type": ["integer", "string"]})]
+
+
+class ScalingRules(Section):
+    """One direction, as ``behavior.scaleUp`` and ``scaleDown`` of an HPA."""
+
+    stabilize_us: Window = Field(
+        default_factory=int,
+        validation_alias="stabilize",
+        description="Stabilisation window; default: 0s up, 300s down.",
+    )
+    policies: Policies = Field(
+        default_factory=tuple,
+        validation_alias="max",
+        description="Policies: 100% per 15s, 1 per 2m, or a list; default: [100% per 15s, 4 per 15s] up, 100% per 15s down.",
+    )
+    select: Selection = Field(default=Select.MAX, description="Which of several policies counts; disabled: never.")
+
+
+_UP = {"stabilize": "0s", "max": ["100% per 15s", "4 per 15s"]}
+_DOWN = {"stabilize": "300s", "max": "100% per 15s"}
+
+
+def rules_over(defaults: Mapping[str, Any]) -> Callable[[Any], Any]:
+    """Return what writes out the rules of one direction; ``scale_down: 1 per 2m`` is short for its policies."""
+
+    def written_out(raw: Any) -> Any:
+        rules = {"max": raw} if isinstance(raw, str | list) else raw
+        return {**defaults, **rules} if isinstance(rules, dict) else rules
+
+    return written_out
+
+
+def _rules(written: Mapping[str, Any]) -> ScalingRules:
+    return ScalingRules(stabilize_us=window(written["stabilize"]), policies=policies(written["max"]))
+
+
+SCALE_UP = _rules(_UP)
+"""Kubernetes' default: double, or 4 more, within 15 s; at once."""
+SCALE_DOWN = _rules(_DOWN)
+"""Kubernetes' default: any number, but not below what was recommended within 5 minutes."""
+_RULES_FORM = ScalingRules | str | list[str]
+
+
+class Autoscale(Section):
+    """KEDA's Kafka scaler in front of a Kubernetes HPA."""
+
+    members: str = Field(description="The set of members whose number of pods it changes.")
+    metric: MetricName = Field(
+        default=ScaleMetric.LAG,
+        description="lag (target: records a pod), lag-age (a time) or cpu (per cent of the members' rate).",
+    )
+    target: Target = Field(description="KEDA's lagThreshold, an average a pod: 1000; of lag-age 30s; of cpu 70%.")
+    minimum: int = Field(
+        default=1,
+        validation_alias="min",
+        ge=0,
+        le=_MOST,
+        description="minReplicaCount; 0: KEDA starts the first pod and stops the last.",
+    )
+    maximum: int = Field(default=100, validation_alias="max", ge=1, le=_MOST, description="maxReplicaCount.")
+    every_us: Period = Field(default=15 * SECOND_US, validation_alias="every", description="The HPA's sync period.")
+    tolerance_ppm: fields.ShareOf = Field(default=100_000, validation_alias="tolerance", description="Of the HPA: 0.1, or 10%.")
+    up: Annotated[ScalingRules, in_short(rules_over(_UP), _RULES_FORM)] = Field(
+        default_factory=lambda: SCALE_UP, validation_alias="scale_up"
+    )
+    down: Annotated[ScalingRules, in_short(rules_over(_DOWN), _RULES_FORM)] = Field(
+        default_factory=lambda: SCALE_DOWN, validation_alias="scale_down"
+    )
+    poll_us: Period = Field(
+        default=30 * SECOND_US,
+        validation_alias="poll",
+        description="KEDA's pollingInterval. With min: 0 it looks this often; with use_cached_metrics the HPA gets that.",
+    )
+    use_cached_metrics: bool = Field(
+        default=False, description="KEDA's useCachedMetrics: the HPA sees the value of the last poll."
+    )
+    cooldown_us: fields.Duration = Field(
+        default=300 * SECOND_US,
+        validation_alias="cooldown",
+        description="With min: 0, how long without lag until the last pod stops.",
+    )
+    activation: int = Field(default=0, ge=0, description="activationLagThreshold: with min: 0, a pod starts above this lag.")
+    allow_idle_consumers: bool = Field(default=False, description="allowIdleConsumers: more pods than partitions.")
+    limit_to_partitions_with_lag: bool = Field(default=False, description="limitToPartitionsWithLag.")
+    exclude_persistent_lag: bool = Field(
+        default=False, description="excludePersistentLag: partitions without a commit since the last measurement do not count."
+    )
+
+
+_OF_KAFKAS_SCALER = ("use_cached_metrics", "allow_idle_consumers", "limit_to_partitions_with_lag", "exclude_persistent_lag")
+
+
+def checked(
+    given: Autoscale, rates: Mapping[str, int | None], wrong: Callable[[str, str], None], *, has_traffic: bool
+) -> Autoscale:
+    """Return the autoscaler of a file with its target in the unit of its metric; what contradicts the rest goes to ``wrong``.
+
+    ``rates``: the sets of members with what their members process. ``wrong`` gets the key, and why.
+    """
+    if given.members not in rates:
+        near = did_you_mean(given.members, rates, list_up_to=12)
+        wrong("members", f"there is no set of members {given.members!r}{near}")
+        return given
+    if given.minimum > given.maximum:
+        wrong("min", f"min is {given.minimum} and max is {given.maximum}")
+    if given.limit_to_partitions_with_lag and given.allow_idle_consumers:
+        wrong("allow_idle_consumers", "KEDA refuses it together with limit_to_partitions_with_lag")
+    if not has_traffic:
+        wrong("metric", f"there is no traffic: {given.metric} would be 0 for ever")
+    if given.metric is ScaleMetric.CPU and rates[given.members] is None:
+        wrong("metric", f"cpu is measured by the members' rate, and {given.members!r} has none: write rate: 1000/s")
+    _check_use(given, wrong)
+    try:
+        return changed(given, target=TARGETS[given.metric](given.target))
+    except ValueError as error:
+        wrong("target", str(error))
+        return given
+
+
+def _check_use(given: Autoscale, wrong: Callable[[str, str], None]) -> None:
+    """Complain of keys of KEDA's Kafka scaler beside another metric."""
+    if given.metric is ScaleMetric.LAG:
+        return
+    if not given.minimum:
+        wrong("min", f"to and from 0 pods goes by lag alone, and the metric is {given.metric}: at least 1")
+    for name in _OF_KAFKAS_SCALER:
+        if getattr(given, name):
+            wrong(name, f"is KEDA's Kafka scaler's: it goes with metric: lag, not {given.metric}")

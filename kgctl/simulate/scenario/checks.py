@@ -6,8 +6,9 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from kgctl.simulate.scenario.event_kinds import MetricSource
 from kgctl.simulate.scenario.expressions import (
     ExpressionError,
     Metric,
@@ -22,10 +23,12 @@ from kgctl.simulate.scenario.expressions import (
     parse_expression,
     variants_of,
 )
-from kgctl.simulate.scenario.model import MetricSource, Scenario
 from kgctl.simulate.scenario.quantities import did_you_mean, parse_duration, parse_share, shown
 from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, Cause, Selector, parse_selector, rebalance_causes
 from kgctl.yaml_files import Path, Problem, Tree
+
+if TYPE_CHECKING:
+    from kgctl.simulate.scenario.model import Scenario
 
 
 class CheckKind(StrEnum):

@@ -5,12 +5,13 @@ A new kind is an `EventKind` in the table here and a function in `kgctl.simulate
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from kgctl.simulate.scenario.quantities import Constant
+from kgctl.simulate.scenario.vocabulary import Selector
 
 
 class Target(StrEnum):
@@ -79,6 +80,53 @@ class EventKind:
     help: str
     fields: tuple[Field, ...] = ()
     one_of: tuple[str, ...] = ()
+
+
+class MetricSource(Protocol):
+    """The metrics of one run, so far or whole."""
+
+    def metric(self, name: str, filters: Collection[str] = ()) -> float | str | None:
+        """Return the value; None where there is none."""
+        ...
+
+
+class Condition(Protocol):
+    """An expression over a run so far (``when:``, ``abort_if:``)."""
+
+    @property
+    def text(self) -> str:
+        """As the file has it."""
+        ...
+
+    def holds(self, metrics: MetricSource) -> bool:
+        """Whether it is true now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """Something that is made to happen. ``kind`` is a key of `EVENT_KINDS`.
+
+    ``target``: a selector's, a set of members', or a topic's name, as the kind wants it (``selector`` is set for the first).
+    It begins at ``at_us``, or when the event named ``after`` is over ("previous": the one before it in the list; "last": all
+    before it), ``at_us`` later. ``times`` above 1: again ``every_us`` after each beginning. ``parameters`` are the kind's other
+    fields, under their names, as values: microseconds for durations, `Distribution`, rates in uHz, numbers, texts, mappings.
+    """
+
+    kind: str
+    target: str
+    selector: Selector | None = None
+    name: str = ""
+    at_us: int = 0
+    after: str | None = None
+    every_us: int = 0
+    times: int = 1
+    when: Condition | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> Any:
+        """A parameter; None when it is not given."""
+        return self.parameters.get(name)
 
 
 LOAD = Field(

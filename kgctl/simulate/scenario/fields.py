@@ -1,17 +1,26 @@
-"""What every mapping of a scenario file has in common."""
+"""What every mapping of a scenario has in common: the form of its model, and how each kind of value is read from a file.
+
+A field takes what a file has only while a file is read (`Reading` is the validation's context); made by a program, it takes the
+value itself: ``MemberSet(name="app", boot=Constant(5_000_000))``.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
 from itertools import pairwise
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, ConfigDict, PlainValidator, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, ValidationInfo, WithJsonSchema
+from pydantic_core import CoreSchema, core_schema
 
-from kgctl.simulate.scenario.model import RANDOM_DRIFT, Commit, CommitMode
+from kgctl.model.values import quick_enum
+from kgctl.simulate.scenario.event_kinds import Condition
 from kgctl.simulate.scenario.patches import values_of
 from kgctl.simulate.scenario.quantities import (
+    UNITS_US,
     Distribution,
     Wave,
     did_you_mean,
@@ -24,12 +33,138 @@ from kgctl.simulate.scenario.quantities import (
     parse_wave,
     shown,
 )
+from kgctl.yaml_files import Path, Problem, Tree
 
 
 class Section(BaseModel):
     """A mapping of the file: no keys but its own, no types but the right ones."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True, populate_by_name=True)
+
+
+_Model = TypeVar("_Model", bound=Section)
+
+
+def changed(section: _Model, **changes: Any) -> _Model:
+    """Return a copy with other values, which are not checked.
+
+    Raises:
+        TypeError: there is no such field.
+    """
+    for name in changes:
+        if name not in type(section).model_fields:
+            raise TypeError(f"{type(section).__name__} has no field {name!r}")
+    return section.model_copy(update=changes)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The context in which a file is validated: the merged file, how its conditions are read, and what contradicts what.
+
+    ``problems`` are those that no single value is to blame for; whether a value is one at all is told by pydantic.
+    """
+
+    tree: Tree
+    condition: Callable[[str], Condition]
+    problems: list[Problem] = field(default_factory=list)
+
+    def wrong(self, path: Path, message: str) -> None:
+        """Add a problem at this place of the file."""
+        self.problems.append(Problem(self.tree.location(path), path, message))
+
+
+def reading(info: ValidationInfo) -> Reading | None:
+    """Return the file that is being read; None where a program makes the values."""
+    return info.context if isinstance(info.context, Reading) else None
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBy:
+    """Marks a value that a function reads, which gets what is given and pydantic's info. Nothing else is checked of it."""
+
+    read: Callable[[Any, ValidationInfo], Any]
+
+    def __get_pydantic_core_schema__(self, _: Any, __: GetCoreSchemaHandler) -> CoreSchema:
+        """Leave the type alone, which pydantic would otherwise look into."""
+        return core_schema.with_info_plain_validator_function(self.read)
+
+
+def as_written(parse: Callable[[Any], Any]) -> ReadBy:
+    """Return the mark of a value that is parsed where a file has it, and taken as it is where a program gives it."""
+
+    def read(raw: Any, info: ValidationInfo) -> Any:
+        return raw if reading(info) is None else parse(raw)
+
+    return ReadBy(read)
+
+
+def in_short(written_out: Callable[[Any], Any], form: Any) -> BeforeValidator:
+    """Return a validator that writes out the short form of a mapping in a file."""
+
+    def read(raw: Any, info: ValidationInfo) -> Any:
+        return raw if reading(info) is None else written_out(raw)
+
+    return BeforeValidator(read, json_schema_input_type=form)
+
+
+@dataclass(frozen=True, slots=True)
+class ByName:
+    """Marks a tuple of sections that a file has as a mapping: name -> section. ``form``: a section there, its short form too."""
+
+    form: Any
+    key: str = "name"
+
+    def __get_pydantic_core_schema__(self, _: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Read the mapping; a program gives the tuple."""
+
+        def read(raw: Any, inner: core_schema.ValidatorFunctionWrapHandler, info: ValidationInfo) -> tuple[Any, ...]:
+            if reading(info) is None or raw == ():  # the default of a file without this key
+                return tuple(raw)
+            return tuple(changed(section, **{self.key: name}) for name, section in inner(raw).items())
+
+        mapping = dict.__class_getitem__((str, self.form))
+        return core_schema.with_info_wrap_validator_function(read, handler.generate_schema(mapping))
+
+
+@quick_enum
+class CommitMode(StrEnum):
+    """When the application commits. AUTO: the client does, in poll() and before it gives up partitions; AFTER_BATCH where
+    ``enable.auto.commit`` keeps it from that."""
+
+    AUTO = "auto"
+    AFTER_BATCH = "after-batch"
+    BEFORE_BATCH = "before-batch"
+    EVERY = "every"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit:
+    """``interval_us`` is for EVERY."""
+
+    mode: CommitMode = CommitMode.AUTO
+    interval_us: int = 5_000_000
+
+
+RANDOM_DRIFT = -1
+"""As ``heartbeat_drift_us``: phases are random in every generation."""
+
+
+_UNITS = ((".ms", "ms"), (".minutes", "m"))
+
+
+def plain_settings(config: Mapping[str, str]) -> dict[str, str]:
+    """The settings with times as whole numbers of the unit that the setting's name has; what is no duration is left as it is."""
+    return {name: _plain(name, value) for name, value in config.items()}
+
+
+def _plain(name: str, value: str) -> str:
+    for ending, unit in _UNITS:
+        if name.endswith((ending, ending.replace(".", "_"))) and not value.lstrip("-").isdigit():
+            try:
+                return str(parse_duration(value) // (UNITS_US[unit]))
+            except ValueError:
+                return value
+    return value
 
 
 RateSteps: TypeAlias = tuple[tuple[int, int], ...]
@@ -193,10 +328,10 @@ def config_text(raw: object) -> str:
 
 
 def config(raw: object) -> dict[str, str]:
-    """Settings by name."""
+    """Settings by name, times in Kafka's units."""
     if not isinstance(raw, dict):
         raise ValueError(f"must be a mapping of Kafka's settings, not {shown(raw)}")
-    return {name: config_text(value) for name, value in raw.items() if value is not None}
+    return plain_settings({name: config_text(value) for name, value in raw.items() if value is not None})
 
 
 def regular_expression(raw: str) -> str:
@@ -227,32 +362,32 @@ def metric_texts(raw: object) -> list[str]:
     return [str(entry) for entry in entries]
 
 
-Duration: TypeAlias = Annotated[int, PlainValidator(parse_duration), WithJsonSchema(DURATION_SCHEMA)]
-Varying: TypeAlias = Annotated[Distribution, PlainValidator(parse_distribution), WithJsonSchema(DISTRIBUTION_SCHEMA)]
-Start: TypeAlias = Annotated[Distribution | None, PlainValidator(start), WithJsonSchema(DISTRIBUTION_SCHEMA)]
-RunLength: TypeAlias = Annotated[int | None, PlainValidator(run_length), WithJsonSchema({"type": ["string", "integer"]})]
-Rate: TypeAlias = Annotated[int, PlainValidator(parse_rate), WithJsonSchema(RATE_SCHEMA)]
-Sizes: TypeAlias = Annotated[tuple[int, ...], PlainValidator(parse_sizes), WithJsonSchema(SIZES_SCHEMA)]
-ShareOf: TypeAlias = Annotated[int, PlainValidator(parse_share), WithJsonSchema(SHARE_SCHEMA)]
-Nanoseconds: TypeAlias = Annotated[int, PlainValidator(nanoseconds), WithJsonSchema({"type": ["string", "integer"]})]
-Interval: TypeAlias = Annotated[int, PlainValidator(interval), WithJsonSchema({"type": "string", "pattern": "^.* per .*$"})]
-Drift: TypeAlias = Annotated[int, PlainValidator(drift), WithJsonSchema({"type": ["string", "integer"]})]
-Config: TypeAlias = Annotated[dict[str, str], PlainValidator(config), WithJsonSchema(CONFIG_SCHEMA)]
+Duration: TypeAlias = Annotated[int, as_written(parse_duration), WithJsonSchema(DURATION_SCHEMA)]
+Varying: TypeAlias = Annotated[Distribution, as_written(parse_distribution), WithJsonSchema(DISTRIBUTION_SCHEMA)]
+Start: TypeAlias = Annotated[Distribution | None, as_written(start), WithJsonSchema(DISTRIBUTION_SCHEMA)]
+RunLength: TypeAlias = Annotated[int | None, as_written(run_length), WithJsonSchema({"type": ["string", "integer"]})]
+Rate: TypeAlias = Annotated[int, as_written(parse_rate), WithJsonSchema(RATE_SCHEMA)]
+Sizes: TypeAlias = Annotated[tuple[int, ...], as_written(parse_sizes), WithJsonSchema(SIZES_SCHEMA)]
+ShareOf: TypeAlias = Annotated[int, as_written(parse_share), WithJsonSchema(SHARE_SCHEMA)]
+Nanoseconds: TypeAlias = Annotated[int, as_written(nanoseconds), WithJsonSchema({"type": ["string", "integer"]})]
+Interval: TypeAlias = Annotated[int, as_written(interval), WithJsonSchema({"type": "string", "pattern": "^.* per .*$"})]
+Drift: TypeAlias = Annotated[int, as_written(drift), WithJsonSchema({"type": ["string", "integer"]})]
+Config: TypeAlias = Annotated[dict[str, str], as_written(config), WithJsonSchema(CONFIG_SCHEMA)]
 CommitText: TypeAlias = Annotated[
-    Commit, PlainValidator(commit), WithJsonSchema({"type": "string", "pattern": "^(auto|after-batch|before-batch|every .+)$"})
+    Commit, as_written(commit), WithJsonSchema({"type": "string", "pattern": "^(auto|after-batch|before-batch|every .+)$"})
 ]
-OnFailure: TypeAlias = Annotated[bool, PlainValidator(restarts_on_failure), WithJsonSchema({"enum": ["stay", "restart"]})]
-OnStop: TypeAlias = Annotated[bool, PlainValidator(leaves_on_stop), WithJsonSchema({"enum": ["leave", "none"]})]
+OnFailure: TypeAlias = Annotated[bool, as_written(restarts_on_failure), WithJsonSchema({"enum": ["stay", "restart"]})]
+OnStop: TypeAlias = Annotated[bool, as_written(leaves_on_stop), WithJsonSchema({"enum": ["leave", "none"]})]
 Subscription: TypeAlias = Annotated[
     tuple[tuple[str, ...], str | None],
-    PlainValidator(subscription),
+    as_written(subscription),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]
 MetricTexts: TypeAlias = Annotated[
     list[str],
-    PlainValidator(metric_texts),
+    as_written(metric_texts),
     WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
 ]
 SweepValues: TypeAlias = Annotated[
-    list[str], PlainValidator(values_of), WithJsonSchema({"anyOf": [{"type": "array", "minItems": 1}, {"type": "string"}]})
+    list[str], as_written(values_of), WithJsonSchema({"anyOf": [{"type": "array", "minItems": 1}, {"type": "string"}]})
 ]

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kgctl.errors import UsageError
-from kgctl.simulate.scenario.build import split_off
 from kgctl.simulate.scenario.checks import Check, CheckReader, Surroundings, compiled, wrong_filters, wrong_filters_of
-from kgctl.simulate.scenario.event_kinds import EVENT_KINDS
 from kgctl.simulate.scenario.expressions import ExpressionError, Metric, Names, parse_expression
-from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.patches import merge_patch, patched, split_path, with_setting, written_out
 from kgctl.simulate.scenario.quantities import did_you_mean, shown
 from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
 from kgctl.yaml_files import FileError, Path, Problem, Tree
 
 if TYPE_CHECKING:
-    from kgctl.simulate.scenario.sections import ScenarioSections
+    from kgctl.simulate.scenario.model import Scenario, ScenarioFile
 
 
 _NO_NUMBERS = ("state",)
@@ -168,7 +165,7 @@ def _columns(base: Tree, patches: Mapping[str, Any]) -> list[_Column]:
     return [_Column(f"{name}-{group}" if patches else group, name, group) for name in names for group in groups]
 
 
-Built: TypeAlias = "tuple[str, ScenarioSections | None, Variant | None]"
+Built: TypeAlias = "tuple[str, ScenarioFile | None, Variant | None]"
 
 
 def load(
@@ -286,8 +283,17 @@ def _merged(base: Tree, patches: Mapping[str, Any], name: str, settings: Sequenc
         own = [each for each in settings if split_path(each.partition("=")[0].strip())[0] != "variants"]
         tree = _with_settings(tree, own, base)
         tree.data = merge_patch({}, tree.data)
-    problems.extend(split_off(tree))
+    problems.extend(_split_off(tree))
     return tree
+
+
+def _split_off(tree: Tree) -> Iterator[Problem]:
+    """Yield a problem for ``group: {from: ...}`` in a variant, and take it out of the tree, which is the caller's own copy."""
+    group = tree.data.get("group")
+    if isinstance(group, dict) and "from" in group:
+        del group["from"]
+        path: Path = ("group", "from")
+        yield Problem(tree.location(path), path, "it stands for the whole file, not in a variant", rule="not-supported")
 
 
 def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -301,28 +307,30 @@ def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _built(
     column: _Column, tree: Tree, base: Tree, variants: tuple[str, ...], problems: list[Problem]
-) -> tuple[ScenarioSections | None, Variant | None]:
-    from kgctl.simulate.scenario.build import Builder
+) -> tuple[ScenarioFile | None, Variant | None]:
+    from kgctl.simulate.scenario.fields import Reading
     from kgctl.simulate.scenario.schema import validate, without
-    from kgctl.simulate.scenario.sections import ScenarioSections
     from kgctl.simulate.scenario.settings import setting_names, setting_values
 
-    wrong: list[Problem] = []
-    sections = validate(ScenarioSections, tree, wrong)
-    problems.extend(wrong)
-    if sections is None:  # what else is wrong is told too, as far as it does not follow from this
-        tree = without(tree, [problem.path for problem in wrong])
-        sections = validate(ScenarioSections, tree, [])
-    if sections is None or (wrong and not (sections.members and sections.topics)):
-        return None, None
     names = Names(METRIC_SPECS, setting_names(), variants)
-    scenario = Builder(tree, sections, problems).scenario(EVENT_KINDS, lambda text: compiled(text, names), column.group)
+    file = Reading(tree, lambda text: compiled(text, names))
+    wrong: list[Problem] = []
+    whole = validate(file, wrong)
+    problems.extend(wrong)
+    if whole is None:  # what else is wrong is told too, as far as it does not follow from this
+        tree = without(tree, [problem.path for problem in wrong])
+        file = Reading(tree, file.condition)
+        whole = validate(file, [])
+    if whole is None or (wrong and not (whole.members and whole.topics)):
+        return None, None
+    problems.extend(file.problems)
+    scenario = whole if column.group is None or problems else whole.of_group(column.group)
     if _names_below(tree.data, "groups") != _names_below(base.data, "groups"):
         problems.append(Problem(tree.location(("groups",)), ("groups",), "are the same in every variant"))
     added = [(key, own) for key in ("members", "topics") for own in _names_below(tree.data, key)]
     known = [(key, own) for key in ("members", "topics") for own in _names_below(base.data, key)]
     settings = setting_values(scenario) if not problems else {}
-    return None if wrong else sections, Variant(
+    return None if wrong else whole, Variant(
         column.name, scenario, tree, settings, tuple(each for each in added if each not in known)
     )
 

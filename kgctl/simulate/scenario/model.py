@@ -1,21 +1,45 @@
-"""A scenario as values: one variant, merged and checked, ready to run.
+"""A scenario: what a file may say, and the values that a run goes by. Described once, by frozen pydantic models.
 
 Times are whole microseconds (``*_us``); those of events and traffic count from the end of the warm-up. Rates are whole millionths
 of a record a second (``*_uhz``), shares whole millionths (``*_ppm``): a run calculates with integers, so that the same file and
 seed give the same bytes everywhere. Named things keep the order of the file.
+
+A file is validated with a `Reading` as its context; then each validator also tells it what contradicts the rest of the file.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any, Protocol
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeAlias
 
-from kgctl.model.values import quick_enum
-from kgctl.simulate.scenario.autoscale import Autoscale
-from kgctl.simulate.scenario.quantities import ZERO, Constant, Distribution, Uniform, Wave
-from kgctl.simulate.scenario.vocabulary import Selector
+from pydantic import Field, ValidationInfo, WithJsonSchema, field_validator
+from pydantic.json_schema import SkipJsonSchema
+
+from kgctl.simulate.scenario import fields
+from kgctl.simulate.scenario.autoscale import Autoscale, checked
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, FAULTS, Event
+from kgctl.simulate.scenario.events import EventReader, Surroundings
+from kgctl.simulate.scenario.fields import (
+    NAME,
+    ByName,
+    Commit,
+    CommitMode,
+    Keys,
+    ReadBy,
+    Reading,
+    Section,
+    as_written,
+    changed,
+    in_short,
+    parse_keys,
+    parse_traffic,
+    reading,
+)
+from kgctl.simulate.scenario.patches import long_topic, long_traffic
+from kgctl.simulate.scenario.quantities import ZERO, Constant, Distribution, Uniform, Wave, did_you_mean, shown
+from kgctl.simulate.scenario.settings import check_settings, read_broker_settings, read_client_settings
+from kgctl.yaml_files import Path
 
 SECOND_US = 1_000_000
 MINUTE_US = 60 * SECOND_US
@@ -29,220 +53,510 @@ _UP_TO_A_TENTH = Uniform(0, 100_000)
 _APPEND = Uniform(13_000, 28_000)
 _CLIENT_START = Uniform(36_000, 114_000)
 
+NO_KEY = "\0"
+"""The alias of what a file cannot say."""
 
-class MetricSource(Protocol):
-    """The metrics of one run, so far or whole."""
-
-    def metric(self, name: str, filters: Collection[str] = ()) -> float | str | None:
-        """Return the value; None where there is none."""
-        ...
+Name: TypeAlias = SkipJsonSchema[str]
+"""The key under which a file has a section. It is no key of the section itself."""
 
 
-class Condition(Protocol):
-    """An expression over a run so far (``when:``, ``abort_if:``)."""
+def _named() -> Any:
+    return Field(default="", validation_alias=NO_KEY)
+
+
+class Between(Section):
+    """The two kinds of ways that a message takes."""
+
+    client: fields.Varying | None = Field(default=None, description="Between a pod and a broker.")
+    broker: fields.Varying | None = Field(default=None, description="Between two brokers.")
+
+
+class Network(Section):
+    """How long messages take, and how many are lost."""
+
+    latency: fields.Varying = Field(default=_ONE_MILLISECOND, description="One way.")
+    loss_ppm: fields.ShareOf = Field(default=0, validation_alias="loss", description="Lost messages are sent again, as TCP does.")
+    between: Between = Field(default_factory=Between)
 
     @property
-    def text(self) -> str:
-        """As the file has it."""
-        ...
+    def client(self) -> Distribution:
+        """Return one way between a pod and a broker. The way back is drawn anew."""
+        return self.latency if self.between.client is None else self.between.client
 
-    def holds(self, metrics: MetricSource) -> bool:
-        """Whether it is true now."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Network:
-    """What a message meets on its way, in one direction; the other direction draws anew.
-
-    A lost message is sent again as TCP does, after 200 ms, then twice as long each time: loss shows as delay.
-    ``client`` is the way between a pod and a broker.
-    """
-
-    client: Distribution = _ONE_MILLISECOND
-    broker: Distribution = _ONE_MILLISECOND
-    loss_ppm: int = 0
+    @property
+    def broker(self) -> Distribution:
+        """Return one way between two brokers."""
+        return self.latency if self.between.broker is None else self.between.broker
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """``append``: until a record of the group is written and its answers leave. ``config``: the brokers' settings by Kafka's
-    names, values as in a properties file. ``nodes``: the machines that pods run on; 0: nothing is known of them."""
-
-    brokers: int = 3
-    nodes: int = 0
-    racks: tuple[str, ...] = ()
-    network: Network = Network()
-    append: Distribution = _APPEND
-    config: Mapping[str, str] = field(default_factory=dict)
+def short_network(raw: Any) -> Any:
+    """Return ``network: 1ms`` written out."""
+    return raw if isinstance(raw, dict) else {"latency": raw}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Topic:
-    """``placement``: partition -> brokers (from 1) with a replica; where it says nothing they are spread over the brokers, as
-    many as there are if those are fewer than ``replicas``.
+class Cluster(Section):
+    """The brokers."""
 
-    ``state_bytes``: what an application keeps for each partition and restores where it moves to, repeated if there are more
-    partitions; empty: nothing is known of it.
-    """
-
-    name: str
-    partitions: int = 12
-    replicas: int = 3
-    placement: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
-    state_bytes: tuple[int, ...] = ()
+    brokers: int = Field(default=3, ge=1, le=1_000)
+    nodes: int = Field(default=0, ge=0, le=10_000, description="Machines with the pods; events name them: node/2.")
+    racks: tuple[str, ...] = Field(default_factory=tuple, strict=False)
+    append: fields.Varying = Field(
+        default=_APPEND, description="Until a record of the group is written and answered, beyond the messages."
+    )
+    network: Annotated[Network, in_short(short_network, Network | str)] = Field(default_factory=Network)
+    config: fields.Config = Field(default_factory=dict, description="Broker settings: group.initial.rebalance.delay.ms, ...")
 
 
-@quick_enum
-class CommitMode(StrEnum):
-    """When the application commits. AUTO: the client does, in poll() and before it gives up partitions; AFTER_BATCH where
-    ``enable.auto.commit`` keeps it from that."""
-
-    AUTO = "auto"
-    AFTER_BATCH = "after-batch"
-    BEFORE_BATCH = "before-batch"
-    EVERY = "every"
+def read_placement(raw: Any) -> dict[int, tuple[int, ...]]:
+    """Return which brokers, numbered from 1, have each partition; nothing for ``spread``. Raises ValueError."""
+    if raw == "spread":
+        return {}
+    if isinstance(raw, dict) and all(key.isdigit() and _broker_list(value) for key, value in raw.items()):
+        return {int(key): tuple(value) for key, value in raw.items()}
+    raise ValueError(f"must be spread, or {{partition: [brokers]}}, not {shown(raw)}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
-    """``interval_us`` is for EVERY."""
-
-    mode: CommitMode = CommitMode.AUTO
-    interval_us: int = 5 * SECOND_US
+def _broker_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(broker) is int and broker >= 1 for broker in value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Callbacks:
+class Topic(Section):
+    """A topic."""
+
+    name: Name = _named()
+    partitions: int = Field(default=12, ge=1, le=1_000_000)
+    replicas: int = Field(default=3, ge=1, le=100, description="Of each partition; fewer where there are fewer brokers.")
+    placement: Annotated[
+        dict[int, tuple[int, ...]], as_written(read_placement), WithJsonSchema({"type": ["string", "object"]})
+    ] = Field(default_factory=dict, description="spread, or partition -> brokers (1, 2, ...) with a replica, the leader first.")
+    state_bytes: fields.Sizes = Field(default=(), description="What the application keeps for a partition; a list: for each.")
+
+    def contradictions(self, brokers: int) -> Iterator[tuple[Path, str]]:
+        """Yield what cannot be on so many brokers: where below the topic, and why."""
+        if "replicas" in self.model_fields_set and self.replicas > brokers:
+            yield ("replicas",), f"{self.replicas} replicas need as many brokers, and there are {brokers}"
+        for partition, replicas in self.placement.items():
+            here = ("placement", str(partition))
+            if partition >= self.partitions:
+                yield here, f"there is no partition {partition}: {self.name!r} has {self.partitions}, from 0"
+            if max(replicas) > brokers or len(set(replicas)) < len(replicas):
+                yield here, f"names brokers, each once: 1 to {brokers}"
+
+
+def short_topic(raw: Any) -> Any:
+    """Return ``orders: 12``, which is short for its partitions, written out."""
+    if type(raw) is not int and not isinstance(raw, dict):
+        raise ValueError(f"must be a number of partitions, or a mapping such as {{partitions: 12}}, not {shown(raw)}")
+    return long_topic(raw)
+
+
+class Group(Section):
+    """The group; ``config`` holds for all members."""
+
+    key: Name = _named()
+    id: str = Field(default="group", min_length=1)
+    config: fields.Config = Field(default_factory=dict, description="Consumer settings of all members.")
+
+
+NO_GROUP = Group()
+_GROUP_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+class Callbacks(Section):
     """How long the application's rebalance callbacks take."""
 
-    revoked: Distribution = ZERO
-    assigned: Distribution = ZERO
-    lost: Distribution = ZERO
+    revoked: fields.Varying = ZERO
+    assigned: fields.Varying = ZERO
+    lost: fields.Varying = ZERO
 
 
-RANDOM_DRIFT = -1
-"""As ``heartbeat_drift_us``: phases are random in every generation."""
+class PollLoop(Section):
+    """The application's poll loop."""
+
+    timeout_us: fields.Duration | None = Field(
+        default=None,
+        validation_alias="timeout",
+        description="What poll() is given: so long it waits for records; default: as long as there are none.",
+    )
+    pause: fields.Varying = Field(default=_UP_TO_A_TENTH, description="From the return of a poll() to the next one.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberSet:
-    """``count`` pods ``<name>-0`` and so on, all alike.
-
-    ``start`` None: only an event starts them; else when each starts, counted from the beginning of the warm-up. ``topics`` and
-    ``pattern`` both empty: all topics. ``instance_id``: a template in which ``$name`` stands for the pod's name; None: dynamic.
-    ``rack``: a rack, or "spread" over the cluster's. ``client``: a profile of `kgctl.member.config`. ``config``: consumer
-    settings by Kafka's names, those of the group included. ``poll``: from the return of a poll() to the next one.
-    ``poll_timeout_us``: how long a poll() waits for records; None: as long as there are none. ``client_id``: a template as
-    ``instance_id`` is; None: the client's own default. ``client_start``: from the end of the boot to the first request.
-    ``rate_uhz`` None: as fast as records come. ``leaves_on_stop``: a clean stop calls close(), which leaves the group
-    (a static member's does not). ``restarts_on_failure``: a process whose poll() throws what it does not get over ends, and is
-    started again as Kubernetes does it; otherwise it stays and does nothing. ``heartbeat_drift_us``: each beat is late by up to
-    this much; None: as measured for the client; `RANDOM_DRIFT`.
-    """
-
-    name: str
-    count: int = 1
-    start: Distribution | None = ZERO
-    boot: Distribution = _FIVE_SECONDS
-    topics: tuple[str, ...] = ()
-    pattern: str | None = None
-    instance_id: str | None = None
-    rack: str | None = None
-    client: str = "java"
-    config: Mapping[str, str] = field(default_factory=dict)
-    client_id: str | None = None
-    client_start: Distribution = _CLIENT_START
-    poll: Distribution = _UP_TO_A_TENTH
-    poll_timeout_us: int | None = None
-    rate_uhz: int | None = None
-    commit: Commit = Commit()
-    leaves_on_stop: bool = True
-    restarts_on_failure: bool = False
-    callbacks: Callbacks = Callbacks()
-    heartbeat_drift_us: int | None = None
+def short_poll(raw: Any) -> Any:
+    """Return ``poll: 0ms..100ms`` written out: it is the pause."""
+    return raw if isinstance(raw, dict) else {"pause": raw}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AssignTime:
-    """How long a leader's assignor computes: ``base + per_partition * partitions + per_member * members``, in nanoseconds."""
+class MemberSet(Section):
+    """Pods that are all alike, called after the set: ``app-0``, ``app-1``."""
 
-    base_ns: int = 5_000_000
-    per_partition_ns: int = 2_000
-    per_member_ns: int = 10_000
+    name: Name = _named()
+    group: str | None = Field(default=None, description="Which of groups they are in.")
+    count: int = Field(default=1, ge=0, le=100_000)
+    start: fields.Start = Field(
+        default=ZERO, description="When the first start falls, from the beginning of the warm-up; or never."
+    )
+    boot: fields.Varying = Field(default=_FIVE_SECONDS, description="From the start of the process to subscribe().")
+    subscribe: fields.Subscription = Field(
+        default=((), None), description="Topics, or a regular expression; default: all topics."
+    )
+    instance_id: str | None = Field(default=None, description="Static membership; $name is the pod's name.")
+    rack: str | None = Field(default=None, description="A rack of the cluster, or spread.")
+    client: str = Field(default="java", description="The client family.")
+    config: fields.Config = Field(default_factory=dict, description="Consumer settings, over those of the group.")
+    client_id: str | None = Field(
+        default=None,
+        min_length=1,
+        description="client.id; $name is the pod's name. Default: the client's own, as java's consumer-GROUP-1.",
+    )
+    client_start: fields.Varying = Field(default=_CLIENT_START, description="From the end of boot to the client's first request.")
+    poll_loop: Annotated[PollLoop, in_short(short_poll, PollLoop | str | int)] = Field(
+        default_factory=PollLoop,
+        validation_alias="poll",
+        description="The poll loop: {timeout: 100ms, pause: 0ms..100ms}; a duration alone is the pause.",
+    )
+    rate_uhz: fields.Rate | None = Field(
+        default=None,
+        validation_alias="rate",
+        description="Records that a member can process; default: as fast as they come.",
+    )
+    commit: fields.CommitText = Field(default_factory=Commit, description="auto, after-batch, before-batch or every 5s.")
+    leaves_on_stop: fields.OnStop = Field(
+        default=True,
+        validation_alias="on_stop",
+        description="leave: a clean stop calls close(); none: the process just ends.",
+    )
+    restarts_on_failure: fields.OnFailure = Field(
+        default=False,
+        validation_alias="on_failure",
+        description="When poll() throws for good - stay: the pod does nothing more; restart: as Kubernetes does.",
+    )
+    callbacks: Callbacks = Field(default_factory=Callbacks)
+    heartbeat_drift_us: fields.Drift | None = Field(
+        default=None,
+        validation_alias="heartbeat_drift",
+        description="How late each beat is, at most; random: never locked.",
+    )
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """Return what these members subscribe to by name; with no `pattern` either: all topics."""
+        return self.subscribe[0]
+
+    @property
+    def pattern(self) -> str | None:
+        """Return the regular expression that these members subscribe to."""
+        return self.subscribe[1]
+
+    @property
+    def poll(self) -> Distribution:
+        """Return the time from the return of a poll() to the next one."""
+        return self.poll_loop.pause
+
+    @property
+    def poll_timeout_us(self) -> int | None:
+        """Return how long a poll() waits for records; None: as long as there are none."""
+        return self.poll_loop.timeout_us
+
+    def within(self, group: Group) -> MemberSet:
+        """Return these members with the settings of their group where they have none of their own."""
+        config = {**group.config, **self.config}
+        commit = self.commit if "commit" in self.model_fields_set else _commit_of(config)
+        return changed(self, config=config, client_id=self.client_id or config.get("client.id"), commit=commit)
+
+
+def _commit_of(config: Mapping[str, str]) -> Commit:
+    """Without a word about it: the client's auto-commit, or after each batch where that is switched off."""
+    off = str(config.get("enable.auto.commit", "true")).strip().lower() == "false"
+    return Commit(mode=CommitMode.AFTER_BATCH if off else CommitMode.AUTO)
+
+
+class AssignTime(Section):
+    """How long a leader's assignor computes."""
+
+    base_ns: fields.Nanoseconds = Field(default=5_000_000, validation_alias="base")
+    per_partition_ns: fields.Nanoseconds = Field(default=2_000, validation_alias="per_partition")
+    per_member_ns: fields.Nanoseconds = Field(default=10_000, validation_alias="per_member")
 
     def duration_us(self, partitions: int, members: int) -> int:
-        """For a group of this size."""
+        """Return the time for a group of this size."""
         return (self.base_ns + self.per_partition_ns * partitions + self.per_member_ns * members) // 1_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
-    """Records written to a topic: ``steps`` are (from, rate of the whole topic), in order; the first counts from the beginning.
+class Traffic(Section):
+    """Records written to a topic."""
 
-    ``weights``: the partitions' shares, repeated if there are more partitions; empty: even. ``wave``: instead of steps; before
-    time 0 it is at its first rate.
-    """
+    topic: Name = _named()
+    rate: Annotated[
+        fields.RateSteps | Wave, as_written(parse_traffic), WithJsonSchema({"type": ["string", "number", "object"]})
+    ] = Field(description="Of the whole topic: 20000/s, {0s: 6000/s, 10m: 24000/s}, or sine(1000/s, 5000/s, 24h).")
+    keys: Annotated[Keys, as_written(parse_keys), WithJsonSchema({"type": ["string", "array"]})] = Field(
+        default_factory=Keys, description="How records spread over partitions: even, zipf(1.1), weights([3, 1, 1])."
+    )
 
-    topic: str
-    steps: tuple[tuple[int, int], ...] = ()
-    weights: tuple[int, ...] = ()
-    wave: Wave | None = None
+    @property
+    def steps(self) -> fields.RateSteps:
+        """Return (from, rate of the whole topic), in order; the first counts from the beginning. Empty where there is a wave."""
+        return () if isinstance(self.rate, Wave) else self.rate
 
+    @property
+    def wave(self) -> Wave | None:
+        """Return the wave that stands instead of steps; before time 0 it is at its first rate."""
+        return self.rate if isinstance(self.rate, Wave) else None
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """Something that is made to happen. ``kind`` is a key of `kgctl.simulate.scenario.event_kinds.EVENT_KINDS`.
-
-    ``target``: a selector's, a set of members', or a topic's name, as the kind wants it (``selector`` is set for the first).
-    It begins at ``at_us``, or when the event named ``after`` is over ("previous": the one before it in the list; "last": all
-    before it), ``at_us`` later. ``times`` above 1: again ``every_us`` after each beginning. ``parameters`` are the kind's other
-    fields, under their names, as values: microseconds for durations, `Distribution`, rates in uHz, numbers, texts, mappings.
-    """
-
-    kind: str
-    target: str
-    selector: Selector | None = None
-    name: str = ""
-    at_us: int = 0
-    after: str | None = None
-    every_us: int = 0
-    times: int = 1
-    when: Condition | None = None
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-
-    def __getitem__(self, name: str) -> Any:
-        """A parameter; None when it is not given."""
-        return self.parameters.get(name)
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """Return the partitions' shares, repeated if there are more partitions; empty: even."""
+        return self.keys.weights
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nemesis:
-    """Faults drawn by the seed: kinds of ``of`` at random pods, ``mean_interval_us`` apart in the mean, until ``until_us``."""
+class Nemesis(Section):
+    """Faults that the seed chooses, then calm."""
 
-    mean_interval_us: int
-    of: tuple[str, ...] = ("crash", "stall", "network")
-    until_us: int = 30 * MINUTE_US
+    mean_interval_us: fields.Interval = Field(validation_alias="rate", description="How often: 1 per 5m.")
+    of: tuple[str, ...] = Field(default_factory=lambda: ("crash", "stall", "network"), min_length=1, strict=False)
+    until_us: fields.Duration = Field(default=30 * MINUTE_US, validation_alias="until", description="When the calm begins.")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scenario:
-    """One run's whole description, but for the seed. ``duration_us`` None: last event + time to stable + 60 s.
+def read_events(raw: Any, info: ValidationInfo) -> tuple[Event, ...]:
+    """Return the events; what is wrong with one is told to the `Reading`. They name what stands in the sections before them."""
+    file = reading(info)
+    if file is None:
+        return tuple(raw)
+    if not isinstance(raw, list):
+        raise ValueError(f"must be a list, not {shown(raw)}")
+    known = info.data
+    if not all(section in known for section in ("cluster", "topics", "members")):
+        return ()
+    around = Surroundings(
+        {each.name: each.client for each in known["members"]},
+        {each.name: each.partitions for each in known["topics"]},
+        file.condition,
+        known["cluster"].brokers,
+        known["cluster"].nodes,
+    )
+    return EventReader(file.tree, EVENT_KINDS, around, file.problems).read()
+
+
+Topics: TypeAlias = Annotated[tuple[Topic, ...], ByName(Annotated[Topic, in_short(short_topic, Topic | int)])]
+Groups: TypeAlias = Annotated[tuple[Group, ...], ByName(Group, key="key")]
+MemberSets: TypeAlias = Annotated[tuple[MemberSet, ...], ByName(MemberSet)]
+TrafficByTopic: TypeAlias = Annotated[
+    tuple[Traffic, ...], ByName(Annotated[Traffic, in_short(long_traffic, Traffic | str | float)], key="topic")
+]
+Events: TypeAlias = Annotated[tuple[Event, ...], ReadBy(read_events), WithJsonSchema({"type": "array", "items": {}})]
+
+
+class Scenario(Section):
+    """One run's whole description, but for the seed.
 
     ``together``: where the file has several groups, those that run on the same topics at the same time, this one among them.
     """
 
-    name: str
-    question: str = ""
-    warmup_us: int = 0
-    duration_us: int | None = None
-    cluster: Cluster = Cluster()
-    topics: tuple[Topic, ...] = ()
-    group_id: str = "group"
-    members: tuple[MemberSet, ...] = ()
-    assign_time: AssignTime = AssignTime()
-    traffic: tuple[Traffic, ...] = ()
-    events: tuple[Event, ...] = ()
-    nemesis: Nemesis | None = None
+    name: str = Field(min_length=1, max_length=200, description="Also the name of the test suite.")
+    question: str = Field(default="", description="One sentence that a person asks; shown above the result.")
+    warmup_us: fields.Duration = Field(
+        default=0, validation_alias="warmup", description="Not measured; its end is the time 0s of events."
+    )
+    duration_us: fields.RunLength = Field(
+        default=None, validation_alias="duration", description="Measured time; auto: last event + time to stable + 60s."
+    )
+    cluster: Cluster = Field(default_factory=Cluster)
+    topics: Topics = Field(default_factory=tuple, validate_default=True)
+    group: Group = Field(default_factory=Group)
+    groups: Groups = Field(
+        default_factory=tuple,
+        description="Several groups instead of one, by name; each set of members says its group.",
+    )
+    members: MemberSets = Field(default_factory=tuple, validate_default=True)
+    assign_time: AssignTime = Field(default_factory=AssignTime)
+    traffic: TrafficByTopic = Field(default_factory=tuple)
     autoscale: Autoscale | None = None
-    together: tuple[Scenario, ...] = ()
+    events: Events = ()
+    nemesis: Nemesis | None = None
+    together: SkipJsonSchema[tuple[Scenario, ...]] = Field(default=(), validation_alias=NO_KEY)
+
+    @property
+    def group_id(self) -> str:
+        """Return the id of the group that this run is about."""
+        return self.group.id
+
+    def of_group(self, key: str) -> Scenario:
+        """Return what one of several groups is about: its members, and all that it shares with the others."""
+        parts = {group.key: self._part(group) for group in self.groups}
+        return changed(parts[key], together=tuple(parts.values()))
+
+    def _part(self, group: Group) -> Scenario:
+        own = tuple(members for members in self.members if members.group == group.key)
+        scales = self.autoscale is not None and self.autoscale.members in [members.name for members in own]
+        group = group if "id" in group.model_fields_set else changed(group, id=group.key)
+        return changed(self, group=group, members=own, autoscale=self.autoscale if scales else None)
+
+    @field_validator("cluster")
+    @classmethod
+    def _cluster(cls, cluster: Cluster, info: ValidationInfo) -> Cluster:
+        if (file := reading(info)) is not None:
+            check_settings(cluster.config, read_broker_settings, ("cluster", "config"), file.tree, file.problems)
+        return cluster
+
+    @field_validator("topics")
+    @classmethod
+    def _topics(cls, topics: tuple[Topic, ...], info: ValidationInfo) -> tuple[Topic, ...]:
+        if (file := reading(info)) is None or "cluster" not in info.data:
+            return topics
+        if not topics:
+            file.wrong(("topics",), "there are no topics: write topics: {orders: 12}")
+        for topic in topics:
+            _check_name(("topics", topic.name), file)
+            for path, message in topic.contradictions(info.data["cluster"].brokers):
+                file.wrong(("topics", topic.name, *path), message)
+        return topics
+
+    @field_validator("members")
+    @classmethod
+    def _members(cls, members: tuple[MemberSet, ...], info: ValidationInfo) -> tuple[MemberSet, ...]:
+        if (file := reading(info)) is None or not {"topics", "group", "groups"} <= info.data.keys():
+            return members
+        groups: dict[str, Group] = {group.key: group for group in info.data["groups"]}
+        if not members:
+            file.wrong(("members",), "there are no members: write members: {app: {count: 3}}")
+        _check_groups(groups, info.data["group"], members, file)
+        found = []
+        for each in members:
+            path: Path = ("members", each.name)
+            _check_name(path, file)
+            known = each.group in groups
+            group = groups[str(each.group)] if known else info.data["group"]
+            _check_client(each, group, ("groups", str(each.group)) if known else ("group",), file)
+            for topic in each.topics:
+                _check_topic(topic, (*path, "subscribe"), info.data["topics"], file)
+            found.append(each.within(group))
+        return tuple(found)
+
+    @field_validator("traffic")
+    @classmethod
+    def _traffic(cls, traffic: tuple[Traffic, ...], info: ValidationInfo) -> tuple[Traffic, ...]:
+        if (file := reading(info)) is None or "topics" not in info.data:
+            return traffic
+        counts = {topic.name: topic.partitions for topic in info.data["topics"]}
+        for each in traffic:
+            _check_topic(each.topic, ("traffic", each.topic), info.data["topics"], file)
+        return tuple(changed(each, keys=Keys(weights=each.keys.for_partitions(counts.get(each.topic, 0)))) for each in traffic)
+
+    @field_validator("autoscale")
+    @classmethod
+    def _autoscale(cls, autoscale: Autoscale | None, info: ValidationInfo) -> Autoscale | None:
+        if (file := reading(info)) is None or autoscale is None or not {"members", "traffic"} <= info.data.keys():
+            return autoscale
+        writes = bool(info.data["traffic"]) or any("set_traffic" in event for event in _raw_events(file))
+        rates = {each.name: each.rate_uhz for each in info.data["members"]}
+
+        def wrong(key: str, message: str) -> None:
+            file.wrong(("autoscale", key), message)
+
+        return checked(autoscale, rates, wrong, has_traffic=writes)
+
+    @field_validator("nemesis")
+    @classmethod
+    def _nemesis(cls, nemesis: Nemesis | None, info: ValidationInfo) -> Nemesis | None:
+        if (file := reading(info)) is not None:
+            for index, kind in enumerate(nemesis.of if nemesis is not None else ()):
+                if kind not in FAULTS:
+                    near = did_you_mean(kind, FAULTS, list_up_to=12)
+                    file.wrong(("nemesis", "of", index), f"unknown kind of fault {kind!r}{near}")
+        return nemesis
+
+
+def _check_name(path: Path, file: Reading) -> None:
+    if not NAME.fullmatch(str(path[-1])):
+        file.wrong(path, f"{path[-1]!r} is no name: letters, digits, dots, hyphens and underscores")
+
+
+def _raw_events(file: Reading) -> list[dict[str, Any]]:
+    events = file.tree.data.get("events")
+    return [event for event in events if isinstance(event, dict)] if isinstance(events, list) else []
+
+
+def _check_topic(name: str, path: Path, topics: tuple[Topic, ...], file: Reading) -> None:
+    """Complain of a topic that is neither there nor created by an event."""
+    known = [topic.name for topic in topics]
+    if name not in known and not any(event.get("create_topic") == name for event in _raw_events(file)):
+        file.wrong(path, f"there is no topic {name!r}{did_you_mean(name, known, list_up_to=12)}")
+
+
+def _check_groups(groups: dict[str, Group], lone: Group, members: tuple[MemberSet, ...], file: Reading) -> None:
+    if groups and lone != NO_GROUP:
+        file.wrong(("group",), "one scenario has one `group` or several `groups`")
+    for name in groups:
+        path: Path = ("groups", name)
+        if not _GROUP_NAME.fullmatch(name):
+            file.wrong(path, "a group is named with letters, digits, - and _, a letter first; its `id` is free")
+        if not any(each.group == name for each in members):
+            file.wrong(path, f"no set of members says `group: {name}`")
+    for each in members:
+        path = ("members", each.name, "group")
+        if each.group is None and groups:
+            file.wrong(path, f"says which group: one of {', '.join(groups)}")
+        elif each.group is not None and each.group not in groups:
+            near = did_you_mean(each.group, groups, list_up_to=12) if groups else "; write groups: {...}"
+            file.wrong(path, f"there is no group {each.group!r}{near}")
+
+
+def _check_client(members: MemberSet, group: Group, group_path: Path, file: Reading) -> None:
+    from kgctl.member.config import profile_names
+
+    path: Path = ("members", members.name)
+    if members.client not in profile_names():
+        hint = did_you_mean(members.client, profile_names(), list_up_to=12)
+        file.wrong((*path, "client"), f"unknown client {members.client!r}{hint}")
+        return
+    read = read_client_settings(members.client)
+    check_settings(members.config, read, (*path, "config"), file.tree, file.problems)
+    check_settings(group.config, read, (*group_path, "config"), file.tree, file.problems)
+
+
+def in_terminal(raw: Any) -> str | None:
+    """Return what ``gantt`` stands for: terminal, or true; None for false. Raises ValueError."""
+    if raw not in ("terminal", True, False):
+        raise ValueError(f"must be terminal, true or false, not {shown(raw)}")
+    return "terminal" if raw else None
+
+
+class Output(Section):
+    """Files that a run writes beside its result, as the flags of the command do."""
+
+    gantt: Annotated[str | None, as_written(in_terminal), WithJsonSchema({"enum": ["terminal", True, False]})] = None
+    html: str | None = None
+    junit: str | None = None
+    markdown: str | None = None
+    events: str | None = None
+    metrics: str | None = None
+
+
+class SweepReport(Section):
+    """What a sweep shows."""
+
+    x: str | None = Field(
+        default=None,
+        min_length=1,
+        description="The parameter along which it is shown: a path of sweep, or its end (session.timeout.ms); default: the one "
+        "with the most values.",
+    )
+    y: fields.MetricTexts | None = Field(
+        default=None,
+        description="Metrics, with filters or without: rebalances, unavailable(cause rebalance); default: rebalances, "
+        "unavailable, max_gap.",
+    )
+
+
+class ScenarioFile(Scenario):
+    """A whole file, merged; what ``expect`` holds is checked by kind."""
+
+    kgctl: Literal[1] = Field(description="Version of the language.")
+    seed: int = Field(default=1, ge=0, le=2**62)
+    runs: int = Field(default=1, ge=1, le=100_000, description="How many seeds: seed, seed + 1, ...")
+    expect: list[Any] = Field(default_factory=list)
+    output: Output = Field(default_factory=Output)
+    sweep: dict[str, fields.SweepValues] = Field(
+        default_factory=dict, description="Parameters for `simulate sweep`: path.to.key: [values], or a range."
+    )
+    report: SweepReport = Field(default_factory=SweepReport)

@@ -4,31 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import UnionType
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.checks import OVER_SEEDS, SEVERITIES
 from kgctl.simulate.scenario.event_kinds import EventKind, Field
+from kgctl.simulate.scenario.fields import ByName, Reading
+from kgctl.simulate.scenario.model import NO_KEY, ScenarioFile
 from kgctl.simulate.scenario.quantities import did_you_mean, shown
-from kgctl.simulate.scenario.sections import ScenarioSections
 from kgctl.yaml_files import Path, Problem, Tree
 
-Model = TypeVar("Model", bound=BaseModel)
 
+def validate(file: Reading, problems: list[Problem]) -> ScenarioFile | None:
+    """Return the scenario of a merged file; None, with the reasons added to ``problems``, where a value in it is none.
 
-def validate(model: type[Model], tree: Tree, problems: list[Problem]) -> Model | None:
-    """The model of the tree's values; None, with the reasons added to ``problems``, where it is none."""
+    What contradicts something else is told to ``file``.
+    """
+    tree = file.tree
     if not isinstance(tree.data, dict):
         problems.append(Problem(tree.location(()), (), "a scenario is a mapping: name, topics, members and so on"))
         return None
     try:
-        return model.model_validate(tree.data)
+        return ScenarioFile.model_validate(tree.data, context=file, by_alias=True, by_name=False)
     except ValidationError as error:
         for one in error.errors(include_url=False):
             path = _real_path(tree.data, one["loc"])
-            message = _words(one, _keys_of(model, path[:-1]))
+            message = _words(one, _keys_of(ScenarioFile, path[:-1]))
             problems.append(Problem(tree.location(path), path, message))
         return None
 
@@ -94,6 +97,7 @@ _FORMS: Mapping[str, str] = {
     "dict_type": "must be a mapping, not {value}",
     "model_type": "must be a mapping, not {value}",
     "list_type": "must be a list, not {value}",
+    "tuple_type": "must be a list, not {value}",
     "too_short": "must not be empty",
     "literal_error": "must be {expected}, not {value}",
     "greater_than_equal": "must be at least {ge}, not {value}",
@@ -102,17 +106,31 @@ _FORMS: Mapping[str, str] = {
 
 
 def _keys_of(model: type[BaseModel], path: Path) -> list[str]:
-    """The keys that the mapping at this path may have."""
+    """Return the keys that the mapping at this path of a file may have."""
     found: Any = model
     for step in path:
-        found = _model_in(found)
         if isinstance(found, type) and issubclass(found, BaseModel):
-            field = found.model_fields.get(str(step))
-            found = None if field is None else field.annotation
-        elif get_origin(found) in (dict, list):
-            found = get_args(found)[-1]
-    found = _model_in(found)
-    return list(found.model_fields) if isinstance(found, type) and issubclass(found, BaseModel) else []
+            found = _by_key(found).get(str(step))
+        elif isinstance(found, ByName):
+            found = _model_in(found.form)
+        else:
+            found = None
+    return list(_by_key(found)) if isinstance(found, type) and issubclass(found, BaseModel) else []
+
+
+_FIRST = ("kgctl", "name", "question", "seed", "runs")
+"""Keys that a file has at its top."""
+
+
+def _by_key(model: type[BaseModel]) -> dict[str, Any]:
+    """Return what stands under each key that a file may have in this mapping: a model, a `ByName`, or something else."""
+    keys = {str(field.validation_alias or name): field for name, field in model.model_fields.items()}
+    keys = {key: keys[key] for key in (*filter(keys.__contains__, _FIRST), *keys)}
+    return {
+        key: next((each for each in field.metadata if isinstance(each, ByName)), None) or _model_in(field.annotation)
+        for key, field in keys.items()
+        if key != NO_KEY
+    }
 
 
 def _model_in(annotation: Any) -> Any:
@@ -152,7 +170,7 @@ _COMMON: Mapping[str, Any] = {
 
 def scenario_schema(kinds: Iterable[EventKind]) -> dict[str, Any]:
     """The schema. It allows what variants need: a patch is any mapping."""
-    schema = ScenarioSections.model_json_schema()
+    schema = ScenarioFile.model_json_schema()
     properties = schema["properties"]
     properties["extends"] = {"type": "string", "description": "builtin:NAME or a file that this one is merged over."}
     properties["events"] = {"type": "array", "items": {"anyOf": [_event(kind) for kind in kinds]}}

@@ -9,30 +9,12 @@ from typing import TYPE_CHECKING
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.errors import UsageError
 from kgctl.member.config import MemberConfig
-from kgctl.simulate.scenario.model import Commit, CommitMode, MemberSet, Scenario
-from kgctl.simulate.scenario.quantities import UNITS_US, did_you_mean, parse_duration
+from kgctl.simulate.scenario.fields import Commit, CommitMode
+from kgctl.simulate.scenario.quantities import did_you_mean
 from kgctl.yaml_files import Path, Problem, Tree
 
 if TYPE_CHECKING:
-    from kgctl.coordinator.config import CoordinatorConfig
-
-
-_UNITS = ((".ms", "ms"), (".minutes", "m"))
-
-
-def plain_settings(config: Mapping[str, str]) -> dict[str, str]:
-    """The settings with times as whole numbers of the unit that the setting's name has; what is no duration is left as it is."""
-    return {name: _plain(name, value) for name, value in config.items()}
-
-
-def _plain(name: str, value: str) -> str:
-    for ending, unit in _UNITS:
-        if name.endswith((ending, ending.replace(".", "_"))) and not value.lstrip("-").isdigit():
-            try:
-                return str(parse_duration(value) // (UNITS_US[unit]))
-            except ValueError:
-                return value
-    return value
+    from kgctl.simulate.scenario.model import MemberSet, Scenario
 
 
 def check_settings(
@@ -40,7 +22,7 @@ def check_settings(
 ) -> None:
     """Hand the settings to ``read`` one by one, then together; each complaint is a problem at its setting's place."""
     found = False
-    for name, value in plain_settings(config).items():
+    for name, value in config.items():
         try:
             read({name: value})
         except UsageError as error:
@@ -50,7 +32,7 @@ def check_settings(
             problems.append(Problem(tree.location((*path, name)), (*path, name), error.message))
     if not found:
         try:
-            read(plain_settings(config))
+            read(config)
         except UsageError as error:
             problems.append(Problem(tree.location(path), path, error.message))
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from kgctl.simulate.against.playable import MEASURED, can_be_killed, is_measured, obstacles
 from kgctl.simulate.against.settings import settings_of, unknown_to
 from kgctl.simulate.engine.simulation import Simulation
+from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.simulate.scenario.sources import builtin_text
 from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
@@ -118,7 +117,7 @@ def test_the_application_is_told_how_it_polls() -> None:
 
 def test_an_assignor_that_a_client_lacks_is_told() -> None:
     scenario = loaded("group: {config: {partition.assignment.strategy: [sticky]}}").variants[0].scenario
-    scenario = replace(scenario, members=scenario.members[:1])
+    scenario = changed(scenario, members=scenario.members[:1])
     why = "members app: this client has no assignor 'sticky'; it has range, roundrobin, cooperative-sticky"
     assert list(unknown_to("librdkafka", scenario)) == [why] * len(scenario.members)
     assert list(unknown_to("java", scenario)) == []

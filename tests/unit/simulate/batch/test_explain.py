@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from kgctl.simulate.batch.explain import explain, variations
+from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.model import Nemesis
 from tests.support.simulated import CONSUMER, S, event, scenario
 
@@ -60,5 +61,5 @@ def test_only_what_the_scenario_has_is_left_out() -> None:
     assert list(variations(plain)) == []
     first = replace(event("crash", "app/1", 10), name="first")
     then = replace(event("start", "app/1"), after="first")
-    given = replace(plain, events=(first, then), nemesis=Nemesis(mean_interval_us=S))
+    given = changed(plain, events=(first, then), nemesis=Nemesis(mean_interval_us=S))
     assert [name for name, _ in variations(given)] == ["event 2, start app/1", "the nemesis"]

@@ -20,7 +20,7 @@ def pods(amount: int, period_s: int) -> ScalingPolicy:
 
 
 def rules(*policies: ScalingPolicy, window_s: int = 0, select: Select = Select.MAX) -> ScalingRules:
-    return ScalingRules(window_s * S, policies, select)
+    return ScalingRules(stabilize_us=window_s * S, policies=policies, select=select)
 
 
 ANY = rules(percent(10_000, 1), pods(10_000, 1))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,11 +13,12 @@ from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.metrics.result import MetricView, RunResult, run
 from kgctl.simulate.recording.trace import Scaled, TraceEvent
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, ScalingRules
-from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, Commit, CommitMode, Scenario, Traffic
+from kgctl.simulate.scenario.fields import Commit, CommitMode, changed
+from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, Scenario, Traffic
 from kgctl.simulate.scenario.quantities import Constant
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
-QUICK = ScalingRules(30 * S, Autoscale(members="app", target=1).down.policies)
+QUICK = ScalingRules(stabilize_us=30 * S, policies=Autoscale(members="app", target=1).down.policies)
 
 
 class Watch:
@@ -44,9 +44,9 @@ def scaled(
 ) -> Scenario:
     """8 partitions, members that process 100 records a second; ``steps``: (second, records a second)."""
     plain = scenario(count=count, config=config, duration_s=duration_s, rate_uhz=100 * ONE_PER_SECOND_UHZ, warmup_s=60)
-    traffic = (Traffic(topic="t", steps=tuple((at_s * S, rate * ONE_PER_SECOND_UHZ) for at_s, rate in steps)),)
+    traffic = (Traffic(topic="t", rate=tuple((at_s * S, rate * ONE_PER_SECOND_UHZ) for at_s, rate in steps)),)
     spec = Autoscale(**{"members": "app", "target": 300, "down": QUICK, "minimum": 2, "maximum": 8, **keys})
-    return replace(plain, traffic=traffic, autoscale=spec)
+    return changed(plain, traffic=traffic, autoscale=spec)
 
 
 def watched(given: Scenario, seed: int = 1) -> tuple[RunResult, list[Scaled]]:
@@ -89,8 +89,8 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_another_phase() -> N
 def test_an_autoscaler_that_changes_nothing_disturbs_nothing(commit: Commit) -> None:
     """It looks at what is committed every 15 s: members stay at rest, and all is as without it."""
     steady = scaled(((0, 100),), minimum=4, maximum=4)
-    steady = replace(steady, members=(replace(steady.members[0], commit=commit),))
-    with_it, without = run(steady, 1), run(replace(steady, autoscale=None), 1)
+    steady = changed(steady, members=(changed(steady.members[0], commit=commit),))
+    with_it, without = run(steady, 1), run(changed(steady, autoscale=None), 1)
     for metric in ("rebalances", "unavailable", "requests", "duplicates", "processed", "errors"):
         assert with_it.metric(metric) == without.metric(metric), metric
     assert with_it.tasks <= without.tasks + 2 * 660 // 15
@@ -102,7 +102,7 @@ def test_it_sees_what_is_not_committed_though_everything_is_read() -> None:
     seen: list[int] = []
     for seed in range(12):
         steady = scaled(((0, 400),), minimum=1, maximum=4, target=1, allow_idle_consumers=True)
-        _, decisions = watched(replace(steady, members=(replace(steady.members[0], rate_uhz=None),)), seed)
+        _, decisions = watched(changed(steady, members=(changed(steady.members[0], rate_uhz=None),)), seed)
         seen.append(decisions[-1].value)  # commits and looks keep their distance: the later ones are the same
     assert max(seen) <= 2_000
     assert 700 <= sum(seen) / len(seen) <= 1_300
@@ -121,7 +121,7 @@ def test_the_last_pod_goes_after_the_cooldown_and_the_first_one_comes_with_lag()
 def test_a_group_without_pods_is_brought_to_its_minimum() -> None:
     """The HPA does nothing for a target of 0 pods; KEDA does."""
     given = scaled(((0, 100),), minimum=2, duration_s=60)
-    given = replace(given, members=(replace(given.members[0], start=None),))
+    given = changed(given, members=(changed(given.members[0], start=None),))
     _, decisions = watched(given)
     assert [each.replicas for each in decisions if each.replicas != each.before] == [2]
     assert "KEDAScaleTargetActivated" in {each.why for each in decisions}

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.event_kinds import FAULTS
-from kgctl.simulate.scenario.model import Commit, CommitMode, Nemesis
+from kgctl.simulate.scenario.fields import Commit, CommitMode, changed
+from kgctl.simulate.scenario.model import Nemesis
 from kgctl.simulate.scenario.quantities import Uniform
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, scenario
 
@@ -30,7 +29,7 @@ def test_a_group_survives_a_quarter_of_an_hour_of_faults(config: dict[str, str],
         instance_id=instance_id,
         commit=Commit(mode=mode),
     )
-    result = run(replace(calm, nemesis=Nemesis(mean_interval_us=15 * S, of=FAULTS, until_us=900 * S)), seed)
+    result = run(changed(calm, nemesis=Nemesis(mean_interval_us=15 * S, of=FAULTS, until_us=900 * S)), seed)
     # A static member of the consumer protocol that comes back before its crash is noticed is refused, and its client gives up.
     refused = result.metric("errors", ("UNRELEASED_INSTANCE_ID",)) if instance_id and "group.protocol" in config else 0
     assert (result.stopped, result.metric("state")) == ("", "Stable")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from kgctl.model.records import CoordinatorRecord, OffsetCommitValue
 from kgctl.simulate.metrics.result import run
-from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, Commit, CommitMode, Traffic
+from kgctl.simulate.scenario.fields import Commit, CommitMode, changed
+from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, Traffic
 from kgctl.simulate.scenario.quantities import Constant, Uniform
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
@@ -109,7 +109,7 @@ def test_a_change_of_the_traffic_in_a_quiet_time_leaves_no_lag_of_its_own(commit
     """At 1,000 records a second and a commit every 5 s, some 5,000 lie between two commits; smeared over the change: 250,000."""
     plain = scenario(config=COOPERATIVE, rate=1_000, duration_s=2_000, commit=commit)
     steps = ((0, 1_000 * ONE_PER_SECOND_UHZ), (1_000 * S, 10 * ONE_PER_SECOND_UHZ))
-    result = run(replace(plain, traffic=(Traffic(topic="t", steps=steps),)), 1)
+    result = run(changed(plain, traffic=(Traffic(topic="t", rate=steps),)), 1)
     assert 1_000 <= result.metric("lag_peak") <= 10_000  # type: ignore[operator]
     assert result.metric("lag") <= 60  # type: ignore[operator]
 
@@ -119,7 +119,7 @@ def test_what_a_member_reads_while_it_joins_cannot_be_committed_and_is_read_agai
     restart = event("rolling_restart", "app", settle=10 * S)
     poll, commit = Uniform(0, 100_000), Commit(mode=CommitMode.AFTER_BATCH)
     given = scenario(restart, config=COOPERATIVE, count=6, partitions=24, rate=1200, poll=poll, commit=commit)
-    eager = replace(given, members=(replace(given.members[0], config=RANGE),))
+    eager = changed(given, members=(changed(given.members[0], config=RANGE),))
 
     repeated = [run(given, seed).metric("duplicates") for seed in range(1, 4)]
     assert max(repeated) > 20  # type: ignore[type-var, operator]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
 from kgctl.simulate.metrics.result import RunResult, run
+from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.model import AssignTime, Cluster
 from kgctl.simulate.scenario.quantities import Constant
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, finished, scenario
@@ -79,7 +79,7 @@ def test_a_clean_move_is_told_by_the_old_coordinator(config: Mapping[str, str]) 
 
 def test_a_move_to_a_broker_that_is_no_replica_makes_it_one() -> None:
     cluster = Cluster(brokers=5)  # the replicas are 3, 4 and 5
-    done = finished(replace(scenario(event("coordinator_move", "1", at_s=10), duration_s=60), cluster=cluster), 1)
+    done = finished(changed(scenario(event("coordinator_move", "1", at_s=10), duration_s=60), cluster=cluster), 1)
     coordination = done.coordination()
     assert (coordination.leader, coordination.replicas) == (1, (1, 3, 4))
 
@@ -108,7 +108,7 @@ def test_a_join_under_way_is_lost_and_made_again_and_the_gap_is_the_coordinators
     calm = scenario(stop, config={**RANGE, "session.timeout.ms": "10000"}, duration_s=80, heartbeat_drift_us=-1)
     joining_us = next(point.at_us for point in run(calm, 1).recording.history.group if point.at_us > 30 * S)
     died_s = joining_us / S - 20 + 1.5
-    result = run(replace(calm, events=(stop, event("broker_down", "coordinator", at_s=died_s, **QUICK))), 1)
+    result = run(changed(calm, events=(stop, event("broker_down", "coordinator", at_s=died_s, **QUICK))), 1)
     assert number(result, "unavailable", "cause coordinator") > 2 * 7
     assert number(result, "rebalances", "cause coordinator_failover") == 1
     again = ["PreparingRebalance", "Dead", "Stable", "PreparingRebalance", "CompletingRebalance", "Stable"]
@@ -120,12 +120,12 @@ def test_a_join_under_way_is_lost_and_made_again_and_the_gap_is_the_coordinators
 
 def test_a_generation_that_no_leader_has_assigned_is_lost() -> None:
     """The assignor computes for 5 s, and the coordinator dies meanwhile: its record is that of the generation before."""
-    slow = replace(scenario(event("stop", "app/1", at_s=10), duration_s=100), assign_time=AssignTime(base_ns=5_000_000_000))
+    slow = changed(scenario(event("stop", "app/1", at_s=10), duration_s=100), assign_time=AssignTime(base_ns=5_000_000_000))
     completing = next(
         point for point in run(slow, 1).recording.history.group if point.state == "CompletingRebalance" and point.at_us > 30 * S
     )
     died_s = completing.at_us / S - 20 + 1
-    result = run(replace(slow, events=(*slow.events, event("broker_down", "coordinator", at_s=died_s, **QUICK))), 1)
+    result = run(changed(slow, events=(*slow.events, event("broker_down", "coordinator", at_s=died_s, **QUICK))), 1)
     generations = [point.generation for point in result.recording.history.group if point.at_us > 30 * S]
     assert completing.generation in generations
     assert completing.generation - 1 in generations[generations.index(completing.generation) :]
@@ -136,7 +136,7 @@ def test_a_generation_that_no_leader_has_assigned_is_lost() -> None:
 def test_nobody_leads_when_every_replica_is_gone() -> None:
     """Of four brokers the third has no replica: it can be asked, and knows of no coordinator."""
     events = [event("broker_down", broker, at_s=10, for_us=60 * S) for broker in ("4", "1", "2")]
-    result = run(replace(scenario(*events, rate=10, duration_s=100), cluster=Cluster(brokers=4)), 1)
+    result = run(changed(scenario(*events, rate=10, duration_s=100), cluster=Cluster(brokers=4)), 1)
     assert [state for _, state in states(result)] == ["Dead", "Stable"]
     assert states(result)[1][0] == pytest.approx(70.1)
     assert (number(result, "rebalances"), given_up(result)) == (0, 0)
@@ -144,7 +144,7 @@ def test_nobody_leads_when_every_replica_is_gone() -> None:
 
 def test_with_a_single_broker_the_group_waits_for_it() -> None:
     down = event("broker_down", "coordinator", at_s=10, for_us=30 * S)
-    result = run(replace(scenario(down, rate=10, duration_s=100), cluster=Cluster(brokers=1)), 1)
+    result = run(changed(scenario(down, rate=10, duration_s=100), cluster=Cluster(brokers=1)), 1)
     assert states(result) == [(10.0, "Dead"), (40.1, "Stable")]
     assert (number(result, "rebalances"), given_up(result)) == (0, 0)
 
@@ -214,7 +214,7 @@ def test_partitions_of_a_dead_broker_wait_for_their_new_leader(config: Mapping[s
 def test_partitions_with_one_replica_wait_for_their_broker() -> None:
     down = event("broker_down", "2", at_s=10, for_us=60 * S)
     calm = scenario(down, config=COOPERATIVE, rate=80, duration_s=120)
-    result = run(replace(calm, topics=(replace(calm.topics[0], replicas=1),)), 1)
+    result = run(changed(calm, topics=(changed(calm.topics[0], replicas=1),)), 1)
 
     assert number(result, "max_gap") == pytest.approx(60.1)
     assert number(result, "rebalances") == 0
@@ -224,7 +224,7 @@ def test_partitions_with_one_replica_wait_for_their_broker() -> None:
 def test_an_owner_that_comes_while_the_broker_is_away_reads_when_it_is_back() -> None:
     down, leave = event("broker_down", "2", at_s=10, for_us=60 * S), event("stop", "app/3", at_s=20)
     calm = scenario(down, leave, config=RANGE, rate=80, duration_s=120)
-    result = run(replace(calm, topics=(replace(calm.topics[0], replicas=1),)), 1)
+    result = run(changed(calm, topics=(changed(calm.topics[0], replicas=1),)), 1)
 
     after = [(each.from_us, each.owner) for each in result.lanes()["t-7"] if each.owner is not None]
     assert [owner for _, owner in after] == ["app-3", "app-2"]

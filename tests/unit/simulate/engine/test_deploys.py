@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kgctl.simulate.metrics.result import RunResult, run
-from kgctl.simulate.scenario.event_kinds import Share
-from kgctl.simulate.scenario.model import MetricSource
+from kgctl.simulate.scenario.event_kinds import MetricSource, Share
+from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.quantities import Constant
 from tests.support.simulated import CONSUMER, COOPERATIVE, S, event, scenario
 
@@ -32,7 +31,7 @@ NEVER, ALWAYS = When("members", 1_000), When("members", 0)
 def deployed(kind: str, target: str, count: int = 4, nodes: int = 0, **parameters: Any) -> RunResult:
     """An event 10 s after the warm-up in a group of pods that boot in 5 s."""
     given = scenario(event(kind, target, 10, **parameters), count=count, config=COOPERATIVE, boot_s=5, duration_s=300)
-    return run(replace(given, cluster=replace(given.cluster, nodes=nodes)), 1)
+    return run(changed(given, cluster=changed(given.cluster, nodes=nodes)), 1)
 
 
 def pods(result: RunResult) -> dict[str, list[tuple[float, float]]]:

@@ -12,14 +12,14 @@ from kgctl.simulate.metrics.result import run
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 from kgctl.simulate.scenario.quantities import LogNormal, Uniform
 from kgctl.simulate.scenario.model import Callbacks, Nemesis
-from dataclasses import replace
+from kgctl.simulate.scenario.fields import changed
 for config in (RANGE, COOPERATIVE, CONSUMER):
     chaos = scenario(
         event("rolling_restart", "app", at_s=5, settle=3 * S), event("add_partitions", "t", at_s=50, by=3),
         config={**config, "metadata.max.age.ms": "20000"}, rate=50, poll=Uniform(0, 100_000), count=5,
         callbacks=Callbacks(assigned=LogNormal(20_000, 10_000)), duration_s=240,
     )
-    result = run(replace(chaos, nemesis=Nemesis(mean_interval_us=20 * S, until_us=120 * S)), 7)
+    result = run(changed(chaos, nemesis=Nemesis(mean_interval_us=20 * S, until_us=120 * S)), 7)
     print(result.digest, json.dumps(result.summary(), sort_keys=True), json.dumps(result.final_assignment()))
 """
 

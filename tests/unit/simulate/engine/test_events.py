@@ -6,9 +6,8 @@ import pytest
 
 from kgctl.simulate.engine.run import RunLimits
 from kgctl.simulate.metrics.result import RunResult, run
-from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Share
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Event, Share
 from kgctl.simulate.scenario.load import load
-from kgctl.simulate.scenario.model import Event
 from kgctl.simulate.scenario.quantities import Constant, Uniform
 from kgctl.simulate.scenario.vocabulary import parse_selector
 from kgctl.yaml_files import read_yaml
@@ -230,13 +229,13 @@ def test_the_consumer_protocol_finds_new_topics_whatever_the_metadata_age(patter
     for seed in range(1, 6):
         config = {**CONSUMER, "metadata.max.age.ms": "1000"}
         grown = event("add_partitions", "t", 5, to=12) if pattern is None else event("create_topic", "t-2", 5, partitions=4)
-        result = run(scenario(grown, config=config, pattern=pattern, duration_s=60, warmup_s=40), seed)
+        result = run(scenario(grown, config=config, subscribe=((), pattern), duration_s=60, warmup_s=40), seed)
         assert result.metric("discovery_delay", ("t" if pattern is None else "t-2",)) < 12  # type: ignore[operator]
 
 
 def test_a_new_topic_is_picked_up_by_a_pattern() -> None:
     config = {**COOPERATIVE, "metadata.max.age.ms": "30000"}
-    result = run(scenario(event("create_topic", "t-eu", partitions=4), config=config, pattern="t.*"), 1)
+    result = run(scenario(event("create_topic", "t-eu", partitions=4), config=config, subscribe=((), "t.*")), 1)
     assert 0 < result.metric("discovery_delay", ("t-eu",)) <= 35  # type: ignore[operator]
     assert result.metric("collateral") == 0
 

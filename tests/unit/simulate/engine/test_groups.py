@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kgctl.simulate.lint.rules import lint
 from kgctl.simulate.metrics.result import RunResult, run
+from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.yaml_files import FileError, read_yaml
 
@@ -90,7 +90,7 @@ def test_a_group_is_the_same_whichever_is_measured() -> None:
 def test_what_is_changed_in_the_measured_group_is_changed_for_all() -> None:
     """As the ablations of `explain` do: a run without an event is one without it in every group."""
     scenario = loaded("events: [{at: 10s, broker_down: 2, for: 30s}]").variants[1].scenario
-    assert run(replace(scenario, events=()), 1).metric("unavailable") == 0
+    assert run(changed(scenario, events=()), 1).metric("unavailable") == 0
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from kgctl.simulate.metrics.result import run
+from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.model import Cluster, Network, Scenario, Topic
 from kgctl.simulate.scenario.quantities import Constant, Uniform
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
-SLOW_NETWORK = Cluster(network=Network(client=Uniform(1_000, 60_000)))
+SLOW_NETWORK = Cluster(network=Network(latency=Uniform(1_000, 60_000)))
 
 
 def there_and_back(config: dict[str, str], settle_s: int) -> Scenario:
@@ -28,7 +27,7 @@ def there_and_back(config: dict[str, str], settle_s: int) -> Scenario:
         poll=Uniform(0, 100_000),
         duration_s=400,
     )
-    return replace(calm, cluster=SLOW_NETWORK)
+    return changed(calm, cluster=SLOW_NETWORK)
 
 
 @pytest.mark.parametrize("seed", range(1, 5))
@@ -52,14 +51,14 @@ def leader_with_old_metadata(*topics: str) -> Scenario:
         partitions=8,
         config={**COOPERATIVE, "session.timeout.ms": "10000"},
         rate=80,
-        topics=("t", "z"),
+        subscribe=(("t", "z"), None),
         start=Constant(5 * S),
         duration_s=200,
     )
     (app,) = scene.members
-    first = replace(app, name="first", count=1, start=Constant(0), config={**app.config, "metadata.max.age.ms": "5000"})
-    other = replace(app, name="other", count=1, topics=topics)
-    return replace(scene, members=(first, app, other), topics=(*scene.topics, Topic(name="z", partitions=6)))
+    first = changed(app, name="first", count=1, start=Constant(0), config={**app.config, "metadata.max.age.ms": "5000"})
+    other = changed(app, name="other", count=1, subscribe=(topics, None))
+    return changed(scene, members=(first, app, other), topics=(*scene.topics, Topic(name="z", partitions=6)))
 
 
 def test_partitions_that_the_sticky_assignor_gives_away_twice_are_read_twice() -> None:

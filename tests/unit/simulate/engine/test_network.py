@@ -16,11 +16,11 @@ def link(**network: object) -> Link:
 
 
 def test_a_message_takes_the_latency() -> None:
-    assert link(client=Constant(700)).arrival_us(1000, 0) == 1700
+    assert link(latency=Constant(700)).arrival_us(1000, 0) == 1700
 
 
 def test_messages_of_one_direction_do_not_overtake() -> None:
-    way = link(client=Uniform(0, 10_000))
+    way = link(latency=Uniform(0, 10_000))
     arrivals = [way.arrival_us(now_us, 0) for now_us in range(0, 10_000, 100)]
     assert arrivals == sorted(arrivals, key=lambda at_us: at_us or 0)
     assert way.arrival_us(0, 1) is not None

@@ -7,7 +7,6 @@ answer 2 ms more for its replication.
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from kgctl.errors import UsageError
 from kgctl.simulate.engine.run import RunLimits
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
 from kgctl.simulate.recording.trace import TraceEvent
+from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.model import Network, Scenario
 from kgctl.simulate.scenario.quantities import Constant
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
@@ -76,7 +76,7 @@ def test_quiet_times_cost_nothing_and_change_nothing(config: dict[str, str]) -> 
     """A link that might lose a packet is never taken as quiet: every heartbeat is an event there."""
     events = (event("crash", "app/1", at_s=600, for_us=30 * S), event("scale", "app", at_s=1200, by=1))
     quiet = scenario(*events, config=config, rate=100, **EXACT)
-    loud = replace(quiet, cluster=replace(quiet.cluster, network=Network(loss_ppm=1)))
+    loud = changed(quiet, cluster=changed(quiet.cluster, network=Network(loss_ppm=1)))
     first, second = run(quiet, 1), run(loud, 1)
     assert summary(first) == summary(second)
     assert first.lanes() == second.lanes()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -13,6 +12,7 @@ from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.simulate.metrics.result import COMPUTE, MetricView, run
 from kgctl.simulate.recording.history import Counted, EventMark, GroupPoint, Identity, PodHistory
 from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.model import MemberSet, Scenario, Topic
 from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, Cause
 from tests.support.simulated import event, scenario
@@ -219,7 +219,7 @@ def test_state_moves_with_its_partitions() -> None:
     stop = event("stop", "app/1", 10)
     (topic,) = scenario(partitions=4).topics
     for sizes, moved in (((100,), 200), ((1, 20, 300), 301), ((), None)):
-        scene = replace(scenario(stop, count=2, partitions=4), topics=(replace(topic, state_bytes=sizes),))
+        scene = changed(scenario(stop, count=2, partitions=4), topics=(changed(topic, state_bytes=sizes),))
         assert run(scene, 1).metric("state_moved") == moved  # partitions 2 and 3 were app-1's
 
 

@@ -60,11 +60,11 @@ def test_everything_that_can_be_said() -> None:
         limit_to_partitions_with_lag=True,
         exclude_persistent_lag=True,
         up=ScalingRules(
-            30 * S,
-            (ScalingPolicy(50, is_percent=True, period_us=60 * S), ScalingPolicy(3, is_percent=False, period_us=30 * S)),
-            Select.MIN,
+            stabilize_us=30 * S,
+            policies=(ScalingPolicy(50, is_percent=True, period_us=60 * S), ScalingPolicy(3, is_percent=False, period_us=30 * S)),
+            select=Select.MIN,
         ),
-        down=ScalingRules(300 * S, (ScalingPolicy(1, is_percent=False, period_us=120 * S),)),
+        down=ScalingRules(stabilize_us=300 * S, policies=(ScalingPolicy(1, is_percent=False, period_us=120 * S),)),
     )
 
 
@@ -147,8 +147,8 @@ def test_what_it_needs_of_the_rest_of_the_file(section: str, told: str) -> None:
 
 def test_the_schema_has_every_key_with_what_it_is() -> None:
     schema = scenario_schema(EVENT_KINDS.values())
-    assert schema["properties"]["autoscale"]["anyOf"][0] == {"$ref": "#/$defs/AutoscaleSection"}
-    keys = schema["$defs"]["AutoscaleSection"]["properties"]
+    assert schema["properties"]["autoscale"]["anyOf"][0] == {"$ref": "#/$defs/Autoscale"}
+    keys = schema["$defs"]["Autoscale"]["properties"]
     assert {
         "members",
         "metric",
