@@ -15,7 +15,7 @@ from typer._completion_classes import completion_init
 
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.habits import DESTRUCTIVE
+from kgctl.cli.habits import DESTRUCTIVE, option_hint
 from kgctl.cli.output.formats import OutputFormat, renderer
 from kgctl.cli.output.report import Report, error_line
 from kgctl.cli.output.table import printable
@@ -198,12 +198,25 @@ def requested_format(argv: Sequence[str]) -> OutputFormat:
     return OutputFormat.TABLE
 
 
+def _in_our_words(error: typer.TyperException, session: Session, argv: Sequence[str]) -> str:
+    """The message without the parser's own jargon, and with what was meant where that can be told."""
+    from typer._click.exceptions import NoSuchOption
+
+    if isinstance(error, NoSuchOption):
+        known = [name for parameter in error.ctx.command.params for name in parameter.opts] if error.ctx else []
+        return f"no such option {error.option_name}{option_hint(error.option_name, argv, known)}"
+    message = " ".join(error.format_message().split()).rstrip(".")
+    if session.command == "list groups" and (extra := re.search(r"extra argument\(s\) \((.*)\)$", message)):
+        return f"kgctl list groups takes no names; type: kgctl describe group {extra[1]}"
+    return re.sub(r"is not a valid int(eger)?( range)?", "is not a whole number", message)
+
+
 def _from_typer(error: typer.TyperException, session: Session, argv: Sequence[str]) -> Report:
     """An error of the command line itself, with the way to the help."""
     if ctx := getattr(error, "ctx", None):
         session.command = command_name(ctx)
     path = f"kgctl {session.command}".rstrip()
-    message = " ".join(error.format_message().split()).rstrip(".")
+    message = _in_our_words(error, session, argv)
     if type(error).__name__ == "NoArgsIsHelpError":
         if not requested_format(argv).speaks_of_errors:
             session.notice(error.format_message())

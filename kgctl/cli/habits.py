@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
+
+from kgctl.errors import did_you_mean
 
 DESTRUCTIVE = ("delete", "remove", "reset", "migrate", "undo")
 """How the names of commands begin that are never suggested for a word that is none."""
@@ -23,10 +25,11 @@ _WORDS = {
     "version": "--version",
     "restore": "undo",
     "rollback": "undo",
+    "use": "context use",
 }
 """A first word -> the command that was meant."""
 
-_OPTIONS = {
+_KAFKA_COMMANDS = {
     "--list": "list groups",
     "--describe": "describe group",
     "--reset-offsets": "reset-offsets",
@@ -35,26 +38,121 @@ _OPTIONS = {
 }
 """An option of kafka-consumer-groups.sh that is its command -> kgctl's."""
 
+_KAFKA_VALUES = {
+    *("--bootstrap-server", "--command-config", "--timeout", "--group", "--topic", "--from-file"),
+    *("--to-offset", "--to-datetime", "--by-duration", "--shift-by", "--state", "--type"),
+}
+"""The options of kafka-consumer-groups.sh that have a value; ``--state`` and ``--type`` may be without."""
+
+
+_OPTION_HABITS = {
+    "--to-earliest": ("--earliest", "--oldest", "--to-beginning", "--from-beginning", "--beginning", "--to-start"),
+    "--to-latest": ("--latest", "--newest", "--to-end", "--end"),
+    "--to-offset": ("--offset", "--to"),
+    "--to-datetime": ("--since", "--datetime", "--to-timestamp", "--timestamp", "--to-date"),
+    "--by-duration": ("--duration", "--to-duration"),
+    "--shift-by": ("--shift",),
+    "--bootstrap-server": ("-b", "--bootstrap", "--bootstrap-servers", "--broker", "--brokers", "--broker-list", "--server"),
+    "--context": ("--cluster", "-c", "--profile"),
+    "--command-config": ("--config", "--config-file", "--consumer.config", "-C"),
+    "--group": ("-g", "--groups", "--group-id", "--consumer-group", "--group.id"),
+    "--topic": ("-t", "--topics"),
+    "--topic TOPIC:PARTITION": ("-p", "--partition", "--partitions"),
+    "--dry-run": ("--dryrun", "--what-if", "--plan-only"),
+    "--yes": ("--noconfirm", "--no-confirm", "--assume-yes"),
+    "--all-groups": ("--all-group",),
+    "-o json": ("--json",),
+    "-o yaml": ("--yaml",),
+    "-o csv": ("--csv",),
+    "-o FORMAT": ("--format",),
+    "--iterations": ("-n", "--count"),
+    "--interval": ("-i", "-s", "--every"),
+}
+"""An option of kgctl -> what other tools, and tired people, call it."""
+
+
+def option_hint(word: str, typed: Sequence[str], known: Collection[str]) -> str:
+    """What is meant by an option that is none, for the end of the message; "" where nobody knows.
+
+    ``word`` is the option as it was parsed, ``typed`` the words of the line, ``known`` the command's own options. What widens a
+    change is suggested to nobody who did not nearly type it.
+    """
+    if not word.startswith("--"):
+        whole = next((each for each in typed if each.startswith(word) and not each.startswith("--")), word)
+        if f"-{whole}" in known:
+            return f"; did you mean -{whole}?"
+        if len(whole) > 2 and whole[:2] not in ("-X", "-o"):
+            return "; a name that begins with - stands behind --, after all options"
+    meant = [option for option, names in _OPTION_HABITS.items() if word in names and option.split()[0] in known]
+    if meant:
+        return f"; did you mean {meant[0]}?"
+    harmless = [name for name in known if name.startswith("--") and (not name.startswith("--all-") or word.startswith(name[:7]))]
+    if near := [name for name in harmless if len(word) > 3 and name.startswith(word)]:
+        return f"; did you mean {' or '.join(sorted(near))}?"
+    return did_you_mean(word, harmless, at_most=2)
+
 
 def kgctl_line(family: str, typed: Sequence[str]) -> str:
     """``; type: kgctl ...`` for a line that is another tool's; "" where the habit is not known.
 
     ``family`` is the command that was found so far, "" for kgctl itself; ``typed`` is what follows it.
     """
-    if family == "describe" and not typed[0].startswith("-"):
-        return _told(["describe", "group", *typed])
-    if family == "list" and not typed[0].startswith("-"):
-        return _told(["list", "groups"])
     if family:
+        return _second_word(family, typed)
+    if typed[0].rpartition("/")[2].startswith("kafka-consumer-groups"):
+        typed = typed[1:] or ["--list"]
+    if typed[0].startswith("-"):
+        return _kafka_line(typed)
+    if typed[0] == "help":
+        return _told([*typed[1:], "--help"])
+    if typed[0] not in _WORDS:
         return ""
-    for option, command in _OPTIONS.items():
-        if option in typed and typed[0].startswith("-"):
-            rest = [word for word in typed if word != option]
-            return _told([*command.split(), *rest])
-    if typed[0] in _WORDS:
-        rest = [word for word in typed[1:] if word not in ("groups", "group", "consumer-groups", "cg")]
-        return _told([*_WORDS[typed[0]].split(), *(rest if rest and rest[0].startswith("-") else [])])
-    return ""
+    rest = [word for word in typed[1:] if word not in ("groups", "group", "consumer-groups", "cg")]
+    is_kept = rest and (rest[0].startswith("-") or typed[0] in ("use", "use-context"))
+    return _told([*_WORDS[typed[0]].split(), *(rest if is_kept else [])])
+
+
+def _second_word(family: str, typed: Sequence[str]) -> str:
+    """What ``describe`` and ``list`` lack: the word for what they are to show."""
+    if family not in ("describe", "list") or {"-h", "--help"} & set(typed):
+        return ""
+    if typed[0] in ("topic", "topics"):
+        return "; kgctl knows the topics of groups only: kgctl list groups --members, kgctl list groups --topic NAME"
+    if family == "list":
+        return _told(["list", "groups", *(typed if typed[0].startswith("-") else ())])
+    return _told(["describe", "group", *("--group" if word == "-g" else word for word in typed)])
+
+
+def _kafka_line(typed: Sequence[str]) -> str:
+    """What a line of kafka-consumer-groups.sh is for kgctl, word by word, so that it can be typed as it stands."""
+    given = list(_options(typed))
+    asked = [name for name, _ in given if name in _KAFKA_COMMANDS]
+    if not asked:
+        return ""
+    command = _KAFKA_COMMANDS[asked[0]]
+    if asked[0] == "--delete" and any(name == "--topic" for name, _ in given):
+        command = "delete-offsets"
+    words: list[str] = []
+    for name, value in given:
+        if name in _KAFKA_COMMANDS or (command == "list groups" and name in ("--state", "--type") and value is None):
+            continue  # the list of groups has both columns anyway
+        is_bare_time = name == "--timeout" and value is not None and value.isdigit()
+        words += [name] if value is None else [name, f"{value}ms" if is_bare_time else value]
+    return _told([*command.split(), *words])
+
+
+def _options(typed: Sequence[str]) -> Iterator[tuple[str, str | None]]:
+    """Each option with its value, None where it has none; words that belong to no option come by themselves."""
+    at = 0
+    while at < len(typed):
+        name, sign, value = typed[at].partition("=")
+        after = typed[at + 1] if at + 1 < len(typed) else "--"
+        has_value = typed[at] in _KAFKA_VALUES and not after.startswith("--")
+        if sign:
+            yield name, value
+        else:
+            yield typed[at], after if has_value else None
+        at += 2 if has_value else 1
 
 
 def _told(words: Sequence[str]) -> str:

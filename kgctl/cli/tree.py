@@ -148,8 +148,11 @@ class KgctlGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Options of Kafka's own tool in place of a command are told what to type; ``--version`` is told of all words."""
         ctx.meta.setdefault(ARGUMENTS, list(args))
-        if args and (hint := kgctl_line(command_name(ctx), args)) and args[0].startswith("--"):
-            raise UsageError(f"that is a line for kafka-consumer-groups.sh{hint}")
+        if args and args[0].startswith("-") and (hint := kgctl_line(command_name(ctx), args)):
+            session_of(ctx).command = name = command_name(ctx)
+            raise UsageError(
+                f"{f'kgctl {name}: a word is missing' if name else 'that is a line for kafka-consumer-groups.sh'}{hint}"
+            )
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:

@@ -85,6 +85,7 @@ class Cli:
         }
         self.settings: list[ConnectionSettings] = []
         self.connect_failure: KgctlError | None = None
+        self.connect: Callable[[ConnectionSettings], GroupAdmin] = self._connect
         self.terminal = False
         self.now_ms = NOW_MS
         self.sleep_ms: Callable[[int], None] = self._sleep_ms
@@ -110,7 +111,7 @@ class Cli:
             stdout=out,
             stderr=err,
             variables={**self.variables, **(variables or {})},
-            connect=self._connect,
+            connect=self.connect,
             now_ms=lambda: self.now_ms,
             sleep_ms=self.sleep_ms,
         )

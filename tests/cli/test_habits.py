@@ -14,6 +14,7 @@ from tests.cli.harness import Cli
         ("get groups", "type: kgctl list groups"),
         ("describe payments", "type: kgctl describe group payments"),
         ("list payments", "type: kgctl list groups"),
+        ("list consumer-groups", "type: kgctl list groups"),
         ("--list", "type: kgctl list groups"),
         ("--bootstrap-server a:1 --list", "type: kgctl list groups --bootstrap-server a:1"),
         ("--describe --group g --members", "type: kgctl describe group --group g --members"),
@@ -26,6 +27,87 @@ from tests.cli.harness import Cli
 def test_line_of_another_tool(cli: Cli, line: str, told: str) -> None:
     ran = cli(line)
     assert (ran.code, told in ran.err, cli.settings) == (2, True, []), ran.err
+
+
+RUNBOOK = {
+    "--list": "list groups",
+    "--list --state": "list groups",
+    "--list --state Stable,Empty": "list groups --state Stable,Empty",
+    "--list --type consumer": "list groups --type consumer",
+    "--describe --group g1": "describe group --group g1",
+    "--describe --group=g1 --offsets": "describe group --group g1 --offsets",
+    "--describe --group g1 --members --verbose": "describe group --group g1 --members --verbose",
+    "--describe --all-groups --state": "describe group --all-groups --state",
+    "--timeout 5000 --describe --group g1 --group g3": "describe group --timeout 5000ms --group g1 --group g3",
+    "--group g1 --reset-offsets --to-earliest --all-topics --execute": (
+        "reset-offsets --group g1 --to-earliest --all-topics --execute"
+    ),
+    "--reset-offsets --group g1 --topic t1:0,1 --shift-by -10 --dry-run": (
+        "reset-offsets --group g1 --topic t1:0,1 --shift-by -10 --dry-run"
+    ),
+    "--reset-offsets --group g1 --topic t1 --to-latest --export": "reset-offsets --group g1 --topic t1 --to-latest --export",
+    "--reset-offsets --group g1 --topic t1 --to-datetime 2023-12-31T00:00:00.000": (
+        "reset-offsets --group g1 --topic t1 --to-datetime 2023-12-31T00:00:00.000"
+    ),
+    "--reset-offsets --group g1 --topic t1 --by-duration PT1H": "reset-offsets --group g1 --topic t1 --by-duration PT1H",
+    "--reset-offsets --group g1 --topic t1 --to-offset 5": "reset-offsets --group g1 --topic t1 --to-offset 5",
+    "--reset-offsets --group g1 --all-topics --to-current": "reset-offsets --group g1 --all-topics --to-current",
+    "--reset-offsets --all-groups --all-topics --to-earliest": "reset-offsets --all-groups --all-topics --to-earliest",
+    "--delete --group g1 --group g3": "delete-groups --group g1 --group g3",
+    "--delete --group g1 --topic t1": "delete-offsets --group g1 --topic t1",
+    "--delete-offsets --group g1 --topic t1:0": "delete-offsets --group g1 --topic t1:0",
+}
+"""Lines of kafka-consumer-groups.sh, without the address -> what kgctl says to type."""
+
+
+@pytest.mark.parametrize("line", RUNBOOK)
+@pytest.mark.parametrize("program", ["", "kafka-consumer-groups.sh ", "./bin/kafka-consumer-groups "])
+def test_a_runbook_typed_as_it_stands(cli: Cli, line: str, program: str) -> None:
+    """It is refused with a line that works: nothing of it is a matter of usage."""
+    ran = cli(f"{program}--bootstrap-server a:1 {line}")
+    words = RUNBOOK[line].split()
+    count = 2 if words[0] in ("list", "describe") else 1
+    told = [*words[:count], "--bootstrap-server", "a:1", *words[count:]]
+    assert (ran.code, f"type: kgctl {' '.join(told)}" in ran.err, cli.settings) == (2, True, []), ran.err
+    if not program:
+        assert cli.run(told).code in (0, 1), told
+
+
+MISTAKES = {
+    "describe --group g1": "type: kgctl describe group --group g1",
+    "describe -g g1": "type: kgctl describe group --group g1",
+    "describe topic t1": "kgctl knows the topics of groups only",
+    "list -o json": "type: kgctl list groups -o json",
+    "list groups g1": "type: kgctl describe group g1",
+    "help describe group": "type: kgctl describe group --help",
+    "use prod": "type: kgctl context use prod",
+    "describe group -dash": "a name that begins with - stands behind --",
+    "describe group g1 -topic t1": "did you mean --topic?",
+    "describe group g1 -t t1": "did you mean --topic?",
+    "describe group g1 --json": "did you mean -o json?",
+    "describe group g1 --fail-if-lag-over 1k": "'1k' is not a whole number",
+    "list groups -b a:1": "did you mean --bootstrap-server?",
+    "list groups --broker a:1": "did you mean --bootstrap-server?",
+    "reset-offsets g1 --topic t1 --from-beginning": "did you mean --to-earliest?",
+    "reset-offsets g1 --topic t1 --to-earliest --exec": "did you mean --execute?",
+    "reset-offsets g1 -p 0": "did you mean --topic TOPIC:PARTITION?",
+    "top -n 1": "did you mean --iterations?",
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_mistake_is_told_what_was_meant(cli: Cli, line: str) -> None:
+    ran = cli(line)
+    assert (ran.code, MISTAKES[line] in ran.err, cli.settings) == (2, True, []), ran.err
+    assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "line", ["delete-offsets g1 --all-topics", "delete-groups --all", "reset-offsets g1 --all", "delete-groups g1 --force"]
+)
+def test_nothing_that_widens_a_change_is_suggested(cli: Cli, line: str) -> None:
+    ran = cli(line)
+    assert (ran.code, "--all-" in ran.err.partition("did you mean")[2], "--yes" in ran.err) == (2, False, False), ran.err
 
 
 @pytest.mark.parametrize("line", ["delete", "delete-group", "reset", "reset-offset", "remove", "delet-groups", "migrate"])
