@@ -56,21 +56,16 @@ def build(
     """Do what ``kgctl history build`` does, on this Spark. Clusters that fail are in the result's ``failed``.
 
     Raises:
-        NotFoundError: no warehouse, or no such cluster. UsageError: a session of Spark Connect, which reads tables only.
+        NotFoundError: no warehouse, or no such cluster.
     """
     require("kgctl.spark", "pyarrow", "numpy", "deltalake", "pyspark")
-    from kgctl.errors import UsageError
-    from kgctl.pipeline.engines import NO_CONNECT
-
-    if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise UsageError(f"kgctl.spark.build: {NO_CONNECT}; run it where the driver is, or kgctl history build by spark-submit")
     from kgctl.pipeline.builds.run import build as build_tables
     from kgctl.pipeline.spark_engine import SparkEngine
     from kgctl.pipeline.store.warehouse import Warehouse
 
     opened = Warehouse.open(warehouse)
     chosen = opened.clusters() if clusters is None else [opened.require_cluster(name) for name in clusters]
-    return build_tables(opened, chosen, lambda _: SparkEngine(spark.sparkContext), is_rebuild=is_rebuild)
+    return build_tables(opened, chosen, lambda _: SparkEngine(spark), is_rebuild=is_rebuild)
 
 
 def register(spark: SparkSession) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -17,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kgctl.errors import KgctlError, UsageError
 from kgctl.pipeline.extras import is_there, require
@@ -66,6 +67,8 @@ class Engine(ABC):
 
     name: str
     slots: int
+    session: Any = None
+    """Spark's, for plans of data frames; None where there is no Spark."""
 
     @abstractmethod
     def stream(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Generator[Done[Result], None, None]:
@@ -173,9 +176,6 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     pool.shutdown()
 
 
-NO_CONNECT = "kgctl's tasks do not run through Spark Connect"
-
-
 class EngineName(StrEnum):
     """What ``--engine`` takes."""
 
@@ -188,23 +188,30 @@ class EngineName(StrEnum):
 class EngineOptions:
     """Which engine, and how. ``jobs``: processes or, with Spark's local master, its threads; None is one for each processor.
 
+    ``remote``: a server of Spark Connect.
     ``what``: who asks, for the error when a package is missing. ``shows_log``: Spark's log goes to stderr.
     """
 
     name: EngineName = EngineName.AUTO
     jobs: int | None = None
     master: str | None = None
+    remote: str | None = None
     shows_log: bool = False
     what: str = "--engine spark"
 
     def __post_init__(self) -> None:
         """Raises `UsageError` for options that do not go together."""
-        if self.master is not None and self.name is EngineName.LOCAL:
-            raise UsageError("--master is Spark's: add --engine spark")
-        if self.master is not None and self.jobs is not None:
-            raise UsageError("--jobs and --master both say how much is done at a time: give one of them")
+        given = [flag for flag, value in (("--master", self.master), ("--remote", self.remote)) if value is not None]
+        if given and self.name is EngineName.LOCAL:
+            raise UsageError(f"{given[0]} is Spark's: add --engine spark")
+        if given and self.jobs is not None:
+            raise UsageError(f"--jobs and {given[0]} both say how much is done at a time: give one of them")
+        if len(given) > 1:
+            raise UsageError("--master and --remote exclude each other: a server of Spark Connect has its own master")
         if self.master is not None and self.master.startswith("sc:"):
-            raise UsageError(f"--master {self.master}: {NO_CONNECT}; give the master itself (spark://HOST:PORT, yarn, k8s://...)")
+            raise UsageError(f"--master {self.master}: a server of Spark Connect is no master: give it as --remote")
+        if self.remote is not None and not re.match(r"sc://[^/:;]", self.remote):
+            raise UsageError(f"--remote {self.remote}: wanted is sc://HOST[:PORT]")
 
 
 MANY_RECORDS = 1_000_000
@@ -217,6 +224,8 @@ def choose(options: EngineOptions, records: int = 0) -> tuple[EngineName, str]:
         return options.name, f"--engine {options.name.value}"
     if options.master is not None:
         return EngineName.SPARK, "a master was given"
+    if options.remote is not None:
+        return EngineName.SPARK, "a server of Spark Connect was given"
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         return EngineName.SPARK, "spark-submit runs this"
     if records < MANY_RECORDS:
@@ -236,8 +245,8 @@ def _missing_for_spark() -> str | None:
 
 
 @contextmanager
-def open_engine(options: EngineOptions, records: int = 0) -> Iterator[Engine]:
-    """The engine for so many records; a Spark that was started for it ends with it.
+def open_engine(options: EngineOptions, records: int = 0, *, is_light: bool = True) -> Iterator[Engine]:
+    """The engine for so many records; a Spark that was started for it ends with it. ``is_light``: see `SparkOptions`.
 
     Raises:
         UsageError: pyspark or Java is missing. KgctlError: Spark does not start.
@@ -246,12 +255,13 @@ def open_engine(options: EngineOptions, records: int = 0) -> Iterator[Engine]:
         yield LocalEngine(options.jobs or processors())
         return
     require(options.what, "pyspark")
-    from kgctl.pipeline.session import SparkOptions, spark_context
+    from kgctl.pipeline.session import SparkOptions, spark_session
     from kgctl.pipeline.spark_engine import SparkEngine
 
     master = options.master or (f"local[{options.jobs}]" if options.jobs else None)
-    with spark_context(SparkOptions(master=master, is_light=True, shows_log=options.shows_log)) as context:
-        yield SparkEngine(context)
+    how = SparkOptions(master=master, remote=options.remote, is_light=is_light, shows_log=options.shows_log)
+    with spark_session(how) as session:
+        yield SparkEngine(session)
 
 
 def processors() -> int:

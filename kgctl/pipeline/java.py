@@ -281,7 +281,7 @@ def size_file(path: Path) -> Path:
 
 def _use(spark: SparkSession, folder: str) -> None:
     """What kgctl's own work goes through: tasks in Python, data frames, Parquet."""
-    spark.sparkContext.parallelize(range(2), 2).map(str).collect()
+    spark.range(2).mapInArrow(lambda batches: batches, "id long").collect()
     table = spark.range(100).selectExpr("id % 7 AS key", "cast(id AS string) AS text")
     table.write.parquet(f"{folder}/table")
     spark.read.parquet(f"{folder}/table").groupBy("key").count().orderBy("key").collect()

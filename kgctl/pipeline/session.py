@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -16,8 +17,9 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from kgctl.errors import KgctlError
+from kgctl.errors import KgctlError, UnreachableError
 from kgctl.pipeline.extras import require
 from kgctl.pipeline.java import ClassArchive, cache_folder, find_java
 
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LOCAL = "local[*]"
+_CONNECT_PORT = 15002
 
 _QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
@@ -36,13 +39,15 @@ _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 class SparkOptions:
     """How to start Spark.
 
-    ``master``: any that Spark knows; None is ``local[*]``, or what ``spark-submit`` says. ``is_light``: the JVM only hands out
+    ``master``: any that Spark knows; None is ``local[*]``, or what ``spark-submit`` says. ``remote``: a server of Spark Connect
+    (``sc://HOST:PORT``), which has a master and settings of its own. ``is_light``: the JVM only hands out
     work that Python does, so it may compile less and start sooner; rows that pass through such a JVM are up to ten times slower.
     ``settings``: Spark's own names, over kgctl's choice. ``shows_log``: the JVM's log goes to stderr. ``archive``: where classes
     are loaded from, or written to; None is the one in the user's cache.
     """
 
     master: str | None = None
+    remote: str | None = None
     is_light: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     shows_log: bool = False
@@ -56,36 +61,57 @@ class SparkOptions:
 
 @contextmanager
 def spark_session(options: SparkOptions) -> Iterator[SparkSession]:
-    """A session, for data frames; the one there is already if there is one, which then goes on.
+    """A session; the one there is already if there is one, which then goes on.
 
     Raises:
-        UsageError: pyspark or Java is missing. KgctlError: Spark does not start.
-    """
-    with spark_context(options) as context:
-        from pyspark.sql import SparkSession
-
-        yield SparkSession.getActiveSession() or SparkSession(context)
-
-
-@contextmanager
-def spark_context(options: SparkOptions) -> Iterator[SparkContext]:
-    """A context, for work that Python does: quicker to start than a session.
-
-    Raises:
-        UsageError: pyspark or Java is missing. KgctlError: Spark does not start.
+        UsageError: pyspark or Java is missing. KgctlError: Spark does not start, or its server does not answer.
     """
     require("Spark", "pyspark")
     from pyspark import SparkContext
+    from pyspark.sql import SparkSession
 
+    if options.remote is not None:
+        yield from _remote(options.remote)
+        return
     existing = SparkContext._active_spark_context  # getOrCreate would make one
     if existing is not None:
-        yield existing
-    elif "PYSPARK_GATEWAY_PORT" in os.environ:
-        yield from _under_spark_submit(options)
-    else:
-        yield from _own(options)
+        yield SparkSession.getActiveSession() or SparkSession(existing)
+        return
+    made = _under_spark_submit if "PYSPARK_GATEWAY_PORT" in os.environ else _own
+    with made(options) as context:
+        yield SparkSession(context)
 
 
+def _remote(url: str) -> Iterator[SparkSession]:
+    """A session of a server that runs already; Java is needed there alone."""
+    require("--remote", "grpc", "grpc_status", extra="connect")
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    _require_answer(url)
+    try:
+        session = SparkSession.builder.remote(url).create()
+        session.version  # noqa: B018 - the first call that goes there
+    except (PySparkException, ValueError) as error:
+        raise KgctlError(f"{url}: no session of Spark Connect: {java_message(error)}", code="SPARK") from error
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    try:
+        yield session
+    finally:
+        with suppress(Exception):  # a server that has gone need not be told
+            session.stop()
+
+
+def _require_answer(url: str) -> None:
+    """Raise where nobody listens: pyspark would try for ten minutes."""
+    found = urlsplit(url.split(";", 1)[0])
+    try:
+        socket.create_connection((found.hostname or "", found.port or _CONNECT_PORT), timeout=10).close()
+    except OSError as error:
+        raise UnreachableError(f"{url}: no server of Spark Connect answers: {error.strerror or error}") from None
+
+
+@contextmanager
 def _under_spark_submit(options: SparkOptions) -> Iterator[SparkContext]:
     """The JVM is there already and has its settings; the context is made as it says."""
     from pyspark import SparkConf, SparkContext
@@ -103,6 +129,7 @@ def _under_spark_submit(options: SparkOptions) -> Iterator[SparkContext]:
         context.stop()
 
 
+@contextmanager
 def _own(options: SparkOptions) -> Iterator[SparkContext]:
     started = _Started(options)
     try:

@@ -162,7 +162,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("logs")
     example_segments(folder / "kafka")
     new = Warehouse.create(folder / "warehouse")
-    collect_at_rest(new, "default", segments(folder / "kafka").pieces, LocalEngine(), str)
+    collect_at_rest(new, "default", [segments(folder / "kafka")], LocalEngine(), str)
     return folder
 
 

@@ -214,7 +214,7 @@ REFUSED = {
     "crash.yaml --variant nope": "there is no variant 'nope'",
     "crash.yaml --set members.app.count=2": "nothing to vary: give --set PATH=V1,V2, --grid, --runs, or a `sweep:` section in ",
     "crash.yaml --time-limit never": "--time-limit: 'never' is no duration",
-    "crash.yaml --master local[2]": "--master is Spark's: add --engine spark",
+    "crash.yaml --engine local --master local[2]": "--master is Spark's: add --engine spark",
     "crash.yaml --grid bad.yaml": "bad.yaml:1:1: members.app.count: a parameter takes a list of values, or a range such as",
 }
 

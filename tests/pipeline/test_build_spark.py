@@ -18,9 +18,11 @@ import kgctl.spark
 from kgctl.errors import UsageError
 from kgctl.pipeline.builds import carry
 from kgctl.pipeline.store.tables import LOG_OFFSETS
+from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.kafka.ports import free_ports
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
+from tests.support.pipeline.segments import example_segments
 from tests.support.pipeline.warehouses import (
     LOG,
     SAMPLES,
@@ -167,3 +169,68 @@ def test_functions_of_data_frames_say_what_the_build_says(tmp_path: Path, spark:
     groups = {row["group"] for row in expected}
     wanted = [(row["group"], row["time_ms"], row["lag"]) for row in rows_of(warehouse, "lag") if row["group"] in groups]
     assert sorted(((row["group"], row["time_ms"], row["lag"]) for row in behind.collect()), key=repr) == sorted(wanted, key=repr)
+
+
+@pytest.fixture
+def connect(tmp_path: Path) -> Iterator[str]:
+    """A server of Spark Connect, of pyspark's own jars; its URL."""
+    (port,) = free_ports(1)
+    own = {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": os.pathsep.join(sys.path)}
+    own |= {"PYSPARK_PYTHON": sys.executable, "SPARK_CONNECT_MODE": "0"}
+    settings = {"spark.connect.grpc.binding.address": "127.0.0.1", "spark.connect.grpc.binding.port": str(port)}
+    settings |= {"spark.ui.enabled": "false", "spark.sql.warehouse.dir": f"{tmp_path}/spark-warehouse"}
+    line = [str(SPARK_HOME / "bin/spark-submit"), "--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    line += ["--master", "local[2]", "--driver-memory", "1g"]
+    line += [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    told = tmp_path / "connect.log"
+    with told.open("w") as log:
+        server = subprocess.Popen(line, env={**os.environ, **own}, stdout=log, stderr=subprocess.STDOUT, cwd=tmp_path)
+    try:
+        wait_until(lambda: "Spark Connect server started" in told.read_text(), "the server listens")
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        server.terminate()
+        server.wait(PATIENCE_S)
+
+
+FRAMES_OF_CONNECT = """\
+import sys
+import kgctl.spark
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.remote(sys.argv[1]).getOrCreate()
+kgctl.spark.register(spark)
+raw = spark.read.format("kgctl-consumer-offsets").option("segments", sys.argv[2]).load()
+built = kgctl.spark.build(spark, sys.argv[3], is_rebuild=True)
+commits = kgctl.spark.offset_commits(raw)
+lag = kgctl.spark.lag(commits, kgctl.spark.read(spark, sys.argv[3], "samples").selectExpr(
+    "topic", "partition", "unix_millis(time) timestamp_ms", "log_start_offset", "log_end_offset"))
+print(raw.count(), built.built, [str(error) for error in built.failed])
+print(kgctl.spark.decode(raw).count() >= commits.count() == kgctl.spark.read(spark, sys.argv[3], "offset_commits").count())
+print(lag.count() == kgctl.spark.read(spark, sys.argv[3], "lag").count())
+"""
+
+
+@pytest.mark.deep
+def test_spark_connect_collects_builds_and_has_the_functions(tmp_path: Path, connect: str) -> None:
+    example_segments(tmp_path / "logs")
+    own = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    def ran(*words: str | Path) -> str:
+        done = subprocess.run(
+            [sys.executable, *map(str, words)], env=own, capture_output=True, text=True, timeout=600, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    history = ("-m", "kgctl", "history")
+    for place, how in (("here", ["--engine", "local"]), ("there", ["--remote", connect])):
+        ran(*history, "collect", "--segments", tmp_path / "logs", "--warehouse", tmp_path / place, "--cluster", "c1", *how)
+        ran(*history, "build", "--warehouse", tmp_path / place, *how)
+    found, expected = (Warehouse.open(tmp_path / place) for place in ("there", "here"))
+
+    assert len(rows_of(found, "records")) == 52
+    assert tables_of(found) == tables_of(expected)
+    frames = ran("-c", FRAMES_OF_CONNECT, connect, tmp_path / "logs", tmp_path / "there")
+    assert frames.splitlines() == ["52 1 []", "True", "True"]
+    sweep = ("-m", "kgctl", "simulate", "sweep", "crash-detection", "--runs", "3", "--verify", "0", "--rows", "-o", "csv")
+    assert ran(*sweep, "--remote", connect) == ran(*sweep, "--jobs", "1")

@@ -7,20 +7,22 @@ import select
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from kgctl.pipeline.session import SparkOptions, spark_context, spark_session
+from kgctl.pipeline.session import SparkOptions, spark_session
 from tests.support.patience import PATIENCE_S
 
 HOLD = """\
 import sys
-from kgctl.pipeline.session import SparkOptions, spark_context
-with spark_context(SparkOptions(master="local[2]", is_light=True)) as context:
-    print(context.parallelize(range(4), 4).map(lambda number: number + 1).collect(), flush=True)
-    print(context._gateway.proc.pid, flush=True)
+from kgctl.pipeline.session import SparkOptions, spark_session
+with spark_session(SparkOptions(master="local[2]", is_light=True)) as session:
+    print([row.id for row in session.range(1, 5).mapInArrow(lambda batches: batches, "id long").collect()], flush=True)
+    print(session._sc._gateway.proc.pid, flush=True)
     sys.stdin.readline()
 print("done", flush=True)
 """
@@ -28,7 +30,7 @@ print("done", flush=True)
 INTERRUPTED = """\
 import os, select
 from pyspark import java_gateway
-from kgctl.pipeline.session import SparkOptions, spark_context
+from kgctl.pipeline.session import SparkOptions, spark_session
 make, java = java_gateway.Popen, []
 def popen(*words, **settings):
     process = make(*words, **settings)
@@ -39,7 +41,7 @@ class Interrupting:
         raise KeyboardInterrupt
 java_gateway.Popen, java_gateway.time = popen, Interrupting
 try:
-    with spark_context(SparkOptions(master="local[1]", is_light=True)):
+    with spark_session(SparkOptions(master="local[1]", is_light=True)):
         pass
 except KeyboardInterrupt:
     print(select.select(java, [], [], 0)[0] == java)
@@ -54,21 +56,20 @@ def test_what_is_set(spark: SparkSession) -> None:
 
 
 def test_workers_are_this_python_and_find_this_kgctl(spark: SparkSession) -> None:
-    def who(_: int) -> tuple[str, str]:
-        import kgctl
-
-        return sys.executable, kgctl.__file__
-
     import kgctl
 
-    assert spark.sparkContext.parallelize([1], 1).map(who).collect() == [(sys.executable, kgctl.__file__)]
+    def who(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import kgctl
+
+        for _ in batches:
+            yield pa.record_batch({"python": [sys.executable], "kgctl": [kgctl.__file__]})
+
+    assert spark.range(1).mapInArrow(who, "python string, kgctl string").collect() == [(sys.executable, kgctl.__file__)]
 
 
 def test_the_session_there_is_is_used_and_not_ended(spark: SparkSession) -> None:
     with spark_session(SparkOptions(master="local[1]")) as session:
         assert session is spark
-    with spark_context(SparkOptions()) as context:
-        assert context is spark.sparkContext
     assert spark.range(2).count() == 2
 
 

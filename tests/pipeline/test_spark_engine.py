@@ -8,7 +8,7 @@ import pytest
 
 from kgctl.errors import KgctlError
 from kgctl.pipeline.engines import PROCESS_DIED, EngineName, EngineOptions, LocalEngine, open_engine
-from kgctl.pipeline.spark_engine import SparkEngine, chunks_of
+from kgctl.pipeline.spark_engine import SparkEngine, dealt
 from tests.support.members import wait_until
 from tests.support.pipeline.work import kill_at_five, square
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 def test_chunks_are_dealt_out_like_cards() -> None:
-    assert chunks_of({0: "a", 1: "b", 4: "c", 5: "d", 7: "e"}, 2) == [[(0, "a"), (4, "c"), (7, "e")], [(1, "b"), (5, "d")]]
-    assert chunks_of({3: "a", 9: "b"}, 5) == [[(3, "a")], [(9, "b")]]
-    assert chunks_of({}, 5) == []
+    assert dealt({0: "a", 1: "b", 4: "c", 5: "d", 7: "e"}, 2) == [[(0, "a"), (4, "c"), (7, "e")], [(1, "b"), (5, "d")]]
+    assert dealt({3: "a", 9: "b"}, 5) == [[(3, "a")], [(9, "b")]]
+    assert dealt({}, 5) == []
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 200])
 def test_the_same_as_in_one_process(spark: SparkSession, count: int) -> None:
-    engine = SparkEngine(spark.sparkContext)
+    engine = SparkEngine(spark)
     seen: list[int] = []
     found = engine.map(square, range(count), on_done=lambda done: seen.append(done.index))
     here = LocalEngine().map(square, range(count))
@@ -35,7 +35,7 @@ def test_the_same_as_in_one_process(spark: SparkSession, count: int) -> None:
 
 
 def test_an_item_that_kills_its_worker_fails_alone(spark: SparkSession) -> None:
-    engine = SparkEngine(spark.sparkContext)
+    engine = SparkEngine(spark)
     found = engine.map(kill_at_five, range(40))
     assert [done.value for done in found] == [None if number == 5 else number for number in range(40)]
     assert found[5].failure is not None
@@ -45,12 +45,12 @@ def test_an_item_that_kills_its_worker_fails_alone(spark: SparkSession) -> None:
 
 def test_work_that_cannot_be_done_at_all_is_one_line(spark: SparkSession) -> None:
     with pytest.raises(KgctlError, match=r"^Spark did none of the work: .*$") as caught:
-        SparkEngine(spark.sparkContext).map(kill_at_five, [5])
+        SparkEngine(spark).map(kill_at_five, [5])
     assert "\n" not in caught.value.message
 
 
 def test_a_stream_that_is_left_is_cancelled(spark: SparkSession) -> None:
-    engine = SparkEngine(spark.sparkContext)
+    engine = SparkEngine(spark)
     stream = engine.stream(square, range(64))
     assert next(stream).value is not None
     stream.close()

@@ -109,6 +109,9 @@ def history_build(
         str | None,
         typer.Option(metavar="URL", help="Spark's master: spark://HOST:PORT, yarn; local[*] otherwise.", show_default=False),
     ] = None,
+    remote: Annotated[
+        str | None, typer.Option(metavar="URL", help="A server of Spark Connect: sc://HOST:PORT.", show_default=False)
+    ] = None,
     jobs: Annotated[
         int | None, typer.Option("-j", "--jobs", metavar="N", min=1, help="Use N processors of this machine.", show_default=False)
     ] = None,
@@ -122,7 +125,7 @@ def history_build(
     A partition that cannot be built keeps the tables it had, is named, and the others are built: exit code 3.
     """
     session = session_of(ctx)
-    options = EngineOptions(name=engine, jobs=jobs, master=master, what="kgctl history build")
+    options = EngineOptions(name=engine, jobs=jobs, master=master, remote=remote, what="kgctl history build")
     if cluster == "":
         raise UsageError("--cluster is empty (an unset variable?): leave it out, or give it a name")
     path = warehouse_path(warehouse, session.environment)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
     from kgctl.pipeline.collect.collection import Collection, PartitionSummary
     from kgctl.pipeline.collect.live import LiveCollection, Plan
-    from kgctl.pipeline.sources.at_rest import Piece
+    from kgctl.pipeline.sources.at_rest import Source
     from kgctl.pipeline.sources.live import LiveReader, ReaderName
     from kgctl.pipeline.store.files import Location
     from kgctl.pipeline.store.warehouse import Warehouse
@@ -124,6 +124,12 @@ def progress_line(environment: Environment) -> Iterator[Callable[[str], None]]:
 
 
 DEFAULT_CLUSTER = "default"
+_Master = Annotated[str | None, typer.Option(metavar="URL", help="Files, on Spark: its master.", show_default=False)]
+_Remote = Annotated[
+    str | None, typer.Option(metavar="URL", help="Files: a server of Spark Connect, sc://HOST:PORT.", show_default=False)
+]
+_LARGE_BYTES = 100_000_000
+"""So much is worth the time that a JVM takes to compile what rows pass through."""
 _SAMPLE_EVERY_MS = 1_000
 
 
@@ -150,6 +156,7 @@ class Rest:
             "--engine": engine.name.value == "spark",
             "--jobs": engine.jobs is not None,
             "--master": engine.master is not None,
+            "--remote": engine.remote is not None,
         }
         return tuple(flag for flag, is_given in given.items() if is_given)
 
@@ -176,19 +183,20 @@ def collect_from_files(session: Session, rest: Rest, warehouse: str | None, clus
     from kgctl.pipeline.collect.at_rest import collect_at_rest
     from kgctl.pipeline.engines import open_engine
 
-    pieces, samples, found = _source(session, rest)
+    sources, samples, found = _source(session, rest)
     opened = _open(warehouse_path(warehouse, session.environment))
     name = cluster or found or DEFAULT_CLUSTER
     now_ms = session.environment.now_ms()
-    with open_engine(rest.engine) as engine, progress_line(session.environment) as progress:
-        collection = collect_at_rest(opened, name, pieces, engine, progress, now_ms=now_ms)
+    size = sum(piece.size for source in sources for piece in source.pieces)
+    with open_engine(rest.engine, is_light=size < _LARGE_BYTES) as engine, progress_line(session.environment) as progress:
+        collection = collect_at_rest(opened, name, sources, engine, progress, now_ms=now_ms)
     if not any(isinstance(error, RefusedError) for error in collection.errors):
         collection.samples = opened.add_samples(name, samples, is_again=True)
     return report_of(collection)
 
 
-def _source(session: Session, rest: Rest) -> tuple[list[Piece], Any, str | None]:
-    """Pieces, samples, and the name that their cluster has there."""
+def _source(session: Session, rest: Rest) -> tuple[list[Source], Any, str | None]:
+    """Sources, samples, and the name that their cluster has there."""
     from kgctl.pipeline.sources import at_rest
     from kgctl.pipeline.store.tables import LOG_OFFSETS
 
@@ -196,15 +204,15 @@ def _source(session: Session, rest: Rest) -> tuple[list[Piece], Any, str | None]
         from kgctl.pipeline.sources.at_rest import record_log_samples
 
         folder = Path(rest.record_log).expanduser()
-        found = list(at_rest.record_log(folder).pieces)
+        found = [at_rest.record_log(folder)]
         return found, record_log_samples(folder, every_ms=_SAMPLE_EVERY_MS, now_ms=session.environment.now_ms()), None
     if rest.parquet is not None:
         from kgctl.pipeline.sources.at_rest import parquet_samples
 
         path = Path(rest.parquet).expanduser()
         source = at_rest.parquet(path)
-        return list(source.pieces), parquet_samples(path), source.cluster
-    each = [piece for path in rest.segments for piece in at_rest.segments(Path(path).expanduser()).pieces]
+        return [source], parquet_samples(path), source.cluster
+    each = [at_rest.segments(Path(path).expanduser()) for path in rest.segments]
     return each, LOG_OFFSETS.empty_table(), None
 
 
@@ -426,9 +434,8 @@ def history_collect(
         int | None,
         typer.Option(metavar="N", min=1, help="Files: so many processes. [default: one a processor]", show_default=False),
     ] = None,
-    master: Annotated[
-        str | None, typer.Option(metavar="URL", help="Files, with --engine spark: its master.", show_default=False)
-    ] = None,
+    master: _Master = None,
+    remote: _Remote = None,
 ) -> Report:
     """Collect the records of __consumer_offsets into a warehouse, from a live cluster or from files.
 
@@ -438,7 +445,7 @@ def history_collect(
     """
     session = session_of(ctx)
     live = live_options(once=once, for_=for_, sample_every=sample_every, all_topics=all_topics, reader=reader.value)
-    how = EngineOptions(name=engine, jobs=jobs, master=master, what="history collect --engine spark")
+    how = EngineOptions(name=engine, jobs=jobs, master=master, remote=remote, what="history collect --engine spark")
     rest = Rest(tuple(segments or ()), record_log, parquet, how)
     if cluster == "":
         raise UsageError("--cluster is empty (an unset variable?): leave it out, or give it a name")

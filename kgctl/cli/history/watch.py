@@ -120,6 +120,10 @@ _Master = Annotated[
     typer.Option(metavar="URL", help="Spark's master: spark://HOST:PORT, yarn; local[*] otherwise.", show_default=False),
 ]
 
+_Remote = Annotated[
+    str | None, typer.Option(metavar="URL", help="A server of Spark Connect: sc://HOST:PORT.", show_default=False)
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -151,6 +155,7 @@ def history_watch(
     reader: _Reader = Reader.AUTO,
     engine: _Engine = EngineName.AUTO,
     master: _Master = None,
+    remote: _Remote = None,
 ) -> Report | int:
     """Collect and build on and on, and tell when groups are in trouble: rules, a webhook, metrics, exit code.
 
@@ -165,7 +170,9 @@ def history_watch(
     every_ms = _every_ms(every)
     live = live_options(once=once, for_=for_, sample_every=sample_every, all_topics=all_topics, reader=reader.value)
     _check(live, cluster, is_collecting=not no_collect)
-    how = EngineOptions(name=engine, jobs=None if master else 1, master=master, what="history watch --engine spark")
+    how = EngineOptions(
+        name=engine, jobs=None if master or remote else 1, master=master, remote=remote, what="history watch --engine spark"
+    )
     keep_ms = None if keep is None else _keep_ms(keep)
     hook = _webhook(session, webhook, webhook_header)
     place = warehouse_path(warehouse, session.environment)

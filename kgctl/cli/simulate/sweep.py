@@ -40,6 +40,7 @@ Grid = Annotated[
 Runs = Annotated[int | None, typer.Option("--runs", "--seeds", min=1, metavar="N", help="How many seeds.", show_default=False)]
 Jobs = Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes; one for each processor.", show_default=False)]
 Master = Annotated[str | None, typer.Option(metavar="URL", help="Spark's master; local[*] otherwise.", show_default=False)]
+Remote = Annotated[str | None, typer.Option(metavar="URL", help="A server of Spark Connect: sc://HOST:PORT.", show_default=False)]
 Out = Annotated[
     Path | None,
     typer.Option(
@@ -73,9 +74,12 @@ def simulate_sweep(
         list[str] | None,
         typer.Option(metavar="EXPR", help="Expect this instead of what the file expects; repeatable.", show_default=False),
     ] = None,
-    engine: Annotated[EngineName, typer.Option(help="Processes of this machine, or Spark.")] = EngineName.LOCAL,
+    engine: Annotated[
+        EngineName, typer.Option(help="Processes of this machine, or Spark; auto takes Spark where a master is given.")
+    ] = EngineName.AUTO,
     jobs: Jobs = None,
     master: Master = None,
+    remote: Remote = None,
     time_limit: running.TimeLimit = None,
     verify: Annotated[
         str, typer.Option(metavar="SHARE", help="How many of the runs to run again here, to compare; 0 for none.")
@@ -100,7 +104,7 @@ def simulate_sweep(
         )
     except WrongFile as wrong:
         return wrong.report
-    what = EngineOptions(name=engine, jobs=jobs, master=master, shows_log=verbose)
+    what = EngineOptions(name=engine, jobs=jobs, master=master, remote=remote, shows_log=verbose)
     swept = run_sweep(session, sweep, what, limit_s=limit_s, share=share)
     return report_of(session, sweep, swept, Shown.of(sweep, each_run=rows, out=out, html=html))
 

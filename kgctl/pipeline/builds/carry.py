@@ -26,7 +26,7 @@ from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
 from kgctl.pipeline.tables import log_end_offsets
 from kgctl.pipeline.tables.groups.replay import STATES, spans
 from kgctl.pipeline.tables.membership import GROUP_GENERATIONS, MEMBERS
-from kgctl.pipeline.tables.registry import BEGIN_MS, ClusterInputs, OutdatedError, PartitionInputs
+from kgctl.pipeline.tables.registry import BEGIN_MS, ClusterInputs, LateSamplesError, OutdatedError, PartitionInputs
 from kgctl.pipeline.tables.resets import SPEEDS, speeds_until
 from kgctl.pipeline.tables.series import Samples, Series, begins, numbered, samples, series
 from kgctl.pipeline.tables.stalls import INTERVALS, MIN_DISTANCE_MS
@@ -62,7 +62,7 @@ def cut(raw: pa.Table, slices: list[Slice], buckets: int) -> Iterator[pa.Table]:
     if len(slices) == 1:
         yield raw
         return
-    bucket = _buckets_of_keys(raw.column("key"), buckets)
+    bucket = buckets_of_keys(raw.column("key"), buckets)
     order = np.argsort(bucket, kind="stable")
     edges = np.searchsorted(bucket[order], [0, *(each.end for each in slices)])
     markers = np.flatnonzero(bucket < 0)
@@ -71,8 +71,10 @@ def cut(raw: pa.Table, slices: list[Slice], buckets: int) -> Iterator[pa.Table]:
         yield raw.take(pa.array(rows))
 
 
-def _buckets_of_keys(keys: pa.ChunkedArray, buckets: int) -> Int64s:
+def buckets_of_keys(keys: pa.ChunkedArray, buckets: int) -> Int64s:
     """Each row's bucket; -1 without a key. A key that names no group is in bucket 0."""
+    if not len(keys):
+        return np.zeros(0, np.int64)
     encoded = keys.dictionary_encode().unify_dictionaries().combine_chunks() if keys.num_chunks != 1 else keys.dictionary_encode()
     array = encoded.chunk(0) if isinstance(encoded, pa.ChunkedArray) else encoded
     found = np.array([_bucket_of_key(key, buckets) for key in array.dictionary.to_pylist()] + [-1], np.int64)
@@ -156,17 +158,19 @@ class Sampled:
     def with_more(self, fresh: pa.Table) -> pa.Table:
         """`CLEANED`: what was settled, and what is so far of the samples from the horizon on, new ones among them.
 
-        Raises `OutdatedError` where a new one is older than the horizon, or shows that a settled one has to go.
+        Raises `LateSamplesError` where a new one is older than the horizon, or shows that a settled one has to go.
         """
-        if fresh.num_rows and pc.min(fresh.column("timestamp_ms")).as_py() < self.horizon_ms:
-            raise OutdatedError("samples of log ends came late")
+        is_late = pc.less(fresh.column("timestamp_ms"), self.horizon_ms)
+        if pc.any(is_late).as_py():
+            raise LateSamplesError("samples of log ends came late", topics_of(fresh.filter(is_late)))
         together = pa.concat_tables([self.raw, fresh])
         found = _clean(together)
         is_settled = pc.less(found.column("timestamp_ms"), self.horizon_ms)
         if self.raw.num_rows and fresh.num_rows:
             before = _clean(self.raw)
-            if not _has_all(_until_first_behind(found, self.horizon_ms), _until_first_behind(before, self.horizon_ms)):
-                raise OutdatedError("a sample of a log end came from a replica that was behind")
+            gone = _lacking(_until_first_behind(found, self.horizon_ms), _until_first_behind(before, self.horizon_ms))
+            if gone.num_rows:
+                raise LateSamplesError("a sample of a log end came from a replica that was behind", topics_of(gone))
         return _numbered_on(self.cleaned, found.filter(pc.invert(is_settled)))
 
     def until(self, horizon_ms: int, fresh: pa.Table, cleaned: pa.Table) -> Sampled:
@@ -199,11 +203,17 @@ def _until_first_behind(cleaned: pa.Table, horizon_ms: int) -> pa.Table:
     return cleaned.select(LOG_OFFSETS.names).take(pa.array(order[~is_behind | first]))
 
 
-def _has_all(table: pa.Table, rows: pa.Table) -> bool:
-    names = rows.column_names
-    both = pa.concat_tables([table, rows]).append_column("count", pa.array([1] * (table.num_rows + rows.num_rows), pa.int64()))
-    counts = both.group_by(names).aggregate([("count", "sum")]).column("count_sum")
-    return bool((pc.sum(pc.equal(counts, 2)).as_py() or 0) == rows.num_rows)
+def _lacking(table: pa.Table, rows: pa.Table) -> pa.Table:
+    """The rows that are not in ``table``; each is in either once."""
+    both = pa.concat_tables([table, rows])
+    marked = both.append_column("mark", pa.array([1] * table.num_rows + [2] * rows.num_rows, pa.int64()))
+    counts = marked.group_by(rows.column_names).aggregate([("mark", "sum")])
+    return counts.filter(pc.equal(counts.column("mark_sum"), 2))
+
+
+def topics_of(samples: pa.Table) -> frozenset[str]:
+    """The topics that samples are of."""
+    return frozenset(pc.unique(samples.column("topic")).to_pylist())
 
 
 def _clean(raw: pa.Table) -> pa.Table:

@@ -6,10 +6,8 @@ work, builds the same. Each table takes each build once, and readers go by the v
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
@@ -22,13 +20,14 @@ import pyarrow.compute as pc
 from kgctl import __version__
 from kgctl.errors import KgctlError, RefusedError, StorageError
 from kgctl.pipeline.builds.carry import Sampled, Slice, cut, placed, slices_into, slices_of
-from kgctl.pipeline.builds.state import Standing, last_runs, new_files, newest_of, replaced, samples_in
+from kgctl.pipeline.builds.late import SLICES, Late, beside, late_records, late_samples, replaced
+from kgctl.pipeline.builds.state import Standing, last_runs, new_files, newest_of, samples_in
 from kgctl.pipeline.builds.tables_of import SliceInput, SliceResult, SliceTask, build_slice
-from kgctl.pipeline.decode.schemas import merge_runs, runs_of
+from kgctl.pipeline.decode.schemas import COVERAGE, merge_runs, runs_of
 from kgctl.pipeline.store.files import DataFile, prefix_of, read_file, write_files
 from kgctl.pipeline.store.tables import GOLD, RAW, conform, from_stored, to_stored
 from kgctl.pipeline.store.warehouse import TABLES_VERSION, THINNED, version_number
-from kgctl.pipeline.tables.registry import BEGIN_MS, OutdatedError
+from kgctl.pipeline.tables.registry import BEGIN_MS, LateSamplesError, OutdatedError
 
 if TYPE_CHECKING:
     from kgctl.pipeline.engines import Done, Engine
@@ -176,9 +175,8 @@ def _build_cluster(
         result.late.setdefault(cluster, []).append(f"{error}: all tables were made anew")
         made = _made(_Work.of(job, None), engine, on_progress)
     for why, count in made.anew.items():
-        result.late.setdefault(cluster, []).append(
-            f"{why}: the tables of {count} of {len(made.work.slices)} slices were made anew"
-        )
+        told = "all tables" if count == warehouse.buckets else f"the tables of {count} of {warehouse.buckets} buckets of groups"
+        result.late.setdefault(cluster, []).append(f"{why}: {told} were made anew")
     versions = {name: _commit(made, name, plan) for name in COMMITTED}
     _commit_state(made, plan, versions)
     result.built += 1
@@ -252,7 +250,8 @@ def _is_new(warehouse: Warehouse, cluster: str, name: str, since: int) -> bool:
 @dataclass(frozen=True)
 class _Work:
     """What is to be made: of which files, cut into which slices, going on from where. ``everything``: all slices are to be made,
-    also those that no new record is of. ``next`` is where the next build goes on; its ``states`` are still to be made."""
+    also those that no new record is of. ``next`` is where the next build goes on; its ``states`` are still to be made. ``late``:
+    what came from below what was built; the slices that it touches are made anew, and the others without it."""
 
     job: _Job
     before: Standing
@@ -264,6 +263,7 @@ class _Work:
     slices: list[Slice]
     everything: bool
     next: Standing
+    late: Late | None = None
 
     @classmethod
     def of(cls, job: _Job, standing: Standing | None) -> _Work:
@@ -274,21 +274,23 @@ class _Work:
         files = job.new_files("records", since[0], plan.bronze_to)
         fresh = samples_in(warehouse, job.new_files("samples", since[1], plan.samples_to))
         runs, counts = _covered(warehouse, files)
-        before.require_in_order(runs)
-        samples = before.sampled.with_more(fresh)
-        coverage = merge_runs([before.runs, runs])
+        sampling, uncleaned, samples, late = _sampled(job, before, fresh)
+        overtaken = before.overtaken(runs)
+        if overtaken:
+            late = _with_records(job, files, overtaken, late)
+        coverage = merge_runs([before.runs if not overtaken else _stored_coverage(job), runs])
         last, others = last_runs(coverage)
         newest_ms = max(before.newest_ms, newest_of(runs))
         sampled_ms = pc.max(fresh.column("timestamp_ms")).as_py()
         newest_sample_ms = max(before.newest_sample_ms, BEGIN_MS if sampled_ms is None else sampled_ms)
         horizon_ms = before.next_horizon(newest_ms, newest_sample_ms)
         wanted = len(slices_of(sum(file.rows for file in files), warehouse.buckets))
-        count = min(before.slices_for(wanted), warehouse.buckets)
-        sampled = before.sampled.until(horizon_ms, fresh, samples)
+        count = min(before.slices_for(wanted if late is None else max(wanted, SLICES)), warehouse.buckets)
+        sampled = sampling.until(horizon_ms, uncleaned, samples)
         after = Standing(sampled, newest_ms, newest_sample_ms, last, count)
         everything = count != before.slices or fresh.num_rows > 0
         cut_into = slices_into(count, warehouse.buckets)
-        return cls(job, before, files, samples, coverage, others, counts, cut_into, everything, after)
+        return cls(job, before, files, samples, coverage, others, counts, cut_into, everything, after, late)
 
     @property
     def warehouse(self) -> Warehouse:
@@ -327,7 +329,12 @@ class _Work:
         """The same with every record and sample that was collected, going on from nothing."""
         files = self.job.new_files("records", -1, self.job.plan.bronze_to)
         runs, _ = _covered(self.warehouse, files)
-        return replace(self.with_all_samples(), files=files, coverage=runs, before=Standing())
+        return replace(self.with_all_samples(), files=files, coverage=runs, before=Standing(), late=None)
+
+    def finer(self) -> _Work:
+        """The same, cut into more slices."""
+        cut_into = slices_into(SLICES, self.warehouse.buckets)
+        return replace(self, slices=cut_into, everything=True, next=replace(self.next, slices=len(cut_into)))
 
 
 @dataclass(frozen=True)
@@ -352,25 +359,59 @@ def _made(work: _Work, engine: Callable[[int], Engine], on_progress: Callable[[P
     worker = engine(work.records)
 
     def run(asked: _Work, slices: Sequence[Slice]) -> list[SliceResult]:
-        return _by_spark(worker, asked, slices) if worker.name == "spark" else _here(worker, asked, slices, on_progress)
+        return _by_spark(worker, asked, slices) if worker.session is not None else _here(worker, asked, slices, on_progress)
 
-    done = run(work, work.slices)
+    touched = [each for each in work.slices if work.late is not None and work.late.touches(each)]
+    done = run(work, [each for each in work.slices if each not in touched])
     lacking = [each.slice for each in done if each.lacks_samples]
     if lacking:
         done = [each for each in done if not each.lacks_samples] + run(work.with_all_samples(), lacking)
-    outdated = [each for each in done if each.outdated]
+    outdated = {each.slice: each.outdated for each in done if each.outdated}
+    if outdated and len(work.slices) < SLICES and work.before.is_even and work.before.slices:
+        return _made(work.finer(), lambda _: worker, on_progress)
+    outdated.update(dict.fromkeys(touched, work.late.why if work.late else ""))
     if outdated:
-        done = [each for each in done if not each.outdated]
-        done += run(work.from_all_records(), [each.slice for each in outdated])
+        done = [each for each in done if not each.outdated] + run(work.from_all_records(), list(outdated))
     files = _together(done, work.counts)
     files["coverage"] = _write_coverage(work)
-    from_nothing = work.slices if work.before.slices == 0 else [each.slice for each in outdated]
-    made = _Made(
-        work, files, work.counts, [each.slice for each in done], from_nothing, Counter(each.outdated for each in outdated)
-    )
-    for name in COMMITTED:
-        _taken_away(made, name)
+    anew: Counter[str] = Counter()
+    for each, why in outdated.items():
+        anew[why] += each.end - each.first
+    from_nothing = work.slices if work.before.slices == 0 else list(outdated)
+    made = _Made(work, files, work.counts, [each.slice for each in done], from_nothing, anew)
+    if work.before.slices:
+        for name in GOLD:
+            files[name] += beside(work.warehouse, name, _files_of(work, name), from_nothing)
     return made
+
+
+def _files_of(work: _Work, name: str) -> list[DataFile]:
+    return [file for file in work.warehouse.table(name).files() if file.may_hold("cluster", work.cluster, work.cluster)]
+
+
+def _sampled(job: _Job, before: Standing, fresh: pa.Table) -> tuple[Sampled, pa.Table, pa.Table, Late | None]:
+    """(where cleaning goes on from, the samples that it goes on with, all of them cleaned, what came late of them)."""
+    try:
+        return before.sampled, fresh, before.sampled.with_more(fresh), None
+    except LateSamplesError as error:
+        touched = late_samples(job.warehouse, before.states, error.topics)
+        every = samples_in(job.warehouse, job.new_files("samples", -1, job.plan.samples_to))
+        return Sampled.nothing(), every, Sampled.nothing().with_more(every), Late({}, touched, str(error))
+
+
+def _with_records(job: _Job, files: Sequence[DataFile], overtaken: Mapping[int, int], late: Late | None) -> Late:
+    """What came late of these new files' records, and of samples."""
+    every = job.new_files("records", -1, job.plan.bronze_to)
+    touched = late_records(job.warehouse, overtaken, files, every)
+    why = f"records came late, as of __consumer_offsets-{min(overtaken)}"
+    return Late(overtaken, touched, why) if late is None else Late(overtaken, touched | late.touched, f"{late.why}, and {why}")
+
+
+def _stored_coverage(job: _Job) -> pa.Table:
+    """All runs that were built."""
+    table = job.warehouse.table("coverage")
+    files = [file for file in table.files() if file.may_hold("cluster", job.cluster, job.cluster)]
+    return from_stored("coverage", table.rows(files, COVERAGE.names)).cast(COVERAGE)
 
 
 def _here(engine: Engine, work: _Work, slices: Sequence[Slice], on_progress: Callable[[Progress], object]) -> list[SliceResult]:
@@ -378,7 +419,8 @@ def _here(engine: Engine, work: _Work, slices: Sequence[Slice], on_progress: Cal
     warehouse = work.warehouse
     records = warehouse.table("records")
     columns = [name for name in records.stored.schema.names if name not in ("source", "cluster")]
-    raw, _ = placed(conform(from_stored("records", records.rows(work.files, columns)), RAW))
+    given = conform(from_stored("records", records.rows(work.files, columns)), RAW)
+    raw, _ = placed(given if work.late is None else work.late.in_time(given))
     tasks = []
     for each, part in zip(work.slices, cut(raw, work.slices, warehouse.buckets), strict=True):
         if each in slices and (part.num_rows or work.everything):
@@ -388,38 +430,19 @@ def _here(engine: Engine, work: _Work, slices: Sequence[Slice], on_progress: Cal
 
 
 def _by_spark(engine: Engine, work: _Work, slices: Sequence[Slice]) -> list[SliceResult]:
-    from pyspark.sql import SparkSession
-
     from kgctl.pipeline.builds.tables_of import SparkWork, build_slices
+    from kgctl.pipeline.spark_engine import spark_errors
 
-    context = engine.context  # type: ignore[attr-defined]
-    session = SparkSession.getActiveSession() or SparkSession(context)
     location, buckets = work.warehouse.location, work.warehouse.buckets
     given = work.given(RAW.empty_table(), Slice(0, 0))
     wanted = [number for number, each in enumerate(work.slices) if each in slices]
-    common = SparkWork(location, work.cluster, work.slices, buckets, given, work.everything, wanted)
+    condition = "true" if work.late is None else work.late.condition()
+    common = SparkWork(location, work.cluster, work.slices, buckets, given, work.everything, wanted, condition)
     states = [
         (file, [number for number in wanted if file in work.before.states_of(work.slices[number])]) for file in work.before.states
     ]
     with spark_errors():
-        return build_slices(session, common, work.files, states)
-
-
-@contextmanager
-def spark_errors() -> Iterator[None]:
-    """What fails on Spark as a `KgctlError`: the error that a task of kgctl's has raised, in one line."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        yield
-    except ConnectionError as error:
-        raise KgctlError("Spark has ended: its master does not answer, or has ended the session", code="SPARK") from error
-    except (Py4JError, PySparkException) as error:
-        said = str(error)
-        told = re.findall(r"^(?:\w+\.)*(\w*Error): (.+)$", said, re.MULTILINE)
-        kind, message = told[-1] if told else ("SPARK", said.strip().split("\n", 1)[0])
-        raise KgctlError(message, code="STORAGE_ERROR" if kind == "StorageError" else "SPARK") from error
+        return build_slices(engine.session, common, work.files, states)
 
 
 def _covered(warehouse: Warehouse, files: Sequence[DataFile]) -> tuple[pa.Table, Counter[str]]:
@@ -468,8 +491,8 @@ def _together(done: Sequence[SliceResult], counts: Counter[str]) -> dict[str, li
 def _taken_away(made: _Made, name: str) -> list[DataFile]:
     """The files of a table that this build puts others in the place of."""
     work = made.work
-    files = [file for file in work.warehouse.table(name).files() if file.may_hold("cluster", work.cluster, work.cluster)]
-    if work.before.slices == 0:
+    files = _files_of(work, name)
+    if work.before.slices == 0 or (name == "coverage" and work.late is not None and work.late.known):
         return files
     slices = [Slice(0, work.warehouse.buckets)] if name == "coverage" else made.slices
     return replaced(files, slices, () if name == "coverage" else made.from_nothing)

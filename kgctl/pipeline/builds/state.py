@@ -12,7 +12,7 @@ import pyarrow as pa
 from kgctl.errors import StorageError
 from kgctl.pipeline.builds.carry import Sampled, Slice, packed_tables, unpacked_tables
 from kgctl.pipeline.decode.schemas import COVERAGE
-from kgctl.pipeline.store.files import DataFile, buckets_of, is_provisional, write_files
+from kgctl.pipeline.store.files import DataFile, buckets_of, write_files
 from kgctl.pipeline.store.tables import from_stored, to_stored
 from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, OutdatedError
 
@@ -82,15 +82,11 @@ class Standing:
         size = sum(file.size for file in self.states)
         return max(wanted, -(-size // STATE_BYTES)) if self.is_even else self.slices
 
-    def require_in_order(self, runs: pa.Table) -> None:
-        """Raise `OutdatedError` where one of these new runs of offsets begins before what is known already."""
+    def overtaken(self, runs: pa.Table) -> dict[int, int]:
+        """By partition of the log, the highest offset that is known, where one of these new runs begins below it."""
         known = dict(zip(*(self.runs.column(name).to_pylist() for name in ("log_partition", "last_offset")), strict=True))
-        first = runs.column("first_offset").to_pylist()
-        late = [
-            place for place, at in zip(runs.column("log_partition").to_pylist(), first, strict=True) if at <= known.get(place, -1)
-        ]
-        if late:
-            raise OutdatedError(f"records came late, as of __consumer_offsets-{late[0]}")
+        began = zip(runs.column("log_partition").to_pylist(), runs.column("first_offset").to_pylist(), strict=True)
+        return {place: known[place] for place, at in began if at <= known.get(place, -1)}
 
     def next_horizon(self, newest_ms: int, newest_sample_ms: int) -> int:
         """The start of the window before the one that has the newest record that a sample lies behind."""
@@ -142,23 +138,3 @@ def samples_in(warehouse: Warehouse, files: Sequence[DataFile]) -> pa.Table:
     from kgctl.pipeline.store.tables import LOG_OFFSETS, conform
 
     return conform(from_stored("samples", warehouse.table("samples").rows(files, columns)), LOG_OFFSETS)
-
-
-def replaced(files: Sequence[DataFile], slices: Sequence[Slice], anew: Sequence[Slice]) -> list[DataFile]:
-    """Of a table's files those that a build of ``slices`` takes away: what was provisional, and all of those made ``anew``.
-
-    Raises `OutdatedError` where a file has rows of one that is made anew, and of another slice.
-    """
-    found = []
-    made = {bucket for each in slices for bucket in range(each.first, each.end)}
-    for file in files:
-        first, last = buckets_of(file)
-        if is_provisional(file) and made.issuperset(range(first, last + 1)):
-            found.append(file)
-            continue
-        for each in anew:
-            if first < each.end and last >= each.first:
-                if first < each.first or last >= each.end:
-                    raise OutdatedError("one of several slices must be made anew")
-                found.append(file)
-    return found

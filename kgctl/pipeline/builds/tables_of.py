@@ -313,6 +313,7 @@ class SparkWork:
     given: SliceInput
     everything: bool
     wanted: Sequence[int]
+    condition: str = "true"
 
 
 def build_slices(
@@ -322,10 +323,14 @@ def build_slices(
     states; each is of some slices, by number."""
     frame = stored_frame(spark, work.location, "records", files, _SCHEMA)
     first = ", ".join(str(each.first) for each in work.slices)
-    spread = frame.selectExpr("*", f"array({first}) AS firsts").selectExpr(
-        *_COLUMNS,
-        f"explode(CASE WHEN key IS NULL THEN sequence(0, {len(work.slices) - 1}) ELSE "
-        f"array(size(filter(firsts, first -> first <= cast(crc32({_GROUP}) % {work.buckets} AS int))) - 1) END) AS slice",
+    spread = (
+        frame.where(work.condition)
+        .selectExpr("*", f"array({first}) AS firsts")
+        .selectExpr(
+            *_COLUMNS,
+            f"explode(CASE WHEN key IS NULL THEN sequence(0, {len(work.slices) - 1}) ELSE "
+            f"array(size(filter(firsts, first -> first <= cast(crc32({_GROUP}) % {work.buckets} AS int))) - 1) END) AS slice",
+        )
     )
     new = spread.where(f"slice IN ({', '.join(map(str, work.wanted))})").groupBy("slice")
     before = _states_frame(spark, work, states).groupBy("slice")

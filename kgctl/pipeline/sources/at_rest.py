@@ -50,9 +50,11 @@ class Piece(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Pieces that belong together, and the name of their cluster where they have one."""
+    """Pieces that belong together, and the name of their cluster where they have one. ``option``: the option, and its value, by
+    which the data source of Spark reads the same."""
 
     pieces: Sequence[Piece]
+    option: tuple[str, str]
     cluster: str | None = None
 
 
@@ -62,13 +64,13 @@ def segments(path: Path) -> Source:
     Raises `NotFoundError`, `UsageError` (a file that is no segment) and `StorageError` (not readable).
     """
 
-    return Source(segment_pieces(path))
+    return Source(segment_pieces(path), ("segments", str(path)))
 
 
 def record_log(path: Path) -> Source:
     """The data folder of ``kgctl serve`` or of ``kgctl simulate run --records-out``. Raises as `kgctl.storage.sqlite_files`."""
 
-    return Source(record_log_pieces(path))
+    return Source(record_log_pieces(path), ("recordLog", str(path)))
 
 
 def parquet(path: Path) -> Source:
@@ -238,12 +240,12 @@ def parquet_source(path: Path) -> Source:
     if is_warehouse:
         warehouse = Warehouse.open(path)
         records = [path / "records" / file.path for file in warehouse.table("records").files()]
-        return Source(_pieces(records), warehouse.require_cluster(None))
+        return Source(_pieces(records), ("parquet", str(path)), warehouse.require_cluster(None))
     folder, cluster = (_old_folder(path, "records"), _old_cluster(path)) if is_old else (path, None)
     files = sorted(folder.rglob("*.parquet")) if folder.is_dir() else [folder]
     if not files:
         raise NotFoundError(f"{path}: no Parquet file in it")
-    return Source(_pieces(files), cluster)
+    return Source(_pieces(files), ("parquet", str(path)), cluster)
 
 
 def parquet_samples(path: Path) -> Any:

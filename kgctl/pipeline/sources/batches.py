@@ -6,9 +6,11 @@ Kafka: clients/src/main/java/org/apache/kafka/common/record.
 
 from __future__ import annotations
 
+import json
 import zlib
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from struct import Struct
 from typing import Any
 
@@ -35,6 +37,28 @@ class Damage:
         """One line without the source's name."""
         count = "" if self.records is None else f", {self.records} records from offset {self.base_offset}"
         return f"at byte {self.position}: {self.reason} ({self.size} bytes{count})"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What there is to say of a stretch of log besides its records. ``error``: the code and message that ended its reading."""
+
+    batches: int = 0
+    torn: int = 0
+    damaged: Sequence[Damage] = ()
+    error: tuple[str, str] | None = None
+
+    def text(self) -> str:
+        """As JSON, the bytes of what is damaged in base64."""
+        damaged = [{**asdict(each), "data": b64encode(each.data).decode()} for each in self.damaged]
+        return json.dumps({"batches": self.batches, "torn": self.torn, "damaged": damaged, "error": self.error})
+
+    @classmethod
+    def parse(cls, text: str) -> Report:
+        """Read what `text` has written."""
+        said = json.loads(text)
+        damaged = [Damage(**{**each, "data": b64decode(each["data"])}) for each in said["damaged"]]
+        return cls(said["batches"], said["torn"], damaged, said["error"] and tuple(said["error"]))
 
 
 def cut(data: memoryview | bytes) -> bytes:

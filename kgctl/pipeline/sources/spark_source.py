@@ -16,6 +16,8 @@ they come from:
     ``confluent``, ``timeoutMs`` covers each call, ``maxOffsetsPerTrigger`` limits a micro-batch
 
 ``failOnDamage`` (default ``true``): what cannot be read fails the query, with its place; ``false`` leaves it out and logs it.
+``reports`` (``true``; of files): two more columns, ``source``, the file, and ``report``, JSON in a row of its own behind the
+records that it is of: what could not be read is data then, as in ``kgctl history collect``.
 
 The executors need kgctl with its extra ``spark``, and see the same paths. `of_kafka_source` makes the same rows of the JVM's own
 source (``spark-sql-kafka``), for those who have its jar.
@@ -32,10 +34,11 @@ from typing import TYPE_CHECKING, Any, cast
 from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
-from kgctl.errors import RefusedError, StorageError, TimedOutError, UsageError
+from kgctl.errors import KgctlError, RefusedError, StorageError, TimedOutError, UsageError
 from kgctl.pipeline.sources.at_rest import Piece, Source, parquet, record_log, segments
-from kgctl.pipeline.sources.batches import Damage
+from kgctl.pipeline.sources.batches import Damage, Report
 from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LiveReader, LogState, ReaderName, open_reader
+from kgctl.pipeline.store.tables import RAW
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -46,6 +49,7 @@ SCHEMA = (
     "partition int, offset bigint, timestamp_ms bigint, key binary, value binary, "
     "producer_id bigint, producer_epoch smallint, commits boolean"
 )
+REPORTS = "source string, report string"
 _FILES = {"segments": segments, "recordLog": record_log, "parquet": parquet}
 _LIVE = "kafka.bootstrap.servers"
 _ROWS = 100_000
@@ -86,8 +90,8 @@ class ConsumerOffsetsSource(DataSource):
         return NAME
 
     def schema(self) -> str:
-        """The columns of `RAW`."""
-        return SCHEMA
+        """The columns of `RAW`, and those of reports where they are asked for."""
+        return f"{SCHEMA}, {REPORTS}" if _is_on(self.options, "reports", "false") else SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """For ``spark.read``."""
@@ -97,10 +101,12 @@ class ConsumerOffsetsSource(DataSource):
         if len(given) != 1:
             what = " and ".join(given) or "none"
             raise UsageError(f"{NAME}: one of the options {', '.join((*_FILES, _LIVE))} must be given; {what} was")
-        fails = _fails_on_damage(options)
-        if given[0] == _LIVE:
-            return LiveBatchReader(Target.of(options), fails)
-        return PieceReader(given[0], Path(_option(options, given[0])), fails)
+        fails, reports = _fails_on_damage(options), _is_on(options, "reports", "false")
+        if given[0] != _LIVE:
+            return PieceReader(given[0], Path(_option(options, given[0])), fails, reports)
+        if reports:
+            raise UsageError(f"{NAME}: reports are of files: {', '.join(_FILES)}")
+        return LiveBatchReader(Target.of(options), fails)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
         """For ``spark.readStream``: live clusters only."""
@@ -164,10 +170,11 @@ class RangeInput(InputPartition):
 class PieceReader(DataSourceReader):
     """Batch, from files: one task a piece."""
 
-    def __init__(self, kind: str, path: Path, fails: bool) -> None:  # noqa: FBT001 - an option's value
+    def __init__(self, kind: str, path: Path, fails: bool, reports: bool) -> None:  # noqa: FBT001 - options' values
         self._kind = kind
         self._path = path
         self._fails = fails
+        self._reports = reports
 
     def partitions(self) -> Sequence[InputPartition]:
         """One a segment file, a partition of a record log, or a Parquet file."""
@@ -177,6 +184,9 @@ class PieceReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Record batches."""
         assert isinstance(partition, PieceInput)
+        if self._reports:
+            yield from _with_reports(partition.piece)
+            return
         for parsed in partition.piece.read():
             _meet(partition.piece.source, parsed.damaged, fails=self._fails)
             for table in parsed.tables:
@@ -276,12 +286,16 @@ def _read_range(target: Target, partition: InputPartition, *, fails: bool) -> It
         reader.close()
 
 
-def _batches(table: Any) -> list[Any]:
-    """As Spark takes them, to which every column may be null."""
+def _batches(table: Any, source: str | None = None) -> list[Any]:
+    """As Spark takes them, to which every column may be null; with columns of reports where a source is given."""
     import pyarrow as pa
 
     schema = pa.schema([field.with_nullable(True) for field in table.schema])  # noqa: FBT003 - pyarrow's signature
-    return list(pa.table(table.columns, schema=schema).to_batches(_ROWS))
+    columns = table.columns
+    if source is not None:
+        schema = _reported(table.schema)
+        columns = [*columns, pa.repeat(source, table.num_rows), pa.nulls(table.num_rows, pa.string())]
+    return list(pa.table(columns, schema=schema).to_batches(_ROWS))
 
 
 def _meet(source: str, damaged: Sequence[Damage], *, fails: bool) -> None:
@@ -291,8 +305,37 @@ def _meet(source: str, damaged: Sequence[Damage], *, fails: bool) -> None:
         logging.getLogger("kgctl.pipeline").warning("%s %s", source, damage.describe())
 
 
+def _with_reports(piece: Piece) -> Iterator[Any]:
+    """The records of a piece, with a report behind those of each part, and one of the error that ended it."""
+    try:
+        for parsed in piece.read():
+            for table in parsed.tables:
+                yield from _batches(table, source=piece.source)
+            yield _report(piece, Report(parsed.batches, parsed.torn, parsed.damaged))
+    except KgctlError as error:
+        yield _report(piece, Report(error=(error.code, error.message)))
+
+
+def _report(piece: Piece, report: Report) -> Any:
+    import pyarrow as pa
+
+    row = {"partition": getattr(piece, "partition", None), "source": piece.source, "report": report.text()}
+    return pa.RecordBatch.from_pylist([row], schema=_reported(RAW))
+
+
+def _reported(schema: Any) -> Any:
+    import pyarrow as pa
+
+    texts = [pa.field("source", pa.string()), pa.field("report", pa.string())]
+    return pa.schema([*(field.with_nullable(True) for field in schema), *texts])  # noqa: FBT003 - pyarrow's signature
+
+
+def _is_on(options: Mapping[str, str], name: str, default: str) -> bool:
+    return _option(options, name, default).lower() != "false"
+
+
 def _fails_on_damage(options: Mapping[str, str]) -> bool:
-    return _option(options, "failOnDamage", "true").lower() != "false"
+    return _is_on(options, "failOnDamage", "true")
 
 
 def _number(options: Mapping[str, str], name: str, default: str = "") -> int:

@@ -118,5 +118,13 @@ class OutdatedError(Exception):
     """What was made before is no longer what all records say: the slice must be made anew from them. The message says why."""
 
 
+class LateSamplesError(OutdatedError):
+    """The same of samples: what was made of the log ends of ``topics``."""
+
+    def __init__(self, message: str, topics: frozenset[str]) -> None:
+        super().__init__(message)
+        self.topics = topics
+
+
 class SamplesMissingError(Exception):
     """A row needs samples of log ends that were not carried."""

@@ -62,7 +62,7 @@ def on_spark(warehouse: Warehouse, cores: int, records: int, scale: Scale) -> di
     """What runs on Spark; the scan with the whole compiler, since its rows pass through the JVM."""
     files = [f"file://{path}" for path in data_files(warehouse, "records")]
     with spark(cores, is_light=True) as session:
-        engine = SparkEngine(session.sparkContext)
+        engine = SparkEngine(session)
         built = best(scale, lambda: anew(warehouse, engine, records))
     with spark(cores, is_light=False) as session:
         scanned = best(scale, lambda: drained(session.read.parquet(*files), records))

@@ -109,7 +109,7 @@ def write_record_log(folder: Path, count: int) -> None:
 def collecting(source: Source, folder: Path, jobs: int) -> Run:
     """From a source at rest into a new warehouse."""
     warehouse = Warehouse.create(folder)
-    return timed(lambda: collect_at_rest(warehouse, "c", source.pieces, LocalEngine(jobs), str).added)
+    return timed(lambda: collect_at_rest(warehouse, "c", [source], LocalEngine(jobs), str).added)
 
 
 def from_kafka(count: int, scale: Scale) -> Iterator[Row]:

@@ -86,7 +86,7 @@ def on_spark(cores: int, works: Sequence[Work], sources: Sequence[Path], scale: 
     """kgctl in the light JVM that ``history build`` starts; what passes rows through the JVM in one that compiles all it can."""
     found = {}
     with session(cores, is_light=True) as spark:
-        engine = SparkEngine(spark.sparkContext)
+        engine = SparkEngine(spark)
         found[f"kgctl on Spark, local[{cores}]"] = best(scale, lambda: through(engine, decode_file, works))
     with session(cores) as spark:
         everything = spark.read.parquet(*map(str, sources))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
-from typing import Any
+from pathlib import Path
 
 import pytest
 
-import kgctl.spark
-from kgctl.errors import UsageError
-from kgctl.pipeline.engines import EngineOptions
+import kgctl
+from kgctl.errors import UnreachableError, UsageError
+from kgctl.pipeline.engines import EngineName, EngineOptions, choose
 from kgctl.pipeline.extras import is_there, require
+from kgctl.pipeline.session import SparkOptions, spark_session
+from tests.support.kafka.ports import free_ports
 from tests.support.patience import PATIENCE_S
 
 
@@ -26,12 +29,30 @@ def test_what_is_missing_is_named_with_its_extra() -> None:
     assert caught.value.message == "kgctl history needs no_such_thing and nor_this: pip install 'kgctl[spark]'"
 
 
-def test_spark_connect_is_refused_in_a_line() -> None:
-    session: Any = type("SparkSession", (), {"__module__": "pyspark.sql.connect.session"})()
-    with pytest.raises(UsageError, match="do not run through Spark Connect"):
-        kgctl.spark.build(session, "/nowhere")
-    with pytest.raises(UsageError, match=r"--master sc://host: .* Spark Connect; give the master itself"):
+def test_servers_of_spark_connect_are_told_from_masters() -> None:
+    with pytest.raises(UsageError, match="--master sc://host: a server of Spark Connect is no master: give it as --remote"):
         EngineOptions(master="sc://host")
+    with pytest.raises(UsageError, match=r"--remote spark://host:7077: wanted is sc://HOST\[:PORT\]"):
+        EngineOptions(remote="spark://host:7077")
+    with pytest.raises(UsageError, match="--master and --remote exclude each other"):
+        EngineOptions(remote="sc://host", master="yarn")
+    with pytest.raises(UsageError, match="--jobs and --remote both say"):
+        EngineOptions(remote="sc://host", jobs=2)
+    with pytest.raises(UsageError, match="--remote is Spark's: add --engine spark"):
+        EngineOptions(remote="sc://host", name=EngineName.LOCAL)
+    assert choose(EngineOptions(remote="sc://host")) == (EngineName.SPARK, "a server of Spark Connect was given")
+
+
+def test_no_server_of_spark_connect_is_one_line() -> None:
+    (port,) = free_ports(1)
+    said = rf"^sc://127\.0\.0\.1:{port}: no server of Spark Connect answers: "
+    with pytest.raises(UnreachableError, match=said), spark_session(SparkOptions(remote=f"sc://127.0.0.1:{port}")):
+        pass
+
+
+def test_work_goes_to_spark_as_plans_of_data_frames() -> None:
+    shipped = re.compile(r"\bparallelize\b|\bsparkContext\b|\.rdd\b|\bRDD\b|\baccumulator\b|\bdefaultParallelism\b")
+    assert [str(path) for path in Path(kgctl.__file__).parent.rglob("*.py") if shipped.search(path.read_text())] == []
 
 
 def test_pyarrow_does_without_pandas_where_it_is_told_so() -> None:

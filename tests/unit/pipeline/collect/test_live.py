@@ -315,7 +315,7 @@ def test_topics_of_records_that_were_collected_at_rest_are_known(warehouse: Ware
     key = b"\0\1\0\1g\0\6copied\0\0\0\0"
     file = Path(warehouse.location.uri).with_name("copied.parquet")
     pq.write_table(rows_of({"partition": [1], "offset": [0], "timestamp_ms": [5], "key": [key], "value": [b"v"]}, RAW), file)
-    collect_at_rest(warehouse, "c", parquet(file).pieces, LocalEngine(), str)
+    collect_at_rest(warehouse, "c", [parquet(file)], LocalEngine(), str)
     cluster = FakeCluster({0: [0]})
     run(warehouse, cluster, ONCE)
     assert cluster.sampled == [["copied", "orders"]]
