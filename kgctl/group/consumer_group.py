@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from kgctl.errors import ClosedError, KgctlError, TimedOutError, UsageError
-from kgctl.group.driver import Driver
+from kgctl.errors import ClosedError, KgctlError, MisuseError, TimedOutError, UsageError
+from kgctl.group.driver import Driver, log
 from kgctl.group.generation import Commits, Generation, Offsets
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState
 from kgctl.member.config import Behaviour, MemberConfig, refusal
@@ -111,7 +111,10 @@ class ConsumerGroup:
 
     @property
     def last_error(self) -> KgctlError | None:
-        """What keeps the member from joining at present: no broker, no coordinator. It goes on trying."""
+        """What keeps the member from joining at present: no broker, no coordinator. It goes on trying.
+
+        The logger ``kgctl.group`` warns of each once.
+        """
         return self._driver.last_error
 
     def next(self, timeout_s: float | None = None) -> Generation:
@@ -120,9 +123,11 @@ class ConsumerGroup:
         Raises:
             TimedOutError: none came in time; the message says what keeps the member from joining, where that is known.
             ClosedError: the group was closed.
-            AuthError, KgctlError: the member failed for good (not authorised, fenced, a pattern or assignor nobody shares).
+            AuthError, BrokerError, KgctlError: the member failed for good (not authorised, fenced, no assignor in common).
+            MisuseError: called by a function of the generation, which would wait for itself.
             Exception: what a function of the last generation raised.
         """
+        self._check_is_outside("next()")
         self._release()
         until_s = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
@@ -148,6 +153,7 @@ class ConsumerGroup:
 
     async def next_async(self, timeout_s: float | None = None) -> Generation:
         """As `next`, for coroutines."""
+        self._check_is_outside("next_async()")
         return await asyncio.to_thread(self.next, timeout_s)
 
     async def __aiter__(self) -> AsyncIterator[Generation]:
@@ -165,7 +171,12 @@ class ConsumerGroup:
         """End the generation, wait for its functions, leave the group (a static member stays), give connections back.
 
         Safe to call twice, and from any thread but those of the generation's functions, which it waits for.
+
+        Raises:
+            MisuseError: called by one of those.
+            TimedOutError: they, or the broker, let it wait for more than 35 s.
         """
+        self._check_is_outside("close()")
         if not self._is_closed:
             self._is_closed = True
             self._release()
@@ -185,9 +196,19 @@ class ConsumerGroup:
         return self
 
     async def __aexit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        self._check_is_outside("close()")
         await asyncio.to_thread(self.close)
 
     # --- inside
+
+    def _check_is_outside(self, call: str) -> None:
+        current = self._generations.current
+        if current is not None and current._is_asked_inside():
+            raise MisuseError(
+                f"group '{self.group_id}': {call} waits until all functions of the generation have returned, "
+                "and was called by one: return from the function, which ends the generation, and call it outside",
+                group=self.group_id,
+            )
 
     def _take(self, timeout_s: float | None, until_s: float | None) -> Ready:
         try:
@@ -262,6 +283,7 @@ class _Generations:
                 on_function_end=self._function_ended,
             )
             self.ready.put(self.current)
+            log.info("group '%s': generation %d, %d partitions", self._group_id, member.generation_id, len(self._positions))
         elif not current.ended.is_set():
             self._end_current("the group rebalanced", lambda: None)
 
@@ -287,6 +309,7 @@ class _Generations:
 
             self._driver.post(step)
 
+        log.info("group '%s': generation %d ends: %s", self._group_id, current.generation_id, reason)
         current._end(reason)
         current._when_over(over)
 

@@ -6,6 +6,7 @@ and in doing what the member wants done. See `kgctl.member.api` for the contract
 
 from __future__ import annotations
 
+import logging
 import queue
 import random
 import threading
@@ -45,6 +46,8 @@ from kgctl.model.groups import Node, TopicPartition
 from kgctl.model.requests import JoinGroupResult, LeaveGroup, Request
 from kgctl.model.requests import MemberIdentity as LeavingMember
 from kgctl.wire.settings import WireSettings
+
+log = logging.getLogger("kgctl.group")
 
 Event = Callable[[], list[Action]]
 
@@ -93,6 +96,8 @@ class Driver:
         self._line: Line | None = None
         self._parked: Request | None = None
         self._led_topics: frozenset[str] = frozenset()
+        self._warned = ""
+        self._is_closing = False
         self._thread = threading.Thread(target=self._run, name=f"kgctl-group-{identity.group_id}", daemon=True)
 
     @property
@@ -200,16 +205,23 @@ class Driver:
         def run() -> None:
             try:
                 work()
-                self.last_error = None
+                self.last_error, self._warned = None, ""
                 then()
             except KgctlError as error:
-                self.last_error = error
+                self._trouble(error)
                 if isinstance(error, AuthError):
                     self.post(partial(self._give_up, error))
                 else:
                     self._answer(correlation_id, NetworkError(correlation_id))
 
         self._errand_line.put(run)
+
+    def _trouble(self, error: KgctlError) -> None:
+        """Keep what went wrong, and warn of it once: the same error comes back with every try."""
+        self.last_error = error
+        if error.message != self._warned and not self._is_closing:
+            self._warned = error.message
+            log.warning("group '%s': %s", self.member.identity.group_id, error.message)
 
     def _give_up(self, error: KgctlError) -> list[Action]:
         self._end(error)
@@ -259,7 +271,7 @@ class Driver:
             try:
                 answer: Answer = connection.ask(request)
             except KgctlError as error:
-                self.last_error = error
+                self._trouble(error)
                 answer = NetworkError(correlation_id)
             finally:
                 self._parked = None
@@ -286,6 +298,7 @@ class Driver:
     # --- the end
 
     def _begin_close(self) -> list[Action]:
+        self._is_closing = True
         member, node = self.member, self._coordinator
         if node is not None and self._parked is not None and member.state is MemberState.JOINING:
             member_id = member.member_id

@@ -65,6 +65,7 @@ class Generation:
         self._on_function_end = on_function_end
         self._lock = threading.Lock()
         self._running = 0
+        self._threads: set[int] = set()
         self._tasks: dict[asyncio.Task[Any], asyncio.AbstractEventLoop] = {}
         self._waiters: list[Callable[[], object]] = []
         self._is_over = False
@@ -170,12 +171,24 @@ class Generation:
     _done: Callable[[], None] | None = None
 
     def _run(self, work: Work) -> None:
+        me = threading.get_ident()
+        self._threads.add(me)
         try:
             work(self)
         except BaseException as error:  # noqa: BLE001 - raised by the group's next call
             self.error = self.error or error
         finally:
+            self._threads.discard(me)
             self._function_ended()
+
+    def _is_asked_inside(self) -> bool:
+        """Whether the caller is one of its functions, which must not wait for what waits for it."""
+        if threading.get_ident() in self._threads:
+            return True
+        try:
+            return asyncio.current_task() in self._tasks
+        except RuntimeError:  # no event loop runs here
+            return False
 
     def _start_task(self, coroutine: Coroutine[Any, Any, Any]) -> None:
         loop = asyncio.get_running_loop()

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, cast
 import pytest
 
 from kgctl.assignors.spec import GroupSpec, MemberSpec
-from kgctl.errors import ClosedError, CommitError, GenerationEnded, TimedOutError, UsageError
+from kgctl.errors import ClosedError, CommitError, GenerationEnded, MisuseError, TimedOutError, UsageError
 from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.group.generation import Generation
 from kgctl.group.lines import Errands
@@ -282,6 +282,39 @@ def test_nobody_there() -> None:
     group = ConsumerGroup(bootstrap, "group", [TOPIC], timeout_ms=500)
     with group, pytest.raises(TimedOutError, match=r"no generation within 0\.2 s: .*refused"):
         group.next(0.2)
+
+
+def test_what_keeps_it_from_joining_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    with EmbeddedServer() as gone:
+        bootstrap = gone.bootstrap
+    group = ConsumerGroup(bootstrap, "group", [TOPIC], timeout_ms=500, retry_backoff_ms=10)
+    with group, pytest.raises(TimedOutError):
+        group.next(0.3)
+
+    warnings = [record.getMessage() for record in caplog.records if record.name == "kgctl.group"]
+    assert (len(warnings), "group 'group': " in warnings[0], "refused" in warnings[0]) == (1, True, True)
+
+
+@pytest.mark.parametrize("call", ["close", "next"])
+def test_a_function_of_the_generation_does_not_wait_for_itself(server: EmbeddedServer, group_id: str, call: str) -> None:
+    with member(server, group_id) as group:
+        group.next(PATIENCE_S).start(lambda _: getattr(group, call)())
+        with pytest.raises(MisuseError, match=rf"{call}\(\) waits until .* and was called by one: return from the function"):
+            group.next(PATIENCE_S)
+
+
+def test_a_task_of_the_generation_does_not_wait_for_itself(server: EmbeddedServer, group_id: str) -> None:
+    async def live() -> None:
+        async with member(server, group_id) as group:
+
+            async def ask(_: Generation) -> None:
+                await group.next_async()
+
+            (await group.next_async(PATIENCE_S)).start(ask)
+            with pytest.raises(MisuseError, match=r"next_async\(\) waits until"):
+                await group.next_async(PATIENCE_S)
+
+    asyncio.run(live())
 
 
 @pytest.mark.parametrize(
