@@ -13,7 +13,7 @@ Routing only; the rules are in the modules that the tables name. Kafka: GroupCoo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from enum import Enum
 from typing import Any
 
@@ -33,7 +33,7 @@ from kgctl.coordinator.config import CoordinatorConfig, GroupConfig
 from kgctl.coordinator.consumer import handlers
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.consumer.handlers import on_topics_changed
-from kgctl.coordinator.describe import handle_delete_groups, handle_describe_groups, handle_list_groups, statistics
+from kgctl.coordinator.describe import handle_delete_groups, handle_describe_groups, handle_list_groups, listed_groups, statistics
 from kgctl.coordinator.effects import Effect, GroupFailed
 from kgctl.coordinator.invariants import check_shard
 from kgctl.coordinator.membership import handle_heartbeat, handle_join_group, handle_leave_group, handle_sync_group
@@ -44,6 +44,7 @@ from kgctl.coordinator.offset_handlers import (
     handle_offset_delete,
     handle_offset_fetch,
     handle_txn_offset_commit,
+    on_deletion_timer,
     on_expiry_timer,
     start_expiry_cycle,
 )
@@ -67,6 +68,7 @@ from kgctl.model.requests import (
     HeartbeatResult,
     JoinGroup,
     LeaveGroup,
+    ListedGroup,
     ListGroups,
     OffsetCommit,
     OffsetDelete,
@@ -179,6 +181,7 @@ TIMERS: dict[TimerKind, Callable[[Shard, Timer], None]] = {
     TimerKind.SYNC: on_sync_timer,
     TimerKind.STUCK_REBALANCE: on_stuck_timer,
     TimerKind.EXPIRE_OFFSETS: on_expiry_timer,
+    TimerKind.DELETE_OFFSETS: on_deletion_timer,
     **handlers.CONSUMER_TIMERS,
 }
 """Timer kind -> what happens when it fires."""
@@ -294,6 +297,10 @@ class GroupCoordinator:
             return rebalance_status(self._shard, group, now_ms)
         return handlers.rebalance_status(self._shard, group) if isinstance(group, ConsumerGroup) else None
 
+    def listed_groups(self, request: ListGroups) -> Iterator[ListedGroup]:
+        """What `handle` answers to this request, group by group: a driver that lets others in between sees each as it is then."""
+        return listed_groups(self._shard, request)
+
     def statistics(self) -> CoordinatorStatistics:
         """How many groups, members and offsets there are. Visits every group."""
         return statistics(self._shard)
@@ -316,6 +323,7 @@ class GroupCoordinator:
 
     def _fire(self, now_ms: int) -> None:
         shard = self._shard
+        shard.call_ms = max(shard.now_ms, now_ms)
         if shard.timers.earliest_ms <= now_ms:
             while (timer := shard.timers.pop_due(now_ms)) is not None:
                 shard.now_ms = max(shard.now_ms, timer.deadline_ms)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 from kgctl.coordinator.classic.group import STABLE, ClassicGroup
 from kgctl.coordinator.offset_handlers import append_offset_tombstones
@@ -70,20 +71,22 @@ def _describe_classic(group: ClassicGroup) -> DescribedGroup:
 
 
 def handle_list_groups(shard: Shard, request: ListGroups) -> None:
-    """ListGroups: both filters have to match, in any case of letters; an empty one matches all."""
+    """ListGroups."""
+    shard.reply(request.request_id, ListGroupsResult(groups=tuple(listed_groups(shard, request))))
+
+
+def listed_groups(shard: Shard, request: ListGroups) -> Iterator[ListedGroup]:
+    """Return the groups that match, in Kafka's order. Both filters have to match, in any case of letters; an empty one does."""
     states = {state.strip().lower() for state in request.states_filter}
     types = {group_type.lower() for group_type in request.types_filter}
-    groups = tuple(
-        ListedGroup(
-            group_id=group.group_id,
-            protocol_type=group.listed_protocol_type,
-            state=group.group_state.value,
-            type=group.type.value,
-        )
-        for group in shard.settled_groups()
-        if (not states or group.group_state.value.lower() in states) and (not types or group.type.value in types)
-    )
-    shard.reply(request.request_id, ListGroupsResult(groups=groups))
+    for group in shard.settled_groups():
+        if (not states or group.group_state.value.lower() in states) and (not types or group.type.value in types):
+            yield ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.listed_protocol_type,
+                state=group.group_state.value,
+                type=group.type.value,
+            )
 
 
 def handle_delete_groups(shard: Shard, request: DeleteGroups) -> None:

@@ -196,27 +196,54 @@ def append_offset_tombstones(shard: Shard, group_id: str) -> None:
         shard.append(OffsetCommitKey(group_id, topic, number), None)
 
 
+_DELETION_TIMER = TimerKey(TimerKind.DELETE_OFFSETS)
+_DELETED_AT_ONCE = 300
+"""Groups and offsets that one step of a deletion looks at."""
+
+
 def delete_offsets_of_topics(shard: Shard, topics: Iterable[TopicMetadata]) -> None:
     """Tombstones for the offsets of deleted topics in every group, also for those that transactions still hold back.
 
-    Offsets of a newer topic of the same name stay. A partition that has both kinds gets a tombstone for each, as in Kafka.
+    Offsets of a newer topic of the same name stay. A partition that has both kinds gets a tombstone for each, as in Kafka. Over
+    many groups the deletion goes on a millisecond later, so that requests come in between.
 
     Kafka: OffsetMetadataManager#onTopicsDeleted.
     """
-    ids = {topic.name: topic.topic_id for topic in topics}
-    found = [
-        (group_id, *entry)
-        for group_id in shard.offsets.group_ids()
-        for topic in shard.offsets.topics(group_id)
-        if topic in ids
-        for entry in shard.offsets.of_topic(group_id, topic)
-    ]
-    doomed = [
+    groups = shard.offsets.group_ids()
+    groups.reverse()
+    shard.left_to_delete.append(({topic.name: topic.topic_id for topic in topics}, groups))
+    if len(shard.left_to_delete) == 1:
+        _go_on_deleting(shard)
+
+
+def on_deletion_timer(shard: Shard, _timer: Timer) -> None:
+    """Go on with a deletion that is under way."""
+    _go_on_deleting(shard)
+
+
+def _go_on_deleting(shard: Shard) -> None:
+    seen = 0
+    while shard.left_to_delete and seen < _DELETED_AT_ONCE:
+        ids, groups = shard.left_to_delete[0]
+        while groups and seen < _DELETED_AT_ONCE:
+            group_id = groups.pop()
+            topics = [topic for topic in shard.offsets.topics(group_id) if topic in ids]
+            found = [entry for topic in topics for entry in shard.offsets.of_topic(group_id, topic)]
+            shard.append_tombstones(_doomed(ids, ((group_id, *entry) for entry in found)))
+            seen += 1 + len(found)
+        if not groups:
+            shard.append_tombstones(_doomed(ids, shard.offsets.pending()))
+            shard.left_to_delete.popleft()
+    if shard.left_to_delete:
+        shard.arm_for_next_call(_DELETION_TIMER)
+
+
+def _doomed(ids: Mapping[str, UUID], offsets: Iterable[tuple[str, TopicPartition, OffsetCommitValue]]) -> list[OffsetCommitKey]:
+    return [
         OffsetCommitKey(group_id, *partition)
-        for group_id, partition, value in (*found, *shard.offsets.pending())
+        for group_id, partition, value in offsets
         if partition.topic in ids and value.topic_id in (ZERO_UUID, ids[partition.topic])
     ]
-    shard.append_tombstones(doomed)
 
 
 def handle_offset_fetch(shard: Shard, request: OffsetFetch) -> None:
@@ -288,7 +315,7 @@ def on_expiry_timer(shard: Shard, _timer: Timer) -> None:
         if group is not None and group.type is not GroupType.SHARE:
             seen += 1 + _expire(shard, group)
     if shard.left_to_expire:
-        shard.arm(_TIMER, 1)
+        shard.arm_for_next_call(_TIMER)
     else:
         start_expiry_cycle(shard)
 

@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import Any, cast
+from uuid import UUID
 
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.config import CoordinatorConfig, GroupConfig
@@ -188,6 +189,8 @@ class Shard:
         self.new_member_id = new_member_id
         self.image = image
         self.now_ms = start_ms
+        self.call_ms = start_ms
+        """The time of the driver's call; timers that it fires have earlier times of their own."""
         self.groups: TimelineHashMap[str, Group] = TimelineHashMap()
         self.offsets = OffsetStore()
         self.group_configs: dict[str, GroupConfig] = {}
@@ -199,6 +202,8 @@ class Shard:
         """What the request under way will ask of the driver once its records are written: group id -> expressions."""
         self.left_to_expire: list[str] = []
         """Ids of groups that the expiry cycle under way has still to visit, the last one first."""
+        self.left_to_delete: deque[tuple[dict[str, UUID], list[str]]] = deque()
+        """Topics that are gone, by name, and the groups whose offsets of them are still to go, the last one first."""
         self.forgotten: dict[str, None] = {}
         """Ids of groups whose records say more than what is in memory."""
         self.unsettled: dict[str, Group | None] = {}
@@ -255,6 +260,10 @@ class Shard:
     def arm(self, key: TimerKey, delay_ms: int, argument: int = 0) -> None:
         """Arm a timer, replacing the one under this key; ``argument`` comes back with it."""
         self.timers.arm(key, self.now_ms + delay_ms, argument)
+
+    def arm_for_next_call(self, key: TimerKey) -> None:
+        """Arm a timer that fires in a later call of the driver, however late the present one is: long work goes on there."""
+        self.timers.arm(key, self.call_ms + 1, 0)
 
     def disarm(self, key: TimerKey) -> None:
         """Cancel a timer, if it is armed."""

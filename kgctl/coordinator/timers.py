@@ -30,6 +30,7 @@ class TimerKind(StrEnum):
     CONSUMER_SYNC = "consumer-sync"
     # The coordinator's own.
     EXPIRE_OFFSETS = "expire-offsets"
+    DELETE_OFFSETS = "delete-offsets"
     STUCK_REBALANCE = "stuck-rebalance"
 
 

@@ -13,10 +13,12 @@ from typing import Any
 
 import pytest
 
+from kgctl.model.requests import OffsetCommit, OffsetCommitPartition
 from kgctl.serde.messages import decode_response, encode_request
 from kgctl.serde.schemas import EntityPlan, FieldPlan, load_plan
 from kgctl.server.background import EmbeddedServer
 from kgctl.server.request_context import ApiSpec
+from kgctl.server.runtime import EVENT_ID
 from kgctl.server.service import default_registry
 from kgctl.server.traffic import (
     MAX_UNITS,
@@ -28,8 +30,10 @@ from kgctl.server.traffic import (
     run_in_loop,
     turns_of_running_loop,
 )
+from tests.support.members import wait_until
 from tests.support.wire.raw_client import ConnectionClosed, RawClient
 
+CREATE_TOPICS, DELETE_TOPICS, LIST_GROUPS = 19, 20, 16
 ENTRIES = 6_000
 CALLS_A_TURN = 15_000
 """Some ten milliseconds of Python."""
@@ -79,17 +83,18 @@ class Subject:
 
     def calls(self, payload: bytes) -> tuple[int, bytes | None]:
         """The most calls in one turn while this is answered, and the answer; None where the connection was closed."""
-        self.server.run(self._switch(on=True))
+        self.server.run(self.switch(on=True))
         with RawClient(self.server.bootstrap) as raw:
             raw.send_payload(payload)
             try:
                 answer: bytes | None = raw.receive()
             except ConnectionClosed:
                 answer = None
-        self.server.run(self._switch(on=False))
+        self.server.run(self.switch(on=False))
         return self.counter.most, answer
 
-    async def _switch(self, *, on: bool) -> None:
+    async def switch(self, *, on: bool) -> None:
+        """Count from now on, or no more."""
         if on:
             self.counter.start()
         else:
@@ -147,6 +152,33 @@ def test_no_list_of_a_request_is_gone_through_in_one_turn(spec: ApiSpec, subject
         found[longest] = most
 
     assert {longest: most for longest, most in found.items() if most > CALLS_A_TURN} == {}
+
+
+def test_no_state_is_gone_through_in_one_turn(subject: Subject) -> None:
+    """Requests of some bytes about many groups: the list of all, and the end of a topic that each has an offset of."""
+    with RawClient(subject.server.bootstrap) as raw:
+        topic = {"name": "doomed", "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
+        assert raw.call(CREATE_TOPICS, 7, {"topics": [topic], "timeout_ms": 1}).topics[0].error_code == 0
+    subject.server.run(committed(subject, "doomed"))
+    core = subject.server.server.services.runtime.core
+
+    listed, answer = subject.calls(encode_request(LIST_GROUPS, 4, 7, "c", {"states_filter": []}))
+    assert answer is not None
+    assert len(decode_response(LIST_GROUPS, 4, answer)[1].groups) >= ENTRIES
+    deleted, _ = subject.calls(encode_request(DELETE_TOPICS, 5, 7, "c", {"topic_names": ["doomed"], "timeout_ms": 1}))
+    subject.server.run(subject.switch(on=True))
+    wait_until(lambda: not len(core.shard.offsets), "the offsets of the topic are gone")
+    subject.server.run(subject.switch(on=False))
+
+    assert max(listed, deleted, subject.counter.most) <= 2 * CALLS_A_TURN
+
+
+async def committed(subject: Subject, topic: str) -> None:
+    """Let as many groups as `ENTRIES` have an offset of the topic."""
+    runtime = subject.server.server.services.runtime
+    for number in range(ENTRIES):
+        partitions = (OffsetCommitPartition(topic=topic, partition=0, offset=number),)
+        runtime.tell(OffsetCommit(request_id=EVENT_ID, group_id=f"of-many-{number}", partitions=partitions))
 
 
 def test_work_of_one_piece_is_done_at_once_and_more_is_awaited() -> None:

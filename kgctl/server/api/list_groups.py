@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ListGroups
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
-from kgctl.server.traffic import Work, waited
+from kgctl.server.traffic import Work
 
 
 def handle(context: RequestContext, body: Any) -> Work[Values]:
@@ -17,9 +18,10 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
         states_filter=tuple(getattr(body, "states_filter", ())),
         types_filter=tuple(getattr(body, "types_filter", ())),
     )
-    result = yield from waited(context.result(request))
+    runtime = context.services.runtime
+    runtime.fire_due()
     groups = []
-    for group in result.groups:
+    for group in runtime.core.listed_groups(request):
         yield None
         if context.not_coordinator(group.group_id) is None:
             groups.append(
@@ -30,7 +32,7 @@ def handle(context: RequestContext, body: Any) -> Work[Values]:
                     "group_type": group.type,
                 }
             )
-    return {"error_code": result.error, "groups": groups}
+    return {"error_code": ErrorCode.NONE, "groups": groups}
 
 
 SPEC = ApiSpec(16, "ListGroups", 0, 5, handle)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
+import gc
+from functools import cache, partial
 from typing import Any
 from uuid import UUID
 
@@ -77,17 +78,29 @@ def _topic(context: RequestContext, body: Any, topic: TopicMetadata) -> Work[dic
 
 
 def _partition(context: RequestContext, topic: str, partition: int) -> dict[str, Any]:
+    """Numbers and known tuples only, which Python's collector of cycles does not follow: answers have 100,000 of these."""
     leader = context.services.cluster.leader(topic, partition)
-    replicas = [leader.node_id]
+    replicas = _replicas(leader.node_id)
     return {
-        "error_code": ErrorCode.NONE if leader.is_up else ErrorCode.LEADER_NOT_AVAILABLE,
+        "error_code": _NO_ERROR if leader.is_up else int(ErrorCode.LEADER_NOT_AVAILABLE),
         "partition_index": partition,
         "leader_id": leader.node_id if leader.is_up else -1,
         "leader_epoch": LEADER_EPOCH,
         "replica_nodes": replicas,
-        "isr_nodes": replicas if leader.is_up else [],
-        "offline_replicas": [] if leader.is_up else replicas,
+        "isr_nodes": replicas if leader.is_up else (),
+        "offline_replicas": () if leader.is_up else replicas,
     }
+
+
+_NO_ERROR = int(ErrorCode.NONE)
+
+
+@cache
+def _replicas(node_id: int) -> tuple[int]:
+    """Without a place among what the collector follows, which a tuple leaves in the first pass that meets it."""
+    made = (node_id,)
+    gc.collect(0)
+    return made
 
 
 SPEC = ApiSpec(3, "Metadata", 0, 13, handle)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
+import pytest
+
+from kgctl.coordinator import offset_handlers
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey
@@ -103,3 +106,20 @@ def test_offsets_of_a_newer_topic_of_the_same_name_stay() -> None:
     harness.change_topics({})
 
     assert harness.offsets() == {"t-0": 1}
+
+
+def test_deletions_over_many_groups_let_requests_come_between(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A group and its offset at a time; a second topic that goes meanwhile waits, and a newer topic's offset stays."""
+    monkeypatch.setattr(offset_handlers, "_DELETED_AT_ONCE", 2)
+    harness = CoordinatorHarness(topics={"t": 1, "u": 1, "v": 1})
+    for number in range(3):
+        harness.commit({"t-0": 1, "u-0": 2, "v-0": 3}, group=f"g{number}")
+
+    harness.change_topics({"u": 1, "v": 1})
+    harness.change_topics({"v": 1})
+    newer = OffsetCommitPartition(topic="t", partition=0, offset=9, topic_id=UUID(int=7))
+    harness.send(OffsetCommit, group_id="g2", partitions=(newer,))
+    assert harness.offsets(group="g2") == {"t-0": 9, "u-0": 2, "v-0": 3}
+    harness.sleep_ms(10)
+
+    assert [harness.offsets(group=f"g{number}") for number in range(3)] == [{"v-0": 3}, {"v-0": 3}, {"t-0": 9, "v-0": 3}]
