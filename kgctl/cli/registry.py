@@ -148,6 +148,9 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("history sql", "history.sql", "tables", "Ask the tables of the history in SQL.", OUTPUT),
     CommandSpec("history prune", "history.prune", "history", "Thin what was collected long ago.", OUTPUT),
     CommandSpec("history forget", "history.forget", "history", "Take a cluster out of the history.", OUTPUT),
+    CommandSpec(
+        "history calibrate", "history.calibrate", "history", "Simulate what a group did, and what settings fit it best.", OUTPUT
+    ),
     CommandSpec("history report", "history.report", "history", "Write the history of groups as one HTML page.", OUTPUT),
     CommandSpec("manual", "manual", "commands", "Show the manual: a page, or the list of pages.", OUTPUT),
     CommandSpec(

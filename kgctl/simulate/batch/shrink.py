@@ -43,7 +43,7 @@ class Shrunk:
     def text(self, source: str) -> str:
         """The file, which says where it comes from. `kgctl simulate run` takes it."""
         head = f"# the smallest form of {source} in which this still fails: {self.verdict.check.shown}\n"
-        return head + _as_yaml(self.data)
+        return head + as_yaml(self.data)
 
 
 def prepared(tree: Tree, settings: Sequence[str] = (), checks: Sequence[str] | None = None) -> Tree:
@@ -251,7 +251,7 @@ def _parent(data: Any, path: Path) -> Any:
     return data
 
 
-def _as_yaml(data: dict[str, Any]) -> str:
+def as_yaml(data: dict[str, Any]) -> str:
     """The data as YAML that is read back as the same data; else as JSON, which is YAML, too."""
     import yaml
 

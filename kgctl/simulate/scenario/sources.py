@@ -118,14 +118,20 @@ def _members(observed: Observed) -> list[str]:
 
 def _client(client_id: str) -> str:
     """The client's family. The brokers know it by the client id alone, and by that only where nobody has chosen one."""
-    found = next((client for begin, client in _CLIENTS.items() if client_id.startswith(begin)), None)
-    found = "kafka-go" if client_id.endswith(_KAFKA_GO) else found
+    found = profile_of(client_id)
     why = (
         f"by the client id {client_id}"
         if found
         else "the brokers do not tell: or librdkafka, kafka-go, franz-go, kafka-python, aiokafka"
     )
     return f"    client: {found or 'java':<20}# {why}"
+
+
+def profile_of(client_id: str) -> str | None:
+    """The client profile that gives itself such a client id; None: somebody has chosen it."""
+    if client_id.endswith(_KAFKA_GO):
+        return "kafka-go"
+    return next((client for begin, client in _CLIENTS.items() if client_id.startswith(begin)), None)
 
 
 def _subscription(member: MemberDescription, observed: Observed) -> list[str]:
@@ -142,7 +148,12 @@ def _sets(members: Sequence[MemberDescription]) -> list[_Set]:
     """Members that are alike: the same client and the same subscription, called after the client."""
     found: dict[tuple[str, object, object, bool], list[MemberDescription]] = {}
     for member in members:
-        key = (_stem(member), member.subscribed_topics, member.subscribed_topic_regex, member.group_instance_id is not None)
+        key = (
+            stem_of(member.group_instance_id or member.client_id),
+            member.subscribed_topics,
+            member.subscribed_topic_regex,
+            member.group_instance_id is not None,
+        )
         found.setdefault(key, []).append(member)
     names: dict[str, int] = {}
     result = []
@@ -152,8 +163,9 @@ def _sets(members: Sequence[MemberDescription]) -> list[_Set]:
     return result
 
 
-def _stem(member: MemberDescription) -> str:
-    name = _NUMBER_TAIL.sub("", _HEX_TAIL.sub("", member.group_instance_id or member.client_id))
+def stem_of(name: str) -> str:
+    """What a client id or instance id is called without its number: a name for a set of members."""
+    name = _NUMBER_TAIL.sub("", _HEX_TAIL.sub("", name))
     return _UNSAFE.sub("-", name).strip("-._") or "app"
 
 

@@ -1,0 +1,103 @@
+"""``kgctl history calibrate``: what a simulation wrote is found again, and what is not known is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.harness import Cli
+
+SCENARIO = """\
+kgctl: 1
+name: recorded
+topics: {orders: {partitions: 8}}
+cluster:
+  config: {group.consumer.heartbeat.interval.ms: 10000, group.consumer.max.heartbeat.interval.ms: 15000}
+group: {id: modern, config: {group.protocol: consumer}}
+members:
+  app: {count: 2, boot: 0s, commit: every 2s, rate: 500/s}
+  late: {count: 1, start: never, boot: 0s, commit: every 2s, rate: 500/s}
+traffic: {orders: 200/s}
+warmup: 60s
+duration: 2m
+events:
+  - {at: 20s, start: late/0}
+  - {at: 80s, stop: late/0}
+"""
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The warehouse of a group that a simulation wrote."""
+    folder = tmp_path_factory.mktemp("recorded")
+    (folder / "recorded.yaml").write_text(SCENARIO)
+    cli = Cli(folder)
+    for line in (
+        f"simulate run {folder / 'recorded.yaml'} --seed 7 --runs 1 --records-out {folder / 'records'}",
+        f"history collect --record-log {folder / 'records'} --warehouse {folder / 'w'} --cluster sim",
+        f"history build --warehouse {folder / 'w'} --engine local -j 1",
+    ):
+        ran = cli(line)
+        assert ran.code == 0, ran.err
+    return folder / "w"
+
+
+ROWS = [
+    ["generations", 4.0, 4.0, 4.0, 4.0, True, 4.0],
+    ["overtaken", 0.0, 0.0, 0.0, 0.0, True, 0.0],
+    ["rebalance_s", 30.575, 30.936, 30.972, 31.008, True, 10.972],
+    ["longest_unrest_s", 20.027, 20.166, 20.169, 20.171, True, 6.168],
+    ["partitions_moved", 8.0, 8.0, 8.0, 8.0, True, 8.0],
+    ["members_at_end", 2.0, 2.0, 2.0, 2.0, True, 2.0],
+    ["commit_interval_s", 2.0, 2.0, 2.0, 2.0, True, 2.0],
+    ["longest_commit_gap_s", 12.0, 11.7, 11.718, 11.737, False, 5.591],
+]
+"""Metric, recorded, lowest, median and highest of the seeds, whether inside, the median with the defaults."""
+
+
+def test_what_was_simulated_is_found_again(cli: Cli, recorded: Path, tmp_path: Path) -> None:
+    out = tmp_path / "found.yaml"
+    ran = cli(f"history calibrate modern --warehouse {recorded} --runs 2 --out {out} -o json")
+
+    document = json.loads(ran.out)
+    assert (ran.code, document["status"]) == (0, "ok")
+    assert [[each[key] for key in each if key != "meaning"] for each in document["data"]] == ROWS
+    assert document["summary"] == {
+        "pause_ms": 100,
+        "heartbeat_ms": 10_000,
+        "session_ms": 45_000,
+        "latency_ms": 1,
+        "distance": 0.0026,
+        "distance_before": 0.1644,
+        "records_not_built": 0,
+        "late_records_not_built": 0,
+        "samples_not_built": 0,
+    }
+    assert ran.err.splitlines() == [
+        "Played: 3 members, 3 came, 1 went, 0 of them crashed (inferred).",
+        "Fits best: heartbeat interval 10000 ms (default 3000 ms): distance 0.003, 0.164 with the defaults (0 the same, 1 "
+        "nothing like it), 40 runs.",
+        f"written: {out}: kgctl simulate run {out}",
+    ]
+    again = cli(f"simulate run {out} --runs 1 -o json")
+    assert again.code == 0, again.err
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "told"),
+    [
+        ("nosuch", 4, "group 'nosuch' is not in the history of cluster 'sim'"),
+        ("modern --client jav", 2, "--client jav: there are java, librdkafka, kafka-go, franz-go, kafka-python, aiokafka"),
+        ("modern --from 2000-01-01T00:00:00Z --to now", 4, "what it did outside of that is not known"),
+        ("modern --from 2026-01-01T00:02:30Z --to 2026-01-01T00:02:50Z", 4, "had no rebalance between 2026-01-01T00:02:30"),
+        ("modern --from 2026-01-01T00:02:50Z --to 2026-01-01T00:02:30Z", 2, "is not before --to"),
+        ("modern --out /nosuch/folder/x.yaml", 2, "/nosuch/folder"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(cli: Cli, recorded: Path, options: str, code: int, told: str) -> None:
+    ran = cli(f"history calibrate {options} --warehouse {recorded}")
+
+    assert (ran.code, ran.out) == (code, "")
+    assert told in ran.err
