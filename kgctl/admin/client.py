@@ -7,7 +7,7 @@ authenticated.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Protocol, Self, runtime_checkable
 
@@ -129,6 +129,15 @@ class TellsChanges(Protocol):
         Called before they are read, it misses no change. It holds for one change, or for the loss of the connection: then it is
         to be called again.
         """
+        ...
+
+
+@runtime_checkable
+class TellsCommitTimes(Protocol):
+    """A `GroupAdmin` that can find out when groups committed."""
+
+    def list_commit_times(self, wanted: Mapping[str, Collection[TopicPartition]]) -> GroupResults[Mapping[TopicPartition, int]]:
+        """The time of each group's latest commit on each of its partitions, in milliseconds; left out where nothing tells it."""
         ...
 
 

@@ -119,8 +119,9 @@ def carry_out(
     """Do the steps in order, and answer what became of every item. Raises nothing that a cluster or a user can cause.
 
     ``read_back`` tells of items whether they are done now; one that is not, or is left out, stays unknown: the request may still
-    be on its way. A time-out ends the change,
-    as the next step would not fare better; so do `MOST_LOST_IN_A_ROW` lost connections, and a signal.
+    be on its way. A time-out in a step of which nothing was answered ends the change, as the next would not fare better: else
+    one of several brokers is away, and the others' groups are gone on with. So do `MOST_LOST_IN_A_ROW` steps that were cut short
+    one after the other, and a signal.
     """
     pending, stop = list(steps), stop or NeverStop()
     account: Account[K] = Account({item: Outcome.NOT_TRIED for step in pending for item in step.items})
@@ -143,7 +144,8 @@ def carry_out(
         except UnreachableError as error:
             _mark(account, unanswered, Outcome.FAILED if error.nothing_sent else Outcome.UNKNOWN, _item_error(error))
             lost_in_a_row += 1
-            if isinstance(error, TimedOutError) or lost_in_a_row == MOST_LOST_IN_A_ROW or len(pending) == 1:
+            is_hopeless = isinstance(error, TimedOutError) and len(unanswered) == len(set(step.items))
+            if is_hopeless or lost_in_a_row == MOST_LOST_IN_A_ROW or len(pending) == 1:
                 account.ended_by = error
                 break
         except KgctlError as error:

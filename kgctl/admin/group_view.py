@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kgctl.admin.client import GroupAdmin, Place
+from kgctl.admin.client import GroupAdmin, Place, TellsCommitTimes
 from kgctl.admin.plan.offset_reset import TopicScope, is_within
 from kgctl.admin.results import PartitionResults, Results
-from kgctl.errors import KgctlError
+from kgctl.errors import KgctlError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     NO_LEADER_EPOCH,
@@ -105,6 +105,7 @@ class PartitionView:
     owner: MemberDescription | None = None
     flags: tuple[str, ...] = ()
     record_time_ms: int | None = None
+    commit_time_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +178,27 @@ def with_record_times(admin: GroupAdmin, found: GroupViews) -> GroupViews:
     failed = {partition: error for (partition, _), error in sorted(times.errors.items(), key=lambda item: item[0])}
     errors = [error.to_exception(partition=partition) for partition, error in failed.items()]
     return GroupViews(views, (*found.errors, *errors))
+
+
+def with_commit_times(admin: GroupAdmin, found: GroupViews) -> GroupViews:
+    """With the time at which each commit was made, where that can be told; groups of which it cannot are errors.
+
+    Raises:
+        UnsupportedError: nothing tells it here.
+    """
+    if not isinstance(admin, TellsCommitTimes):
+        raise UnsupportedError("nothing tells here when groups committed: it is read from a cluster's __consumer_offsets")
+    wanted = {
+        view.description.group_id: {each.lag.partition for each in view.partitions if each.lag.current_offset is not None}
+        for view in found.views
+    }
+    times = admin.list_commit_times({group_id: partitions for group_id, partitions in wanted.items() if partitions})
+    views = []
+    for view in found.views:
+        known = times.values.get(view.description.group_id, {})
+        partitions = tuple(replace(each, commit_time_ms=known.get(each.lag.partition)) for each in view.partitions)
+        views.append(replace(view, partitions=partitions))
+    return GroupViews(tuple(views), (*found.errors, *_group_errors(times.errors, list(wanted))))
 
 
 def _timed(each: PartitionView, times: Mapping[Place, int | None]) -> PartitionView:

@@ -10,7 +10,7 @@ all goes through confluent-kafka, and `connect` says what is lost.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from types import TracebackType
@@ -109,6 +109,10 @@ class LiveGroupAdmin:
     def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:
         """Through librdkafka, which knows every compression."""
         return self._confluent.list_record_times(places)
+
+    def list_commit_times(self, wanted: Mapping[str, Collection[TopicPartition]]) -> GroupResults[Mapping[TopicPartition, int]]:
+        """Through librdkafka, as record times."""
+        return self._confluent.list_commit_times(wanted)
 
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions."""

@@ -8,7 +8,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as ConfluentPartition
 
-from kgctl.admin.client import MAX_TIMESTAMP, GroupAdmin
+from kgctl.admin.client import MAX_TIMESTAMP, GroupAdmin, TellsCommitTimes
+from kgctl.admin.confluent import commit_times
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -216,6 +217,30 @@ def test_records_have_times_and_the_newest_is_found(target: Target, any_admin: G
     found = any_admin.list_record_times([(first, 2), (first, 0), (second, 0), (first, 3)])
     assert (found.errors, found.values) == ({}, {(first, 0): 5_000, (first, 2): 7_000, (first, 3): None, (second, 0): None})
     assert any_admin.list_offsets_at([first, second], MAX_TIMESTAMP).values == {first: 1, second: None}
+
+
+@pytest.mark.parametrize("block", [1, 2_000])
+def test_commit_times_are_read_from_the_end_of_the_offsets_topic(
+    target: Target, any_admin: GroupAdmin, monkeypatch: pytest.MonkeyPatch, block: int
+) -> None:
+    """Whole, and in blocks that begin with one record; what was deleted has no time, and the latest commit counts."""
+    monkeypatch.setattr(commit_times, "FIRST_BLOCK", block)
+    assert isinstance(any_admin, TellsCommitTimes)
+    topic = target.topic(partitions=3, records=1)
+    groups, partitions = [unique("aged") for _ in range(3)], [TopicPartition(topic, number) for number in range(3)]
+    commit(target.bootstrap, groups[0], {(topic, 0): 1, (topic, 1): 1, (topic, 2): 1})
+    commit(target.bootstrap, groups[1], {(topic, 0): 1})
+    began_ms = time.time_ns() // 1_000_000 - 1
+    commit(target.bootstrap, groups[0], {(topic, 1): 0})
+    with target.admin() as admin:
+        assert not admin.delete_offsets(groups[0], partitions[2:]).errors
+    found = any_admin.list_commit_times({groups[0]: partitions, groups[1]: partitions[:1], groups[2]: partitions})
+    assert (found.errors, {group: set(times) for group, times in found.values.items()}) == (
+        {},
+        {groups[0]: set(partitions[:2]), groups[1]: set(partitions[:1]), groups[2]: set()},
+    )
+    times = found.values[groups[0]]
+    assert times[partitions[0]] <= began_ms <= times[partitions[1]] <= time.time_ns() // 1_000_000 + 1
 
 
 def test_lag_ends_at_the_last_stable_offset_where_that_is_wanted(target: Target, any_admin: GroupAdmin) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -70,6 +70,7 @@ class FakeGroupAdmin:
         self.failure: Exception | None = None
         self.before_alter: Callable[[], None] | None = None
         self.calls: list[tuple[str, Any]] = []
+        self.commit_times: dict[tuple[str, TopicPartition], int] = {}
         self.closed = 0
         self.own_cluster_id: str | None = None
         self.own_sight = Sight()
@@ -159,6 +160,13 @@ class FakeGroupAdmin:
             return self._log(place[0], lambda log: next((ms for offset, ms in log.timestamps if offset >= place[1]), None))
 
         return _split(places, time)
+
+    def list_commit_times(self, wanted: Mapping[str, Collection[TopicPartition]]) -> GroupResults[Mapping[TopicPartition, int]]:
+        self._called("list_commit_times", wanted)
+        return _split(
+            list(wanted),
+            lambda group: {each: self.commit_times[group, each] for each in wanted[group] if (group, each) in self.commit_times},
+        )
 
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         self._called("list_offsets_at", (tuple(partitions), timestamp_ms))

@@ -255,6 +255,13 @@ class ConfluentGroupAdmin:
         """With a consumer that is in no group."""
         return READ.told(record_times(self._properties, places, Deadline(self._timeout_ms)), self._user)
 
+    def list_commit_times(self, wanted: Mapping[str, Collection[TopicPartition]]) -> GroupResults[Mapping[TopicPartition, int]]:
+        """From the end of the offsets topic, with a consumer that is in no group."""
+        from kgctl.admin.confluent.commit_times import OFFSETS_TOPIC, commit_times
+
+        count = self.list_topics([OFFSETS_TOPIC]).get(OFFSETS_TOPIC, 0)
+        return READ.told(commit_times(self._properties, wanted, count, Deadline(self._timeout_ms)), self._user)
+
     def list_topics(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
         """Topic -> number of partitions."""
         self._begin()

@@ -34,6 +34,7 @@ OFFSETS = (
     Column("flags"),
 )
 LAG_AT = [column.key for column in OFFSETS].index("lag") + 1
+COMMIT_AGE = (Column("commit_age_s", "COMMIT-AGE-S"), Column("commit_time", wide=True))
 TIME_LAG = (Column("time_lag_s", "TIME-LAG-S"), Column("record_time", wide=True))
 MEMBERS = (
     Column("group"),
@@ -75,6 +76,7 @@ class Shown:
     only_lagging: bool = False
     sort: str = ""
     time_lag: bool = False
+    commit_age: bool = False
     read_committed: bool = False
     totals: bool = False
 
@@ -97,8 +99,11 @@ def offsets_report(found: GroupViews, shown: Shown, now_ms: int, verdict: Verdic
     rows = [_offset_row(view.description, each) for view, each in pairs]
     if shown.time_lag:
         rows = [{**row, **_time_cells(each, now_ms)} for row, (_, each) in zip(rows, pairs, strict=True)]
+    if shown.commit_age:
+        rows = [{**row, **_commit_cells(each, now_ms)} for row, (_, each) in zip(rows, pairs, strict=True)]
+    times = (*(TIME_LAG if shown.time_lag else ()), *(COMMIT_AGE if shown.commit_age else ()))
     return Report(
-        (*OFFSETS[:LAG_AT], *TIME_LAG, *OFFSETS[LAG_AT:]) if shown.time_lag else OFFSETS,
+        (*OFFSETS[:LAG_AT], *times, *OFFSETS[LAG_AT:]),
         rows,
         errors,
         notices,
@@ -210,6 +215,14 @@ def _time_cells(view: PartitionView, now_ms: int) -> Row:
     is_done = view.lag.lag is not None and view.lag.lag <= 0
     age = max(0, now_ms - at_ms) / 1000 if at_ms is not None else 0.0 if is_done else None
     return {"time_lag_s": age, "record_time": None if at_ms is None else format_instant(at_ms)}
+
+
+def _commit_cells(view: PartitionView, now_ms: int) -> Row:
+    """How long ago the commit was made, in seconds, and when; a clock that is behind the broker's makes it 0."""
+    at_ms = view.commit_time_ms
+    if at_ms is None:
+        return {"commit_age_s": None, "commit_time": None}
+    return {"commit_age_s": max(0, now_ms - at_ms) / 1000, "commit_time": format_instant(at_ms)}
 
 
 def _member_row(description: GroupDescription, member: MemberDescription) -> Row:

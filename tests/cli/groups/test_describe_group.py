@@ -24,8 +24,8 @@ def test_offsets_of_an_empty_group(cli: Cli) -> None:
 
 
 BELONG_TO_OFFSETS = (
-    "--topic, --only-lagging, --sort, --totals, --time-lag, --lag-mode and the --fail-if options belong to --offsets, "
-    "not to --state"
+    "--topic, --only-lagging, --sort, --totals, --time-lag, --commit-age, --lag-mode and the --fail-if options belong to "
+    "--offsets, not to --state"
 )
 
 
@@ -364,6 +364,18 @@ def test_time_lag_column_has_the_age_of_the_next_record(cli: Cli, cluster: FakeG
         (None, None),
     ]
     assert ("list_record_times", ((TopicPartition("t1", 1), 50),)) in cluster.calls
+
+
+def test_commit_age_column_has_the_time_since_the_commit(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.commit_times["g1", TopicPartition("t1", 0)] = cli.now_ms - 90_500
+    rows = cli("describe group g1 --commit-age -o json").json["data"]
+    assert [(row["commit_age_s"], row["commit_time"]) for row in rows] == [
+        (90.5, "2023-12-31T23:58:29.500Z"),
+        (None, None),
+        (None, None),
+    ]
+    assert ("list_commit_times", {"g1": {TopicPartition("t1", 0), TopicPartition("t1", 1)}}) in cluster.calls
+    assert cli("describe group g1 --members --commit-age").code == 2
 
 
 def test_the_time_of_a_record_that_is_not_told_is_unknown(cli: Cli, cluster: FakeGroupAdmin) -> None:

@@ -78,6 +78,21 @@ def test_unknown_stays_so_where_the_cluster_does_not_answer_again(failure: BaseE
     assert carry_out(steps(TimedOutError("slow")), read_back).outcomes == {"a": UNKNOWN}
 
 
+def test_a_broker_that_is_away_costs_its_own_items_as_long_as_others_answer() -> None:
+    def half(items: str) -> Step[str]:
+        def act() -> Iterator[Answer[str]]:
+            yield Answer(items[0], {})
+            raise TimedOutError("slow")
+
+        return Step(items, act)
+
+    account = carry_out([half("ab"), half("cd"), Step.of_one_request("e", dict)], lambda _: {"b": True})
+    assert list(account.outcomes.values()) == [DONE, DONE, DONE, UNKNOWN, DONE]
+    assert account.ended_by is None
+    account = carry_out([half("ab"), half("cd"), half("ef"), Step.of_one_request("g", dict)], lambda _: {})
+    assert (account.outcomes["g"], account.ended_by is not None) == (NOT_TRIED, True)
+
+
 def test_a_signal_ends_it_between_two_steps() -> None:
     stop = NeverStop()
     done: list[str] = []
@@ -121,5 +136,5 @@ def test_what_a_step_answered_before_it_was_cut_short_is_known(end: BaseExceptio
         raise end
 
     account = carry_out([Step("abcd", act), Step.of_one_request("e", dict)], lambda _: {})
-    expected = [DONE, FAILED, UNKNOWN, UNKNOWN, DONE if type(end) is UnreachableError else NOT_TRIED]
+    expected = [DONE, FAILED, UNKNOWN, UNKNOWN, NOT_TRIED if type(end) is Interrupted else DONE]
     assert list(account.outcomes.values()) == expected
