@@ -5,8 +5,10 @@ Kafka: ``UniformAssignor``.
 
 from __future__ import annotations
 
+import struct
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, compress, islice, repeat
 from uuid import UUID
 
@@ -140,6 +142,38 @@ def _as_run(partitions: Sequence[int]) -> range | None:
     return run if (partitions if isinstance(partitions, list) else list(partitions)) == list(run) else None
 
 
+@lru_cache(maxsize=1)
+def ascending(total: int) -> bytes:
+    """Return 0, 1, ... ``total`` - 1, each in four bytes, the lowest first; the last answer is kept.
+
+    Written a byte of all numbers at a time: one after the other they would cost as much as a whole assignment.
+    """
+    written = bytearray(4 * total)
+    for place in range(4):
+        width = 256**place
+        blocks = -(-total // width)
+        values = bytes(range(256)) * (blocks // 256 + 1)
+        written[place::4] = values[:total] if width == 1 else b"".join([values[n : n + 1] * width for n in range(blocks)])[:total]
+    return bytes(written)
+
+
+@lru_cache(maxsize=64)
+def _in_four_bytes(count: int) -> struct.Struct:
+    return struct.Struct(f"<{count}i")
+
+
+def _is_run(numbers: Sequence[int], ascending_numbers: bytes) -> bool:
+    """Whether they are successive numbers in ascending order; bytes are compared in a fifth of the time that integers take."""
+    count = len(numbers)
+    if not count or numbers[-1] - numbers[0] != count - 1 or numbers[0] < 0:
+        return False
+    try:
+        written = _in_four_bytes(count).pack(*numbers)
+    except struct.error:
+        return False
+    return ascending_numbers.startswith(written, 4 * numbers[0])
+
+
 class _ByNumber:
     """The same for members whose partitions are numbers of one space, without names for those who keep all they have.
 
@@ -173,8 +207,11 @@ class _ByNumber:
         return kept
 
     def _find_unassigned(self) -> bool:
-        marks = bytearray(self._space.total)
+        marks, numbers_in_order = bytearray(self._space.total), ascending(self._space.total)
         for ids in self._ids:
+            if isinstance(ids, list) and _is_run(ids, numbers_in_order):
+                marks[ids[0] : ids[-1] + 1] = b"\x01" * len(ids)
+                continue
             try:
                 _mark(marks, ids)
             except IndexError:  # a partition that does not exist

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
 from kgctl.assignors.partition_space import PartitionIds, PartitionSpace
 from kgctl.assignors.spec import GroupSpec, MemberSpec, OwnedPartitions, TopicSpec
-from kgctl.assignors.uniform import UniformAssignor
+from kgctl.assignors.uniform import UniformAssignor, ascending
 
 
 def random_owners(source: random.Random, space: PartitionSpace, members: int) -> list[list[int]]:
@@ -36,3 +38,22 @@ def test_numbers_and_names_make_the_same_assignment(seed: int) -> None:
         return dict(UniformAssignor().assign(GroupSpec(topics, specs)))
 
     assert assigned([PartitionIds(space, each) for each in owners]) == assigned([space.by_topic(each) for each in owners])
+
+
+@pytest.mark.parametrize("total", [0, 1, 255, 256, 257, 65_536, 65_537, 200_000])
+def test_numbers_in_four_bytes(total: int) -> None:
+    assert ascending(total) == struct.pack(f"<{total}i", *range(total))
+
+
+@pytest.mark.parametrize("moved", [[1, 0, 2], [0, 2, 1], [0, 0, 2]])
+def test_a_list_that_only_looks_like_a_run_is_answered_by_name_and_by_number_alike(moved: list[int]) -> None:
+    space = PartitionSpace({"orders": 6})
+    members = [MemberSpec("a", ("orders",), owned=PartitionIds(space, moved)), MemberSpec("b", ("orders",))]
+    named = [replace(members[0], owned={"orders": moved}), members[1]]
+    topics = {"orders": TopicSpec(6)}
+
+    by_number, by_name = (dict(UniformAssignor().assign(GroupSpec(topics, each))) for each in (members, named))
+
+    assert {member: sorted(each["orders"]) for member, each in by_number.items()} == {
+        member: sorted(each["orders"]) for member, each in by_name.items()
+    }
