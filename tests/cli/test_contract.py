@@ -50,9 +50,12 @@ from tests.support.pipeline.segments import example_segments
 from tests.support.storage import commit, new_folder
 
 ENVELOPE = ["kgctl_result_version", "command", "status", "exit_code", "data", "errors"]
+NOT_BUILT = "records_not_built late_records_not_built samples_not_built"
 SUMMARIES = {
     "history collect": "cluster records known damaged samples",
     "history build": "version",
+    **dict.fromkeys(QUESTIONS, NOT_BUILT),
+    "history calibrate": f"pause_ms heartbeat_ms session_ms latency_ms distance distance_before {NOT_BUILT}",
     "describe group": "lag groups",
     "reset-offsets": "planned unchanged",
     "delete-groups": "deleted",
@@ -97,6 +100,10 @@ LINES = {
     ),
     "history build": ("--warehouse collected --engine local", "cluster table rows written changed"),
     "history sql": ("--tables", "table column type meaning"),
+    "history calibrate": (
+        "group --no-search --runs 1 --warehouse collected",
+        "metric recorded sim_min simulated sim_max inside before meaning",
+    ),
     "history prune": ("--older-than 1d --yes --warehouse collected", "table rows"),
     "history forget": ("c1 --source nobody --yes --warehouse collected", "table rows"),
     **QUESTIONS,

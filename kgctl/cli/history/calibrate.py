@@ -138,8 +138,12 @@ def _require(found: Happened, group: str, window: tuple[int, int]) -> None:
     shown = f"between {format_instant(window[0])} and {format_instant(window[1])}"
     if not found.generations:
         raise NotFoundError(f"group {group!r} had no rebalance {shown}: there is nothing to compare", group=group)
-    if not found.owned:
-        raise UsageError(f"group {group!r} is no group of consumers: nothing is known of its members' partitions", group=group)
+    if found.kind not in ("consumer", ""):
+        raise UsageError(f"group {group!r} is no group of consumers but of {found.kind}: it cannot be simulated", group=group)
+    if not found.stays:
+        raise NotFoundError(f"no member of group {group!r} is known {shown}: there is nobody to play", group=group)
+    if not found.partitions:
+        raise NotFoundError(f"group {group!r} had no partition and committed nothing {shown}", group=group)
     moves = sum(1 for stay in found.stays if stay.from_ms >= window[0]) + sum(1 for stay in found.stays if stay.to_ms is not None)
     if moves > MOST_EVENTS:
         raise UsageError(

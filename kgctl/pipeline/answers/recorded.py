@@ -56,6 +56,8 @@ class Happened:
     owned: Sequence[tuple[_Partition, int, int | None, str]]
     commits: Mapping[_Partition, Sequence[tuple[int, int]]]
     partitions: Mapping[str, int] = field(default_factory=dict)
+    kind: str = "consumer"
+    """The protocol type of the group's members."""
 
 
 def happened(history: History, group: str, from_ms: int, to_ms: int) -> Happened:
@@ -66,6 +68,7 @@ def happened(history: History, group: str, from_ms: int, to_ms: int) -> Happened
         if (at := _begin(row)) is None or from_ms <= at < to_ms
     ]
     infer_departures(history, rows)
+    kinds = history.rows("generations", ("protocol_type",), [group]).column("protocol_type").to_pylist()
     key = ("topic", "partition")
     members = history.rows(
         "member_changes",
@@ -81,7 +84,7 @@ def happened(history: History, group: str, from_ms: int, to_ms: int) -> Happened
     commits = _commits(committed.sort_by("log_offset").to_pylist(), from_ms, to_ms)
     stays = _stays(members.sort_by("log_offset").to_pylist(), to_ms)
     partitions = _partitions(history, {partition for partition, *_ in owned} | set(commits))
-    return Happened(rows, _with_endings(stays, rows, owned, commits), owned, commits, partitions)
+    return Happened(rows, _with_endings(stays, rows, owned, commits), owned, commits, partitions, kinds[-1] if kinds else "")
 
 
 def happened_in(records: Iterable[tuple[int, CoordinatorRecord]], from_ms: int, to_ms: int) -> Happened:
@@ -148,7 +151,7 @@ def measures(found: Happened, from_ms: int, to_ms: int) -> dict[str, float | Non
         "overtaken": float(sum(1 for row in rows if row["stable_ms"] is None)),
         "rebalance_s": sum(row["duration_ms"] or 0 for row in rows) / 1000,
         "longest_unrest_s": max((end - begin for begin, end in _unrests(rows)), default=0) / 1000,
-        "partitions_moved": float(_moved(found.owned, from_ms, to_ms)),
+        "partitions_moved": float(_moved(found.owned, from_ms, to_ms)) if found.owned else None,
         "members_at_end": float(sum(1 for stay in found.stays if _is_there(stay.from_ms, stay.to_ms, to_ms))),
         "commit_interval_s": median(gaps) / 1000 if gaps else None,
         "longest_commit_gap_s": max(gaps) / 1000 if gaps else None,

@@ -58,7 +58,7 @@ def test_measures_of_nothing() -> None:
         "overtaken": 0,
         "rebalance_s": 0,
         "longest_unrest_s": 0,
-        "partitions_moved": 0,
+        "partitions_moved": None,
         "members_at_end": 0,
         "commit_interval_s": None,
         "longest_commit_gap_s": None,
