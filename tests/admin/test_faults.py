@@ -19,7 +19,7 @@ from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.errors import KgctlError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.support.admin_targets import Target
-from tests.support.kafka import KafkaCluster, SecureKafkaBroker, create_topic, produce, unique
+from tests.support.kafka import KafkaBroker, KafkaCluster, SecureKafkaBroker, create_topic, produce, unique
 from tests.support.kafka.data import wait_until_coordinating
 from tests.support.patience import PATIENCE_MS, PATIENCE_S
 
@@ -173,3 +173,52 @@ def test_undo_is_refused_on_another_cluster(kafka_broker: Any, serve_target: Tar
     assert (done.returncode, "offsets of one cluster mean nothing on another" in done.stderr) == (5, True)
     assert committed(serve_target.bootstrap, [group]) == {(group, 0): 1}
     assert committed(kafka_broker.bootstrap, [group]) == {(group, 0): NEW}
+
+
+def kgctl(variables: Mapping[str, str], *words: str) -> Told:
+    """A line as it is typed, which names no cluster: the current context does."""
+    inherited = {key: value for key, value in os.environ.items() if not key.startswith("KGCTL_")}
+    environment = {**inherited, **variables}
+    done = subprocess.run(
+        [sys.executable, "-m", "kgctl", *words, "-o", "json"], env=environment, capture_output=True, text=True, check=False
+    )
+    return Told(done.returncode, json.loads(done.stdout), done.stderr)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    "change",
+    [
+        "reset-offsets GROUP --topic TOPIC --to-offset 3 --execute",
+        "delete-offsets GROUP --topic TOPIC --yes",
+        "delete-groups GROUP --yes",
+    ],
+)
+def test_a_context_is_switched_between_change_and_undo(
+    kafka_broker: KafkaBroker, secure_kafka_broker: SecureKafkaBroker, tmp_path: Path, change: str
+) -> None:
+    """Two clusters of Apache Kafka with the same group and topic: the undo is refused on the other one, and works on its own."""
+    topic, (group,) = prepare(kafka_broker.bootstrap, 1, 1)
+    create_topic(secure_kafka_broker.bootstrap, topic, 1)
+    produce(secure_kafka_broker.bootstrap, topic, {0: 10})
+    with connect(ConnectionSettings(secure_kafka_broker.bootstrap, timeout_ms=PATIENCE_MS)) as other:
+        assert not other.alter_offsets(group, {TopicPartition(topic, 0): OffsetAndMetadata(1)}).errors
+    variables = {"KGCTL_CONFIG": str(tmp_path / "config.yaml"), "KGCTL_BACKUP_DIR": str(tmp_path / "backups")}
+    for name, broker in (("staging", kafka_broker), ("prod", secure_kafka_broker)):
+        assert kgctl(variables, "context", "add", name, "--bootstrap-server", broker.bootstrap).code == 0
+    assert kgctl(variables, "context", "use", "staging").code == 0
+    changed = kgctl(variables, *(change.replace("GROUP", group).replace("TOPIC", topic).split()))
+    assert changed.code == 0, changed.err
+    printed = changed.err.splitlines()[0].partition("to undo: kgctl ")[2].split()
+    (file,) = (tmp_path / "backups").glob("*.csv")
+
+    assert kgctl(variables, "context", "use", "prod").code == 0
+    assert kgctl(variables, "undo").document["data"] == []
+    for named in (file.stem, str(file)):
+        refused = kgctl(variables, "undo", named, "--execute")
+        assert (refused.code, [error["code"] for error in refused.document["errors"]]) == (5, ["OTHER_CLUSTER"]), refused.err
+    assert committed(secure_kafka_broker.bootstrap, [group]) == {(group, 0): 1}
+
+    undone = kgctl(variables, *printed)  # it names the cluster, whatever the current context is
+    assert (undone.code, committed(kafka_broker.bootstrap, [group])) == (0, {(group, 0): OLD}), undone.err
+    assert committed(secure_kafka_broker.bootstrap, [group]) == {(group, 0): 1}

@@ -16,6 +16,7 @@ from kgctl.model.groups import GroupState
 from tests.support.kafka import KafkaBroker, commit, create_topic, produce, unique
 from tests.support.kafka.consumers import joined
 from tests.support.kafka.kgctl import KgctlRun, run_kgctl
+from tests.support.kafka.streams import streams_member
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_MS
 
@@ -29,6 +30,8 @@ TYPES_AND_STATES = {
     "consumer-stable": ("consumer", "Stable"),
     "share-empty": ("share", "Empty"),
     "share-stable": ("share", "Stable"),
+    "streams-empty": ("streams", "Empty"),
+    "streams-stable": ("streams", "Stable"),
 }
 
 
@@ -68,6 +71,10 @@ def groups(kafka_broker: KafkaBroker) -> Iterator[tuple[str, dict[str, str]]]:
         with shared(bootstrap, admin, names["share-empty"], topic):
             pass
         staying.enter_context(shared(bootstrap, admin, names["share-stable"], topic))
+        with streams_member(bootstrap, names["streams-empty"], topic):
+            pass
+        commit(bootstrap, names["streams-empty"], {(topic, 0): 5})
+        staying.enter_context(streams_member(bootstrap, names["streams-stable"], topic))
 
         def kinds() -> dict[str, tuple[str, str]]:
             listed = admin.list_groups().values
@@ -98,7 +105,7 @@ def test_what_is_deletable_is_deleted_and_all_else_fails_alike(
     }
     deletable = {kind for kind, (result, _) in shown.items() if result == "deletable"}
     empty = {kind for kind, (_, state) in TYPES_AND_STATES.items() if state == "Empty"}
-    assert deletable == (empty if command == "delete-groups" else empty - {"share-empty"})
+    assert deletable == (empty if command == "delete-groups" else empty - {"share-empty", "streams-empty"})
     assert errors(preview) == errors(deed)
 
 

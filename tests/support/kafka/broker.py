@@ -31,6 +31,8 @@ class KafkaBroker:
     `start` and `stop` may be called again and again: ports and data stay. Every call is made from the thread of the tests.
     """
 
+    cluster_id = CLUSTER_ID
+
     def __init__(
         self,
         folder: Path,
@@ -102,7 +104,7 @@ class KafkaBroker:
         if not log_dir.exists():
             log_dir.mkdir(parents=True)
             (log_dir / "bootstrap.checkpoint").write_bytes(formatted_checkpoint(self._scram))
-            meta = {"version": "1", "cluster.id": CLUSTER_ID, "node.id": str(self.node_id)}
+            meta = {"version": "1", "cluster.id": self.cluster_id, "node.id": str(self.node_id)}
             maven.write_properties(log_dir / "meta.properties", meta)
         config = {**self._config(log_dir, self.ports), **self._overrides}
         properties = maven.write_properties(self.folder / "server.properties", config)

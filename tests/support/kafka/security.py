@@ -90,6 +90,8 @@ def scram_users() -> list[str]:
 class SecureKafkaBroker(KafkaBroker):
     """One node with the listeners PLAINTEXT, SSL, SASL_PLAINTEXT and SASL_SSL (`address` gives each one's ``host:port``)."""
 
+    cluster_id = "kgctl-tests-cluster-02"  # another cluster than that of the plain node
+
     def __init__(self, folder: Path) -> None:
         self.certificates = make_certificates(folder / "certificates")
         super().__init__(
