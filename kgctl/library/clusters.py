@@ -15,21 +15,27 @@ from kgctl.errors import MisuseError, RefusedError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
+    from kgctl.admin.client import GroupAdmin as _AllOfGroupAdmin
     from kgctl.admin.connect import ConnectionSettings
     from kgctl.admin.plan.offset_reset import ResetRow, Strategy
     from kgctl.admin.reset import ResetPlan
 
+else:
+    _AllOfGroupAdmin = object  # type checkers see all methods, which `Admin.__getattr__` finds
+
 TIMEOUT_MS = 10_000
 
 
-class Admin:
+class Admin(_AllOfGroupAdmin):
     """All of `kgctl.GroupAdmin`, and `plan_reset`. Close it, or use ``with``; for one thread at a time."""
 
     def __init__(self, groups: GroupAdmin) -> None:
         self.groups = groups
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.groups, name)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.groups, name)
 
     def plan_reset(
         self,
@@ -174,7 +180,7 @@ def connect(
     if len(named) != 1 and named != ["bootstrap", "zookeeper"]:
         raise UsageError(f"name one cluster: bootstrap, embedded, zookeeper or context (given: {', '.join(named) or 'none'})")
     if context is not None:
-        return Admin(connect_to(_context_settings(context, properties or {}, timeout_ms)))
+        return _admin(connect_to(_context_settings(context, properties or {}, timeout_ms)))
     settings = ConnectionSettings(
         bootstrap=bootstrap,
         embedded=None if embedded is None else Path(embedded),
@@ -182,7 +188,11 @@ def connect(
         properties=dict(properties or {}),
         timeout_ms=TIMEOUT_MS if timeout_ms is None else timeout_ms,
     )
-    return Admin(connect_to(settings))
+    return _admin(connect_to(settings))
+
+
+def _admin(groups: GroupAdmin) -> Admin:
+    return Admin(groups)  # type: ignore[abstract]  # what it inherits it has from `groups`
 
 
 def _context_settings(name: str, properties: Mapping[str, str], timeout_ms: int | None) -> ConnectionSettings:

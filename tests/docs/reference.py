@@ -17,8 +17,8 @@ REFERENCE: Mapping[str, Sequence[str]] = {
         "kgctl.OffsetAndMetadata", "kgctl.ErrorCode",
     ),
     "reference-members": (
-        "kgctl.ConsumerGroup", "kgctl.Generation", "kgctl.assign", "kgctl.Assigned", "kgctl.aiokafka_assignor",
-        "kgctl.kafka_python_assignor",
+        "kgctl.ConsumerGroup", "kgctl.Generation", "kgctl.assign", "kgctl.Assigned", "kgctl.Assignor", "kgctl.GroupSpec",
+        "kgctl.TopicSpec", "kgctl.MemberSpec", "kgctl.aiokafka_assignor", "kgctl.kafka_python_assignor",
     ),
     "reference-coordinator": (
         "kgctl.Coordinator", "kgctl.AsyncCoordinator", "kgctl.decode_assignment", "kgctl.GroupInfo", "kgctl.MemberInfo",
