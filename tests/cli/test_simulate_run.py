@@ -70,7 +70,7 @@ def test_result_has_the_documented_keys(cli: Cli, scenario: Path) -> None:
     assert list(data) == ["scenario", "kgctl", "digest", "seeds", "variants", "expectations"]
     assert (data["scenario"], data["seeds"], list(data["variants"])) == ("small", [1, 2], ["eager", "cooperative"])
     eager = data["variants"]["eager"]
-    assert list(eager) == ["metrics", "final_assignment"]
+    assert list(eager) == ["metrics", "final_assignment", "longest_gaps", "assumptions"]
     assert all(list(metric) == METRIC_KEYS and len(metric["per_seed"]) == 2 for metric in eager["metrics"].values())
     assert sorted(len(topics["orders"]) for topics in eager["final_assignment"].values()) == [2, 2, 2]
     assert all(list(each) == EXPECTATION_KEYS for each in data["expectations"])
@@ -190,6 +190,32 @@ def test_compare_of_one_file_holds_its_variants_against_the_first(cli: Cli, scen
 def test_compare_of_one_seed_has_no_interval(cli: Cli, scenario: Path) -> None:
     (one, *_), (several, *_) = (cli(f"simulate compare {scenario} --runs {runs} -o json").data for runs in (1, 2))
     assert (one["low"], one["high"], None in several.values()) == (None, None, False)
+
+
+def test_what_is_assumed_is_told_on_request_and_stands_in_the_result(cli: Cli, scenario: Path) -> None:
+    ran = cli(f"simulate run {scenario} --runs 1 --assumptions -o json")
+    assumed = ran.data["variants"]["eager"]["assumptions"]
+    assert assumed["app: client"] == "java, classic protocol"
+    told = cli(f"simulate run {scenario} --runs 1 --assumptions").out
+    assert "app: partition.assignment.strategy" in told.partition("\nassumed:\n")[2]
+    assert "assumed:" not in cli(f"simulate run {scenario} --runs 1").out
+
+
+def test_each_partitions_longest_gap_stands_in_the_result(cli: Cli, scenario: Path) -> None:
+    eager = cli(f"simulate run {scenario} --runs 1 -o json").data["variants"]["eager"]
+    lengths = list(eager["longest_gaps"].values())
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[0] == eager["metrics"]["max_gap"]["max"]
+
+
+def test_compare_tells_a_wrong_side_before_it_runs_the_other(cli: Cli, scenario: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgctl.simulate.batch.plan.run_all", None)
+    ran = cli(f"simulate compare {scenario}:eager {scenario}")
+    assert (ran.code, ran.err) == (2, f"kgctl: {scenario} has several variants; say which, as {scenario}:eager\n")
+    ran = cli(f"simulate compare {scenario} --fail-if-worse max_gp")
+    assert (ran.code, ran.err) == (2, "kgctl: --fail-if-worse: there is no metric 'max_gp'; did you mean 'max_gap'?\n")
+    ran = cli(f"simulate compare {scenario}:eagr")
+    assert (ran.code, ran.err) == (2, "kgctl: there is no variant 'eagr'; did you mean 'eager'?\n")
 
 
 def test_compare_needs_one_variant_of_each_side(cli: Cli, scenario: Path) -> None:

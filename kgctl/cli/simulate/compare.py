@@ -80,6 +80,8 @@ def simulate_compare(
 
     session = session_of(ctx)
     how = RunOptions(seed=seed, runs=runs, jobs=jobs, time_limit=time_limit, identity=identity)
+    how.time_limit_s()
+    asked = _asked(fail_if_worse or ())
     try:
         pairs = _pairs(session, a, b, settings, how)
     except WrongFile as wrong:
@@ -93,7 +95,7 @@ def simulate_compare(
     errors: list[KgctlError] = []
     if not any(found for _, _, found in pairs):
         errors.append(KgctlError("the time limit left nothing to compare", code="LIMIT"))
-    errors += _worse(pairs, _asked(fail_if_worse or ()))
+    errors += _worse(pairs, asked)
     notices = [verdict_text(*pair) for pair in pairs if pair[2]]
     seeds = max((each.seeds for _, _, found in pairs for each in found), default=FEW_SEEDS)
     if seeds < FEW_SEEDS:
@@ -132,6 +134,7 @@ def _pairs(
     session: Session, a: str, b: str | None, settings: list[str] | None, how: RunOptions
 ) -> list[tuple[str, str, list[Difference]]]:
     from kgctl.simulate.batch.outcome import differences
+    from kgctl.simulate.scenario.quantities import did_you_mean
 
     left_file, left_variant = _parts(a)
     if b is None:
@@ -141,13 +144,14 @@ def _pairs(
             raise UsageError(f"{a} has no variants to compare; name another scenario as B")
         first = left_variant or names[0]
         if first not in names:
-            raise UsageError(f"there is no variant {first!r}; there are {', '.join(names)}")
+            raise UsageError(f"there is no variant {first!r}{did_you_mean(first, names, list_up_to=20)}")
         runs = _run(session, loaded, how, how.seeds(loaded))
         return [(first, name, differences(runs[first], runs[name])) for name in names if name != first]
     left = _load(session, left_file, left_variant, settings)
     right = _load(session, *_parts(b), settings)
+    meant = [(each, _only(each, name)) for each, name in ((left, a), (right, b))]  # before anything runs
     seeds = how.seeds(left)
-    found = [_run(session, each, how, seeds)[_only(each, name)] for each, name in ((left, a), (right, b))]
+    found = [_run(session, each, how, seeds)[variant] for each, variant in meant]
     return [(a, b, differences(found[0], found[1]))]
 
 

@@ -65,6 +65,9 @@ def simulate_run(
     explain: Annotated[
         bool, typer.Option("--explain", help="Tell why: the worst moment, and what each of its causes was worth.")
     ] = False,
+    assumptions: Annotated[
+        bool, typer.Option("--assumptions", help="Print what the runs assume: latencies, the poll loop, how the clients behave.")
+    ] = False,
     gantt: outputs.Gantt = None,
     html: outputs.Html = None,
     junit: outputs.Junit = None,
@@ -97,13 +100,15 @@ def simulate_run(
         outputs.check(loaded)
         how = replace(how, pictures=outputs.need_pictures, stories=explain or outputs.tells_why, ablations=explain)
         if asked is not None:
-            return _against(session, loaded, how, outputs, asked)
-        return _report(loaded, outputs, _simulated(session, loaded, how), explains=explain)
+            return _against(session, loaded, how, outputs, asked, assumes=assumptions)
+        return _report(loaded, outputs, _simulated(session, loaded, how), explains=explain, assumes=assumptions)
     except WrongFile as wrong:
         return wrong.report
 
 
-def _against(session: Session, loaded: LoadedFile, how: RunOptions, outputs: Outputs, asked: real.AgainstOptions) -> Report:
+def _against(
+    session: Session, loaded: LoadedFile, how: RunOptions, outputs: Outputs, asked: real.AgainstOptions, *, assumes: bool
+) -> Report:
     """Everything that can be wrong is found before anything is played; what is simulated are the clients that play."""
     from kgctl.simulate.batch.against import as_played
 
@@ -117,7 +122,7 @@ def _against(session: Session, loaded: LoadedFile, how: RunOptions, outputs: Out
             outcome = real.play_beside(session, loaded, outcome, stage, draws=outputs.need_pictures)
         except real.Stopped as stopped:
             return stopped.report
-    return _report(loaded, outputs, outcome, explains=how.ablations)
+    return _report(loaded, outputs, outcome, explains=how.ablations, assumes=assumes)
 
 
 def _words(file: str, settings: Sequence[str], identity: Identity) -> tuple[str, ...]:
@@ -139,7 +144,7 @@ def _simulated(session: Session, loaded: LoadedFile, how: RunOptions) -> Outcome
     return look_closer(session, loaded, how, outcome)
 
 
-def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome, *, explains: bool) -> Report:
+def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome, *, explains: bool, assumes: bool) -> Report:
     """Write the files, which have the stories in any case, and make the report, which has them where they were asked for."""
     from kgctl.simulate.batch.outcome import result_of
     from kgctl.simulate.report.text import summary_text
@@ -158,7 +163,7 @@ def _report(loaded: LoadedFile, outputs: Outputs, outcome: Outcome, *, explains:
         name_keys=("variant", "metric"),
         fixed_exit_code=_exit_code(errors),
         data=result_of(outcome),
-        text=summary_text(outcome, outputs.width, outputs.gantt_of(outcome), explains=explains),
+        text=summary_text(outcome, outputs.width, outputs.gantt_of(outcome), explains=explains, assumes=assumes),
     )
 
 

@@ -12,6 +12,7 @@ from kgctl.simulate.scenario.vocabulary import Choice
 
 _MEASURED = """
     unavailable availability max_gap gap_p50 gap_p95 gap_p99 gaps stop_the_world collateral
+    partition_gap takeover_min takeover_p50 takeover_max first_owned all_owned
     generations rebalances rebalance_time rounds time_to_stable stuck_members detection_time discovery_delay
     moves moves_min excess_moves stickiness ping_pong state_moved
     spread max_mean jain kip54 idle_members members copartitioned
@@ -32,8 +33,9 @@ def is_measured(check: Check) -> bool:
 
 
 def _is_measured(metric: Metric) -> bool:
-    is_cause = any(part.startswith("cause ") for part in metric.filters)
-    return metric.name in MEASURED and not (is_cause and metric.name == "rebalances") and "lag" not in metric.filters
+    is_cause, is_step = (any(part.startswith(word) for part in metric.filters) for word in ("cause ", "step "))
+    told = metric.name in MEASURED and not is_step and "lag" not in metric.filters
+    return told and not (is_cause and metric.name == "rebalances")
 
 
 def obstacles(scenario: Scenario) -> Iterator[str]:

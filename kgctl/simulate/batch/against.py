@@ -111,7 +111,7 @@ def with_measured(outcome: Outcome, loaded: LoadedFile, stage: Stage, values: Se
         cluster=stage.label,
         client=stage.kind.profile,
         runs=stage.plays,
-        variants=real.variants,
+        variants={name: replace(variant, assumptions={}) for name, variant in real.variants.items()},
         expectations=tuple(replace(each, replay="") for each in real.expectations),
         notes=notes,
     )

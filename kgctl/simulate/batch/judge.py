@@ -49,6 +49,7 @@ class RunValues:
     named: Mapping[str, Value] = field(default_factory=dict)
     watched: Mapping[int, Watched] = field(default_factory=dict)
     final_assignment: Mapping[str, Mapping[str, list[int]]] = field(default_factory=dict)
+    longest_gaps: Mapping[str, float] = field(default_factory=dict)
     picture: Picture | None = None
     stopped: str = ""
     took_s: float = field(default=0.0, compare=False)

@@ -7,12 +7,13 @@ import math
 import shlex
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from kgctl import __version__
 from kgctl.member.api import Rng
+from kgctl.simulate.batch.assumptions import assumptions_of
 from kgctl.simulate.batch.judge import Judge, RunValues, Verdict
 from kgctl.simulate.engine.loop import Randomness
 from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, Spread, VariantOutcome, show
@@ -43,6 +44,7 @@ def outcome_of(
     kept = {name: {seed: by_seed[seed] for seed in complete} for name, by_seed in runs.items()}
     digest = digest_of(values)
     settings = {variant.name: variant.settings for variant in loaded.variants}
+    assumed = {variant.name: assumptions_of(variant) for variant in loaded.variants}
     verdicts = Judge(kept, settings, complete).verdicts(loaded.checks) if complete else []
     return Outcome(
         scenario=loaded.name,
@@ -50,7 +52,7 @@ def outcome_of(
         kgctl=__version__,
         digest=digest,
         seeds=tuple(complete),
-        variants={name: _variant(by_seed, complete) for name, by_seed in kept.items()},
+        variants={name: replace(_variant(by_seed, complete), assumptions=assumed[name]) for name, by_seed in kept.items()},
         expectations=tuple(_expectation(each, loaded, kept, replay_of) for each in verdicts),
         notes=_notes(loaded, seeds, complete, values),
     )
@@ -69,7 +71,7 @@ def _variant(by_seed: Mapping[int, RunValues], seeds: Sequence[int]) -> VariantO
     names = [name for name in first.metrics if any(_says(name, by_seed[seed].metrics.get(name)) for seed in seeds)]
     spreads = {name: spread_of(name, [by_seed[seed].metrics.get(name) for seed in seeds]) for name in names}
     took_s = sum(by_seed[seed].took_s for seed in seeds)
-    return VariantOutcome(spreads, first.final_assignment, first.picture, took_s=took_s)
+    return VariantOutcome(spreads, first.final_assignment, first.picture, took_s=took_s, longest_gaps=first.longest_gaps)
 
 
 def _says(name: str, value: float | None) -> bool:
@@ -196,7 +198,12 @@ def _variant_data(variant: VariantOutcome) -> dict[str, Any]:
         member: {topic: list(partitions) for topic, partitions in topics.items()}
         for member, topics in variant.final_assignment.items()
     }
-    return {"metrics": {name: _spread(each) for name, each in variant.metrics.items()}, "final_assignment": assignment}
+    return {
+        "metrics": {name: _spread(each) for name, each in variant.metrics.items()},
+        "final_assignment": assignment,
+        "longest_gaps": {partition: number(length) for partition, length in variant.longest_gaps.items()},
+        **({"assumptions": dict(variant.assumptions)} if variant.assumptions else {}),
+    }
 
 
 def _spread(spread: Spread) -> dict[str, Any]:

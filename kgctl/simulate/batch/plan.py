@@ -269,6 +269,7 @@ def values_of(result: RunResult, task: Task, watchers: Mapping[int, Watcher]) ->
         named=named,
         watched={number: watcher.result(result.end_us, result.metrics) for number, watcher in watchers.items()},
         final_assignment=result.final_assignment(),
+        longest_gaps=result.longest_gaps(),
         picture=picture_of(result) if task.draws else None,
         stopped=result.stopped,
         events=result.events,

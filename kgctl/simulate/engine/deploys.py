@@ -43,6 +43,7 @@ class Rolling:
         if not batch:
             self._run.over()
             return
+        self._run.next_step()
         wait = self._run["wait"]
         countdown = Countdown(len(batch), self._wait_for_stable if wait == "stable" else self._settle)
         for pod in batch:
@@ -151,8 +152,10 @@ class _Rollout(ABC):
 class _Deployment(_Rollout):
     """As its controller's ``rolling.go``: up as far as the surge allows, down as far as availability does.
 
-    ``goal``: so many pods are to have the new version, for now.
+    ``goal``: so many pods are to have the new version, for now. ``marks_stages``: its steps are not the pods' turns.
     """
+
+    marks_stages = False
 
     def __init__(self, run: EventRun) -> None:
         super().__init__(run)
@@ -174,7 +177,10 @@ class _Deployment(_Rollout):
             self.stop(pod)
         spare = len(self.old) + self._available - (self.wanted - self._unavailable)
         surplus = len(self.old) - (self.wanted - self.goal)
-        for pod in self.old[::-1][: max(min(spare, surplus), 0)]:
+        going = self.old[::-1][: max(min(spare, surplus), 0)]
+        if going and not self.marks_stages:
+            self.run.next_step()
+        for pod in going:
             self.old.remove(pod)
             self.stop(pod)
         if len(self.old) <= self.wanted - self.goal and self._available == self.goal:
@@ -194,6 +200,8 @@ class _Deployment(_Rollout):
 class _Canary(_Deployment):
     """Step by step, with a pause after each; called off, the old version gets all pods again."""
 
+    marks_stages = True
+
     def __init__(self, run: EventRun) -> None:
         super().__init__(run)
         goals = [min(max(_rounded(each, self.wanted, up=True), 1), self.wanted) for each in run["steps"]]
@@ -201,6 +209,7 @@ class _Canary(_Deployment):
         self._is_pausing = False
         if self._goals:
             self.goal = self._goals.pop(0)
+        run.next_step()
 
     def reached(self) -> None:
         if self.goal == self.wanted:
@@ -217,6 +226,7 @@ class _Canary(_Deployment):
             self._back()
             return
         self.goal = self._goals.pop(0) if self._goals else self.wanted
+        self.run.next_step()
         self.step()
 
     def _back(self) -> None:
@@ -239,6 +249,7 @@ class _BlueGreen(_Rollout):
     """All new pods beside all old ones; when they are available and have run for the pause, the old ones end."""
 
     def step(self) -> None:
+        self.run.next_step()
         self._new = [self.new_pod() for _ in range(self.wanted)]
         countdown = Countdown(self.wanted, lambda: in_a_while(self.run, self.run["pause"], self._switch))
         for pod in self._new:
@@ -247,6 +258,7 @@ class _BlueGreen(_Rollout):
     def _switch(self, _: object) -> None:
         if self._is_over:
             return
+        self.run.next_step()
         gone = self.old
         if self.is_called_off():
             self.run.simulation.versions[self.run.event.target] = self.before
@@ -260,6 +272,7 @@ class _Recreate(_Rollout):
     """All old pods end, then all new ones start."""
 
     def step(self) -> None:
+        self.run.next_step()
         left = len(self.old)
         if not left:
             self.finish()
@@ -274,6 +287,7 @@ class _Recreate(_Rollout):
             self.stop(pod, gone)
 
     def _start_all(self) -> None:
+        self.run.next_step()
         missing = self.wanted
 
         def ready() -> None:
@@ -299,6 +313,7 @@ class _StatefulSet(_Rollout):
     def step(self) -> None:
         while self._queue and self._under_way < self._at_once:
             self._under_way += 1
+            self.run.next_step()
             self._replace(self._queue.pop(0))
         if not self._queue and not self._under_way:
             self.finish()

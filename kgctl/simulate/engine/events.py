@@ -10,6 +10,7 @@ from kgctl.simulate.engine.network import FOREVER_US, LinkFault
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.engine.simulation import Simulation
+from kgctl.simulate.recording.history import EventMark
 from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.scenario.event_kinds import Event, EventKind
 from kgctl.simulate.scenario.model import Topic
@@ -42,6 +43,11 @@ class EventRun:
         if self.event.kind in _LASTING:
             self.simulation.history.lifted.append(self.simulation.loop.now_us)
         self._on_over()
+
+    def next_step(self) -> None:
+        """A step of it begins: a batch, a pod's turn, a stage of a canary."""
+        event, simulation = self.event, self.simulation
+        simulation.history.steps.append(EventMark(simulation.loop.now_us, event.name or event.kind, "step", event.target))
 
     def without_effect(self) -> None:
         """It is over, and has found nothing that it could do: the log says so."""

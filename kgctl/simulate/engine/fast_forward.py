@@ -10,6 +10,7 @@ from kgctl.simulate.engine.broker import Broker
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.process import Process
+from kgctl.simulate.recording.history import Counted
 from kgctl.simulate.scenario.fields import CommitMode
 from kgctl.simulate.scenario.model import SECOND_US
 
@@ -144,6 +145,9 @@ class FastForward:
         return commit_us if commits else None
 
     def _count(self, process: Process, skipped: Skipped) -> None:
+        if skipped.heartbeats and skipped.last_heartbeat_us is not None:
+            beats = Counted(skipped.last_heartbeat_us, skipped.heartbeats, process.pod.number)
+            self._context.history.skipped_beats.append(beats)
         counted = self._context.history.skipped_requests
         api = "Heartbeat" if process.config.group_protocol == "classic" else "ConsumerGroupHeartbeat"
         for name, number in (

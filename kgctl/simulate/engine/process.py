@@ -33,6 +33,7 @@ from kgctl.member.factory import make_member
 from kgctl.model.groups import MetadataImage, TopicPartition
 from kgctl.model.values import quick_enum
 from kgctl.simulate.engine.pods import Pod, PollCadence
+from kgctl.simulate.recording.history import Counted
 from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.recording.traffic import Flow
 from kgctl.simulate.scenario.fields import CommitMode
@@ -89,6 +90,8 @@ def _list_offsets(process: Process, action: ListOffsets) -> None:
 def _run_callback(process: Process, action: RunCallback) -> None:
     if action.kind is CallbackKind.ASSIGNED:
         process.around.ownership.taken_over(process, action.partitions)
+    counted = Counted(process.loop.now_us, len(action.partitions), process.pod.number, str(action.kind))
+    process.context.history.callbacks.append(counted)
     process.run_callback(process.callback_us(action))
 
 

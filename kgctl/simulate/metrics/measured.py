@@ -41,10 +41,35 @@ class Measured:
         return found[key]
 
     def window(self, filters: Filters) -> tuple[int, int]:
-        """The window within ``after`` and ``before``."""
+        """The window within ``after`` and ``before``, and within an event and its step."""
         first = self.start_us if filters.after_us is None else self.start_us + filters.after_us
         last = self.end_us if filters.before_us is None else min(self.start_us + filters.before_us, self.end_us)
+        if filters.during is not None or filters.step is not None:
+            from_us, to_us = self._part(filters) or (first, first)
+            first, last = max(first, from_us), min(last, to_us)
         return first, max(last, first)
+
+    def has(self, filters: Filters) -> bool:
+        """Whether there was what ``during`` and ``step`` name, if they name anything."""
+        return (filters.during is None and filters.step is None) or self._part(filters) is not None
+
+    def _part(self, filters: Filters) -> tuple[int, int] | None:
+        """From the beginning of an event, or of its step, to the next one's (of an event: to that of another one), or the end."""
+        begun = [mark for mark in self.history.events if mark.what == "begins"]
+        stepped = {mark.name for mark in self.history.steps}
+        names = [mark.name for mark in begun if (mark.name in stepped if filters.during is None else mark.name == filters.during)]
+        if not names:
+            return None
+        own = [mark.at_us for mark in begun if mark.name == names[-1]]
+        later = [mark.at_us for mark in begun if mark.name != names[-1] and mark.at_us > own[0]]
+        first, last = own[0], min(later, default=self.end_us)
+        if filters.step is None:
+            return first, last
+        steps = [mark.at_us for mark in self.history.steps if mark.name == names[-1]]
+        if not 1 <= filters.step <= len(steps):
+            return None
+        begins = [first, *steps[1:], last]
+        return begins[filters.step - 1], begins[filters.step]
 
     def at(self, filters: Filters) -> int:
         """The moment that ``at`` names; the end without it."""

@@ -9,7 +9,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import UsageError
 from kgctl.simulate.engine import run as engine
 from kgctl.simulate.engine.run import NO_LIMITS, RunLimits
-from kgctl.simulate.metrics import availability, balance, correctness, lag, movement, rebalances
+from kgctl.simulate.metrics import availability, balance, correctness, handover, lag, movement, rebalances
 from kgctl.simulate.metrics.measured import Compute, Measured
 from kgctl.simulate.recording.history import Identity
 from kgctl.simulate.recording.owners import cause_of
@@ -28,6 +28,12 @@ COMPUTE: Mapping[str, Compute] = {
     "gap_p95": availability.gap_percentile(95),
     "gap_p99": availability.gap_percentile(99),
     "gaps": availability.gaps,
+    "partition_gap": handover.partition_gap,
+    "takeover_min": handover.takeover(0),
+    "takeover_p50": handover.takeover(50),
+    "takeover_max": handover.takeover(100),
+    "first_owned": handover.first_owned,
+    "all_owned": handover.all_owned,
     "stop_the_world": availability.stop_the_world,
     "collateral": availability.collateral,
     "generations": rebalances.generations,
@@ -35,6 +41,8 @@ COMPUTE: Mapping[str, Compute] = {
     "rebalance_time": rebalances.rebalance_time,
     "rounds": rebalances.rounds,
     "aborted": rebalances.aborted,
+    "callbacks": handover.callbacks,
+    "heartbeat_time": handover.heartbeat_time,
     "time_to_stable": rebalances.time_to_stable,
     "kicked": rebalances.kicked,
     "fenced": rebalances.fenced,
@@ -101,7 +109,10 @@ class MetricView:
         compute = COMPUTE.get(name)
         if compute is None:
             raise UsageError(f"unknown metric {name!r}")
-        value: float | str | None = compute(self.measured, self.filters(tuple(filters)))
+        parsed = self.filters(tuple(filters))
+        if not self.measured.has(parsed):
+            return None
+        value: float | str | None = compute(self.measured, parsed)
         return value
 
     def filters(self, parts: tuple[str, ...]) -> Filters:
@@ -156,6 +167,12 @@ class RunResult:
     def final_assignment(self) -> Mapping[str, Mapping[str, list[int]]]:
         """Return pod -> topic -> partitions that it consumes at the end."""
         return self.metrics.measured.assignment()
+
+    def longest_gaps(self) -> Mapping[str, float]:
+        """Return partition ("topic-0") -> its longest gap in seconds, the longest first; none of those without a gap."""
+        labels = self.recording.partitions.labels
+        found = sorted(handover.longest_gaps(self.metrics.measured).items(), key=lambda entry: (-entry[1], entry[0]))
+        return {labels[number]: length_us / 1_000_000 for number, length_us in found if length_us}
 
     def lanes(self, *, with_warmup: bool = False) -> Mapping[str, list[LaneSegment]]:
         """Return partition ("topic-0") -> its lane, in order of topics and numbers."""

@@ -148,6 +148,12 @@ class History:
     duplicates: list[Counted] = field(default_factory=list)
     overtaken: list[Overtaken] = field(default_factory=list)
     lost: list[Counted] = field(default_factory=list)
+    callbacks: list[Counted] = field(default_factory=list)
+    """The application's rebalance callbacks: ``amount`` is the number of partitions, ``what`` the kind."""
+    skipped_beats: list[Counted] = field(default_factory=list)
+    """Heartbeats of a quiet time that the run went over: ``amount`` of them, the last at ``at_us``. None is in `requests`."""
+    steps: list[EventMark] = field(default_factory=list)
+    """Beginnings of the steps of rollouts and rolling restarts."""
     discoveries: list[Counted] = field(default_factory=list)
     """A partition was consumed for the first time: ``amount`` is how long it had existed by then."""
     disturbances: list[int] = field(default_factory=list)

@@ -16,6 +16,7 @@ from kgctl.charts.page import ALARM, DARK, SCHEMA, chart_scripts, config, page, 
 from kgctl.simulate.report.gantt import natural, worst_lanes
 from kgctl.simulate.report.outcome import Outcome, Picture
 from kgctl.simulate.report.tables import (
+    assumption_rows,
     column_names,
     metric_rows,
     notes,
@@ -236,6 +237,7 @@ def html_page(outcome: Outcome) -> str:
     """
     data = page_data(outcome)
     drawn = bool(data["variants"])
+    figure = _FIGURE.substitute(choices=_choices(data["variants"])) if drawn else ""
     main = Template(_file("page.html")).substitute(
         scenario=escape(outcome.scenario),
         question=escape(outcome.question),
@@ -245,7 +247,7 @@ def html_page(outcome: Outcome) -> str:
         badge=_badge(outcome),
         metrics=_metrics(outcome),
         verdicts=_verdicts(outcome),
-        figure=_stories(outcome) + (_FIGURE.substitute(choices=_choices(data["variants"])) if drawn else ""),
+        figure=_stories(outcome) + figure + _assumptions(outcome),
     )
     scripts = chart_scripts({"data": data, "chart": chart()}, _file("page.js")) if drawn else ""
     return page(f"{outcome.scenario} - kgctl simulate", outcome.kgctl, main, scripts)
@@ -306,6 +308,12 @@ def _stories(outcome: Outcome) -> str:
         if each.why
     ]
     return f"<section><h2>Why?</h2>{''.join(found)}</section>\n" if found else ""
+
+
+def _assumptions(outcome: Outcome) -> str:
+    """What the runs went by, folded."""
+    rows = [_tag("td", [("", what), ("", value)]) for what, value in assumption_rows(outcome)]
+    return f"<section><details><summary>Assumptions</summary><table>{_rows(rows)}</table></details></section>\n" if rows else ""
 
 
 def _rows(rows: Iterable[str]) -> str:

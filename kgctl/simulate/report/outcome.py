@@ -107,7 +107,8 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class VariantOutcome:
-    """What came of one variant. ``final_assignment`` is of the first seed: {member: {topic: [partitions]}}.
+    """What came of one variant. Of the first seed are ``final_assignment``, {member: {topic: [partitions]}}, and
+    ``longest_gaps``, {partition: seconds}, the longest first. ``assumptions``: what about -> what its runs went by.
 
     ``why``: the story of the worst moment of the seed in the picture, in lines. ``took_s``: of the machine's time, for all seeds.
     """
@@ -117,6 +118,8 @@ class VariantOutcome:
     picture: Picture | None = None
     why: tuple[str, ...] = ()
     took_s: float = field(default=0.0, compare=False)
+    longest_gaps: Mapping[str, float] = field(default_factory=dict)
+    assumptions: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +207,14 @@ LOOKS: Mapping[str, Look] = {
     "time_to_stable": Look("time to stable", SECONDS, "after the last event", headline=True),
     "collateral": Look("collateral p*s", PARTITION_SECONDS, "of partitions that did not move"),
     "stop_the_world": Look("stop the world", SECONDS, "nobody consumed anything"),
+    "partition_gap": Look("longest gap, median of the partitions", SECONDS),
+    "takeover_min": Look("takeover, shortest", SECONDS, "from one consumer to another"),
+    "takeover_p50": Look("takeover, median", SECONDS, "from one consumer to another"),
+    "takeover_max": Look("takeover, longest", SECONDS, "from one consumer to another"),
+    "first_owned": Look("first partition read", SECONDS, "after the group's start"),
+    "all_owned": Look("all partitions read", SECONDS, "after the group's start"),
+    "callbacks": Look("callbacks", COUNT, "calls of the application's"),
+    "heartbeat_time": Look("between heartbeats", SECONDS),
     "gap_p50": Look("gap p50", SECONDS),
     "gap_p95": Look("gap p95", SECONDS),
     "gap_p99": Look("gap p99", SECONDS),

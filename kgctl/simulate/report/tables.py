@@ -300,3 +300,17 @@ def metric_of(check: str) -> str:
     left = re.split(r"[<>=!]=?", check, maxsplit=1)[0].rpartition(": ")[2].strip()
     before_filter, paren, rest = left.partition("(")
     return before_filter.rpartition(".")[2].strip() + paren + rest
+
+
+def assumption_rows(outcome: Outcome) -> list[tuple[str, str]]:
+    """Return what the runs went by: what about, and the value, said once where it is the same in all variants."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for name, variant in outcome.variants.items():
+        for what, value in variant.assumptions.items():
+            found.setdefault(what, {}).setdefault(value, []).append(name)
+    return [
+        (what, next(iter(values)))
+        if len(values) == 1 and len(next(iter(values.values()))) == len(outcome.variants)
+        else (what, "; ".join(f"{', '.join(names)}: {value}" for value, names in values.items()))
+        for what, values in found.items()
+    ]

@@ -9,6 +9,7 @@ from kgctl.simulate.report.outcome import Outcome
 from kgctl.simulate.report.tables import (
     MetricRow,
     Verdict,
+    assumption_rows,
     beside_lines,
     column_names,
     metric_rows,
@@ -32,18 +33,27 @@ class Line:
     kind: str
 
 
-def summary_lines(outcome: Outcome, width: int = 100, gantt: Sequence[str] = (), *, explains: bool = True) -> list[Line]:
+def summary_lines(
+    outcome: Outcome, width: int = 100, gantt: Sequence[str] = (), *, explains: bool = True, assumes: bool = False
+) -> list[Line]:
     """The whole summary. Lines are not cut: ``width`` (columns) only decides whether hints and details fit beside the figures.
 
-    ``gantt`` is drawn between the verdicts and the notes, and the stories of the worst moments after it (``explains``). The last
-    lines are commands that replay what failed.
+    ``gantt`` is drawn between the verdicts and the notes, and the stories of the worst moments after it (``explains``), then what
+    the runs assume (``assumes``). The last lines are commands that replay what failed.
     """
     lines = [Line(f"{outcome.scenario}   {outcome.question}".rstrip(), TITLE)]
     lines += _table(outcome, metric_rows(outcome), width)
     lines += [Line(text, ROW) for text in beside_lines(outcome)]
     lines += _verdict_lines([*verdicts(outcome), *played_verdicts(outcome)], width)
-    lines += [Line(text, NOTE) for text in (*gantt, *(why_lines(outcome) if explains else ()), *notes(outcome))]
+    told = (*gantt, *(why_lines(outcome) if explains else ()), *(_assumptions(outcome) if assumes else ()), *notes(outcome))
+    lines += [Line(text, NOTE) for text in told]
     return lines + [Line(f"replay: {text}", REPLAY) for text in replays(outcome)]
+
+
+def _assumptions(outcome: Outcome) -> list[str]:
+    rows = assumption_rows(outcome)
+    width = max((len(what) for what, _ in rows), default=0)
+    return ["", "assumed:", *(f"  {what:<{width}}  {value}" for what, value in rows)] if rows else []
 
 
 def why_lines(outcome: Outcome) -> list[str]:
@@ -53,9 +63,12 @@ def why_lines(outcome: Outcome) -> list[str]:
     ]
 
 
-def summary_text(outcome: Outcome, width: int = 100, gantt: Sequence[str] = (), *, explains: bool = True) -> str:
+def summary_text(
+    outcome: Outcome, width: int = 100, gantt: Sequence[str] = (), *, explains: bool = True, assumes: bool = False
+) -> str:
     """`summary_lines` without colours, with a newline at the end."""
-    return "".join(f"{line.text}\n" for line in summary_lines(outcome, width, gantt, explains=explains))
+    lines = summary_lines(outcome, width, gantt, explains=explains, assumes=assumes)
+    return "".join(f"{line.text}\n" for line in lines)
 
 
 def _table(outcome: Outcome, rows: list[MetricRow], width: int) -> list[Line]:
@@ -94,6 +107,7 @@ def markdown_text(outcome: Outcome) -> str:
     blocks += _beside(outcome)
     blocks += _verdicts(outcome)
     blocks += _stories(outcome)
+    blocks += _assumed(outcome)
     blocks += map(_plain, notes(outcome))
     blocks += _commands(replays(outcome))
     blocks.append(f"<sub>kgctl {_plain(outcome.kgctl)}, {seeds_note(outcome)}, digest <code>{outcome.digest[:16]}</code></sub>")
@@ -127,6 +141,13 @@ def _verdicts(outcome: Outcome) -> list[str]:
     found = [*verdicts(outcome), *played_verdicts(outcome)]
     lines = [_line([_SIGNS[each.word], _code(each.check), each.detail]) for each in found]
     return ["\n".join([_line(["", "expectation", "observed"]), _line(["---"] * 3), *lines])] if lines else []
+
+
+def _assumed(outcome: Outcome) -> list[str]:
+    """What the runs went by, folded."""
+    rows = [_line([_plain(what), _plain(value)]) for what, value in assumption_rows(outcome)]
+    lines = "\n".join([_line(["what is assumed", "value"]), _line(["---"] * 2), *rows])
+    return [f"<details><summary>Assumptions</summary>\n\n{lines}\n\n</details>"] if rows else []
 
 
 def _stories(outcome: Outcome) -> list[str]:

@@ -260,6 +260,8 @@ class Filters:
     before_us: int | None = None
     after_us: int | None = None
     at_us: int | None = None
+    during: str | None = None
+    step: int | None = None
     at_end: bool = False
     statistic: str | None = None
     percentile: float | None = None
@@ -283,16 +285,26 @@ def parse_filters(parts: Collection[str], *, topics: Collection[str] = (), membe
     return filters
 
 
+_WITH_A_WORD = ("cause", "during", "step", "before", "after", "at")
+
+
+def _with_a_word(head: str, rest: str) -> dict[str, Any]:
+    """Return the filter that a word and what follows it are. Raises ValueError."""
+    if head in ("cause", "during"):
+        return {head: rest}
+    if head == "step":
+        if not rest.isdigit() or not int(rest):
+            raise ValueError(f"a step is a number from 1 on, not {rest!r}")
+        return {"step": int(rest)}
+    return {"at_end": True} if rest == "end" else {f"{head}_us": parse_duration(rest)}
+
+
 def _with(  # noqa: PLR0911  # one for each kind of filter
     filters: Filters, part: str, topics: Collection[str], member_sets: Collection[str]
 ) -> Filters:
-    head, _, rest = part.partition(" ")
-    if head == "cause" and rest:
-        return replace(filters, cause=rest.strip())
-    if head in ("before", "after", "at") and rest:
-        if rest.strip() == "end":
-            return replace(filters, at_end=True)
-        return replace(filters, **{f"{head}_us": parse_duration(rest.strip())})  # type: ignore[arg-type]
+    head, _, rest = (text.strip() for text in part.partition(" "))
+    if head in _WITH_A_WORD and rest:
+        return replace(filters, **_with_a_word(head, rest))
     if part == "end":
         return replace(filters, at_end=True)
     if part in STATISTICS:
@@ -308,7 +320,9 @@ def _with(  # noqa: PLR0911  # one for each kind of filter
     return replace(filters, words=(*filters.words, part))
 
 
-_TAKE_WORDS = ("partition", "error", "series", "api", "event")
+_TAKE_WORDS = ("partition", "error", "series", "api", "event", "callback")
+CALLBACKS = ("assigned", "revoked", "lost", "empty")
+"""What ``callbacks(...)`` takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +331,7 @@ class Surroundings:
 
     topics: tuple[str, ...]
     member_sets: tuple[str, ...]
+    events: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, scenarios: Sequence[Scenario]) -> Surroundings:
@@ -324,7 +339,8 @@ class Surroundings:
         topics = [topic.name for each in scenarios for topic in each.topics]
         created = [event.target for each in scenarios for event in each.events if event.kind == "create_topic"]
         sets = [members.name for each in scenarios for members in each.members]
-        return cls(tuple(dict.fromkeys([*topics, *created])), tuple(dict.fromkeys(sets)))
+        events = [event.name or event.kind for each in scenarios for event in each.events]
+        return cls(tuple(dict.fromkeys([*topics, *created])), tuple(dict.fromkeys(sets)), tuple(dict.fromkeys(events)))
 
 
 def wrong_filters(check: Check, around: Surroundings) -> Iterator[str]:
@@ -348,6 +364,14 @@ def wrong_filters_of(metric: Metric, around: Surroundings) -> Iterator[str]:
         yield f"{metric.name}: there is no cause {filters.cause!r}{did_you_mean(filters.cause, causes, list_up_to=12)}"
     if metric.name == "rebalances" and filters.cause is not None and filters.cause not in (known := rebalance_causes()):
         yield f"{metric.name}: there is no cause {filters.cause!r}{did_you_mean(filters.cause, known, list_up_to=12)}"
+    if filters.during is not None and filters.during not in around.events:
+        known = around.events
+        yield f"{metric.name}: there is no event {filters.during!r}{did_you_mean(filters.during, known, list_up_to=12)}"
+    if (filters.during, filters.step) != (None, None) and "during" not in kinds:
+        yield f"{metric.name}: it is not told by event or step"
+    for word in filters.words if "callback" in kinds else ():
+        if word not in CALLBACKS:
+            yield f"{metric.name}: {word!r} is no kind of callback{did_you_mean(word, CALLBACKS, list_up_to=4)}"
     selected = filters.selector.member_set if filters.selector is not None else None
     if selected is not None and selected not in around.member_sets:
         yield f"{metric.name}: there is no set of members {selected!r}{did_you_mean(selected, around.member_sets, list_up_to=12)}"

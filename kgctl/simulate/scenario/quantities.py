@@ -486,3 +486,18 @@ def _exponent(text: str) -> float:
     if not re.fullmatch(r"\d+(\.\d+)?", text) or not 0.1 <= float(text) <= 100:
         raise ValueError(f"the exponent of pareto is a number between 0.1 and 100, not {text!r}")
     return float(text)
+
+
+def distribution_text(found: Distribution) -> str:
+    """Return a distribution as a file would have it: ``1ms``, ``20s..40s``, ``normal(35s, 3s)``."""
+    if isinstance(found, Constant):
+        return format_duration(found.value_us)
+    if isinstance(found, Uniform):
+        return f"{format_duration(found.low_us)}..{format_duration(found.high_us)}"
+    if isinstance(found, Pareto):
+        return f"pareto({format_duration(found.minimum_us)}, {found.exponent:g})"
+    if isinstance(found, Exponential):
+        return f"exp({format_duration(found.mean_value_us)})"
+    name = "normal" if isinstance(found, Normal) else "lognormal"
+    assert isinstance(found, Normal | LogNormal)
+    return f"{name}({format_duration(found.mean_value_us)}, {format_duration(found.deviation_us)})"

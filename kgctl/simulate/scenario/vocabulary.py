@@ -67,7 +67,7 @@ def rebalance_causes() -> tuple[str, ...]:
 
 
 S, PS, SHARE, COUNT, RECORDS = "seconds", "partition-seconds", "share", "count", "records"
-TIME = ("after", "before")
+TIME = ("after", "before", "during", "step")
 WHERE = ("topic", "selector", *TIME)
 BALANCE = ("topic", "selector", "at", "mean", "worst")
 
@@ -92,6 +92,12 @@ METRIC_SPECS: Mapping[str, MetricSpec] = {
         MetricSpec("gap_p95", S, WHERE),
         MetricSpec("gap_p99", S, WHERE),
         MetricSpec("gaps", COUNT, WHERE),
+        MetricSpec("partition_gap", S, ("percentile", "mean", "max", "min", *WHERE)),
+        MetricSpec("takeover_min", S, WHERE),
+        MetricSpec("takeover_p50", S, WHERE),
+        MetricSpec("takeover_max", S, WHERE),
+        MetricSpec("first_owned", S, ("topic",)),
+        MetricSpec("all_owned", S, ("topic",)),
         MetricSpec("stop_the_world", S, ("share", "topic", *TIME)),
         MetricSpec("collateral", PS, WHERE),
         MetricSpec("generations", COUNT),
@@ -99,6 +105,8 @@ METRIC_SPECS: Mapping[str, MetricSpec] = {
         MetricSpec("rebalance_time", S, ("percentile", "mean", "max", *TIME)),
         MetricSpec("rounds", COUNT),
         MetricSpec("aborted", COUNT),
+        MetricSpec("callbacks", COUNT, ("callback", "selector", *TIME)),
+        MetricSpec("heartbeat_time", S, ("percentile", "mean", "max", "min", "selector", *TIME)),
         MetricSpec("time_to_stable", S, ("event", "at")),
         MetricSpec("kicked", COUNT, ("selector", *TIME)),
         MetricSpec("fenced", COUNT, ("selector", *TIME)),

@@ -1,0 +1,158 @@
+"""From one owner to the next, on histories that are written down by hand, and the parts of a run that filters name."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.simulate.metrics.result import MetricView, run
+from kgctl.simulate.recording.history import Counted, EventMark
+from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.scenario.load import load
+from kgctl.simulate.scenario.vocabulary import Cause
+from kgctl.yaml_files import FileError, read_yaml
+from tests.unit.simulate.metrics.test_metrics import S, at, consumed, gap, recorded, values
+
+
+def test_a_takeover_is_a_gap_between_two_consumers() -> None:
+    made = recorded()
+    consumed(made)
+    gap(made, 0, 10, 12, by=0, then=1)
+    gap(made, 1, 10, 17, by=0, then=2)
+    gap(made, 2, 20, 23, by=1, then=0)
+    gap(made, 3, 30, 60, by=2, then=2, cause=Cause.STALL)
+    assert values(made, "takeover_min", "takeover_p50", "takeover_max") == [2, 3, 7]
+    assert values(recorded(), "takeover_min", "takeover_max") == [None, None]
+
+
+def test_each_partition_has_its_longest_gap() -> None:
+    made = recorded()
+    consumed(made)
+    gap(made, 0, 10, 12, by=0, then=1)
+    gap(made, 0, 20, 21, by=1, then=0)
+    gap(made, 1, 10, 17, by=0, then=2)
+    at(made, 100)
+    view = MetricView(made)
+    found = [view.metric("partition_gap", part) for part in ((), ("max",), ("min",), ("mean",), ("p75",), ("p90",))]
+    assert found == [0, 7, 0, 2.25, 2, 7]
+
+
+@pytest.mark.parametrize(
+    ("part", "number"), [((), 4), (("assigned",), 2), (("lost",), 1), (("empty",), 2), (("assigned", "empty"), 1)]
+)
+def test_callbacks_are_counted_by_kind(part: tuple[str, ...], number: int) -> None:
+    made = recorded()
+    made.history.callbacks += [
+        Counted(10 * S, 3, 0, "assigned"),
+        Counted(11 * S, 0, 1, "assigned"),
+        Counted(12 * S, 0, 1, "revoked"),
+        Counted(13 * S, 1, 2, "lost"),
+    ]
+    at(made, 100)
+    view = MetricView(made)
+    assert view.metric("callbacks", part) == number
+    assert (view.metric("callbacks", ("a/1",)), view.metric("callbacks", ("after 12s",))) == (2, 2)
+
+
+def test_heartbeats_are_counted_from_the_sign_before_them() -> None:
+    made = recorded()
+    made.history.requests += [
+        Counted(at_s * S, 1, pod, api)
+        for at_s, pod, api in (
+            (1, 0, "SyncGroup"),
+            (4, 0, "Heartbeat"),
+            (8, 0, "Heartbeat"),
+            (9, 0, "OffsetCommit"),
+            (40, 0, "JoinGroup"),
+            (2, 1, "ConsumerGroupHeartbeat"),
+            (7, 1, "ConsumerGroupHeartbeat"),
+        )
+    ]
+    made.history.skipped_beats.append(Counted(38 * S, 10, 0))
+    at(made, 100)
+    view = MetricView(made)
+    assert [view.metric("heartbeat_time", part) for part in ((), ("min",), ("max",), ("a/1",))] == [3, 3, 5, 5]
+    assert MetricView(recorded()).metric("heartbeat_time") is None
+
+
+def test_a_group_that_starts_cold_reads_one_partition_and_then_all() -> None:
+    made = recorded()
+    for pod in made.history.pods:
+        pod.running.set(20 * S, is_so=False)
+        pod.running.set(30 * S, is_so=True)
+    made.owners.own(0, [0, 1, 2, 3], 5 * S)
+    made.owners.release(0, [0, 1, 2, 3], Cause.BOOT, 20 * S)
+    made.owners.own(0, [0, 1], 33 * S)
+    gap(made, 0, 34, 36, by=0, then=1)
+    made.owners.own(2, [2, 3], 35 * S)
+    assert values(made, "first_owned", "all_owned") == [3, 6]
+
+
+def test_a_group_that_never_reads_all_says_so() -> None:
+    made = recorded()
+    made.owners.own(0, [0, 1, 2], 5 * S)
+    assert values(made, "first_owned", "all_owned") == [5, float("inf")]
+
+
+def rolled() -> Recording:
+    made = recorded()
+    consumed(made)
+    history = made.history
+    history.events += [EventMark(at_s * S, name, "begins", "a") for at_s, name in ((10, "deploy"), (60, "crash"))]
+    history.steps += [EventMark(at_s * S, "deploy", "step", "a") for at_s in (10, 30)]
+    gap(made, 0, 12, 14, by=0, then=1)
+    gap(made, 1, 40, 43, by=0, then=1)
+    gap(made, 2, 70, 75, by=1, then=0)
+    at(made, 100)
+    return made
+
+
+def test_a_part_of_the_run_is_an_event_or_a_step_of_it() -> None:
+    view = MetricView(rolled())
+    parts = (
+        ("during deploy",),
+        ("during crash",),
+        ("step 1",),
+        ("during deploy", "step 2"),
+        ("step 2", "max"),
+        ("step 2", "before 42s"),
+    )
+    assert [view.metric("unavailable", part) for part in parts] == [5, 5, 2, 3, 3, 2]
+    assert [view.metric("moves", ("step 3",)), view.metric("moves", ("during lunch",))] == [None, None]
+
+
+FILE = """\
+kgctl: 1
+name: x
+topics: {t: 4}
+members: {app: {count: 2, boot: 1s}}
+group: {config: {partition.assignment.strategy: [range]}}
+warmup: 30s
+events: [{at: 1s, rolling_restart: app, name: deploy, settle: 20s}]
+"""
+
+
+def test_a_run_knows_its_steps_callbacks_and_beats() -> None:
+    loaded = load(read_yaml(FILE + "expect: ['moves(during deploy, step 2) < 9', 'callbacks(revoked, app/0) > 0']\n", "f"))
+    result = run(loaded.variants[0].scenario, 1)
+    by_step = [float(result.metric("unavailable", (f"step {number}",)) or 0) for number in (1, 2)]
+    assert len(result.recording.history.steps) == 2
+    assert min(by_step) > 0
+    assert sum(by_step) == pytest.approx(result.metric("unavailable"))
+    assert result.metric("heartbeat_time") == pytest.approx(3.02, abs=0.01)
+    assert (result.metric("callbacks", ("assigned",)), result.metric("callbacks", ("lost",))) == (6, 0)
+    assert max(result.longest_gaps().values()) == result.metric("max_gap")
+
+
+@pytest.mark.parametrize(
+    ("check", "why"),
+    [
+        ("moves(during deploi) < 1", "moves: there is no event 'deploi'; did you mean 'deploy'?"),
+        ("moves(step zero) < 1", "moves: a step is a number from 1 on, not 'zero'"),
+        ("lag_age(during deploy) < 1", "lag_age: it is not told by event or step"),
+        ("callbacks(asigned) < 1", "callbacks: 'asigned' is no kind of callback; did you mean 'assigned'?"),
+    ],
+)
+def test_a_part_that_is_not_there_is_told(check: str, why: str) -> None:
+    with pytest.raises(FileError) as caught:
+        load(read_yaml(f"{FILE}expect: ['{check}']\n", "f"))
+    assert [problem.message for problem in caught.value.problems] == [why]
