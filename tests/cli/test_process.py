@@ -124,7 +124,11 @@ def test_completion_of_commands_and_options(words: str, expected: list[str]) -> 
 
 @pytest.mark.interop
 @pytest.mark.parametrize(
-    ("words", "expected"), [("kgctl describe group ", ["payments"]), ("kgctl reset-offsets payments --topic ord", ["orders"])]
+    ("words", "expected"),
+    [
+        ("kgctl describe group ", ["payments"]),
+        pytest.param("kgctl reset-offsets payments --topic ord", ["orders"], marks=pytest.mark.deep),
+    ],
 )
 def test_completion_of_names_asks_the_cluster(words: str, expected: list[str]) -> None:
     with ServeProcess(topics={"orders": 1, "users": 1}) as server:

@@ -84,7 +84,7 @@ def latest(group: ConsumerGroup, partitions: int) -> Generation:
 TRIO = ("kgctl", "kafka-go", "aiokafka")
 
 
-@pytest.fixture(params=["kafka", "serve"])
+@pytest.fixture(params=[pytest.param("kafka", marks=pytest.mark.deep), "serve"])
 def any_server(request: pytest.FixtureRequest) -> str:
     """Apache Kafka, and kgctl's own."""
     if request.param == "kafka":

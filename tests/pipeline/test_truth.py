@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.timeout(600)]
 
 CLUSTER = "c"
 OFFSETS_PARTITIONS = 5
-ROUNDS, TIMES = 10, 60
+ROUNDS, TIMES = 10, 40
 DEEP_ROUNDS, DEEP_TIMES = 40, 150
 
 
@@ -95,8 +95,9 @@ def building(warehouse: Path) -> Iterator[None]:
     is_over = threading.Event()
 
     def builds() -> int:
-        count = 0
-        while not is_over.wait(0.1):
+        count, ends = 0, False
+        while not ends:
+            ends = is_over.wait(1.0)
             if (warehouse / "records").exists():
                 run_history("build", warehouse, "--engine", "local")
                 count += 1

@@ -23,8 +23,8 @@ from kgctl.simulate.assign.evaluation import MAX_ROUNDS, answer, rounds
 from kgctl.simulate.assign.group_document import GroupDocument, parse_document
 
 NAMES = (*assignor_names(), *filter(None, os.environ.get("KGCTL_TEST_ASSIGNORS", "").split(",")))
-FEWER = settings(max_examples=max(settings().max_examples // 2, 10))
-"""Every test looks at groups of the same kind with every assignor: together they see some thousands."""
+FEWER = settings(max_examples=max(settings().max_examples // 4, 10))
+"""Every test looks at groups of the same kind with every assignor: together they see many hundreds."""
 BY_OWNED_TOPICS = {"uniform"}
 """Kafka's own gives up the last topics that a member owns in the order in which it is told of them: tests/golden/assignors."""
 

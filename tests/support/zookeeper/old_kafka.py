@@ -3,6 +3,7 @@ ZooKeeper. Nobody here wrote a line of it."""
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import time
@@ -22,13 +23,24 @@ JVM = ("-Xmx256m", *maven.FAST_JVM, "-Xlog:disable", "-Xshare:auto")
 SESSION_MS = 2_000
 
 
-def old_kafka_command(main_class: str, *arguments: str) -> list[str]:
-    """The command line of a class of Apache Kafka 1.1.1.
+def old_kafka_command(main_class: str, *arguments: str, jvm: Sequence[str] = ()) -> list[str]:
+    """The command line of a class of Apache Kafka 1.1.1; its classes come ready made from `class_data_archive` if that is there.
 
     Raises:
         MavenUnavailable: it cannot be had on this machine.
     """
-    return maven.java_command(maven.class_path(POM), main_class, *arguments, jvm=JVM)
+    archive = class_data_archive()
+    shared = (f"-XX:SharedArchiveFile={archive}",) if archive.exists() else ()
+    return maven.java_command(maven.class_path(POM), main_class, *arguments, jvm=(*JVM, *shared, *jvm))
+
+
+def class_data_archive() -> Path:
+    """Where the classes that a broker loads are kept; the first one that is started on a machine makes it when it ends."""
+    jars = maven.class_path(POM)
+    java = maven.find_java()
+    times = [str(Path(jar).stat().st_mtime_ns) for jar in jars.split(os.pathsep)]
+    key = maven.digest(jars, *times, str(java.resolve()), str(java.stat().st_size))
+    return maven.cache_folder() / f"archive-old-{key}.jsa"
 
 
 class OldKafka:
@@ -39,6 +51,7 @@ class OldKafka:
         self.zookeeper = zookeeper
         self.port = free_ports(1)[0]
         self._process: subprocess.Popen[bytes] | None = None
+        self._draft = folder / "classes.jsa"
 
     @property
     def bootstrap(self) -> str:
@@ -49,14 +62,19 @@ class OldKafka:
         """Start it and wait until it answers."""
         self.folder.mkdir(parents=True, exist_ok=True)
         properties = maven.write_properties(self.folder / "server.properties", self._config())
-        self._process = start_process(old_kafka_command("kafka.Kafka", str(properties)), self.folder / "output.log")
+        is_first = not class_data_archive().exists()
+        dump = [f"-XX:ArchiveClassesAtExit={self._draft}"] if is_first else []
+        command = old_kafka_command("kafka.Kafka", str(properties), jvm=dump)
+        self._process = start_process(command, self.folder / "output.log")
         wait_until("Apache Kafka 1.1.1 answers", lambda: answers(self.port))
 
     def stop(self) -> None:
-        """End it."""
+        """End it; one that makes the archive is given the time to."""
         if self._process is not None:
-            stop_process(self._process, kill=True)
+            stop_process(self._process, kill=class_data_archive().exists())
             self._process = None
+            if self._draft.exists():
+                maven.write_atomically(class_data_archive(), self._draft.read_bytes())
 
     def create_topic(self, topic: str, partitions: int) -> None:
         """By its own tool."""
