@@ -359,6 +359,14 @@ class Member(Protocol):
         """Whether it sits in its group with nothing under way: its chores change nothing as long as the group does not."""
         ...
 
+    def looks_in_vain_us(self, now_us: int) -> int | None:
+        """Return when the client's own thread next looks for answers, of which there are none; None: it does not."""
+        ...
+
+    def look_for_answers(self) -> None:
+        """Make that look a deadline of its own."""
+        ...
+
     def next_loud_deadline_us(self) -> int | None:
         """While quiet: the next deadline that is no chore and so cannot be skipped."""
         ...

@@ -65,6 +65,8 @@ class MemberParts(ABC):
         self._inbox: list[tuple[int, Answer]] = []
         self._polls_itself = config.behaviour.polls_itself
         self._poll_until_us = -1
+        self._reads_at_us = -1
+        """When the client's own thread looks for answers next, should any wait by then."""
         self._finds_records = False
         self._poll_number = 0
         self._after_callback: Step | None = None
@@ -224,6 +226,14 @@ class MemberParts(ABC):
             and self.topics.image is not None
         )
 
+    def looks_in_vain_us(self, now_us: int) -> int | None:
+        """Return when the client's own thread next looks for answers, of which there are none; None: it does not."""
+        return self._reads_at_us if self._reads_at_us > now_us else None
+
+    def look_for_answers(self) -> None:
+        """Be woken for that look, too."""
+        self._deadlines.arm(READ, self._reads_at_us)
+
     def next_loud_deadline_us(self) -> int | None:
         """Return the next deadline that is neither a heartbeat nor an automatic commit."""
         return self._deadlines.next_except(CHORES)
@@ -328,7 +338,9 @@ class BaseMember(MemberParts):
             else:
                 self._inbox.append((correlation_id, result))
                 if self.reads_network() and not self._deadlines.is_armed(READ):
-                    self.runtime.arm_in(READ, wait_us)
+                    if self._reads_at_us <= now_us:
+                        self._reads_at_us = now_us + wait_us
+                    self._deadlines.arm(READ, self._reads_at_us)
         return self._leave()
 
     def on_metadata(self, image: MetadataImage, now_us: int) -> list[Action]:
@@ -431,6 +443,8 @@ class BaseMember(MemberParts):
 
     def _read_inbox(self) -> None:
         correlation_id, result = self._inbox.pop(0)
+        if not self._inbox:
+            self._deadlines.cancel(READ)
         if self.connection.expects(correlation_id):
             self.connection.answer(correlation_id, result)
 

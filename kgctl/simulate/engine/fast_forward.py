@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.coordinator.timers import TimerKey, TimerKind
-from kgctl.member.api import Skipped
+from kgctl.member.api import Member, Skipped
 from kgctl.model.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
 from kgctl.simulate.engine.broker import Broker
 from kgctl.simulate.engine.context import RunContext
@@ -54,6 +56,19 @@ _NEVER_MS = 1 << 60
 _BY_BATCH = (CommitMode.AFTER_BATCH, CommitMode.BEFORE_BATCH)
 
 
+@dataclass(slots=True)
+class _Skip:
+    """A process that is skipped over: its session's timer and what that was set to, since when, and by how much its automatic
+    commits are late. ``vain_us``: when its client looks for answers that are not there, which is all that it does then.
+    """
+
+    session: TimerKey
+    deadline_ms: int
+    since_us: int
+    late_us: int
+    vain_us: int | None
+
+
 class FastForward:
     """The processes that are skipped over, in the order in which that began."""
 
@@ -61,8 +76,7 @@ class FastForward:
         self._context = context
         self._broker = broker
         self._ownership = ownership
-        self._skipping: dict[Process, tuple[TimerKey, int, int, int]] = {}
-        """Its session's timer and what that was set to, when that began, and by how much its automatic commits are late."""
+        self._skipping: dict[Process, _Skip] = {}
         self._settled: dict[Process, int] = {}
         """The last commit of each that `settle_commits` has entered."""
 
@@ -86,14 +100,17 @@ class FastForward:
             deadline_ms = timers.deadline_ms(key)
             if deadline_ms is not None:
                 timers.arm(key, _NEVER_MS)
-                self._skipping[process] = (key, deadline_ms, context.loop.now_us, _commits_late_us(process))
+                self._skipping[process] = _Skip(
+                    key, deadline_ms, context.loop.now_us, _commits_late_us(process), _vain_us(process, member)
+                )
                 process.is_skipping = True
                 return
 
     def resume(self, process: Process) -> Skipped:
         """Bring the process and its session to the present."""
         context = self._context
-        key, deadline_ms, since_us, late_us = self._skipping.pop(process)
+        skip = self._skipping.pop(process)
+        key, deadline_ms, since_us, late_us = skip.session, skip.deadline_ms, skip.since_us, skip.late_us
         process.is_skipping = False
         assert process.member is not None
         skipped = process.member.skip_quiet(context.loop.now_us, late_us)
@@ -119,8 +136,9 @@ class FastForward:
         ``but_of_batches``: not of those that commit after each batch, for whom the last poll would have to be drawn.
         """
         now_us = self._context.loop.now_us
-        for process, (_, _, since_us, late_us) in self._skipping.items():
+        for process, skip in self._skipping.items():
             assert process.member is not None
+            since_us, late_us = skip.since_us, skip.late_us
             if but_of_batches and process.commit.mode in _BY_BATCH:
                 continue
             from_us = self._settled.get(process, since_us)
@@ -128,6 +146,16 @@ class FastForward:
             if commit_us is not None:
                 self._enter(process, from_us, commit_us, late_us)
                 self._settled[process] = commit_us
+
+    def look_in_vain(self, process: Process) -> bool:
+        """Whether it is time for the client's thread to look for answers: if so, the quiet time counts from here."""
+        skip = self._skipping[process]
+        if skip.vain_us != self._context.loop.now_us:
+            return False
+        skip.since_us, skip.late_us, skip.vain_us = skip.vain_us, _commits_late_us(process), None
+        self._skipping[process] = self._skipping.pop(process)  # in the order in which quiet times began
+        self._settled.pop(process, None)
+        return True
 
     def _enter(self, process: Process, from_us: int, commit_us: int, late_us: int) -> None:
         if self._context.keeps_all_commits:
@@ -171,6 +199,16 @@ class FastForward:
         if commit.mode is CommitMode.EVERY:
             return now_us - (now_us - max(process.last_commit_us, 0)) % max(commit.interval_us, 1)
         return process.polls.previous_us(now_us)
+
+
+def _vain_us(process: Process, member: Member) -> int | None:
+    """When its client looks for answers in vain, if that comes before its chores; else it is awake for that."""
+    vain_us = member.looks_in_vain_us(process.context.loop.now_us)
+    next_us = member.next_deadline_us()
+    if vain_us is not None and (process.commit.mode is not CommitMode.AUTO or (next_us is not None and next_us <= vain_us)):
+        member.look_for_answers()
+        return None
+    return vain_us
 
 
 def _commits_late_us(process: Process) -> int:

@@ -66,6 +66,7 @@ class Surroundings:
     ownership: Consumption
     skip: Callable[[Process], None]
     resume: Callable[[Process], Skipped]
+    look_in_vain: Callable[[Process], bool]
     on_running: Callable[[Process], None]
     on_gone: Callable[[Process], None]
     on_failed: Callable[[Process, str], None]
@@ -272,9 +273,12 @@ class DrivenMember(ABC):
 
     def _arm_deadline(self, member: Member) -> None:
         deadline_us = member.next_loud_deadline_us() if self.is_skipping else member.next_deadline_us()
+        now_us, armed_us = self.loop.now_us, self._armed_us
+        vain_us = member.looks_in_vain_us(now_us)
+        if vain_us is not None and (deadline_us is None or vain_us < deadline_us):
+            deadline_us = vain_us
         if deadline_us is None:
             return
-        now_us, armed_us = self.loop.now_us, self._armed_us
         deadline_us = max(deadline_us, now_us)
         if armed_us < now_us or deadline_us < armed_us:
             self._armed_us = deadline_us
@@ -286,7 +290,11 @@ class DrivenMember(ABC):
         self._armed_us = -1
         due_us = self.member.next_loud_deadline_us() if self.is_skipping else self.member.next_deadline_us()
         if due_us is None or due_us > self.loop.now_us:
-            self._arm_deadline(self.member)
+            if self.is_skipping and self.around.look_in_vain(self._me):
+                self._armed_us = armed_us  # what comes next is found out behind what else is due at this moment
+                self.loop.at(armed_us, self._on_deadline, armed_us)
+                return
+            self._look_ahead(self.member)
             return
         if self.is_skipping:
             self.catch_up()

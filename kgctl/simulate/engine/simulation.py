@@ -101,6 +101,7 @@ class Simulation:
             self.ownership,
             self.fast_forward.skip,
             self.fast_forward.resume,
+            self.fast_forward.look_in_vain,
             self.on_running,
             self.on_gone,
             self.on_failed,
