@@ -283,14 +283,14 @@ def complete(groups: Sequence[Simulation], limits: RunLimits = NO_LIMITS, *, mea
         if group.scenario.autoscale is not None:
             AutoscaleLoop(group, group.scenario.autoscale).begin()
     simulation = next((group for group in groups if group.scenario.group_id == measured), groups[0])
-    with _rare_collections():
+    with rare_collections():
         stopped = _Clockwork(simulation, groups, schedule, limits).run()
         recordings = [group.close(stopped) for group in groups]
     return recordings[groups.index(simulation)]
 
 
 @contextmanager
-def _rare_collections() -> Iterator[None]:
+def rare_collections() -> Iterator[None]:
     """A run makes much that lives long and hardly a cycle: looking for garbage all the time is a third of a large one's time."""
     before = gc.get_threshold()
     gc.set_threshold(max(before[0], _COLLECT_EVERY) if before[0] else 0, *before[1:])
