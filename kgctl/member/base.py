@@ -205,9 +205,11 @@ class MemberParts(ABC):
         """Return whether a poll would do something now."""
         if self._after_callback is not None or self._end is not None or self.is_closing:
             return False
-        if self._inbox or not self.is_started or self._deadlines.is_armed(POLL_LIMIT) or self.awaits_poll():
+        if self._inbox or not self.is_started or POLL_LIMIT in self._deadlines.armed or self.awaits_poll():
             return True
-        return not self.in_poll() and (self.positions.has_no_start or self.next_step() is not None)
+        if self._poll_until_us >= self.runtime.now_us or self._polls_itself:
+            return False
+        return self.positions.has_no_start or self.next_step() is not None
 
     @property
     def is_quiet(self) -> bool:
@@ -242,7 +244,7 @@ class MemberParts(ABC):
         """Take the chores before this time as done."""
         beats, last_us = 0, None
         clock = self.clock
-        if clock.next_us < until_us and self._deadlines.is_armed(HEARTBEAT):
+        if clock.next_us < until_us and HEARTBEAT in self._deadlines.armed:
             beats, last_us = clock.skip(until_us)
             self._deadlines.arm(HEARTBEAT, clock.next_us)
             self.on_beats_skipped(last_us)
@@ -337,7 +339,7 @@ class BaseMember(MemberParts):
                 self.connection.answer(correlation_id, result)
             else:
                 self._inbox.append((correlation_id, result))
-                if self.reads_network() and not self._deadlines.is_armed(READ):
+                if self.reads_network() and READ not in self._deadlines.armed:
                     if self._reads_at_us <= now_us:
                         self._reads_at_us = now_us + wait_us
                     self._deadlines.arm(READ, self._reads_at_us)
@@ -409,13 +411,17 @@ class BaseMember(MemberParts):
             self.run_background()
 
     def _enter(self, now_us: int) -> None:
-        self.runtime.now_us = max(self.runtime.now_us, now_us)
+        runtime = self.runtime
+        runtime.now_us = max(runtime.now_us, now_us)
 
     def _leave(self) -> list[Action]:
         has_background = self.has_background
         if has_background:
             self._run_background()
-        while self._after_callback is None and self._end is None and self.in_poll():
+        runtime = self.runtime
+        while self._after_callback is None and self._end is None and self.is_started:
+            if self._poll_until_us < runtime.now_us and not self.is_closing and not self._polls_itself:
+                break
             if self._inbox and (not self._finds_records or self.joins()):
                 self._read_inbox()
             elif self.positions.has_no_start:
@@ -428,7 +434,6 @@ class BaseMember(MemberParts):
                 break
         if self._finds_records and self._inbox and self.in_poll():
             self._end_of_poll()
-        runtime = self.runtime
         if self._is_departed and self._end is None and self.connection.is_clear:
             self._is_departed = False
             runtime.arm_in(CLOSE, draw(runtime.rng, self.config.behaviour.close_lag_us))

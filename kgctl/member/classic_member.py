@@ -74,7 +74,7 @@ class Rebalance:
         membership = self._membership
         if self._is_joining or membership.rejoin_needed:
             return True
-        if self._has_changed_metadata():
+        if self._assigned_from is not None and self._has_changed_metadata():
             membership.request_rejoin("cached metadata has changed")
         elif self._joined_topics is not None and self._joined_topics != self._topics.subscription:
             membership.request_rejoin("subscription has changed")
@@ -102,7 +102,7 @@ class Rebalance:
         if self._elected is not None:
             return self._lead if member.topics.image is not None else None
         ready = member.connection.is_known and member.topics.is_ready
-        if self._is_joining or not ready or member.runtime.deadlines.is_armed(REJOIN):
+        if self._is_joining or not ready or REJOIN in member.runtime.deadlines.armed:
             return None
         if not member.membership.needs_prepare:
             return self._join

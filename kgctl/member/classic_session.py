@@ -121,7 +121,7 @@ class Session:
     def unlock(self) -> None:
         """Let beats go again after the assignor; one that is due leaves now."""
         self.is_locked = False
-        if self.is_enabled and not self._runtime.deadlines.is_armed(HEARTBEAT):
+        if self.is_enabled and HEARTBEAT not in self._runtime.deadlines.armed:
             self.beat()
 
     def beat(self) -> None:

@@ -73,7 +73,7 @@ class Committer:
 
     def is_due(self) -> bool:
         """Whether the interval of automatic commits is over."""
-        return self._is_automatic and not self._runtime.deadlines.is_armed(AUTO_COMMIT)
+        return self._is_automatic and AUTO_COMMIT not in self._runtime.deadlines.armed
 
     def skip_timer(self, until_us: int, late_us: int) -> tuple[int, int | None]:
         """Take the automatic commits before this as done, each so late: how many, and when the last one left."""
@@ -248,7 +248,7 @@ class Positions:
 
     def step(self) -> Callable[[], None] | None:
         """Return what the application's thread can do about the positions now, None while it waits."""
-        is_free = not self._is_asking and self._connection.is_known and not self._runtime.deadlines.is_armed(POSITIONS)
+        is_free = not self._is_asking and self._connection.is_known and POSITIONS not in self._runtime.deadlines.armed
         return self._fetch if self._awaiting and is_free else None
 
     def _fetch(self) -> None:

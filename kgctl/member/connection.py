@@ -72,7 +72,7 @@ class Connection:
 
     def find(self) -> None:
         """See to it that the coordinator is, or gets, known."""
-        if self.is_known or self._is_looking or self._runtime.deadlines.is_armed(LOOKUP):
+        if self.is_known or self._is_looking or LOOKUP in self._runtime.deadlines.armed:
             return
         self._is_looking = True
         self.ask(FindCoordinator, self._on_coordinator)
@@ -96,7 +96,9 @@ class Connection:
         if self._parked is not None:
             self._held.append(send)
         else:
-            self._put(send, parks=parks)
+            if parks:
+                self._parked = correlation_id
+            self._runtime.actions.append(send)
         return correlation_id
 
     def finish(self, correlation_id: int) -> Handler:

@@ -150,7 +150,7 @@ class Heartbeats:
         # A failed beat is repeated after a backoff only, however urgent.
         if self._not_before_us > now_us:
             self._runtime.deadlines.arm(HEARTBEAT, self._not_before_us)
-        elif is_urgent or not self._runtime.deadlines.is_armed(HEARTBEAT):
+        elif is_urgent or HEARTBEAT not in self._runtime.deadlines.armed:
             self._beat(is_urgent)
 
     def leave(self, epoch: int, *, done: Callable[[], None] | None = None) -> None:

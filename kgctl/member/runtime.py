@@ -12,65 +12,65 @@ from kgctl.member.config import HeartbeatDrift, MemberConfig
 class Deadlines:
     """Named deadlines; arming one again replaces it. Ties go by the order of arming."""
 
-    __slots__ = ("_armed", "_at", "_next_us")
+    __slots__ = ("_next_us", "_number", "armed")
 
     def __init__(self) -> None:
-        self._at: dict[str, tuple[int, int]] = {}
-        self._armed = 0
+        self.armed: dict[str, tuple[int, int]] = {}
+        """Name -> when it is due, and the how manieth it was to be armed."""
+        self._number = 0
         self._next_us: int | None = None
         """The earliest; None: to be looked for."""
 
     def arm(self, name: str, at_us: int) -> None:
         """Arm the deadline of this name, in the place of the one there is."""
-        self._armed += 1
-        next_us = self._next_us
+        self._number += 1
+        next_us, armed = self._next_us, self.armed
         if next_us is not None:
             if at_us <= next_us:
                 self._next_us = at_us
-            elif name in self._at and self._at[name][0] == next_us:
+            elif name in armed and armed[name][0] == next_us:
                 self._next_us = None
-        self._at[name] = (at_us, self._armed)
+        armed[name] = (at_us, self._number)
 
     def cancel(self, name: str) -> None:
         """Disarm the deadline of this name, if it is armed."""
-        entry = self._at.pop(name, None)
+        entry = self.armed.pop(name, None)
         if entry is not None and entry[0] == self._next_us:
             self._next_us = None
 
     def at(self, name: str) -> int | None:
         """Return when the deadline of this name is due; None if it is not armed."""
-        entry = self._at.get(name)
+        entry = self.armed.get(name)
         return None if entry is None else entry[0]
-
-    def is_armed(self, name: str) -> bool:
-        """Return whether the deadline of this name is armed."""
-        return name in self._at
 
     def next_us(self) -> int | None:
         """The earliest deadline."""
-        if self._next_us is None and self._at:
-            self._next_us = min(self._at.values())[0]
+        if self._next_us is None and self.armed:
+            self._next_us = min(self.armed.values())[0]
         return self._next_us
 
     def next_except(self, names: frozenset[str]) -> int | None:
         """The earliest deadline of another name than these."""
-        if self._at.keys() <= names:
+        if self.armed.keys() <= names:
             return None
-        return min([entry[0] for name, entry in self._at.items() if name not in names])
+        return min([entry[0] for name, entry in self.armed.items() if name not in names])
 
     def pop_due(self, now_us: int) -> str | None:
         """Take the earliest deadline that has come; None: there is none."""
-        next_us = self.next_us()
-        if next_us is None or next_us > now_us:
+        armed = self.armed
+        if not armed or (self._next_us is not None and self._next_us > now_us):
             return None
-        name = min(self._at, key=self._at.__getitem__)
-        del self._at[name]
+        name = min(armed, key=armed.__getitem__)
+        if armed[name][0] > now_us:
+            self._next_us = armed[name][0]
+            return None
+        del armed[name]
         self._next_us = None
         return name
 
     def clear(self) -> None:
         """Disarm all deadlines."""
-        self._at.clear()
+        self.armed.clear()
         self._next_us = None
 
 

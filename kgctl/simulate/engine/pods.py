@@ -271,14 +271,23 @@ class PollCadence:
         if self.is_continuous:
             return 0
         is_rare = self._slowed(self._pod.members.poll.mean_us) * _MANY_CALLS > interval_us
-        late_us = self._late_by_calls_us if is_rare else self._late_us
-        return sum([late_us(interval_us, in_every_other) for _ in range(_LATENESS_DRAWS)]) // _LATENESS_DRAWS
+        if is_rare:
+            late_us = [self._late_by_calls_us(interval_us, in_every_other) for _ in range(_LATENESS_DRAWS)]
+        else:
+            late_us = self._late_draws_us(in_every_other=in_every_other)
+        return sum(late_us) // _LATENESS_DRAWS
 
-    def _late_us(self, _: int, in_every_other: bool) -> int:  # noqa: FBT001
+    def _late_draws_us(self, *, in_every_other: bool) -> list[int]:
         """After so many calls that nothing is left of how the first ones fell."""
-        poll, rng = self._pod.members.poll, self._pod.poll_rng
-        late_us = poll.residual(rng)
-        return self._slowed(late_us + poll.sample(rng) if in_every_other and rng.getrandbits(1) else late_us)
+        rng, factor_ppm = self._pod.poll_rng, self._pod.factor_ppm
+        sample, residual = self._pod.members.poll.sample, self._pod.members.poll.residual
+        found = []
+        for _ in range(_LATENESS_DRAWS):
+            late_us = residual(rng)
+            if in_every_other and rng.getrandbits(1):
+                late_us += sample(rng)
+            found.append(late_us * factor_ppm // 1_000_000)
+        return found
 
     def _late_by_calls_us(self, interval_us: int, in_every_other: bool) -> int:  # noqa: FBT001
         poll, rng = self._pod.members.poll, self._pod.poll_rng

@@ -72,22 +72,6 @@ class Surroundings:
     on_failed: Callable[[Process, str], None]
 
 
-def _send(process: Process, action: Send) -> None:
-    process.around.send(process, action)
-
-
-def _find_coordinator(process: Process, action: FindCoordinator) -> None:
-    process.around.find_coordinator(process, action.correlation_id)
-
-
-def _refresh_metadata(process: Process, action: RefreshMetadata) -> None:
-    process.around.refresh_metadata(process, action.correlation_id)
-
-
-def _list_offsets(process: Process, action: ListOffsets) -> None:
-    process.around.list_offsets(process, action)
-
-
 def _run_callback(process: Process, action: RunCallback) -> None:
     if action.kind is CallbackKind.ASSIGNED:
         process.around.ownership.taken_over(process, action.partitions)
@@ -100,38 +84,18 @@ def _run_assignor(process: Process, action: RunAssignor) -> None:
     process.run_callback(process.context.scenario.assign_time.duration_us(action.partitions, action.members))
 
 
-def _start_consuming(process: Process, action: StartConsuming) -> None:
-    process.around.ownership.start(process, action.positions)
-
-
-def _stop_consuming(process: Process, action: StopConsuming) -> None:
-    process.around.ownership.stop(process, action.partitions, action.reason)
-
-
-def _commit_done(process: Process, action: CommitDone) -> None:
-    process.around.ownership.commit_answered(process, action)
-
-
-def _failed(process: Process, action: Failed) -> None:
-    process.fail(action.error)
-
-
-def _closed(process: Process, _: Closed) -> None:
-    process.die("stopped")
-
-
 ACTIONS: dict[type, Callable[[Process, Any], None]] = {
-    Send: _send,
-    FindCoordinator: _find_coordinator,
-    RefreshMetadata: _refresh_metadata,
-    ListOffsets: _list_offsets,
+    Send: lambda process, action: process.around.send(process, action),
+    FindCoordinator: lambda process, action: process.around.find_coordinator(process, action.correlation_id),
+    RefreshMetadata: lambda process, action: process.around.refresh_metadata(process, action.correlation_id),
+    ListOffsets: lambda process, action: process.around.list_offsets(process, action),
     RunCallback: _run_callback,
     RunAssignor: _run_assignor,
-    StartConsuming: _start_consuming,
-    StopConsuming: _stop_consuming,
-    CommitDone: _commit_done,
-    Failed: _failed,
-    Closed: _closed,
+    StartConsuming: lambda process, action: process.around.ownership.start(process, action.positions),
+    StopConsuming: lambda process, action: process.around.ownership.stop(process, action.partitions, action.reason),
+    CommitDone: lambda process, action: process.around.ownership.commit_answered(process, action),
+    Failed: lambda process, action: process.fail(action.error),
+    Closed: lambda process, _: process.die("stopped"),
 }
 """Action -> what is done."""
 
@@ -153,6 +117,8 @@ _OUT = (Phase.GONE, Phase.FAILED)
 
 class DrivenMember(ABC):
     """The duties of `kgctl.member.api`'s driver, for one consumer. What comes when the process is gone does nothing."""
+
+    around: Surroundings
 
     def __init__(self, pod: Pod, around: Surroundings) -> None:
         self._me = cast("Process", self)
@@ -202,12 +168,17 @@ class DrivenMember(ABC):
         """Do what the member wants done, and what it leads to at once: callbacks that take no time, a poll() that waits."""
         member = self.member
         assert member is not None
-        self._perform(member, actions)
-        if self.phase is _RUNNING and not self._is_poll_armed and self._polls_now(member):
-            self._perform(member, self._call_poll(member))
+        if actions or self.callback_over:
+            self._perform(member, actions)
         phase = self.phase
-        if phase is _RUNNING or phase is _CLOSING:
-            self._look_ahead(member)
+        if phase is _RUNNING:
+            if not self._is_poll_armed and self._may_poll_now() and member.needs_poll:
+                self._perform(member, self._call_poll(member))
+                phase = self.phase
+            if phase is _RUNNING or phase is _CLOSING:
+                self._look_ahead(member)
+        elif phase is _CLOSING:
+            self._arm_deadline(member)
 
     def _perform(self, member: Member, actions: list[Action]) -> None:
         me = self._me
@@ -256,10 +227,10 @@ class DrivenMember(ABC):
 
     # --- what comes next
 
-    def _polls_now(self, member: Member) -> bool:
-        """Whether the application, which has nothing to process, sits in a poll() that has something to do at once."""
+    def _may_poll_now(self) -> bool:
+        """Whether the application, which has nothing to process, sits in a poll()."""
         is_free = not self.consuming and not self.stop_wanted and self.stalled_until_us <= self.loop.now_us
-        return is_free and member.needs_poll and self._waits_in_poll
+        return is_free and self._waits_in_poll
 
     def _look_ahead(self, member: Member) -> None:
         if not self._is_poll_armed and self.phase is _RUNNING and not member.in_callback:

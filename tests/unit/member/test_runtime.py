@@ -25,7 +25,7 @@ def test_arming_again_replaces_and_cancelling_forgets() -> None:
     deadlines.cancel("b")
     deadlines.cancel("never armed")
 
-    assert (deadlines.at("a"), deadlines.at("b"), deadlines.is_armed("b")) == (7, None, False)
+    assert (deadlines.at("a"), deadlines.at("b"), "b" in deadlines.armed) == (7, None, False)
     assert deadlines.next_except(frozenset({"a"})) is None
     deadlines.clear()
     assert deadlines.next_us() is None
