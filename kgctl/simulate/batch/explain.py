@@ -6,6 +6,7 @@ The story is read from the recording and the event log. What a cause was worth i
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,13 +41,17 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The longest gap of a run. ``before``, ``after``: who consumed the partition; None: nobody. ``steps``: (time, what)."""
+    """The longest gap of a run. ``before``, ``after``: who consumed the partition; None: nobody. ``steps``: (time, what).
+
+    ``main_cause``: what most of the gap is due to.
+    """
 
     partition: str
     from_us: int
     to_us: int
     before: str | None
     after: str | None
+    main_cause: str
     pieces: tuple[Piece, ...]
     steps: tuple[tuple[int, str], ...]
 
@@ -140,7 +145,15 @@ def _story(result: RunResult, events: Sequence[TraceEvent]) -> Story | None:
     after = None if gap.after == NOBODY else pods[gap.after].name
     from_us, to_us = gap.from_us - start_us, gap.to_us - start_us
     steps = tuple(_steps(events, from_us, to_us, frozenset(filter(None, (before, after)))))
-    return Story(str(recording.partitions.names[gap.partition]), from_us, to_us, before, after, tuple(pieces), steps)
+    partition = str(recording.partitions.names[gap.partition])
+    return Story(partition, from_us, to_us, before, after, _main_cause(pieces), tuple(pieces), steps)
+
+
+def _main_cause(pieces: Sequence[Piece]) -> str:
+    lengths: Counter[str] = Counter()
+    for piece in pieces:
+        lengths[piece.cause] += piece.to_us - piece.from_us
+    return max(lengths, key=lambda cause: lengths[cause])
 
 
 def _steps(events: Sequence[TraceEvent], from_us: int, to_us: int, pods: frozenset[str]) -> Iterator[tuple[int, str]]:
@@ -352,12 +365,23 @@ def _story_lines(story: Story) -> list[str]:
     lines = [
         f"{story.partition} had no consumer for {length}, {duration(story.from_us)} to {duration(story.to_us)}, {before}; {after}"
     ]
+    lines += _main_lines(story)
     for piece in story.pieces:
         lines.append(f"  {duration(piece.from_us)} to {duration(piece.to_us)}: {piece.cause}: {piece.meaning}")
         if piece.rule:
             lines.append(f"    {piece.rule}")
     lines.append("what led there:")
     return lines + [f"  {duration(at_us)}: {what}" for at_us, what in story.steps]
+
+
+def _main_lines(story: Story) -> list[str]:
+    """What most of the gap is due to, first of all; nothing where there is one cause only."""
+    own = [piece for piece in story.pieces if piece.cause == story.main_cause]
+    if len(own) == len(story.pieces):
+        return []
+    longest = max(own, key=lambda piece: piece.to_us - piece.from_us)
+    length_us = sum(piece.to_us - piece.from_us for piece in own)
+    return [f"mainly {story.main_cause}, {duration(length_us)} of it: {longest.rule or longest.meaning}"]
 
 
 def _worth_lines(ablations: tuple[Ablation, ...]) -> list[str]:

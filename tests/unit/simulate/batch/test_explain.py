@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kgctl.simulate.batch.explain import explain, variations
+from kgctl.simulate.batch.explain import explain, explanation_lines, variations
 from kgctl.simulate.scenario.fields import changed
-from kgctl.simulate.scenario.model import Nemesis
-from tests.support.simulated import CONSUMER, S, event, scenario
+from kgctl.simulate.scenario.model import Callbacks, Nemesis
+from kgctl.simulate.scenario.quantities import Constant
+from tests.support.simulated import CONSUMER, COOPERATIVE, S, event, scenario
 
 
 def test_a_crash_is_told_with_the_session_that_was_waited_for_and_what_it_was_worth() -> None:
@@ -63,3 +64,20 @@ def test_only_what_the_scenario_has_is_left_out() -> None:
     then = replace(event("start", "app/1"), after="first")
     given = changed(plain, events=(first, then), nemesis=Nemesis(mean_interval_us=S))
     assert [name for name, _ in variations(given)] == ["event 2, start app/1", "the nemesis"]
+
+
+def test_what_most_of_the_gap_is_due_to_is_told_first() -> None:
+    given = scenario(
+        event("stop", "app/1", 10),
+        config=COOPERATIVE,
+        callbacks=Callbacks(assigned=Constant(20 * S)),
+        warmup_s=60,
+        duration_s=90,
+    )
+    found = explain(given, 1, ablates=False)
+
+    assert found.story is not None
+    assert (found.story.main_cause, found.story.pieces[0].cause) == ("fetch", "handover")
+    lines = explanation_lines(found, ablates=False)
+    assert lines[2].startswith("mainly fetch, 20.")
+    assert "runs onPartitionsAssigned" in lines[2]
