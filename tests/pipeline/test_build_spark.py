@@ -19,6 +19,7 @@ from kgctl.errors import UsageError
 from kgctl.pipeline.builds import carry
 from kgctl.pipeline.store.tables import LOG_OFFSETS
 from kgctl.pipeline.store.warehouse import Warehouse
+from tests.cli.harness import Cli
 from tests.support.kafka.ports import free_ports
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
@@ -62,6 +63,21 @@ def test_spark_builds_the_same_rows(tmp_path: Path, spark: SparkSession) -> None
     assert tables_of(warehouse) == expected
     assert kgctl.spark.build(spark, tmp_path / "w", ["c1"]).unchanged == 1
     assert len(warehouse.table("lag").files()) > 3
+
+
+def test_watch_builds_on_spark_and_goes_on_where_it_was(tmp_path: Path, spark: SparkSession) -> None:
+    expected = tables_of_whole()
+    warehouse = collected(tmp_path / "w", [part.slice(0, 35) for part in LOG])
+    line = f"history watch --no-collect --once --engine spark --alert gone --warehouse {tmp_path / 'w'} -o json"
+    first = Cli(tmp_path)(line)
+    for part in LOG:
+        add(warehouse, "c1", part.slice(35))
+
+    second = Cli(tmp_path)(line)
+
+    assert [(ran.code, ran.data, ran.err) for ran in (first, second)] == [(0, [], "No alert fires.\n")] * 2
+    assert tables_of(warehouse) == expected
+    assert spark.range(3).count() == 3, "the session goes on"
 
 
 def test_a_damaged_file_is_named_by_spark_and_the_other_cluster_is_built(tmp_path: Path, spark: SparkSession) -> None:

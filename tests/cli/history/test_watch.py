@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from kgctl.pipeline.watch.rules import RULES
 from tests.cli.harness import Cli
 from tests.support.pipeline.example import minute
+from tests.support.pipeline.gold import commit, run, write_gold
 
 
 @pytest.fixture
@@ -92,3 +94,106 @@ def test_mistakes(cli: Cli, line: list[str], code: int, words: str) -> None:
     assert (ran.code, ran.out) == (code, "")
     assert words in ran.err
     assert "Traceback" not in ran.err
+
+
+STATES = {"growing": "WARN", "stalled": "STALL", "stopped": "STOP"}
+EVERY_RULE = [
+    "lag > 100 on behind",
+    "partition-lag > 100 on behind",
+    "time-lag > 5m on behind",
+    "growing on growing",
+    "stalled on stalled",
+    "stopped on stopped",
+    "unmeasured on unmeasured",
+    "rebalances > 2 in 10m",
+    "reset",
+    "empty",
+    "gone",
+]
+FIRED = [
+    ("lag", "behind", None, 110, "lag of behind is 110, over 100"),
+    ("partition-lag", "behind", 0, 110, "lag of behind on t-0 is 110, over 100"),
+    ("time-lag", "behind", None, 600, "time lag of behind is 600 s, over 300 s"),
+    ("growing", "growing", 0, 7, "growing on t-0 is falling behind, lag 7"),
+    ("stalled", "stalled", 0, 7, "stalled on t-0 is stalled, lag 7"),
+    ("stopped", "stopped", 0, 7, "stopped on t-0 has stopped, lag 7"),
+    ("unmeasured", "unmeasured", 0, None, "unmeasured on t-0 is not measured: the end of the log was not sampled"),
+    ("rebalances", "restless", None, 3, "restless rebalanced 3 times in 600 s (member_joined), over 2"),
+    ("reset", "behind", 0, -50, "behind on t-0 went from 100 to 50 (went_back)"),
+    ("empty", "empty", None, None, "empty has no member"),
+    ("gone", "gone", None, None, "gone was deleted, or has expired"),
+]
+
+
+def everything_at_once(folder: Path) -> None:
+    """A history in which there is something for each rule, a minute before `minute` 41."""
+    groups = {"behind": 110, **dict.fromkeys(STATES, 7), "unmeasured": None}
+    place = {"topic": "t", "partition": 0}
+    commits = [
+        commit(group, "t", 0, 50, minute(1 + number), 20 * order + number)
+        for order, group in enumerate(groups)
+        for number in range(12)
+    ]
+    lags = [
+        {
+            **place,
+            "group": group,
+            "time_ms": minute(40),
+            "committed_offset": 50,
+            "log_end_offset": None if lag is None else 50 + lag,
+            "lag": lag,
+            "lag_ms": None if lag is None else (600_000 if group == "behind" else 1_000),
+            "kind": "sample",
+        }
+        for group, lag in groups.items()
+    ]
+    back = {"offset_before": 100, "offset_after": 50, "kind": "backward", "records": -50, "evidence": "went_back"}
+    generations = [
+        _generation("restless", 32 + number, number + 1, members=1 + number, cause="member_joined") for number in range(3)
+    ]
+    generations += [_generation("empty", 20, 5, members=0, cause="group_emptied")]
+    generations += [_generation("gone", 20, 5, members=0, cause="group_deleted")]
+    write_gold(
+        folder,
+        {
+            "offset_commits": commits,
+            "lag": lags,
+            "status_changes": [
+                {**place, "group": group, "time_ms": minute(39), "status": status} for group, status in STATES.items()
+            ],
+            "resets": [{**place, "group": "behind", "time_ms": minute(12), "log_offset": 11, **back}],
+            "generations": generations,
+            "coverage": [run(0, 600, minute(0), minute(41))],
+        },
+    )
+
+
+def _generation(group: str, at: int, number: int, *, members: int, cause: str) -> dict[str, object]:
+    times = dict.fromkeys(("time_ms", "started_ms", "stable_ms"), minute(at))
+    facts = {"type": "classic", "protocol_type": "consumer", "generation_id": number, "duration_ms": 0}
+    return {
+        **times,
+        **facts,
+        "group": group,
+        "started_by": "join_phase_ended",
+        "members": members,
+        "cause": cause,
+        "log_offset": at,
+    }
+
+
+def test_every_rule_fires_once(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kgctl.pipeline.builds.run.build", unchanged)
+    everything_at_once(cli.folder / "all")
+    assert {text.split()[0] for text in EVERY_RULE} == set(RULES)
+    line = [*WATCH, "--once", "--warehouse", str(cli.folder / "all"), "-o", "json"]
+    line += [word for text in EVERY_RULE for word in ("--alert", text)]
+
+    ran = cli.run(line)
+
+    assert (ran.code, ran.json["status"]) == (6, "error")
+    assert [tuple(row[key] for key in ("alert", "group", "partition", "value", "summary")) for row in ran.data] == FIRED
+    assert {row["status"] for row in ran.data} == {"firing"}
+    cli.now_ms = minute(41) + 30_000
+    again = cli.run(line)
+    assert [row["time"] for row in again.data] == ["2026-03-02T08:41:00.000Z"] * len(FIRED), "none is told anew"

@@ -13,6 +13,7 @@ from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.answers.series import offsets_at
 from kgctl.pipeline.store import files
 from kgctl.pipeline.store.warehouse import Warehouse
+from tests.cli.harness import Cli
 from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, tables_of, tables_of_whole
 
 
@@ -61,3 +62,20 @@ def test_two_writers_at_once_both_land(bucket: str) -> None:
     for writer in writers:
         writer.join()
     assert warehouse.table("records").rows().num_rows == LOG[0].num_rows + LOG[1].num_rows
+
+
+def test_watch_goes_on_where_it_was_on_s3(bucket: str, tmp_path: Path) -> None:
+    expected = tables_of_whole()
+    warehouse = Warehouse.create(bucket)
+    line = f"history watch --no-collect --once --alert gone --warehouse {bucket} --state {tmp_path / 'state.json'} -o json"
+    for part in LOG:
+        add(warehouse, "c1", part.slice(0, 35))
+    warehouse.add_samples("c1", SAMPLES)
+    first = Cli(tmp_path)(line)
+    for part in LOG:
+        add(warehouse, "c1", part.slice(35))
+
+    second = Cli(tmp_path)(line)
+
+    assert [(ran.code, ran.data, ran.err) for ran in (first, second)] == [(0, [], "No alert fires.\n")] * 2
+    assert tables_of(warehouse) == expected
