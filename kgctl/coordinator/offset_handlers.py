@@ -44,6 +44,8 @@ def handle_offset_commit(shard: Shard, request: OffsetCommit) -> None:
         shard.reply(request.request_id, refuse_commit(request, error))
         return
     group = shard.groups.get(request.group_id or "")
+    # Who commits is alive: a sign of life of the classic protocol alone
+    # (GroupMetadataManager#rescheduleClassicGroupMemberHeartbeat); the other has its own heartbeat for it.
     if isinstance(group, ClassicGroup) and RESPONSES[group.state].extends_session_on_commit:
         extend_session(shard, group.members[request.member_id])
     expire_ms = _NO_EXPIRY if request.retention_ms is None else _as_java_long(shard.now_ms + request.retention_ms)
@@ -251,6 +253,8 @@ def handle_offset_fetch(shard: Shard, request: OffsetFetch) -> None:
     if request.group_id is None:
         shard.reply(request.request_id, refuse(request, ErrorCode.INVALID_GROUP_ID))
         return
+    # With require_stable Kafka reads behind all writes that are under way, else what is safely in the log
+    # (GroupCoordinatorService#fetchOffsets).
     group = shard.groups.get(request.group_id) if request.require_stable else shard.settled_group(request.group_id)
     error = ErrorCode.NONE if group is None else group.offset_fetch_error(request)
     if error:

@@ -101,11 +101,14 @@ class Rebalance:
             return self._end_round
         if self._elected is not None:
             return self._lead if member.topics.image is not None else None
+        # Nothing is given up before there is a coordinator to join at (AbstractCoordinator#ensureCoordinatorReady): a cluster
+        # that is down costs no member its partitions.
         ready = member.connection.is_known and member.topics.is_ready
         if self._is_joining or not ready or REJOIN in member.runtime.deadlines.armed:
             return None
         if not member.membership.needs_prepare:
             return self._join
+        # Sent once a round, and polled for: ConsumerCoordinator#onJoinPrepare returns to the application until it is answered.
         if self._commit is _Commit.NOT_SENT and member.config.enable_auto_commit:
             return self._commit_first
         return None if self._commit is _Commit.UNDER_WAY else self._prepare
@@ -132,6 +135,7 @@ class Rebalance:
         generation = member.membership.generation
         member.membership.needs_prepare = False
         self._commit = _Commit.NOT_SENT
+        # Only a leader watches the topics of the others, and each round elects one anew (ConsumerCoordinator#onJoinPrepare).
         self._assigned_from = None
         # Cast out, the member may own what others have by now: onPartitionsLost instead of onPartitionsRevoked (KIP-429).
         if generation.generation_id == NO_GENERATION_ID or not generation.member_id:
@@ -161,6 +165,8 @@ class Rebalance:
         self._is_joining = True
         self._joined_topics = member.topics.subscription
         sent = membership.generation
+        # What it owns goes along in every subscription (KIP-429), with the generation, so that a leader believes the newer of
+        # two claims to a partition (KIP-792), and the rack (KIP-881).
         rebalance_timeout_ms = config.effective_rebalance_timeout_ms
         member.connection.send(
             JoinGroup,
@@ -195,6 +201,7 @@ class Rebalance:
             membership.phase = JoinPhase.COMPLETING
             membership.generation = Generation(result.generation_id, result.member_id, result.protocol_name)
             member.session.enable()
+            # A follower's SyncGroup has nothing to say; the coordinator parks it until the leader's has come.
             if result.leader == result.member_id:
                 self._elected = result
             else:
@@ -207,6 +214,8 @@ class Rebalance:
         # KIP-394: the id comes with the refusal, and the same JoinGroup follows with it at once.
         if result.error is ErrorCode.MEMBER_ID_REQUIRED:
             membership.generation = Generation(member_id=result.member_id)
+        # A heartbeat may have learnt the same and forgotten the id before: forgetting twice would throw a new one away
+        # (AbstractCoordinator.CoordinatorResponseHandler#generationUnchanged).
         elif result.error is ErrorCode.UNKNOWN_MEMBER_ID and membership.generation == sent:
             membership.reset("UNKNOWN_MEMBER_ID from JoinGroup")
         elif result.error in COORDINATOR_GONE:
@@ -266,6 +275,7 @@ class Rebalance:
             generation_id=generation.generation_id,
             member_id=generation.member_id,
             group_instance_id=member.identity.group_instance_id,
+            # KIP-559: the coordinator refuses a SyncGroup that means another protocol than the one it has elected.
             protocol_type="consumer",
             protocol_name=generation.protocol_name,
             assignments=assignments,
@@ -278,6 +288,8 @@ class Rebalance:
         if isinstance(result, NetworkError):
             self._outcome = DISCONNECTED
         elif result.error is ErrorCode.NONE:
+            # A heartbeat that was answered meanwhile may have cast the member out: then the assignment is not its own any more
+            # (AbstractCoordinator.SyncGroupResponseHandler#handle).
             if membership.generation == sent and membership.phase is JoinPhase.COMPLETING:
                 membership.phase = JoinPhase.STABLE
                 membership.rejoin_needed = False
@@ -331,6 +343,8 @@ class Rebalance:
         """Take the assignment in: revoke what is not in it, then own it. Kafka: ``ConsumerCoordinator#onJoinComplete``."""
         member = self._member
         assigned = set(decode_assignment(assignment).partitions)
+        # The application has changed its subscription since JoinGroup: Java takes nothing of such an assignment, and joins with
+        # the new subscription.
         if not {partition.topic for partition in assigned} <= set(member.topics.subscription):
             member.membership.request_rejoin("received assignment does not match the current subscription")
             self._close_round()
@@ -350,6 +364,8 @@ class Rebalance:
     def _hand_over(self, assigned: set[TopicPartition]) -> None:
         member = self._member
         added = assigned - member.owned
+        # Assignors hear of the assignment before the listener does (ConsumerPartitionAssignor#onAssignment): what they send in
+        # the next round does not wait for a callback.
         self._remembered = Remembered(frozenset(assigned), member.membership.generation.generation_id)
         member.committer.restart_timer()
         member.stop(member.owned - assigned, StopReason.REVOKED)
@@ -436,6 +452,7 @@ class ClassicMember(BaseMember):
 
     def commit_identity(self) -> CommitIdentity | ErrorCode:
         """Return the member's identity within a generation, None outside."""
+        # Outside of a generation the client refuses by itself, without a request (ConsumerCoordinator#sendOffsetCommitRequest).
         if self.membership.phase is JoinPhase.STABLE:
             return CommitIdentity(self.member_id, self.generation_id)
         return ErrorCode.REBALANCE_IN_PROGRESS if self.membership.is_rebalancing else ErrorCode.UNKNOWN_MEMBER_ID
@@ -509,6 +526,8 @@ class ClassicMember(BaseMember):
         if not self.owned:
             self._depart()
             return
+        # While a round is under way the partitions may have been given on: they are lost then, not revoked
+        # (ConsumerCoordinator#onLeavePrepare).
         is_outside = self.generation_id == NO_GENERATION_ID or not self.member_id or self.membership.is_rebalancing
         self.call_back(CallbackKind.LOST if is_outside else CallbackKind.REVOKED, self.owned, self._depart)
 

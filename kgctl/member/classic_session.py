@@ -133,6 +133,7 @@ class Session:
             self.session_expired()  # both are due: the process stood still, and Java's thread looks at this first
         if not self._connection.is_known:
             self._connection.find()
+            # The beat is not lost: AbstractCoordinator.HeartbeatThread#run looks again after a backoff, not after an interval.
             self._runtime.arm_in(HEARTBEAT, self._runtime.config.retry_backoff_ms * 1000)
             return
         self.woken_us = self._runtime.now_us
@@ -161,6 +162,7 @@ class Session:
         member_id = self._membership.generation.member_id
         can_leave = self._connection.is_known and self._membership.phase is not JoinPhase.UNJOINED and bool(member_id)
         if can_leave and self._wants_to_leave(is_closing):
+            # Nobody waits for the answer: to itself the member is out now, to the coordinator by the end of its session.
             self._connection.send(
                 LeaveGroup,
                 lambda _: None,

@@ -174,6 +174,7 @@ class Committer:
         if isinstance(result, NetworkError):
             self._retry_later(entry, ErrorCode.COORDINATOR_NOT_AVAILABLE)
             return
+        # One partition stands for all: ConsumerCoordinator.OffsetCommitResponseHandler#handle ends at the first error.
         error = next((error for _, error in result.partitions if error is not ErrorCode.NONE), ErrorCode.NONE)
         if error in COORDINATOR_GONE:
             self._connection.lose()
@@ -262,6 +263,7 @@ class Positions:
             partitions=tuple(sorted(self._asked)),
             member_id=member_id,
             member_epoch=member_epoch,
+            # What an open transaction has committed is not read past: UNSTABLE_OFFSET_COMMIT, and asked again (KIP-447).
             require_stable=True,
         )
 

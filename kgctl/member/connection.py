@@ -124,6 +124,7 @@ class Connection:
         if not self.is_known:
             return
         self.is_known = False
+        # Java drops the connection as well, so that no late answer counts (ConsumerNetworkClient#disconnectAsync).
         lost = [number for number, entry in self._in_flight.items() if entry.to_coordinator]
         handlers = [(number, self._in_flight.pop(number).handler) for number in lost]
         self._held.clear()

@@ -172,6 +172,7 @@ class Heartbeats:
         self._runtime.deadlines.arm(HEARTBEAT, self.clock.next_us)
         self.is_under_way = True
         self._send(self._fields(), self._on_answer)
+        # Sent is told: a beat that gets lost says everything again (AbstractMembershipManager#onHeartbeatRequestGenerated).
         if membership.phase is Phase.ACKNOWLEDGING:
             membership.phase = Phase.STABLE if membership.is_reconciled else Phase.RECONCILING
 
@@ -250,6 +251,7 @@ class Heartbeats:
         Kafka: ``AbstractHeartbeatRequestManager#onErrorResponse``.
         """
         error = result.error
+        # The coordinator that answers next may never have heard of the member: it is told everything.
         self._sent = _Sent()
         if error in COORDINATOR_GONE:
             self._connection.lose()

@@ -69,9 +69,13 @@ class Reconciliation:
         member = self._member
         membership = member.membership
         resolved, assigned = self._resolved()
+        # Assignments name topics by id. One that the member has no name for is asked about, once, and the rest is reconciled
+        # now (AbstractMembershipManager#findResolvableAssignmentAndTriggerMetadataUpdate).
         if len(resolved) < len(membership.target.partitions) and self._refreshed_for is not membership.target:
             self._refreshed_for = membership.target
             member.topics.refresh()
+        # The same partitions again: no callback, but the coordinator waits to hear that it was taken
+        # (AbstractMembershipManager#maybeReconcile).
         if self._is_only_new_number(resolved):
             membership.current = LocalAssignment(membership.target.number, resolved)
             membership.phase = Phase.ACKNOWLEDGING
@@ -92,6 +96,8 @@ class Reconciliation:
         return not current.is_none and resolved == current.partitions
 
     def _must_wait(self, assigned: set[TopicPartition]) -> bool:
+        # Between two polls the application may hold records that it has not worked through: what is committed and revoked
+        # before a poll() would count them as done.
         return self._member.config.enable_auto_commit or not self._member.owned <= assigned
 
     def _begin(self, resolved: LocalAssignment, assigned: set[TopicPartition]) -> None:
@@ -149,6 +155,7 @@ class Reconciliation:
     def _acknowledge(self, resolved: LocalAssignment) -> None:
         member = self._member
         member.positions.own(member.owned)
+        # With the next beat, which leaves at once, the coordinator may give to others what was given up here.
         member.membership.current = resolved
         member.membership.phase = Phase.ACKNOWLEDGING
         member.committer.restart_timer()
@@ -334,6 +341,7 @@ class ConsumerMember(BaseMember):
 
     def _on_fenced(self) -> None:
         """Give everything up, then join again. Kafka: AbstractMembershipManager#transitionToFenced."""
+        # It keeps its id: to the coordinator epoch 0 is a member that begins (KIP-848).
         self.membership.epoch = 0
         self.membership.phase = Phase.FENCED
         self._lose(StopReason.LOST, self._released_as_fenced)

@@ -87,6 +87,8 @@ def group_spec(members: Sequence[JoinGroupMember], image: MetadataImage) -> Grou
     """Return the group as the leader sees it after JoinGroup. Raises `AssignorError` for a member that cannot be understood."""
     specs = [_member_spec(member) for member in members]
     wanted = dict.fromkeys(topic for spec in specs for topic in spec.topics)
+    # A topic that does not exist is no failure: it has no partitions to hand out yet (AbstractPartitionAssignor#assign), and
+    # the leader joins again when it sees some.
     topics = {
         name: TopicSpec(image.topics[name].partition_count, image.topics[name].partition_racks, image.topics[name].topic_id)
         for name in wanted

@@ -65,6 +65,7 @@ def join_group(shard: Shard, group: ClassicGroup | None, request: JoinGroup) -> 
     Kafka: GroupMetadataManager#classicGroupJoinToClassicGroup.
     """
     if group is None:
+        # Nobody knows this id: it is of a group that is gone. Its client forgets it and joins as new; no group is made before.
         if request.member_id:
             _refuse(shard, request, ErrorCode.UNKNOWN_MEMBER_ID, request.member_id)
             return
@@ -74,6 +75,7 @@ def join_group(shard: Shard, group: ClassicGroup | None, request: JoinGroup) -> 
     if not accepts_member(shard, group, request.member_id):
         group.remove(request.member_id)
         _refuse(shard, request, ErrorCode.GROUP_MAX_SIZE_REACHED)
+    # Deleted or moved while the request was on its way: the client looks for its coordinator, and finds a new group there.
     elif group.state is DEAD:
         _refuse(shard, request, ErrorCode.COORDINATOR_NOT_AVAILABLE, request.member_id)
     elif not group.supports_protocols(request.protocol_type, request.protocols):
@@ -303,6 +305,8 @@ def heartbeat(shard: Shard, group: ClassicGroup, request: Heartbeat) -> None:
         if not error and request.generation_id != group.generation_id:
             error = ErrorCode.ILLEGAL_GENERATION
         if not error:
+            # Also while members are collected: who still works through the last records before joining again stays alive
+            # meanwhile, for as long as the join phase lasts.
             extend_session(shard, group.members[request.member_id])
             shard.reply(request.request_id, _RESULTS[RESPONSES[state].heartbeat])
             return

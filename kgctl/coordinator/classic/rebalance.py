@@ -128,10 +128,12 @@ def complete_join(shard: Shard, group: ClassicGroup) -> None:
     shard.story.note(group.group_id, shard.now_ms, "join phase ends, generation", group.generation_id)
     if group.state is EMPTY:
         end_rebalance(shard, group)
+        # Recorded too: a coordinator that loads the log would bring the last generation's members back, and wait for them.
         shard.append(GroupMetadataKey(group.group_id), record_value(group))
         return
     note_progress(shard, group)
     _answer_joins(shard, group)
+    # A member that joins, beats and never syncs would keep the group here for ever (GroupMetadataManager#schedulePendingSync).
     shard.arm(group.sync_timer, group.rebalance_timeout_ms, group.generation_id)
 
 
