@@ -222,6 +222,8 @@ class ClassicGroup(Group):
         anonymous = request.member_id == "" and request.group_instance_id is None
         if self.state is DEAD:
             return ErrorCode.COORDINATOR_NOT_AVAILABLE
+        # Producers from before KIP-447 name no member in TxnOffsetCommit, while their consumers are members: nobody can tell
+        # whether they still own what they commit.
         if request.generation_id < 0 and (self.state is EMPTY or (anonymous and transactional)):
             return ErrorCode.NONE
         if request.generation_id < 0 and anonymous:

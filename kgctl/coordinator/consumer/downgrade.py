@@ -123,6 +123,7 @@ def _classic_group(shard: Shard, group: ConsumerGroup, members: Sequence[tuple[C
     """The classic group of these members, each with the id whose target it inherits."""
     classic = ClassicGroup(group.group_id, shard.now_ms)
     classic.state = classic.previous_state = GroupState.STABLE
+    # What the members hear next has to be newer than all their epochs, and the group epoch is at least the largest of them.
     classic.generation_id = group.group_epoch
     for member, _ in members:
         classic.add_member(_classic_member(classic, member), CONSUMER_PROTOCOL_TYPE)

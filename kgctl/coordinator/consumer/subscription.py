@@ -177,6 +177,7 @@ def _regex_subscribers_with(group: ConsumerGroup, old: ConsumerMember, new: Cons
 def on_topics_changed(shard: Shard, old: MetadataImage) -> None:
     """`Shard.image` is new; ``old`` is what it was. Nothing is written: a group's next heartbeat finds its hash to be due."""
     before, after = old.topics, shard.image.topics
+    # Only topics that came can match an expression anew; growing and going change what is matched already.
     if any(name not in before or before[name].topic_id != topic.topic_id for name, topic in after.items()):
         shard.last_version_with_new_topics = shard.image.version
     changed = {name for name in (*before, *after) if before.get(name) != after.get(name)}

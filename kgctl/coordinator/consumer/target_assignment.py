@@ -208,9 +208,11 @@ def update_target(shard: Shard, change: RequestContext, subscriptions: Subscript
     """Compute a new target if the group epoch is ahead of it and the assignment interval is over; else the last one stays."""
     group, old, new, records = change.group, change.old, change.new, change.records
     last = MemberTarget(group.assignment_epoch, group.target_of(new.member_id, new.instance_id))
+    # KIP-848: one target for each group epoch, computed by whichever heartbeat first finds the epoch ahead of it.
     if group.assignment_epoch >= subscriptions.group_epoch or not _may_compute(shard, group):
         return last
     assignor = ASSIGNORS.get(preferred_assignor(shard, group, old, new))
+    # With the sender as its request has it: its records are not written yet (TargetAssignmentBuilder#addOrUpdateMember).
     members = _members(group, new)
     moves: list[Move] = []
     try:

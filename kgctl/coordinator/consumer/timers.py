@@ -34,6 +34,8 @@ def fence_members(shard: Shard, group: ConsumerGroup, members: Sequence[Consumer
         records += member_tombstones(group.group_id, member.member_id)
     regexes = _regexes_of_nobody(group, members)
     records += [tombstone(ConsumerGroupRegularExpressionKey(group.group_id, regex)) for regex in regexes]
+    # Nobody's heartbeat is under way here, so no target is computed: who beats next finds the group epoch ahead, and pays for
+    # it (GroupMetadataManager#consumerGroupFenceMember).
     new_hash = group_hash(topic_counts_without(group, members, regexes), shard.image)
     records.append(group_record(group.group_id, group.group_epoch + 1, new_hash))
     # All at once: one new epoch, and so one new target, however many go.
@@ -107,6 +109,8 @@ def wake_group(shard: Shard, group: ConsumerGroup) -> None:
         # The group was dropped from memory only, and made anew: the log has records of both.
         shard.forgotten[group.group_id] = None
     for member in group.members.java_values():
+        # Heartbeats went elsewhere while the log was read: none of that silence is held against a member
+        # (GroupMetadataManager#onLoaded).
         arm_session(shard, group.group_id, member.member_id)
         if member.state is MemberState.UNREVOKED_PARTITIONS:
             arm_rebalance(shard, group.group_id, member)
@@ -128,6 +132,7 @@ def _on_rebalance_timer(shard: Shard, timer: Timer) -> None:
     """
     group = shard.groups.get(timer.key.group_id)
     member = group.members.get(timer.key.member_id) if isinstance(group, ConsumerGroup) else None
+    # A member that has given up and gone on is at another epoch; the timer of a later revocation has replaced this one.
     if member is not None and member.member_epoch == timer.argument:
         _on_timer(shard, timer)
 

@@ -114,6 +114,8 @@ def _records_of(
         *(member_record(group_id, member) for member in members),
         group_record(group_id, epoch, group_hash(dict.fromkeys(names), shard.image)),
         *(target_record(group_id, m.member_id, unmoved_target(_in_map_order(targets[m.member_id]))) for m in members),
+        # Assignment epoch and group epoch are equal: the target is what the members have, and only the join that comes next
+        # asks for another.
         target_metadata_record(group_id, epoch, 0),
         *(current_assignment_record(group_id, member) for member in members),
     ]
