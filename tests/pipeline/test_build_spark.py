@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -107,7 +109,7 @@ def test_spark_submit_runs_the_build(tmp_path: Path) -> None:
         env=environment | {"SPARK_LOCAL_IP": "127.0.0.1"},
         capture_output=True,
         text=True,
-        timeout=PATIENCE_S,
+        timeout=600,
         check=False,
     )
 
@@ -117,9 +119,31 @@ def test_spark_submit_runs_the_build(tmp_path: Path) -> None:
     assert tables_of(warehouse) == expected
 
 
+@dataclass
+class Standalone:
+    """A master of Spark and its workers, as they run."""
+
+    url: str
+    workers: list[subprocess.Popen[bytes]]
+
+    def executors(self) -> list[int]:
+        """The processes of its executors that are at work: that have a Python."""
+        found = [child for worker in self.workers for child in children(worker.pid)]
+        return [pid for pid in found if children(pid)]
+
+
+def children(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    tasks = Path(f"/proc/{pid}/task")
+    try:
+        return [int(child) for task in tasks.iterdir() for child in (task / "children").read_text().split()]
+    except FileNotFoundError:
+        return []
+
+
 @pytest.fixture
-def standalone(tmp_path: Path) -> Iterator[str]:
-    """A standalone master of Spark with two workers, of pyspark's own jars; its URL."""
+def standalone(tmp_path: Path) -> Iterator[Standalone]:
+    """A standalone master of Spark with two workers, of pyspark's own jars."""
     ports = free_ports(4)
     url = f"spark://127.0.0.1:{ports[0]}"
     own = {"SPARK_HOME": str(SPARK_HOME), "SPARK_LOCAL_IP": "127.0.0.1", "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -134,7 +158,7 @@ def standalone(tmp_path: Path) -> Iterator[str]:
     try:
         told = tmp_path / "0.log"
         wait_until(lambda: told.read_text().count("Registering worker") == 2, "both workers are there")
-        yield url
+        yield Standalone(url, running[1:])
     finally:
         for process in running:
             process.terminate()
@@ -142,10 +166,10 @@ def standalone(tmp_path: Path) -> Iterator[str]:
 
 
 @pytest.mark.deep
-def test_a_master_with_two_workers_builds_the_same_rows(tmp_path: Path, standalone: str) -> None:
+def test_a_master_with_two_workers_builds_the_same_rows(tmp_path: Path, standalone: Standalone) -> None:
     expected = tables_of_whole()
     warehouse = collected(tmp_path / "w", [part.slice(0, 35) for part in LOG])
-    line = [sys.executable, "-m", "kgctl", "history", "build", "--warehouse", str(tmp_path / "w"), "--master", standalone]
+    line = [sys.executable, "-m", "kgctl", "history", "build", "--warehouse", str(tmp_path / "w"), "--master", standalone.url]
     own = {"PYTHONPATH": os.pathsep.join(sys.path)}
 
     for _ in range(2):
@@ -154,6 +178,23 @@ def test_a_master_with_two_workers_builds_the_same_rows(tmp_path: Path, standalo
         for part in LOG:
             add(warehouse, "c1", part.slice(35))
 
+    assert tables_of(warehouse) == expected
+
+
+@pytest.mark.deep
+def test_an_executor_that_is_killed_in_mid_build_changes_nothing(tmp_path: Path, standalone: Standalone) -> None:
+    expected = tables_of(built_whole(tmp_path / "local"))
+    warehouse = collected(tmp_path / "w")
+    line = [sys.executable, "-m", "kgctl", "history", "build", "--warehouse", str(tmp_path / "w"), "--master", standalone.url]
+    own = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+
+    with subprocess.Popen(line, env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as building:
+        wait_until(lambda: bool(standalone.executors()), "an executor has a Python at work")
+        for pid in standalone.executors()[:1]:
+            os.kill(pid, signal.SIGKILL)
+        said = building.communicate(timeout=300)
+
+    assert building.returncode == 0, said
     assert tables_of(warehouse) == expected
 
 

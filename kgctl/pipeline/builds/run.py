@@ -101,7 +101,7 @@ def build(
     to do. ``skips_damaged``: files of records and samples that cannot be read are left out, for good or until a rebuild.
 
     A cluster that fails keeps the tables it had, and is no reason for the others to. Raises `RefusedError` (tables are of a
-    newer kgctl), `StorageError`.
+    newer kgctl), `StorageError`, and what ``engine`` raises.
     """
     if not is_rebuild:
         _refuse_newer(warehouse, clusters)
@@ -112,9 +112,15 @@ def build(
             if plan is not None:
                 readable = partial(_readable, warehouse, result) if skips_damaged else _every
                 _build_cluster(_Job(warehouse, cluster, plan, readable), engine, result, on_progress)
+        except _NoEngineError as error:
+            raise error.__cause__ or error from None
         except KgctlError as error:
             result.failed.append(KgctlError(f"cluster '{cluster}' was not built: {error.message}", code=error.code))
     return result
+
+
+class _NoEngineError(Exception):
+    """The engine cannot be had, for its cause: no cluster can be built."""
 
 
 Readable = Callable[[str, Sequence[DataFile]], Sequence[DataFile]]
@@ -356,7 +362,10 @@ class _Made:
 
 
 def _made(work: _Work, engine: Callable[[int], Engine], on_progress: Callable[[Progress], object]) -> _Made:
-    worker = engine(work.records)
+    try:
+        worker = engine(work.records)
+    except KgctlError as error:
+        raise _NoEngineError from error
 
     def run(asked: _Work, slices: Sequence[Slice]) -> list[SliceResult]:
         return _by_spark(worker, asked, slices) if worker.session is not None else _here(worker, asked, slices, on_progress)

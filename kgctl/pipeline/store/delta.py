@@ -6,6 +6,7 @@ so that what was done is done once, whoever does it again, and a number (the nex
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from kgctl.errors import StorageError
+from kgctl.errors import AuthError, KgctlError, StorageError, UnreachableError
 from kgctl.pipeline.store.files import DataFile, Location, instant_ms, one_line, read_file, statistics_columns
 from kgctl.pipeline.store.tables import TABLES
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 20
 _CHECKPOINT_EVERY = "100"
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_STATUS, _CODE = re.compile(r"\b(4\d\d [A-Z][a-z]+(?: [A-Z][a-z]+)*)"), re.compile(r"<Code>(\w+)</Code>")
+"""What a store of objects answers: the status of HTTP, and its own name of the trouble."""
 
 
 class Table:
@@ -108,9 +112,9 @@ class Table:
             except DeltaError as error:
                 if self.reload().version != before and attempt < _ATTEMPTS - 1:  # somebody else was first
                     continue
-                raise StorageError(f"{self.uri}: cannot be written: {one_line(error)}") from error
+                raise _failure(f"{self.uri}: cannot be written", error) from error
             except OSError as error:
-                raise StorageError(f"{self.uri}: cannot be written: {one_line(error)}") from error
+                raise _failure(f"{self.uri}: cannot be written", error) from error
             self.reload()
             return True
         return False
@@ -203,7 +207,19 @@ def _told(uri: str) -> Iterator[None]:
     except TableNotFoundError:
         raise
     except (DeltaError, OSError) as error:
-        raise StorageError(f"{uri}: cannot be read: {one_line(error)}") from error
+        raise _failure(f"{uri}: cannot be read", error) from error
+
+
+def _failure(what: str, error: BaseException) -> KgctlError:
+    """An error of the store, told from its last cause: rights that are lacking, nobody who answers, or anything else."""
+    causes = [cause.strip(" -") for cause in _COLOUR.sub("", one_line(error)).split("\u21b3")]
+    found = [_STATUS.search(" ".join(causes)), _CODE.search(causes[-1])]
+    said = ": ".join(match[1] for match in found if match) or causes[-1]
+    if re.search(r"\b40[13] |lacked the necessary privileges|Unauthenticated", said):
+        return AuthError(f"{what}: {said}")
+    if re.search(r"Connection refused|timed out|dns error|failed to lookup", said):
+        return UnreachableError(f"{what}: the store does not answer: {said}")
+    return StorageError(f"{what}: {said}")
 
 
 def _data_files(actions: pa.Table, ranges: Sequence[str]) -> Iterator[DataFile]:

@@ -31,6 +31,8 @@ from kgctl.pipeline.store.tables import RAW
 from kgctl.serde.coordinator_records import encode_key, encode_record
 
 START_MS = 1_780_000_000_000
+ENDS_PER_MS = 50
+"""By so much a millisecond the ends of topics grow."""
 Array = npt.NDArray[Any]
 
 _V4 = [("version", ">i2"), ("offset", ">i8"), ("epoch", ">i4"), ("size", "u1")]
@@ -67,13 +69,19 @@ _TOMBSTONE, _GROUP, _MARKER = len(SHAPES), len(SHAPES) + 1, len(SHAPES) + 2
 
 @dataclass(frozen=True)
 class Size:
-    """How much of what. A group reads ``topics`` topics of ``partitions`` partitions each."""
+    """How much of what. A group reads ``topics`` topics of ``partitions`` partitions each.
+
+    ``later_ms``: how long after `START_MS` it begins; ``keeps_up``: commits stay `ENDS_PER_MS` records a millisecond, less a few
+    milliseconds, where without it they fall ever further behind.
+    """
 
     records: int
     groups: int = 60
     topics: int = 4
     partitions: int = 16
     interval_ms: int = 2
+    later_ms: int = 0
+    keeps_up: bool = False
 
 
 def generated_log(log_partition: int, size: Size, seed: int = 1) -> pa.Table:
@@ -82,10 +90,10 @@ def generated_log(log_partition: int, size: Size, seed: int = 1) -> pa.Table:
     count = size.records
     shares = np.array([shape.share for shape in SHAPES])
     kinds = random.choice(_MARKER + 1, count, p=[*(shares / shares.sum() * 0.966), 0.01, 0.02, 0.004])
-    times = START_MS + np.cumsum(random.integers(0, 2 * size.interval_ms + 1, count))
+    times = START_MS + size.later_ms + np.cumsum(random.integers(0, 2 * size.interval_ms + 1, count))
     keys = _keys(log_partition, size)
     numbers = np.minimum((random.pareto(0.7, count) * len(keys) / 50).astype(np.int64), len(keys) - 1)
-    committed = _committed(random, numbers)
+    committed = (times - START_MS - numbers % 97) * ENDS_PER_MS if size.keeps_up else _committed(random, numbers)
     groups = _group_records(log_partition, size, numbers[kinds == _GROUP], times[kinds == _GROUP])
     transactional = (kinds < _TOMBSTONE) & (random.random(count) < 0.03)
     producers = random.integers(1000, 1004, count)

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from kgctl.errors import RefusedError
+from kgctl.errors import RefusedError, UnreachableError
 from kgctl.pipeline.builds import carry, run
 from kgctl.pipeline.builds.run import COMMITTED, Progress, build
-from kgctl.pipeline.engines import LocalEngine
+from kgctl.pipeline.engines import Engine, LocalEngine
 from kgctl.pipeline.store.delta import Table
 from kgctl.pipeline.store.tables import TABLES
 from kgctl.pipeline.store.warehouse import TABLES_VERSION, Warehouse
@@ -211,3 +211,14 @@ def test_clusters_are_built_by_themselves(tmp_path: Path) -> None:
     assert build(warehouse, ["c2"], lambda _: LocalEngine()).built == 1
     assert tables_of(warehouse) == before
     assert rows_of(warehouse, "offset_commits", "c2")
+
+
+def test_an_engine_that_cannot_be_had_ends_the_build(tmp_path: Path) -> None:
+    warehouse = collected(tmp_path / "w")
+
+    def none(_: int) -> Engine:
+        raise UnreachableError("sc://spark: nobody answers")
+
+    with pytest.raises(UnreachableError, match=r"^sc://spark: nobody answers$"):
+        build(warehouse, ["c1"], none)
+    assert built(warehouse).built == 1

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 
 import pytest
 from pyarrow import fs
 
+from kgctl.errors import AuthError
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.answers.series import offsets_at
 from kgctl.pipeline.store import files
@@ -79,3 +81,33 @@ def test_watch_goes_on_where_it_was_on_s3(bucket: str, tmp_path: Path) -> None:
 
     assert [(ran.code, ran.data, ran.err) for ran in (first, second)] == [(0, [], "No alert fires.\n")] * 2
     assert tables_of(warehouse) == expected
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """A store whose user may do nothing."""
+
+    def refuse(self) -> None:
+        """Answer 403 as S3 does."""
+        told = b"<?xml version='1.0'?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"
+        self.send_response(403)
+        self.send_header("Content-Length", str(len(told)))
+        self.end_headers()
+        self.wfile.write(told if self.command != "HEAD" else b"")
+
+    do_GET = do_PUT = do_HEAD = do_POST = do_DELETE = refuse  # noqa: N815 - the names that are called
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def test_a_store_that_refuses_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Refusing) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        for do in (Warehouse.open, Warehouse.create):
+            with pytest.raises(AuthError) as caught:
+                do("s3://history/w")
+            assert caught.value.message == "s3://history/w/clusters: cannot be read: 403 Forbidden: AccessDenied"
+        server.shutdown()
