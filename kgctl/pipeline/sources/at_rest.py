@@ -63,23 +63,12 @@ def segments(path: Path) -> Source:
 
     Raises `NotFoundError`, `UsageError` (a file that is no segment) and `StorageError` (not readable).
     """
-
     return Source(segment_pieces(path), ("segments", str(path)))
 
 
 def record_log(path: Path) -> Source:
     """The data folder of ``kgctl serve`` or of ``kgctl simulate run --records-out``. Raises as `kgctl.storage.sqlite_files`."""
-
     return Source(record_log_pieces(path), ("recordLog", str(path)))
-
-
-def parquet(path: Path) -> Source:
-    """A Parquet file of records, a folder of such, or another warehouse, of which the cluster is taken that there is only one of.
-
-    Raises `NotFoundError`, `UsageError` (other columns, a warehouse of several clusters), `StorageError`.
-    """
-
-    return parquet_source(path)
 
 
 _FOLDER = re.compile(rf"{OFFSETS_TOPIC}-(\d+)")
@@ -231,8 +220,11 @@ class ParquetPiece:
                 yield ParsedLog(_by_partition(_conformed(self.path, pa.table(batch))), batches=1)
 
 
-def parquet_source(path: Path) -> Source:
-    """See `kgctl.pipeline.sources.at_rest.parquet`."""
+def parquet(path: Path) -> Source:
+    """A Parquet file of records, a folder of such, or another warehouse, of which the cluster is taken that there is only one of.
+
+    Raises `NotFoundError`, `UsageError` (other columns, a warehouse of several clusters), `StorageError`.
+    """
     with storage_errors(path):
         if not path.exists():
             raise NotFoundError(f"{path}: no such file or folder")
