@@ -132,16 +132,11 @@ def shipped(function: Callable[..., Any]) -> Callable[[Iterator[pa.RecordBatch]]
     version = __version__
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        require_version(version)
+        if version != __version__:
+            raise RuntimeError(f"this executor has kgctl {__version__}, the driver {version}: install the same")
         return function(batches)  # type: ignore[no-any-return]
 
     return run
-
-
-def require_version(driver: str) -> None:
-    """Raise `RuntimeError` where this process has another kgctl than the driver."""
-    if driver != __version__:
-        raise RuntimeError(f"this executor has kgctl {__version__}, the driver {driver}: install the same")
 
 
 @contextmanager

@@ -58,19 +58,6 @@ class Source:
     cluster: str | None = None
 
 
-def segments(path: Path) -> Source:
-    """A partition's folder ``__consumer_offsets-N``, a folder of such, or one ``.log`` file in its partition's folder.
-
-    Raises `NotFoundError`, `UsageError` (a file that is no segment) and `StorageError` (not readable).
-    """
-    return Source(segment_pieces(path), ("segments", str(path)))
-
-
-def record_log(path: Path) -> Source:
-    """The data folder of ``kgctl serve`` or of ``kgctl simulate run --records-out``. Raises as `kgctl.storage.sqlite_files`."""
-    return Source(record_log_pieces(path), ("recordLog", str(path)))
-
-
 _FOLDER = re.compile(rf"{OFFSETS_TOPIC}-(\d+)")
 _FILE = re.compile(r"\d{20}\.log")
 
@@ -102,17 +89,20 @@ class SegmentPiece:
         yield parsed
 
 
-def segment_pieces(path: Path) -> Sequence[SegmentPiece]:
-    """See `kgctl.pipeline.sources.at_rest.segments`."""
+def segments(path: Path) -> Source:
+    """A partition's folder ``__consumer_offsets-N``, a folder of such, or one ``.log`` file in its partition's folder.
+
+    Raises `NotFoundError`, `UsageError` (a file that is no segment) and `StorageError` (not readable).
+    """
     with storage_errors(path):
         if not path.exists():
             raise NotFoundError(f"{path}: no such file or folder")
         if path.is_file():
-            return [_single(path)]
+            return Source([_single(path)], ("segments", str(path)))
     pieces = [piece for partition, folder in _folders(path) for piece in _of_partition(folder, partition)]
     if not pieces:
         raise NotFoundError(f"{path}: no segment (00000000000000000000.log and so on) in it")
-    return pieces
+    return Source(pieces, ("segments", str(path)))
 
 
 def _single(path: Path) -> SegmentPiece:
@@ -164,10 +154,10 @@ class RecordLogPiece:
                 yield ParsedLog(tables, batches=len(tables))
 
 
-def record_log_pieces(path: Path) -> Sequence[RecordLogPiece]:
-    """See `kgctl.pipeline.sources.at_rest.record_log`."""
+def record_log(path: Path) -> Source:
+    """The data folder of ``kgctl serve`` or of ``kgctl simulate run --records-out``. Raises as `kgctl.storage.sqlite_files`."""
     with BulkReader(path) as folder:
-        return [RecordLogPiece(path, partition) for partition in folder.partitions()]
+        return Source([RecordLogPiece(path, partition) for partition in folder.partitions()], ("recordLog", str(path)))
 
 
 def _table(partition: int, page: RecordColumns) -> Any:

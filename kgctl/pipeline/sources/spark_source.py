@@ -75,9 +75,7 @@ def of_kafka_source(frame: DataFrame) -> DataFrame:
         "unix_millis(timestamp) AS timestamp_ms",
         "key",
         "value",
-        "CAST(NULL AS bigint) AS producer_id",
-        "CAST(NULL AS smallint) AS producer_epoch",
-        "CAST(NULL AS boolean) AS commits",
+        *("CAST(NULL AS {1}) AS {0}".format(*column.split(" ")) for column in SCHEMA.split(", ")[5:]),
     )
 
 
@@ -101,7 +99,7 @@ class ConsumerOffsetsSource(DataSource):
         if len(given) != 1:
             what = " and ".join(given) or "none"
             raise UsageError(f"{NAME}: one of the options {', '.join((*_FILES, _LIVE))} must be given; {what} was")
-        fails, reports = _fails_on_damage(options), _is_on(options, "reports", "false")
+        fails, reports = _is_on(options, "failOnDamage", "true"), _is_on(options, "reports", "false")
         if given[0] != _LIVE:
             return PieceReader(given[0], Path(_option(options, given[0])), fails, reports)
         if reports:
@@ -115,7 +113,7 @@ class ConsumerOffsetsSource(DataSource):
         if not _option(options, _LIVE):
             raise UsageError(f"{NAME}: a stream needs the option {_LIVE}")
         most = _number(options, "maxOffsetsPerTrigger") if _option(options, "maxOffsetsPerTrigger") else None
-        return LiveStreamReader(Target.of(options), _fails_on_damage(options), most)
+        return LiveStreamReader(Target.of(options), _is_on(options, "failOnDamage", "true"), most)
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,10 +330,6 @@ def _reported(schema: Any) -> Any:
 
 def _is_on(options: Mapping[str, str], name: str, default: str) -> bool:
     return _option(options, name, default).lower() != "false"
-
-
-def _fails_on_damage(options: Mapping[str, str]) -> bool:
-    return _is_on(options, "failOnDamage", "true")
 
 
 def _number(options: Mapping[str, str], name: str, default: str = "") -> int:
