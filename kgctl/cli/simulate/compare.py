@@ -96,10 +96,13 @@ def simulate_compare(
     if not any(found for _, _, found in pairs):
         errors.append(KgctlError("the time limit left nothing to compare", code="LIMIT"))
     errors += _worse(pairs, asked)
-    notices = [verdict_text(*pair) for pair in pairs if pair[2]]
+    for pair in pairs:
+        if pair[2]:
+            session.notice(verdict_text(*pair))  # before the table
     seeds = max((each.seeds for _, _, found in pairs for each in found), default=FEW_SEEDS)
     if seeds < FEW_SEEDS:
-        notices.append(f"{seeds} seed{'s' * (seeds > 1)} may say little about others: --runs {4 * FEW_SEEDS}")
+        session.notice(f"{seeds} seed{'s' * (seeds > 1)} may say little about others: --runs {4 * FEW_SEEDS}")
+    notices = []
     if not rows and not errors:
         notices.append("no metric differs in any seed; --all shows them")
     code = ExitCode.EXPECTATION if any(isinstance(error, ExpectationError) for error in errors) else None

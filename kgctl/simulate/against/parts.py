@@ -198,14 +198,21 @@ class PlayedProcess(Process):
 
     def assigned(self, line: Line) -> None:
         partitions = self._play.partitions_of(line)
+        self._called("assigned", line)
         self._play.owners.assign(self.pod.number, self._play.partitions.numbers_of(partitions))
         self._play.ownership.start(self, dict.fromkeys(partitions, 0))
 
     def revoked(self, line: Line) -> None:
         reason = StopReason.CLOSED if self.stop_wanted else StopReason.REVOKED
+        self._called("revoked", line)
         self._stop(line, reason)
 
+    def _called(self, callback: str, line: Line) -> None:
+        number = len(self._play.partitions_of(line))
+        self._play.history.callbacks.append(Counted(self.loop.now_us, number, self.pod.number, callback))
+
     def lost_some(self, line: Line) -> None:
+        self._called("lost", line)
         self._stop(line, StopReason.CLOSED if self.stop_wanted else StopReason.LOST)
 
     def _stop(self, line: Line, reason: StopReason) -> None:

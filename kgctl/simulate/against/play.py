@@ -254,9 +254,10 @@ class Play(Simulation):
     def _compare(self, members: set[str]) -> None:
         """Who is in the group, by the coordinator's own account."""
         now_us = self.loop.now_us
+        dead = {process.pod.number for member_id, (process, _) in self._gone.items() if member_id in members}
         for pod in self.pods:
-            if isinstance(pod.process, PlayedProcess):
-                self.history.pods[pod.number].in_group.set(now_us, is_so=pod.process.member_id in members)
+            lives = isinstance(pod.process, PlayedProcess) and pod.process.member_id in members
+            self.history.pods[pod.number].in_group.set(now_us, is_so=lives or pod.number in dead)
         for member_id in [member_id for member_id in self._gone if member_id not in members]:
             process, gone_us = self._gone.pop(member_id)
             is_back = _is_in(process.pod, members)

@@ -12,7 +12,7 @@ from kgctl.simulate.scenario.vocabulary import Choice
 
 _MEASURED = """
     unavailable availability max_gap gap_p50 gap_p95 gap_p99 gaps stop_the_world collateral
-    partition_gap takeover_min takeover_p50 takeover_max first_owned all_owned
+    partition_gap takeover_min takeover_p50 takeover_max first_owned all_owned callbacks
     generations rebalances rebalance_time rounds time_to_stable stuck_members detection_time discovery_delay
     moves moves_min excess_moves stickiness ping_pong state_moved
     spread max_mean jain kip54 idle_members members copartitioned
