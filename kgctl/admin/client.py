@@ -24,6 +24,8 @@ from kgctl.model.groups import (
 
 MAX_TIMESTAMP = -3
 """In place of a time: the record with the largest timestamp (KIP-734)."""
+EARLIEST_LOCAL, LATEST_TIERED = -4, -5
+"""In place of a time: the first record that the broker has itself, and the last that is in remote storage (KIP-405)."""
 
 Place = tuple[TopicPartition, int]
 """An offset in the log of a partition."""
@@ -75,7 +77,7 @@ class GroupAdmin(Protocol):
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         """The first offset whose record's timestamp is at or after ``timestamp_ms``; None where there is no such record.
 
-        `MAX_TIMESTAMP` asks for the record with the largest timestamp.
+        `MAX_TIMESTAMP`, `EARLIEST_LOCAL` and `LATEST_TIERED` ask for what these mark.
         """
         ...
 

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Self, TypeVar, cast
 from uuid import UUID
 
-from kgctl.admin.client import MAX_TIMESTAMP, Place, removal_reason
+from kgctl.admin.client import EARLIEST_LOCAL, LATEST_TIERED, MAX_TIMESTAMP, Place, removal_reason
 from kgctl.admin.results import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, Sight, item_error
 from kgctl.coordinator.config import MAX_INT, CoordinatorConfig, setting_names
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply
@@ -295,6 +295,8 @@ class EmbeddedGroupAdmin:
         topics = self._folder.topics
 
         def first(partition: TopicPartition) -> int | None:
+            if timestamp_ms in (EARLIEST_LOCAL, LATEST_TIERED):  # all is local
+                return topics.log_offsets(partition)[0] if timestamp_ms == EARLIEST_LOCAL else None
             is_newest = timestamp_ms == MAX_TIMESTAMP
             found = (
                 topics.offset_of_max_timestamp(partition) if is_newest else topics.offset_for_timestamp(partition, timestamp_ms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kgctl.admin.client import MAX_TIMESTAMP, AltersManyGroups, GroupAdmin
+from kgctl.admin.client import AltersManyGroups, GroupAdmin
 from kgctl.admin.execution import Account, Answer, Outcome, Step, Stop, carry_out
 from kgctl.admin.plan.offset_reset import (
     OUT_OF_RANGE,
@@ -17,7 +17,7 @@ from kgctl.admin.plan.offset_reset import (
     ResetRow,
     Strategy,
     ToHistory,
-    ToNewest,
+    ToMark,
     TopicScope,
     ToTime,
     is_within,
@@ -230,9 +230,9 @@ class _Facts:
             if partition.partition >= counts.get(partition.topic, 0)
         }
         logs = admin.list_log_offsets(present)
-        if not isinstance(strategy, ToTime | ToNewest):
+        if not isinstance(strategy, ToTime | ToMark):
             return cls(logs.values, {}, {**missing, **logs.errors})
-        times = admin.list_offsets_at(present, strategy.timestamp_ms if isinstance(strategy, ToTime) else MAX_TIMESTAMP)
+        times = admin.list_offsets_at(present, strategy.timestamp_ms)
         return cls(logs.values, times.values, {**missing, **times.errors, **logs.errors})
 
     def is_missing(self, partition: TopicPartition) -> bool:

@@ -17,7 +17,8 @@ LATEST = -1
 EARLIEST = -2
 MAX_TIMESTAMP = -3
 _ISOLATION_SINCE = 2
-_MAX_TIMESTAMP_SINCE = 7  # KIP-734
+_SINCE = {MAX_TIMESTAMP: (7, "the largest timestamp"), -4: (8, "its first local record"), -5: (9, "its last tiered record")}
+"""Timestamps that are marks (KIP-734, KIP-405) -> the version that has them, and what is asked for."""
 _PARTITIONS_PER_REQUEST = 2_000
 _CLIENT = -1  # the replica id of whoever is no broker
 
@@ -38,8 +39,9 @@ def list_offsets(
     A request may name a partition only once, so each timestamp has requests of its own.
     """
     version = connection.version(LIST_OFFSETS)
-    if MAX_TIMESTAMP in timestamps and version < _MAX_TIMESTAMP_SINCE:
-        raise UnsupportedError(f"{connection.address} is too old to be asked for the largest timestamp")
+    for since, what in (_SINCE[timestamp] for timestamp in timestamps if timestamp in _SINCE):
+        if version < since:
+            raise UnsupportedError(f"{connection.address} is too old to be asked for {what}")
     isolation = {"isolation_level": int(read_committed)} if version >= _ISOLATION_SINCE else {}
     batches = [wanted[at : at + _PARTITIONS_PER_REQUEST] for at in range(0, len(wanted), _PARTITIONS_PER_REQUEST)]
     requests = [

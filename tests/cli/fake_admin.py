@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from kgctl.admin.client import MAX_TIMESTAMP, Place
+from kgctl.admin.client import EARLIEST_LOCAL, LATEST_TIERED, MAX_TIMESTAMP, Place
 from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results, Sight
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -41,8 +41,12 @@ class FakeLog:
     end: int = 0
     timestamps: tuple[tuple[int, int], ...] = ()
     last_stable: int | None = None
+    local_start: int | None = None
+    tiered: int | None = None
 
     def offset_at(self, timestamp_ms: int) -> int | None:
+        if timestamp_ms in (EARLIEST_LOCAL, LATEST_TIERED):
+            return self.local_start if timestamp_ms == EARLIEST_LOCAL else self.tiered
         if timestamp_ms == MAX_TIMESTAMP:
             return max(self.timestamps, key=lambda record: record[1], default=(None, 0))[0]
         return next((offset for offset, at_ms in self.timestamps if at_ms >= timestamp_ms and offset >= self.start), None)

@@ -246,6 +246,8 @@ class ConfluentGroupAdmin:
     def list_offsets_at(self, partitions: Sequence[TopicPartition], timestamp_ms: int) -> PartitionResults[int | None]:
         """librdkafka answers -1 where there is no such record."""
         self._begin()
+        if timestamp_ms < MAX_TIMESTAMP:
+            raise UnsupportedError(_TOO_LITTLE.format(what="asking for marks of tiered storage", why=self._why))
         spec = NEWEST if timestamp_ms == MAX_TIMESTAMP else OffsetSpec.for_timestamp(timestamp_ms)
         found, errors = self._collect_offsets(self._start_list_offsets(partitions, spec))
         offsets = {key: None if offset < 0 else offset for key, offset in found.items()}

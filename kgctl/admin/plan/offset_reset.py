@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import assert_never
 
+from kgctl.admin.client import LATEST_TIERED, MAX_TIMESTAMP
 from kgctl.admin.plan.sealed_file import FileHeader
 from kgctl.admin.plan.times import format_instant
 from kgctl.admin.results import ItemError
@@ -164,8 +165,12 @@ class ToTime:
 
 
 @dataclass(frozen=True, slots=True)
-class ToNewest:
-    """To the record with the largest timestamp; to the end of an empty log."""
+class ToMark:
+    """To an offset that the broker marks: `kgctl.admin.client.MAX_TIMESTAMP` (the end of an empty log), `EARLIEST_LOCAL`, or
+    `LATEST_TIERED` (KIP-405), which there is none of where nothing is in remote storage.
+    """
+
+    timestamp_ms: int = MAX_TIMESTAMP
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +222,7 @@ class ToHistory:
     groups: Mapping[str, Mapping[TopicPartition, PastOffset]] = field(default_factory=dict)
 
 
-Strategy = ToEarliest | ToLatest | ToOffset | ShiftBy | ToTime | ToNewest | ToCurrent | Heal | FromFile | ToHistory
+Strategy = ToEarliest | ToLatest | ToOffset | ShiftBy | ToTime | ToMark | ToCurrent | Heal | FromFile | ToHistory
 
 
 class ResetResult(StrEnum):
@@ -249,7 +254,7 @@ class Clamp:
 class PartitionFacts:
     """What is known of one partition before a plan is made.
 
-    ``at_time`` counts for `ToTime` and `ToNewest` alone: None for no such record.
+    ``at_time`` counts for `ToTime` and `ToMark` alone: None for no such record.
     """
 
     committed: OffsetAndMetadata | None
@@ -318,6 +323,7 @@ def plan_partition(
 
 LOG_UNKNOWN = "LOG_UNKNOWN"
 NOTHING_COMMITTED = "NOTHING_COMMITTED"
+NOTHING_TIERED = "NOTHING_TIERED"
 NOT_IN_THE_HISTORY = "NOT_IN_THE_HISTORY"
 OUT_OF_RANGE = "OFFSET_OUT_OF_RANGE"
 PLAN_OUTDATED = "PLAN_OUTDATED"
@@ -329,7 +335,7 @@ _Wanted = tuple[OffsetAndMetadata | None, str | None]
 
 def _without_log(strategy: Strategy, row: ResetRow, facts: PartitionFacts, *, clamp: bool) -> ResetRow:
     """A target that needs no log, where nobody can tell how long that is: only brokers can, and groups in ZooKeeper have none."""
-    needs_log = isinstance(strategy, ToEarliest | ToLatest | ToTime | ToNewest)
+    needs_log = isinstance(strategy, ToEarliest | ToLatest | ToTime | ToMark)
     needs_log = needs_log or (isinstance(strategy, ToCurrent) and row.old is None)
     if needs_log or not clamp:
         return _failed(row, LOG_UNKNOWN, "the bounds of the log are not known")
@@ -355,8 +361,8 @@ def _wanted(strategy: Strategy, row: ResetRow, facts: PartitionFacts, start: int
             wanted = OffsetAndMetadata(offset), None
         case ShiftBy(records):
             wanted = _shifted(row, records)
-        case ToTime() | ToNewest():
-            wanted = _at_time(facts, strategy, end)
+        case ToTime() | ToMark():
+            wanted = _at_time(row, facts, strategy, end)
         case ToCurrent():
             wanted = (row.old, None) if row.old else (OffsetAndMetadata(end), "nothing was committed; log end")
         case Heal():
@@ -376,8 +382,10 @@ def _shifted(row: ResetRow, records: int) -> _Wanted | ResetRow:
     return OffsetAndMetadata(row.old.offset + records), None
 
 
-def _at_time(facts: PartitionFacts, strategy: ToTime | ToNewest, end: int) -> _Wanted:
+def _at_time(row: ResetRow, facts: PartitionFacts, strategy: ToTime | ToMark, end: int) -> _Wanted | ResetRow:
     if facts.at_time is None:
+        if strategy.timestamp_ms == LATEST_TIERED:
+            return _failed(row, NOTHING_TIERED, "nothing of this log is in remote storage")
         what = f"no record at or after {format_instant(strategy.timestamp_ms)}" if isinstance(strategy, ToTime) else "no record"
         return OffsetAndMetadata(end), f"{what}; log end"
     return OffsetAndMetadata(facts.at_time), None

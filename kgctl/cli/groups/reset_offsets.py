@@ -36,8 +36,10 @@ from kgctl.cli.groups.reset_options import (
     ToCurrentFlag,
     ToDatetimeOption,
     ToEarliestFlag,
+    ToEarliestLocalFlag,
     ToHistoryOption,
     ToLatestFlag,
+    ToLatestTieredFlag,
     ToMaxTimestampFlag,
     ToOffsetOption,
     WaitEmpty,
@@ -103,6 +105,8 @@ def reset_offsets(
     to_datetime: ToDatetimeOption = None,
     by_duration: ByDurationOption = None,
     to_max_timestamp: ToMaxTimestampFlag = False,
+    to_earliest_local: ToEarliestLocalFlag = False,
+    to_latest_tiered: ToLatestTieredFlag = False,
     to_history: ToHistoryOption = None,
     warehouse: HistoryWarehouse = None,
     history_cluster: HistoryCluster = None,
@@ -136,7 +140,7 @@ def reset_offsets(
     if (from_file is None and plan is None) or all_groups or names:
         check_selection(group_ids, all_groups=all_groups, names=names)
     targets = (to_earliest, to_latest, to_current, to_offset, shift_by, to_datetime, by_duration, to_history)
-    given = GivenStrategy(*targets, from_file, heal, from_group, plan, to_max_timestamp)
+    given = GivenStrategy(*targets, from_file, heal, from_group, plan, to_max_timestamp, to_earliest_local, to_latest_tiered)
     strategy, remarks = read_strategy(given, group_ids, session.environment.now_ms(), session.environment.stdin)
     scopes = read_scopes(strategy, topic or (), all_topics=all_topics)
     history = _history(session, strategy, warehouse, history_cluster)

@@ -9,6 +9,7 @@ from typing import Annotated, TextIO
 
 import typer
 
+from kgctl.admin.client import EARLIEST_LOCAL, LATEST_TIERED
 from kgctl.admin.plan.offset_file import parse_offset_file
 from kgctl.admin.plan.offset_reset import (
     FromFile,
@@ -19,7 +20,7 @@ from kgctl.admin.plan.offset_reset import (
     ToEarliest,
     ToHistory,
     ToLatest,
-    ToNewest,
+    ToMark,
     ToOffset,
     TopicScope,
     ToTime,
@@ -50,6 +51,12 @@ ToDatetimeOption = Annotated[
 ByDurationOption = Annotated[
     str | None,
     typer.Option("--by-duration", metavar="SPAN", help="To the first record of the last SPAN: PT1H, P7D, 1h30m, 2d."),
+]
+ToEarliestLocalFlag = Annotated[
+    bool, typer.Option("--to-earliest-local", help="Tiered storage: to the first record that the broker has itself.")
+]
+ToLatestTieredFlag = Annotated[
+    bool, typer.Option("--to-latest-tiered", help="Tiered storage: to the last record that is in remote storage.")
 ]
 ToMaxTimestampFlag = Annotated[bool, typer.Option("--to-max-timestamp", help="To the record with the largest timestamp.")]
 FromFileOption = Annotated[
@@ -123,6 +130,8 @@ class GivenStrategy:
     from_group: str | None = None
     plan: str | None = None
     to_max_timestamp: bool = False
+    to_earliest_local: bool = False
+    to_latest_tiered: bool = False
 
     def chosen(self) -> str:
         """The name of the one option given.
@@ -152,7 +161,9 @@ def read_strategy(given: GivenStrategy, group_ids: Sequence[str], now_ms: int, s
         "to_earliest": ToEarliest,
         "to_latest": ToLatest,
         "to_current": ToCurrent,
-        "to_max_timestamp": ToNewest,
+        "to_max_timestamp": ToMark,
+        "to_earliest_local": lambda: ToMark(EARLIEST_LOCAL),
+        "to_latest_tiered": lambda: ToMark(LATEST_TIERED),
         "to_offset": lambda: _to_offset(given.to_offset or 0),
         "shift_by": lambda: ShiftBy(given.shift_by or 0),
         "from_file": lambda: read_file(given.from_file or "", group_ids, stdin),

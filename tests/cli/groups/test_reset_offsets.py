@@ -343,7 +343,8 @@ def test_logs_are_asked_once_for_many_groups(cli: Cli, cluster: FakeGroupAdmin) 
         (
             "g1 --topic t1",
             "no target given: use one of --to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, "
-            "--by-duration, --to-history, --from-file, --heal, --from-group, --plan, --to-max-timestamp",
+            "--by-duration, --to-history, --from-file, --heal, --from-group, --plan, --to-max-timestamp, "
+            "--to-earliest-local, --to-latest-tiered",
         ),
         ("g1 --topic t1 --to-earliest --to-offset 0", "--to-earliest and --to-offset exclude each other: give one"),
         ("g1 --topic t1 --to-offset 0 --shift-by 0", "--to-offset and --shift-by exclude each other: give one"),
@@ -380,6 +381,14 @@ def test_undo_goes_to_the_same_cluster(cli: Cli) -> None:
     assert ran.err.startswith(
         "Previous offsets saved; to undo: kgctl --bootstrap-server other:1 undo 20240101T000000Z-reset-offsets --execute\n"
     )
+
+
+def test_marks_of_tiered_storage(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.topic("t1", FakeLog(0, 100, local_start=40, tiered=39), FakeLog(0, 100, local_start=0), FakeLog(7, 7, local_start=7))
+    assert [new for _, new in offsets(cli, "reset-offsets g1 --topic t1 --to-earliest-local")] == [40, 0, 7]
+    tiered = cli("reset-offsets g1 --topic t1 --to-latest-tiered --execute -o json")
+    assert [(row["new_offset"], row["result"]) for row in tiered.data] == [(39, "reset"), (None, "failed"), (None, "failed")]
+    assert (tiered.code, {error["code"] for error in tiered.json["errors"]}) == (3, {"NOTHING_TIERED"})
 
 
 def test_to_max_timestamp_is_the_record_with_the_largest(cli: Cli, cluster: FakeGroupAdmin) -> None:
