@@ -35,12 +35,13 @@ _KAFKA_COMMANDS = {
     "--reset-offsets": "reset-offsets",
     "--delete-offsets": "delete-offsets",
     "--delete": "delete-groups",
+    "--validate-regex": "validate-regex",
 }
 """An option of kafka-consumer-groups.sh that is its command -> kgctl's."""
 
 _KAFKA_VALUES = {
     *("--bootstrap-server", "--command-config", "--timeout", "--group", "--topic", "--from-file"),
-    *("--to-offset", "--to-datetime", "--by-duration", "--shift-by", "--state", "--type"),
+    *("--validate-regex", "--to-offset", "--to-datetime", "--by-duration", "--shift-by", "--state", "--type"),
 }
 """The options of kafka-consumer-groups.sh that have a value; ``--state`` and ``--type`` may be without."""
 
@@ -134,6 +135,10 @@ def _kafka_line(typed: Sequence[str]) -> str:
         command = "delete-offsets"
     words: list[str] = []
     for name, value in given:
+        if name == "--validate-regex" and value is not None:
+            words.append(value)
+        elif command == "validate-regex" and name == "--bootstrap-server":
+            continue  # nothing is contacted
         if name in _KAFKA_COMMANDS or (command == "list groups" and name in ("--state", "--type") and value is None):
             continue  # the list of groups has both columns anyway
         is_bare_time = name == "--timeout" and value is not None and value.isdigit()

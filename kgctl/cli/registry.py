@@ -56,6 +56,9 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec(
         "migrate-offsets", "groups.migrate_offsets", "zookeeper", "Copy offsets of groups in ZooKeeper into groups on Kafka."
     ),
+    CommandSpec(
+        "validate-regex", "groups.validate_regex", "groups", "Say whether brokers take a regular expression of topics.", OUTPUT
+    ),
     CommandSpec("context list", "context:register_list", "clusters", "List the contexts of the config file.", OUTPUT),
     CommandSpec("context use", "context:register_use", "clusters", "Make a context the current one.", OUTPUT),
     CommandSpec("context show", "context:register_show", "clusters", "Show what a context amounts to.", OUTPUT),

@@ -117,6 +117,18 @@ def test_nothing_destructive_is_suggested(cli: Cli, line: str) -> None:
     assert (ran.code, [name for name in ("delete", "reset", "remove", "migrate") if name in suggested]) == (2, []), ran.err
 
 
+def test_a_regular_expression_needs_no_cluster(cli: Cli) -> None:
+    ran = cli("--bootstrap-server a:1 --validate-regex ^orders-(?!x)")
+    assert (ran.code, "type: kgctl validate-regex '^orders-(?!x)'" in ran.err) == (2, True), ran.err
+    refused = cli.run(["validate-regex", "^orders-(?!x)"])
+    assert (refused.code, refused.err) == (
+        2,
+        "kgctl: brokers refuse the regular expression '^orders-(?!x)': invalid or unsupported Perl syntax\n",
+    )
+    taken = cli.run(["validate-regex", "^orders-[a-z]+$", "--topic", "orders-eu", "--topic", "orders-2", "-o", "json"])
+    assert [(row["topic"], row["matches"]) for row in taken.data] == [("orders-eu", True), ("orders-2", False)]
+
+
 def test_kafkas_milliseconds_are_refused(cli: Cli) -> None:
     ran = cli("list groups --timeout 5000")
     told = "kgctl: --timeout 5000 counts seconds, unlike in Kafka's tools: write 5000ms, or 5000s if that is meant\n"

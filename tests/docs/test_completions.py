@@ -28,7 +28,7 @@ def test_folder_has_nothing_else() -> None:
     [
         (["kgctl", "desc"], "describe"),
         (["kgctl", "list", "gr"], "groups"),
-        (["kgctl", "reset-offsets", "--to-ear"], "--to-earliest"),
+        (["kgctl", "reset-offsets", "--shift"], "--shift-by"),
         (["kgctl", "context", "use", "sta"], "staging"),
     ],
 )
