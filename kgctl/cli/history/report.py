@@ -122,12 +122,17 @@ def _has(error: KgctlError, errors: Sequence[KgctlError]) -> bool:
 
 
 def _bounds(questions: Sequence[Question], span: Span) -> tuple[int, int]:
-    """The stretch of time that is drawn: what was collected, and of that what was asked for."""
+    """The stretch of time that is drawn: what was collected, and of that what was asked for.
+
+    A group that has stopped writes no record any more, and is still measured.
+    """
     reaches = [reach for each in questions if (reach := each.history.reach(each.groups)) is not None]
+    measured = [each.history.measured_until(each.groups) for each in questions]
     if not reaches:
         raise NotFoundError("nothing was collected of these groups' records")
     from_ms = min(reach.first_ms for reach in reaches) if span.from_ms is None else span.from_ms
-    to_ms = max(reach.last_ms for reach in reaches) + 1 if span.to_ms is None else span.to_ms
+    last_ms = max([*(reach.last_ms for reach in reaches), *(at for at in measured if at is not None)])
+    to_ms = last_ms + 1 if span.to_ms is None else span.to_ms
     return from_ms, max(to_ms, from_ms + 1)
 
 

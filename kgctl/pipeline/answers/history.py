@@ -195,6 +195,13 @@ class History:
         runs = [run for partition in self.partitions(groups) for run in self.coverage(partition)]
         return Reach(min(run.first_ms for run in runs), max(run.last_ms for run in runs)) if runs else None
 
+    def measured_until(self, groups: Sequence[str] | None = None) -> int | None:
+        """When the lag of one of the groups, or of all, was last measured; None: never. A group may long write no record then."""
+        import pyarrow.compute as pc
+
+        found: int | None = pc.max(self.rows("lag", ("time_ms",), groups).column("time_ms")).as_py()
+        return found
+
     def coverage(self, log_partition: int) -> tuple[Run, ...]:
         """Which stretches of a partition's log were collected, ascending."""
         return self._coverage.get(log_partition, ())

@@ -212,7 +212,7 @@ def _known(lines: Sequence[Line], notes: list[str]) -> list[Line]:
     known = {line.name for line in lines if any(value is not None for _, value in line.points)}
     if len(known) < len(lines):
         names = ", ".join(line.name for line in lines if line.name not in known)
-        notes.append(f"lag: not known of {names}, whose log end was never sampled")
+        notes.append(f"lag: not known of {names} in that time, as the log end was not sampled")
     return [line for line in lines if line.name in known]
 
 
@@ -298,14 +298,14 @@ def as_data(each: Figures) -> dict[str, Any]:
         "health": [[one.from_ms, one.to_ms, one.what] for one in each.health],
         "rebalances": [[one.from_ms, one.to_ms, one.label] for one in each.rebalances],
         "members": each.members,
-        "resets": [[row["time_ms"], reset_text(row), reset_id(each, row)] for row in each.marks],
+        "resets": [[row["time_ms"], reset_text(row), reset_id(each.cluster, row)] for row in each.marks],
         "notes": list(each.notes),
     }
 
 
-def reset_id(each: Figures, row: Row) -> str:
+def reset_id(cluster: str, row: Row) -> str:
     """What names a reset on a page."""
-    return f"reset-{zlib.crc32(each.cluster.encode()):x}-{zlib.crc32(each.group.encode()):x}-{row['log_offset']}"
+    return f"reset-{zlib.crc32(cluster.encode()):x}-{zlib.crc32(row['group'].encode()):x}-{row['log_offset']}"
 
 
 def reset_text(row: Row) -> str:

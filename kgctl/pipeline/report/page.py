@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from kgctl import __version__
 from kgctl.charts.page import ALARM, DARK, SCHEMA, chart_scripts, config, page, tooltip
+from kgctl.pipeline.answers.series import RESETS, Row, flooded, rows_between
 from kgctl.pipeline.report.figures import Figures, GroupOverview, as_data, figures, overview, reset_id, reset_text, worst_first
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ def html_page(content: Content) -> str:
         overview=_overview(content.overview, drawn, is_of_several=is_of_several),
         notes="".join(f'<p class="note">{escape(note)}</p>' for note in content.notes),
         figure=_FIGURE.substitute(choices=_choices(names)) if names else "",
-        resets=_resets(content.resets, is_of_several=is_of_several),
+        resets=_resets(content.resets, drawn, is_of_several=is_of_several),
         links=_links(has_charts=bool(names), has_resets=bool(content.resets)),
         kgctl=escape(content.kgctl),
     )
@@ -281,19 +282,23 @@ _AROUND_MS = 30 * 60_000
 """Before and after a reset: what its row leads to in the charts."""
 
 
-def _resets(resets: Sequence[ListedReset], *, is_of_several: bool) -> str:
-    """Time, which leads to the charts around it, text, and the command that undoes it."""
+def _resets(resets: Sequence[ListedReset], drawn: Set[tuple[str, str]], *, is_of_several: bool) -> str:
+    """Time, which leads to the charts around it where there are such, text, and the command that undoes it."""
     if not resets:
         return ""
     head = "<thead><tr><th>time</th><th>reset</th><th>to undo it</th></tr></thead>"
-    rows = "".join(_reset(each, _shown(each.cluster if is_of_several else "", each.group)) for each in resets)
+    rows = "".join(
+        _reset(each, _shown(each.cluster if is_of_several else "", each.group), is_drawn=(each.cluster, each.group) in drawn)
+        for each in resets
+    )
     return f'<section id="resets"><h2>Resets</h2><table>{head}<tbody>{rows}</tbody></table></section>\n'
 
 
-def _reset(each: ListedReset, name: str) -> str:
+def _reset(each: ListedReset, name: str, *, is_drawn: bool) -> str:
     link = link_to(each.cluster, each.group, from_ms=each.at_ms - _AROUND_MS, to_ms=each.at_ms + _AROUND_MS)
+    at = f'<a href="{escape(link)}">{escape(each.at)}</a>' if is_drawn else escape(each.at)
     return (
-        f'<tr id="{escape(each.row_id)}"><td class="figure"><a href="{escape(link)}">{escape(each.at)}</a></td>'
+        f'<tr id="{escape(each.row_id)}"><td class="figure">{at}</td>'
         f"{_cells('td', [('', f'{name}: {each.text}')])}<td><code>{escape(each.undo)}</code></td></tr>"
     )
 
@@ -314,6 +319,7 @@ MOST_GROUPS = 40
 """Groups with charts of their own. A page with more of them takes a browser too long."""
 MOST_ROWS = 1000
 MOST_RESETS = 200
+"""Of one group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +338,8 @@ def content(asked: Sequence[Asked], from_ms: int, to_ms: int, when: Callable[[in
     found = worst_first([each for one in asked for each in _overview_of(one, from_ms, to_ms)])
     histories = {one.history.cluster: one.history for one in asked}
     drawn = [figures(histories[each.cluster], each.group, from_ms, to_ms) for each in found[:MOST_GROUPS]]
-    resets, notes = _listed(drawn, when, is_of_several=len(asked) > 1)
+    everywhere = [each for one in asked for each in _resets_of(one, found, from_ms, to_ms)]
+    resets, notes = _listed(everywhere, when, is_of_several=len(asked) > 1)
     return Content(
         clusters=list(histories),
         kgctl=__version__,
@@ -366,17 +373,37 @@ def _left_out(found: Sequence[GroupOverview], drawn: int) -> list[str]:
     return notes
 
 
+def _resets_of(asked: Asked, found: Sequence[GroupOverview], from_ms: int, to_ms: int) -> list[tuple[str, Row]]:
+    """All resets of these groups, drawn or not, with their cluster."""
+    cluster = asked.history.cluster
+    groups = [each.group for each in found if each.cluster == cluster and each.resets]
+    rows = flooded(rows_between(asked.history, RESETS, groups, from_ms, to_ms)) if groups else []
+    return [(cluster, row) for row in rows]
+
+
 def _listed(
-    drawn: Sequence[Figures], when: Callable[[int], str], *, is_of_several: bool = False
+    found: Sequence[tuple[str, Row]], when: Callable[[int], str], *, is_of_several: bool = False
 ) -> tuple[list[ListedReset], list[str]]:
-    found = sorted(
-        ((row["time_ms"], each.cluster, each.group, row["log_offset"], each, row) for each in drawn for row in each.resets),
-        key=lambda one: one[:4],
-    )
-    notes = [f"The last {MOST_RESETS} of {len(found)} resets are listed."] if len(found) > MOST_RESETS else []
+    """The last ones of each group, by time, so that a flood in one group leaves those of the others on the page."""
+    by_group: dict[tuple[str, str], list[Row]] = {}
+    for cluster, row in found:
+        by_group.setdefault((cluster, row["group"]), []).append(row)
+    notes, kept = [], []
+    for (cluster, group), rows in by_group.items():
+        rows.sort(key=lambda row: (row["time_ms"], row["log_offset"]))
+        kept += [(row["time_ms"], cluster, group, row["log_offset"], row) for row in rows[-MOST_RESETS:]]
+        if len(rows) > MOST_RESETS:
+            words = ["kgctl", "history", "resets", group, *(["--cluster", cluster] if is_of_several else [])]
+            notes.append(
+                f"Of {_shown(cluster if is_of_several else '', group)} the last {MOST_RESETS} of {len(rows)} resets are listed; "
+                f"all of them: {shlex.join(words)}"
+            )
+    kept.sort(key=lambda one: one[:4])
+    if len(kept) > MOST_ROWS:
+        notes.append(f"The last {MOST_ROWS} of these {len(kept)} resets are listed.")
     listed = [
         ListedReset(
-            reset_id(each, row),
+            reset_id(cluster, row),
             cluster,
             group,
             at_ms,
@@ -384,6 +411,6 @@ def _listed(
             reset_text(row),
             undo_command(group, when(at_ms - 1), cluster if is_of_several else None),
         )
-        for at_ms, cluster, group, _, each, row in found[-MOST_RESETS:]
+        for at_ms, cluster, group, _, row in kept[-MOST_ROWS:]
     ]
     return listed, notes

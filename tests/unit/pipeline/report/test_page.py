@@ -14,7 +14,7 @@ from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.report import figures
 from kgctl.pipeline.report import page as contents
 from kgctl.pipeline.report.figures import GroupOverview, as_data
-from kgctl.pipeline.report.page import Content, ListedReset, html_page
+from kgctl.pipeline.report.page import Asked, Content, ListedReset, html_page
 from tests.support.pipeline.example import END_AT, example_tables, minute
 from tests.support.pipeline.gold import commit, run, write_gold
 
@@ -97,7 +97,7 @@ def test_lag_that_is_not_known_is_said_and_not_drawn(tmp_path: Path) -> None:
 
     (drawn,) = contents.content([contents.Asked(History.open(tmp_path), ["g"])], 0, 10, format_instant).figures
 
-    assert (drawn.lag, drawn.notes) == ([], ["lag: not known of t, whose log end was never sampled"])
+    assert (drawn.lag, drawn.notes) == ([], ["lag: not known of t in that time, as the log end was not sampled"])
 
 
 def test_page_says_it_without_any_script(example: Content) -> None:
@@ -157,31 +157,47 @@ def without_scripts(page: str) -> str:
     return re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL)
 
 
-def test_the_list_of_resets_is_the_last_of_all(tmp_path: Path) -> None:
-    """Not of those that are drawn, which moved most."""
-    rows = [
+def reset(group: str, number: int) -> dict[str, object]:
+    return {
+        "group": group,
+        "topic": "t",
+        "partition": 0,
+        "time_ms": minute(number),
+        "offset_before": 50_000 - number,
+        "offset_after": 0,
+        "kind": "backward",
+        "records": number - 50_000,
+        "log_offset": number,
+        "evidence": "went_back",
+    }
+
+
+def test_the_list_of_resets_is_the_last_of_each_group(tmp_path: Path) -> None:
+    """Not of those that are drawn, which moved most; a flood in one group leaves the others' on the page."""
+    count, end = 27_826, minute(30_000)
+    rows = [*(reset("g", number) for number in range(count)), reset("other", 3)]
+    health = {
+        "window_start_ms": minute(0),
+        "window_ms": 60_000,
+        "rebalances": 0,
+        "commits": 1,
+        "stalled_partitions": 0,
+    }
+    write_gold(
+        tmp_path,
         {
-            "group": "g",
-            "topic": "t",
-            "partition": 0,
-            "time_ms": minute(number),
-            "offset_before": 5_000 - number,
-            "offset_after": 0,
-            "kind": "backward",
-            "records": number - 5_000,
-            "log_offset": number,
-            "evidence": "went_back",
-        }
-        for number in range(1_500)
-    ]
-    commits = [commit("g", "t", 0, 1, minute(0), 0)]
-    write_gold(tmp_path, {"resets": rows, "offset_commits": commits, "coverage": [run(0, 9, minute(0), minute(1_500))]})
-    found = figures.figures(History.open(tmp_path), "g", minute(0), minute(1_500))
+            "resets": rows,
+            "group_health": [{**health, "group": "g", "resets": count}, {**health, "group": "other", "resets": 1}],
+            "offset_commits": [commit(group, "t", 0, 1, minute(0), 0) for group in ("g", "other")],
+            "coverage": [run(0, 9, minute(0), end)],
+        },
+    )
 
-    listed, notes = contents._listed([found], format_instant)
+    made = contents.content([Asked(History.open(tmp_path))], minute(0), end, format_instant)
 
-    assert (len(found.resets), len(found.marks)) == (1_500, figures.MOST_MARKS)
-    assert [each.text for each in listed] == [
-        f"t-0: {5_000 - number} to 0 ({number - 5_000:+}): went back" for number in range(1_300, 1_500)
+    assert [(len(each.resets), len(each.marks)) for each in made.figures] == [(count, figures.MOST_MARKS), (1, 1)]
+    assert [(each.group, each.text) for each in made.resets] == [
+        ("other", "t-0: 49997 to 0 (-49997): went back"),
+        *(("g", f"t-0: {50_000 - number} to 0 ({number - 50_000:+}): went back") for number in range(count - 200, count)),
     ]
-    assert notes == ["The last 200 of 1500 resets are listed."]
+    assert made.notes == ["Of g the last 200 of 27826 resets are listed; all of them: kgctl history resets g"]
