@@ -1,8 +1,9 @@
-"""The tests of ``.ci/run``: the README's line, then the deep tests as far as there is time, then where the time went.
+"""The tests of ``.ci/run``: the README's line, installs of a release, deep tests as far as there is time; where the time went.
 
-    python .ci/tests.py [SECONDS]    SECONDS: how long ``.ci/run`` has taken so far
+    python .ci/tests.py [SECONDS [DIR]]    SECONDS: how long ``.ci/run`` has taken so far; DIR: the files of a release
 
-Where tests of a few files failed, .ci/second_chance.py runs them once more. The README's line decides. Deep tests are a search
+Where tests of a few files failed, .ci/second_chance.py runs them once more. The README's line decides, and then .ci/installs with
+one Python, as far as it gets in its time: it asks package indexes, which may be slow. Deep tests are a search
 that goes as far as there is time: what it finds is printed, to be mended and to become an example, and holds nothing up. The last
 line is pytest's own summary of the README's line.
 """
@@ -10,6 +11,7 @@ line is pytest's own summary of the README's line.
 import os
 import re
 import resource
+import shlex
 import subprocess
 import sys
 import time
@@ -20,6 +22,10 @@ ROOT = Path(__file__).resolve().parent.parent
 LINE = "python3 .ci/setup.py dev && .venv/bin/pytest"
 DEEP = ".venv/bin/pytest -m deep --hypothesis-seed=1"
 SECOND_CHANCE = ".venv/bin/python .ci/second_chance.py"
+INSTALLS = "timeout {} .ci/installs {} {}.{}"
+INSTALLS_S = 180
+OUT_OF_TIME = 124
+"""How ``timeout`` ends when it had to."""
 DEAREST = 50
 BUDGET_S = 1_260
 """When the last deep test begins: the whole run is to end within 25 minutes."""
@@ -84,10 +90,14 @@ def children_s() -> float:
 def main(arguments: list[str]) -> int:
     """Run the parts; the exit code of the README's line."""
     left_s = BUDGET_S - float(arguments[0] if arguments else 0)
-    suite, deep = Part("the README's line"), Part("deep tests")
+    suite, installs, deep = Part("the README's line"), Part("installs"), Part("deep tests")
     suite.run_twice_if_needed(LINE)
-    left_s -= suite.wall_s
     parts = [suite]
+    if suite.code == 0 and len(arguments) > 1:
+        print(f"\n== installs of what was built, up to {INSTALLS_S} s", flush=True)
+        installs.run(INSTALLS.format(INSTALLS_S, shlex.quote(arguments[1]), *sys.version_info[:2]))
+        parts.append(installs)
+    left_s -= suite.wall_s + installs.wall_s
     if suite.code == 0 and left_s >= SHORTEST_S:
         print(f"\n== deep tests that begin within {left_s:.0f} s", flush=True)
         deep.run_twice_if_needed(f"{DEEP} --budget={left_s:.0f}", "deep")
@@ -95,10 +105,14 @@ def main(arguments: list[str]) -> int:
     print("".join(suite.dearest))
     for part in parts:
         print(part)
+    if installs.code == OUT_OF_TIME:
+        print(f"INSTALLS TOOK LONGER than {INSTALLS_S} s, the last was: {installs.summary}")
+    elif installs.code:
+        print(f"INSTALLS FAILED, see above: {installs.summary}")
     if deep.code:
         print(f"DEEP TESTS FAILED, see above: {deep.summary}")
     print(suite.summary)
-    return suite.code
+    return suite.code or installs.code * (installs.code != OUT_OF_TIME)
 
 
 if __name__ == "__main__":
