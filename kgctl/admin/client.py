@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Protocol, Self, runtime_checkable
+from typing import NamedTuple, Protocol, Self, runtime_checkable
 
 from kgctl.admin.results import GroupResults, PartitionResults, Results, Sight
 from kgctl.model.groups import (
@@ -29,6 +29,14 @@ EARLIEST_LOCAL, LATEST_TIERED = -4, -5
 
 Place = tuple[TopicPartition, int]
 """An offset in the log of a partition."""
+
+
+class Record(NamedTuple):
+    """One record of a topic; ``timestamp_ms`` is None where it has none."""
+
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
 
 
 def removal_reason(reason: str | None) -> str:
@@ -131,6 +139,15 @@ class TellsChanges(Protocol):
         Called before they are read, it misses no change. It holds for one change, or for the loss of the connection: then it is
         to be called again.
         """
+        ...
+
+
+@runtime_checkable
+class ReadsRecords(Protocol):
+    """A `GroupAdmin` that can read what groups read."""
+
+    def list_records(self, places: Sequence[Place]) -> Results[Place, Record | None]:
+        """The first record at or after each offset; None where there is none."""
         ...
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kgctl.admin.client import GroupAdmin, Place, TellsCommitTimes
+from kgctl.admin.client import GroupAdmin, Place, ReadsRecords, Record, TellsCommitTimes
 from kgctl.admin.plan.offset_reset import TopicScope, is_within
 from kgctl.admin.results import PartitionResults, Results
 from kgctl.errors import KgctlError, UnsupportedError
@@ -106,6 +106,7 @@ class PartitionView:
     flags: tuple[str, ...] = ()
     record_time_ms: int | None = None
     commit_time_ms: int | None = None
+    next_record: Record | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,17 +168,34 @@ def view_offsets(
 
 def with_record_times(admin: GroupAdmin, found: GroupViews) -> GroupViews:
     """With the time of the next record that each group has to read, where it has one; what cannot be read is an error."""
-    behind = {
-        (each.lag.partition, each.lag.current_offset)
-        for view in found.views
-        for each in view.partitions
-        if each.lag.lag and each.lag.lag > 0 and each.lag.current_offset is not None
-    }
+    behind = _behind(found)
     times = admin.list_record_times(sorted(behind)) if behind else Results[Place, int | None]()
     views = tuple(replace(view, partitions=tuple(_timed(each, times.values) for each in view.partitions)) for view in found.views)
     failed = {partition: error for (partition, _), error in sorted(times.errors.items(), key=lambda item: item[0])}
     errors = [error.to_exception(partition=partition) for partition, error in failed.items()]
     return GroupViews(views, (*found.errors, *errors))
+
+
+def with_next_records(admin: GroupAdmin, found: GroupViews) -> GroupViews:
+    """With the record that each group reads next, where it has one; what cannot be read is an error.
+
+    Raises:
+        UnsupportedError: records cannot be read here.
+    """
+    if not isinstance(admin, ReadsRecords):
+        raise UnsupportedError("records cannot be read here: only from a cluster of brokers")
+    read = admin.list_records(sorted(_behind(found)))
+    views = []
+    for view in found.views:
+        known = [read.values.get((each.lag.partition, each.lag.current_offset or 0)) for each in view.partitions]
+        partitions = [
+            replace(each, next_record=record) if each.lag.lag else each
+            for each, record in zip(view.partitions, known, strict=True)
+        ]
+        views.append(replace(view, partitions=tuple(partitions)))
+    failed = {partition: error for (partition, _), error in sorted(read.errors.items(), key=lambda item: item[0])}
+    errors = [error.to_exception(partition=partition) for partition, error in failed.items()]
+    return GroupViews(tuple(views), (*found.errors, *errors))
 
 
 def with_commit_times(admin: GroupAdmin, found: GroupViews) -> GroupViews:
@@ -199,6 +217,16 @@ def with_commit_times(admin: GroupAdmin, found: GroupViews) -> GroupViews:
         partitions = tuple(replace(each, commit_time_ms=known.get(each.lag.partition)) for each in view.partitions)
         views.append(replace(view, partitions=partitions))
     return GroupViews(tuple(views), (*found.errors, *_group_errors(times.errors, list(wanted))))
+
+
+def _behind(found: GroupViews) -> set[Place]:
+    """The offsets at which groups have something to read."""
+    return {
+        (each.lag.partition, each.lag.current_offset)
+        for view in found.views
+        for each in view.partitions
+        if each.lag.lag and each.lag.lag > 0 and each.lag.current_offset is not None
+    }
 
 
 def _timed(each: PartitionView, times: Mapping[Place, int | None]) -> PartitionView:

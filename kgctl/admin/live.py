@@ -16,7 +16,7 @@ from functools import cached_property
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from kgctl.admin.client import Place
+from kgctl.admin.client import Place, Record
 from kgctl.admin.protocol import groups
 from kgctl.admin.protocol.groups import describe_groups, explained, list_groups, remove_members
 from kgctl.admin.protocol.offsets import delete_offsets, list_committed_offsets, list_log_offsets, list_offsets_at, list_topics
@@ -109,6 +109,10 @@ class LiveGroupAdmin:
     def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:
         """Through librdkafka, which knows every compression."""
         return self._confluent.list_record_times(places)
+
+    def list_records(self, places: Sequence[Place]) -> Results[Place, Record | None]:
+        """Through librdkafka, which knows every compression."""
+        return self._confluent.list_records(places)
 
     def list_commit_times(self, wanted: Mapping[str, Collection[TopicPartition]]) -> GroupResults[Mapping[TopicPartition, int]]:
         """Through librdkafka, as record times."""

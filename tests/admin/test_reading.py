@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as ConfluentPartition
 
-from kgctl.admin.client import EARLIEST_LOCAL, LATEST_TIERED, MAX_TIMESTAMP, GroupAdmin, TellsCommitTimes
+from kgctl.admin.client import EARLIEST_LOCAL, LATEST_TIERED, MAX_TIMESTAMP, GroupAdmin, ReadsRecords, Record, TellsCommitTimes
 from kgctl.admin.confluent import commit_times
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.model.error_codes import ErrorCode
@@ -216,6 +216,8 @@ def test_records_have_times_and_the_newest_is_found(target: Target, any_admin: G
 
     found = any_admin.list_record_times([(first, 2), (first, 0), (second, 0), (first, 3)])
     assert (found.errors, found.values) == ({}, {(first, 0): 5_000, (first, 2): 7_000, (first, 3): None, (second, 0): None})
+    assert isinstance(any_admin, ReadsRecords)
+    assert any_admin.list_records([(first, 1)]).values == {(first, 1): Record(9_000, b"1", b"x" * 100)}
     assert any_admin.list_offsets_at([first, second], MAX_TIMESTAMP).values == {first: 1, second: None}
     with target.admin() as admin:  # where nothing is in remote storage all is local
         assert admin.list_offsets_at([first, second], EARLIEST_LOCAL).values == {first: 0, second: 0}

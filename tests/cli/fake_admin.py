@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from kgctl.admin.client import EARLIEST_LOCAL, LATEST_TIERED, MAX_TIMESTAMP, Place
+from kgctl.admin.client import EARLIEST_LOCAL, LATEST_TIERED, MAX_TIMESTAMP, Place, Record
 from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results, Sight
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -74,6 +74,7 @@ class FakeGroupAdmin:
         self.failure: Exception | None = None
         self.before_alter: Callable[[], None] | None = None
         self.calls: list[tuple[str, Any]] = []
+        self.records: dict[Place, Record] = {}
         self.commit_times: dict[tuple[str, TopicPartition], int] = {}
         self.closed = 0
         self.own_cluster_id: str | None = None
@@ -164,6 +165,10 @@ class FakeGroupAdmin:
             return self._log(place[0], lambda log: next((ms for offset, ms in log.timestamps if offset >= place[1]), None))
 
         return _split(places, time)
+
+    def list_records(self, places: Sequence[Place]) -> Results[Place, Record | None]:
+        self._called("list_records", tuple(places))
+        return Results({place: self.records.get(place) for place in places})
 
     def list_commit_times(self, wanted: Mapping[str, Collection[TopicPartition]]) -> GroupResults[Mapping[TopicPartition, int]]:
         self._called("list_commit_times", wanted)

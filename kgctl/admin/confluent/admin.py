@@ -19,9 +19,9 @@ from confluent_kafka import (
 from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import OffsetSpec
 
-from kgctl.admin.client import MAX_TIMESTAMP, Place
+from kgctl.admin.client import MAX_TIMESTAMP, Place, Record
 from kgctl.admin.confluent.calls import LIBRDKAFKA_TIMEOUT_S, AdminCalls, connection_error, error_code, explained
-from kgctl.admin.confluent.clients import record_times
+from kgctl.admin.confluent.clients import first_records
 from kgctl.admin.results import (
     ACTIVE_GROUP,
     COMMIT,
@@ -255,7 +255,12 @@ class ConfluentGroupAdmin:
 
     def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:
         """With a consumer that is in no group."""
-        return READ.told(record_times(self._properties, places, Deadline(self._timeout_ms)), self._user)
+        found = self.list_records(places)
+        return Results({place: each and each.timestamp_ms for place, each in found.values.items()}, found.errors)
+
+    def list_records(self, places: Sequence[Place]) -> Results[Place, Record | None]:
+        """With a consumer that is in no group."""
+        return READ.told(first_records(self._properties, places, Deadline(self._timeout_ms)), self._user)
 
     def list_commit_times(self, wanted: Mapping[str, Collection[TopicPartition]]) -> GroupResults[Mapping[TopicPartition, int]]:
         """From the end of the offsets topic, with a consumer that is in no group."""

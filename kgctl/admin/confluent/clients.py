@@ -11,7 +11,7 @@ from typing import Any, Self
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as ConfluentPartition
 
-from kgctl.admin.client import Place
+from kgctl.admin.client import Place, Record
 from kgctl.admin.confluent.calls import client_config, connection_error, explained
 from kgctl.admin.results import ItemError, Results
 from kgctl.errors import BrokerError, KgctlError, TimedOutError
@@ -150,8 +150,8 @@ _RECORD_READER: Mapping[str, Any] = {
 }
 
 
-def record_times(properties: Mapping[str, str], places: Sequence[Place], deadline: Deadline) -> Results[Place, int | None]:
-    """The timestamp of the first record at or after each offset, None where the log has none.
+def first_records(properties: Mapping[str, str], places: Sequence[Place], deadline: Deadline) -> Results[Place, Record | None]:
+    """The first record at or after each offset, None where the log has none.
 
     Each partition is read at one offset at a time: as many rounds as there are offsets in one partition. What is not read in
     time is REQUEST_TIMED_OUT.
@@ -180,7 +180,7 @@ class _Reader:
     """Reads one record of each partition of a round. ``failure`` concerns the whole cluster."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        self.values: dict[Place, int | None] = {}
+        self.values: dict[Place, Record | None] = {}
         self.errors: dict[Place, ItemError] = {}
         self.failure: KgctlError | None = None
         self._consumer = Consumer({**client_config(properties), **_RECORD_READER, "error_cb": self._on_error})
@@ -203,7 +203,7 @@ class _Reader:
         error = message.error()
         if error is None:
             kind, time_ms = message.timestamp()
-            self.values[place] = None if kind == TIMESTAMP_NOT_AVAILABLE else time_ms
+            self.values[place] = Record(None if kind == TIMESTAMP_NOT_AVAILABLE else time_ms, message.key(), message.value())
         elif error.code() == KafkaError._PARTITION_EOF:
             self.values[place] = None
         else:

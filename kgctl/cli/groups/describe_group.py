@@ -72,6 +72,9 @@ LagMode = Annotated[
     ),
 ]
 CommitAge = Annotated[bool, typer.Option("--commit-age", help="Add how long ago each offset was committed.")]
+NextRecord = Annotated[
+    bool, typer.Option("--next-record", help="Add time, key and value of the record that is read next: the poison message.")
+]
 Interval = Annotated[
     str | None, typer.Option(metavar="SPAN", help="With --watch, how often: 5s, 1m. [default: 2s]", show_default=False)
 ]
@@ -102,6 +105,7 @@ def describe_group(
     totals: Annotated[bool, typer.Option("--totals", help="A row a topic and one a group, not a partition: their lag.")] = False,
     time_lag: Annotated[bool, typer.Option("--time-lag", help="Add the age of the next record to read.")] = False,
     commit_age: CommitAge = False,
+    next_record: NextRecord = False,
     lag_mode: LagMode = None,
     fail_if_lag_over: FailIfLagOver = None,
     fail_if_partition_lag_over: FailIfPartitionLagOver = None,
@@ -127,7 +131,7 @@ def describe_group(
     check_selection(group_ids, all_groups=all_groups, names=names)
     view = _chosen_view(offsets=offsets, members=members, state=state)
     limits = read_thresholds(fail_if_lag_over, fail_if_partition_lag_over, fail_if_time_lag_over, allow_unknown=allow_unknown)
-    of_partitions = only_lagging or bool(sort) or time_lag or commit_age
+    of_partitions = only_lagging or bool(sort) or time_lag or commit_age or next_record
     _check_view(view, of_partitions=of_partitions, of_offsets=bool(topic or limits or lag_mode or totals), totals=totals)
     from kgctl.admin.plan.offset_reset import parse_topic_scopes
     from kgctl.cli.groups import describe_rows
@@ -135,7 +139,7 @@ def describe_group(
     scopes = parse_topic_scopes(topic or ())
     (sort_key,) = parse_names("--sort", [sort], tuple(describe_rows.SORTS)) if sort else ("",)
     (mode,) = parse_names("--lag-mode", [lag_mode], LAG_MODES) if lag_mode else LAG_MODES[:1]
-    shown = describe_rows.Shown(scopes, only_lagging, sort_key, time_lag, commit_age, mode == READ_COMMITTED, totals)
+    shown = describe_rows.Shown(scopes, only_lagging, sort_key, time_lag, commit_age, next_record, mode == READ_COMMITTED, totals)
     session = session_of(ctx)
     question = Question(session, group_ids, names, view, shown, limits, verbose)
     if not watch:
@@ -148,12 +152,12 @@ def describe_group(
 
 def _check_view(view: str, *, of_partitions: bool, of_offsets: bool, totals: bool) -> None:
     if totals and of_partitions:
-        others = "--only-lagging, --sort, --time-lag and --commit-age"
+        others = "--only-lagging, --sort, --time-lag, --commit-age and --next-record"
         raise UsageError(f"--totals has no rows of partitions: {others} have no place beside it")
     if view != "offsets" and (of_partitions or of_offsets):
         raise UsageError(
-            "--topic, --only-lagging, --sort, --totals, --time-lag, --commit-age, --lag-mode and the --fail-if options belong to "
-            f"--offsets, not to --{view}"
+            "--topic, --only-lagging, --sort, --totals, --time-lag, --commit-age, --next-record, --lag-mode and the --fail-if "
+            f"options belong to --offsets, not to --{view}"
         )
 
 
@@ -202,13 +206,14 @@ class Question:
         return replace(report, columns=_widened(report.columns)) if self.verbose else report
 
     def _view(self, admin: GroupAdmin, ids: Sequence[str]) -> GroupViews:
-        from kgctl.admin.group_view import view_groups, view_offsets, with_commit_times, with_record_times
+        from kgctl.admin.group_view import view_groups, view_offsets, with_commit_times, with_next_records, with_record_times
 
         if self.view != "offsets":
             return view_groups(admin, ids)
         found = view_offsets(admin, ids, self.shown.scopes, read_committed=self.shown.read_committed)
         found = with_record_times(admin, found) if self.shown.time_lag else found
-        return with_commit_times(admin, found) if self.shown.commit_age else found
+        found = with_commit_times(admin, found) if self.shown.commit_age else found
+        return with_next_records(admin, found) if self.shown.next_record else found
 
 
 def _with_neighbours(admin: GroupAdmin, errors: tuple[KgctlError, ...]) -> tuple[KgctlError, ...]:

@@ -34,6 +34,9 @@ OFFSETS = (
     Column("flags"),
 )
 LAG_AT = [column.key for column in OFFSETS].index("lag") + 1
+NEXT_RECORD = (Column("next_record_time"), Column("next_record_key"), Column("next_record_value"))
+MOST_SHOWN = 200
+"""Bytes of a key or a value that are shown."""
 COMMIT_AGE = (Column("commit_age_s", "COMMIT-AGE-S"), Column("commit_time", wide=True))
 TIME_LAG = (Column("time_lag_s", "TIME-LAG-S"), Column("record_time", wide=True))
 MEMBERS = (
@@ -77,6 +80,7 @@ class Shown:
     sort: str = ""
     time_lag: bool = False
     commit_age: bool = False
+    next_record: bool = False
     read_committed: bool = False
     totals: bool = False
 
@@ -101,9 +105,12 @@ def offsets_report(found: GroupViews, shown: Shown, now_ms: int, verdict: Verdic
         rows = [{**row, **_time_cells(each, now_ms)} for row, (_, each) in zip(rows, pairs, strict=True)]
     if shown.commit_age:
         rows = [{**row, **_commit_cells(each, now_ms)} for row, (_, each) in zip(rows, pairs, strict=True)]
+    if shown.next_record:
+        rows = [{**row, **_record_cells(each)} for row, (_, each) in zip(rows, pairs, strict=True)]
     times = (*(TIME_LAG if shown.time_lag else ()), *(COMMIT_AGE if shown.commit_age else ()))
+    last = NEXT_RECORD if shown.next_record else ()
     return Report(
-        (*OFFSETS[:LAG_AT], *times, *OFFSETS[LAG_AT:]),
+        (*OFFSETS[:LAG_AT], *times, *OFFSETS[LAG_AT:], *last),
         rows,
         errors,
         notices,
@@ -215,6 +222,24 @@ def _time_cells(view: PartitionView, now_ms: int) -> Row:
     is_done = view.lag.lag is not None and view.lag.lag <= 0
     age = max(0, now_ms - at_ms) / 1000 if at_ms is not None else 0.0 if is_done else None
     return {"time_lag_s": age, "record_time": None if at_ms is None else format_instant(at_ms)}
+
+
+def _record_cells(view: PartitionView) -> Row:
+    """What the group reads next there: where, when it was written, key and value as text, bytes that are none escaped."""
+    record = view.next_record
+    if record is None:
+        return dict.fromkeys((column.key for column in NEXT_RECORD), None)
+    return {
+        "next_record_time": None if record.timestamp_ms is None else format_instant(record.timestamp_ms),
+        "next_record_key": _shown_bytes(record.key),
+        "next_record_value": _shown_bytes(record.value),
+    }
+
+
+def _shown_bytes(data: bytes | None) -> str | None:
+    if data is None:
+        return None
+    return data[:MOST_SHOWN].decode("utf-8", "backslashreplace") + ("..." if len(data) > MOST_SHOWN else "")
 
 
 def _commit_cells(view: PartitionView, now_ms: int) -> Row:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kgctl.admin.client import Record
 from kgctl.admin.results import ItemError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MemberDescription, OffsetAndMetadata, TopicPartition
@@ -24,8 +25,8 @@ def test_offsets_of_an_empty_group(cli: Cli) -> None:
 
 
 BELONG_TO_OFFSETS = (
-    "--topic, --only-lagging, --sort, --totals, --time-lag, --commit-age, --lag-mode and the --fail-if options belong to "
-    "--offsets, not to --state"
+    "--topic, --only-lagging, --sort, --totals, --time-lag, --commit-age, --next-record, --lag-mode and the --fail-if options "
+    "belong to --offsets, not to --state"
 )
 
 
@@ -376,6 +377,14 @@ def test_commit_age_column_has_the_time_since_the_commit(cli: Cli, cluster: Fake
     ]
     assert ("list_commit_times", {"g1": {TopicPartition("t1", 0), TopicPartition("t1", 1)}}) in cluster.calls
     assert cli("describe group g1 --members --commit-age").code == 2
+
+
+def test_the_next_record_is_shown(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.records[TopicPartition("t1", 1), 50] = Record(cli.now_ms, b"k", b"\xff" + b"v" * 300)
+    rows = cli("describe group g1 --next-record -o json").json["data"]
+    found = [(row["next_record_time"], row["next_record_key"], row["next_record_value"]) for row in rows]
+    assert found == [(None, None, None), ("2024-01-01T00:00:00.000Z", "k", "\\xff" + "v" * 199 + "..."), (None, None, None)]
+    assert ("list_records", ((TopicPartition("t1", 1), 50),)) in cluster.calls
 
 
 def test_the_time_of_a_record_that_is_not_told_is_unknown(cli: Cli, cluster: FakeGroupAdmin) -> None:
