@@ -117,9 +117,9 @@ class GroupConfigs:
         return GroupConfig.from_properties(config, self.broker)
 
     def put(self, group_id: str, config: Mapping[str, str]) -> None:
-        """Replace a group's settings; the caller has checked them."""
+        """Replace a group's settings; the caller has checked them. Raises `StorageError`; then they are as before."""
+        configs = {name: kept for name, kept in self._configs.items() if name != group_id}
         if config:
-            self._configs[group_id] = dict(config)
-        else:
-            self._configs.pop(group_id, None)
-        self._documents.write(FILE_NAME, self._configs)
+            configs[group_id] = dict(config)
+        self._documents.write(FILE_NAME, configs)
+        self._configs = configs

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.frames import UnsupportedVersion
 from kgctl.serde.messages import RequestHeader, decode_header, decode_request, encode_response, prepare
@@ -90,12 +91,15 @@ class Dispatcher:
 
     def _handle(self, spec: ApiSpec, context: RequestContext, header: RequestHeader, body: Any) -> Response:
         if spec.runs_in_thread is not None and spec.runs_in_thread(context, body):
-            return self._encoded_later(header, _in_thread(spec, context, body))
-        answer = self._answer_of(spec, context, body)
+            return self._encoded_later(header, self._or_failure(spec, context, body, _in_thread(spec, context, body)))
+        try:
+            answer = self._answer_of(spec, context, body)
+        except StorageError as error:
+            answer = self._failure(spec, context, body, error)
         if answer is None:
             return None
         if isinstance(answer, Awaitable):
-            return self._encoded_later(header, answer)
+            return self._encoded_later(header, self._or_failure(spec, context, body, answer))
         if is_large(answer):
             return self._encoded_in_thread(header, answer)
         return encode_response(header.api_key, header.api_version, header.correlation_id, answer)
@@ -106,6 +110,21 @@ class Dispatcher:
             return answer
         driven = self._services.pieces.begin(answer)
         return _unfolded(driven) if isinstance(driven, Awaitable) else driven
+
+    async def _or_failure(
+        self, spec: ApiSpec, context: RequestContext, body: Any, answer: Awaitable[Values | None]
+    ) -> Values | None:
+        try:
+            return await answer
+        except StorageError as error:
+            return self._failure(spec, context, body, error)
+
+    def _failure(self, spec: ApiSpec, context: RequestContext, body: Any, error: StorageError) -> Values:
+        """One line in the log, and the answer that says so to the client."""
+        self._services.data.storage_failed(error)
+        if spec.storage_failed is None:
+            raise Refused(f"{spec.name}: {error.message}") from error
+        return spec.storage_failed(context, body)
 
     async def _answer_slowly(self, spec: ApiSpec, context: RequestContext, header: RequestHeader, payload: bytes) -> bytes | None:
         """A large request, and the first of its kind, which loads schemas, is decoded beside the event loop."""

@@ -34,6 +34,8 @@ class ApiSpec:
     before_authentication: bool = False
     runs_in_thread: Callable[[RequestContext, Any], bool] | None = None
     """Whether the handler is to run beside the event loop for this request: it may touch partition data and the catalog only."""
+    storage_failed: Callable[[RequestContext, Any], Values] | None = None
+    """The answer where the handler could not write (`StorageError`) and nothing changed; without it the connection is closed."""
 
     def serves(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version or version in self.hidden_versions

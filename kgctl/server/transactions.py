@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.storage.files import Documents
@@ -227,8 +228,14 @@ class Transactions:
             transaction.epoch += 1
 
     def save(self) -> None:
+        """Write all of them. Raises `StorageError`; then they are as they were when they were last written."""
         rows = [_row(entry) for entry in self]
-        self._documents.write(FILE_NAME, {"transactions": rows, "touched": sorted(self.touched)})
+        try:
+            self._documents.write(FILE_NAME, {"transactions": rows, "touched": sorted(self.touched)})
+        except StorageError:
+            self._by_id.clear()
+            self._load(self._documents.read(FILE_NAME) or {"transactions": [], "touched": []})
+            raise
 
     def _load(self, data: dict[str, Any]) -> None:
         for row in data["transactions"]:

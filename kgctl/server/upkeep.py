@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Collection
 from time import perf_counter
 
+from kgctl.errors import StorageError
 from kgctl.server.api.transactions import abort_overdue
 from kgctl.server.operator import rebalances
 from kgctl.server.request_context import Services
@@ -98,6 +99,8 @@ class Upkeep:
             ):
                 try:
                     await step()
+                except StorageError as error:
+                    self._services.data.storage_failed(error)
                 except Exception:  # the next round tries again, and the other steps go on
                     log.exception("upkeep failed")
 

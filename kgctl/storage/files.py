@@ -155,6 +155,7 @@ def write_json(path: Path, data: Mapping[str, Any]) -> None:
             os.fsync(file.fileno())
         temporary.replace(path)
     except OSError as error:
+        temporary.unlink(missing_ok=True)
         raise StorageError(f"{path}: cannot write: {error.strerror}") from error
 
 

@@ -262,6 +262,8 @@ def _explain(error: sqlite3.Error) -> str:
     name = getattr(error, "sqlite_errorname", "")
     if is_damage(error):
         return f"damaged ({text})"
+    if name.startswith(("SQLITE_IOERR_WRITE", "SQLITE_IOERR_FSYNC", "SQLITE_IOERR_TRUNCATE", "SQLITE_IOERR_SHM")):
+        return f"cannot write: {text} (the disk, or a limit of file sizes)"
     if name.startswith("SQLITE_FULL"):
         return "cannot write: the disk is full"
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM")):

@@ -112,7 +112,11 @@ class OpenFiles:
         self._write_state()
 
     def _write_state(self) -> None:
-        self._state.write(self.now())
+        """What was written is durable already: a state that falls behind it asks for less at the next start."""
+        try:
+            self._state.write(self.now())
+        except StorageError as error:
+            log.warning("%s", error)
 
     def close(self) -> None:
         """Close everything."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
-from kgctl.errors import UsageError
+from kgctl.errors import StorageError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import UpdateGroupConfig
+from kgctl.server.api.fields import storage_failed
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import EVENT_ID, Values
@@ -146,7 +147,9 @@ def _altered(context: RequestContext, resource: Any, *, validate_only: bool) -> 
     }
 
 
-def _outcome(context: RequestContext, resource: Any, *, validate_only: bool) -> Altered:
+def _outcome(  # noqa: PLR0911 - one answer a reason
+    context: RequestContext, resource: Any, *, validate_only: bool
+) -> Altered:
     if resource.resource_type in (BROKER, TOPIC):
         return ErrorCode.POLICY_VIOLATION, "Only settings of groups can be altered here."
     if resource.resource_type != GROUP:
@@ -167,7 +170,10 @@ def _outcome(context: RequestContext, resource: Any, *, validate_only: bool) -> 
     except UsageError as error:
         return ErrorCode.INVALID_CONFIG, error.message
     if not validate_only:
-        configs.put(resource.resource_name, wanted)
+        try:
+            configs.put(resource.resource_name, wanted)
+        except StorageError as error:
+            return storage_failed(error)
         context.services.runtime.tell(UpdateGroupConfig(request_id=EVENT_ID, group_id=resource.resource_name, config=wanted))
     return ErrorCode.NONE, None
 

@@ -7,6 +7,7 @@ from functools import cache, partial
 from typing import Any
 from uuid import UUID
 
+from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicMetadata
 from kgctl.server.api.fields import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
@@ -57,7 +58,10 @@ def _create(context: RequestContext, name: str) -> TopicMetadata | None:
     """Kafka asks its controller, whose refusal (`num.partitions` beyond what a request may make) leaves the topic unknown."""
     catalog, count = context.services.catalog, context.services.config.num_partitions
     if count < MAX_RECORDS_OF_A_CHANGE and catalog.creation_error(name, count) is ErrorCode.NONE:
-        catalog.create({name: count})
+        try:
+            catalog.create({name: count})
+        except StorageError as error:
+            context.services.data.storage_failed(error)
     return catalog.get(name)
 
 

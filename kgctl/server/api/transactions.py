@@ -100,13 +100,21 @@ def init_producer_id(context: RequestContext, body: Any) -> Values:
     return {"error_code": ErrorCode.NONE, "producer_id": transaction.producer_id, "producer_epoch": transaction.epoch}
 
 
+UNWRITTEN = ErrorCode.NOT_COORDINATOR
+"""Kafka's answer where the log of transactions cannot be written (TransactionStateManager#appendTransactionToLog): try again."""
+
+
+def _unwritten_producer(_context: RequestContext, _body: Any) -> Values:
+    return {"error_code": UNWRITTEN, "producer_id": -1, "producer_epoch": -1}
+
+
 def _refused(context: RequestContext, error: ErrorCode) -> Values:
     if error is ErrorCode.PRODUCER_FENCED and context.version < INIT_FENCED_SINCE:
         error = ErrorCode.INVALID_PRODUCER_EPOCH
     return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
 
 
-INIT_PRODUCER_ID = ApiSpec(22, "InitProducerId", 0, 5, init_producer_id)
+INIT_PRODUCER_ID = ApiSpec(22, "InitProducerId", 0, 5, init_producer_id, storage_failed=_unwritten_producer)
 
 
 BATCHED_SINCE = 4
@@ -148,6 +156,22 @@ def _results(
     return results
 
 
+def _unwritten_partitions(context: RequestContext, body: Any) -> Values:
+    if context.version < BATCHED_SINCE:
+        return {"results_by_topic_v3_and_below": _all_unwritten(body.v3_and_below_topics)}
+    results = [
+        {"transactional_id": entry.transactional_id, "topic_results": _all_unwritten(entry.topics)} for entry in body.transactions
+    ]
+    return {"results_by_transaction": results}
+
+
+def _all_unwritten(topics: Any) -> list[dict[str, Any]]:
+    def partitions(topic: Any) -> list[dict[str, Any]]:
+        return [{"partition_index": number, "partition_error_code": UNWRITTEN} for number in topic.partitions]
+
+    return [{"name": topic.name, "results_by_partition": partitions(topic)} for topic in topics]
+
+
 def _result(errors: Mapping[TopicPartition, ErrorCode], topic: str, partition: int) -> dict[str, Any]:
     return {"partition_index": partition, "partition_error_code": errors[TopicPartition(topic, partition)]}
 
@@ -173,7 +197,7 @@ def _errors(
     return dict.fromkeys(partitions, ErrorCode.NONE)
 
 
-ADD_PARTITIONS_TO_TXN = ApiSpec(24, "AddPartitionsToTxn", 0, 5, add_partitions)
+ADD_PARTITIONS_TO_TXN = ApiSpec(24, "AddPartitionsToTxn", 0, 5, add_partitions, storage_failed=_unwritten_partitions)
 
 
 def add_offsets(context: RequestContext, body: Any) -> Values:
@@ -185,7 +209,7 @@ def add_offsets(context: RequestContext, body: Any) -> Values:
     return {"error_code": error}
 
 
-ADD_OFFSETS_TO_TXN = ApiSpec(25, "AddOffsetsToTxn", 0, 4, add_offsets)
+ADD_OFFSETS_TO_TXN = ApiSpec(25, "AddOffsetsToTxn", 0, 4, add_offsets, storage_failed=lambda *_: {"error_code": UNWRITTEN})
 
 
 ABORTABLE_SINCE = 4
@@ -235,6 +259,14 @@ def _transaction_error(context: RequestContext, body: Any) -> ErrorCode:
     return ErrorCode.NONE
 
 
+def _unwritten_offsets(_context: RequestContext, body: Any) -> Values:
+    errors = TopicErrors()
+    for topic in body.topics:
+        for entry in topic.partitions:
+            errors.add(topic.name, None, entry.partition_index, UNWRITTEN)
+    return {"topics": errors.topics()}
+
+
 def _to_core(partition: TopicPartition, entry: Any) -> OffsetCommitPartition:
     return OffsetCommitPartition(
         topic=partition.topic,
@@ -261,7 +293,7 @@ def _request(
     )
 
 
-TXN_OFFSET_COMMIT = ApiSpec(28, "TxnOffsetCommit", 0, 5, txn_offset_commit)
+TXN_OFFSET_COMMIT = ApiSpec(28, "TxnOffsetCommit", 0, 5, txn_offset_commit, storage_failed=_unwritten_offsets)
 
 
 NEW_EPOCH_SINCE = 5
@@ -297,4 +329,4 @@ def _done(transaction: Transaction, *, bump: bool) -> Values:
     }
 
 
-END_TXN = ApiSpec(26, "EndTxn", 0, 5, end_txn)
+END_TXN = ApiSpec(26, "EndTxn", 0, 5, end_txn, storage_failed=_unwritten_producer)
