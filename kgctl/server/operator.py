@@ -114,7 +114,9 @@ def group_rows(services: Services, wanted: Wanted) -> Work[list[dict[str, Any]]]
         group, rebalance = core.shard.groups.get(group_id), core.rebalance_status(group_id, now_ms)
         if group is None or rebalance is None or (wanted.only_rebalancing and rebalance.waiting_for is None):
             continue
+        activity = services.runtime.activity
         row = _row(group, rebalance, now_ms)
+        row |= {"created_ms": activity.created_ms.get(group_id), "last_activity_ms": activity.last_ms.get(group_id)}
         if wanted.with_members:
             row["member_rows"] = yield from _members(services, group)
         rows.append(row)
@@ -168,6 +170,7 @@ def _members(services: Services, group: Any) -> Work[list[dict[str, Any]]]:
                 if deadline_ms is None or deadline_ms - timeout_ms > now_ms
                 else deadline_ms - timeout_ms,
                 "session_ends_ms": deadline_ms,
+                "joined_ms": services.runtime.activity.joined_ms.get((group.group_id, member_id)),
                 "is_waiting": bool(getattr(member, "is_waiting", False)),
             }
         )

@@ -17,7 +17,17 @@ from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, 
 from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.coordinator.refusals import refuse
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.requests import ConsumerGroupHeartbeatResult, HeartbeatResult, ListGroups, ListGroupsResult, Request, Result
+from kgctl.model.requests import (
+    ConsumerGroupHeartbeat,
+    ConsumerGroupHeartbeatResult,
+    HeartbeatResult,
+    JoinGroup,
+    JoinGroupResult,
+    ListGroups,
+    ListGroupsResult,
+    Request,
+    Result,
+)
 from kgctl.serde.record_schema import uuid_text
 
 log = logging.getLogger(__name__)
@@ -180,6 +190,45 @@ def base64_uuid(value: UUID | None = None) -> str:
     return base64_uuid() if value is None and text.startswith("-") else text
 
 
+class Activity:
+    """When groups were made and were last asked for something, and when members joined, as far as this server has seen it."""
+
+    _ROOM = 1_000
+
+    def __init__(self) -> None:
+        self.created_ms: dict[str, int] = {}
+        self.last_ms: dict[str, int] = {}
+        self.joined_ms: dict[tuple[str, str], int] = {}
+        self._prune_at = self._ROOM
+
+    def asked(self, group_id: str, now_ms: int, *, is_new: bool) -> None:
+        """A request was about this group, which it may have made."""
+        self.last_ms[group_id] = now_ms
+        if is_new:
+            self.created_ms[group_id] = now_ms
+
+    def joined(self, request: JoinGroup | ConsumerGroupHeartbeat, result: Result, now_ms: int) -> None:
+        """An answer to a request to join, which came at ``now_ms``. Who joins a rebalance of its group has joined before."""
+        group_id = request.group_id or ""
+        if isinstance(result, ConsumerGroupHeartbeatResult) and result.error is ErrorCode.NONE and result.member_id:
+            self.joined_ms[group_id, result.member_id] = now_ms
+        elif isinstance(result, JoinGroupResult) and result.error is ErrorCode.NONE:
+            self.joined_ms.setdefault((group_id, result.member_id), now_ms)
+
+    def forget_gone(self, groups: Mapping[str, Any]) -> None:
+        """Keep no more than twice as much as there is."""
+        if len(self.last_ms) + len(self.joined_ms) < self._prune_at:
+            return
+        self.last_ms = {group_id: at_ms for group_id, at_ms in self.last_ms.items() if group_id in groups}
+        self.created_ms = {group_id: at_ms for group_id, at_ms in self.created_ms.items() if group_id in groups}
+        self.joined_ms = {
+            (group_id, member_id): at_ms
+            for (group_id, member_id), at_ms in self.joined_ms.items()
+            if group_id in groups and member_id in getattr(groups[group_id], "members", ())
+        }
+        self._prune_at = 2 * (len(self.last_ms) + len(self.joined_ms)) + self._ROOM
+
+
 class CoordinatorRuntime:
     """Owns the coordinator. Everything happens in the event loop's thread; only the log is written in another.
 
@@ -192,6 +241,7 @@ class CoordinatorRuntime:
         self.clock = clock
         self.writer = writer
         self.topic_names: Callable[[], Iterable[str]] = tuple
+        self.activity = Activity()
         self._ids = itertools.count(EVENT_ID + 1)
         self._waiting: dict[int, asyncio.Future[Result]] = {}
         self._answered: dict[int, Result] = {}
@@ -210,19 +260,36 @@ class CoordinatorRuntime:
 
     def result(self, request: Request) -> Result | asyncio.Future[Result]:
         """Hand a request to the core: its result, or a future of it."""
+        now_ms, group_id, groups = self.clock(), getattr(request, "group_id", None), self.core.shard.groups
+        is_new = group_id not in groups
         try:
-            effects = self.core.handle(request, self.clock())
+            effects = self.core.handle(request, now_ms)
         except Exception as error:  # noqa: BLE001 - a bug in one group must not reach the connections of others
             _log_failure(f"a {type(request).__name__}", error)
             self._watch_time()
             return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
+        if group_id is not None and group_id in groups:
+            self.activity.asked(group_id, now_ms, is_new=is_new)
         self._run(effects)
         result = self._answered.pop(request.request_id, None)
         if result is not None:
+            self._note_join(request, result, now_ms)
             return result
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        if isinstance(request, (JoinGroup, ConsumerGroupHeartbeat)):
+            future.add_done_callback(partial(self._joined_later, request, now_ms))
         self._waiting[request.request_id] = future
         return future
+
+    def _joined_later(self, request: Request, now_ms: int, done: asyncio.Future[Result]) -> None:
+        if not done.cancelled():
+            self._note_join(request, done.result(), now_ms)
+
+    def _note_join(self, request: Request, result: Result, now_ms: int) -> None:
+        is_join = isinstance(request, JoinGroup) or (isinstance(request, ConsumerGroupHeartbeat) and request.member_epoch == 0)
+        if is_join and isinstance(request, (JoinGroup, ConsumerGroupHeartbeat)):
+            self.activity.joined(request, result, now_ms)
+            self.activity.forget_gone(self.core.shard.groups)
 
     def group_ids(self) -> list[str]:
         request = ListGroups(request_id=self.next_request_id())

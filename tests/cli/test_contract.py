@@ -111,7 +111,8 @@ LINES = {
     "serve commits": ("coordinator", "time group topic partition offset metadata leader_epoch member"),
     "serve status": (
         "coordinator",
-        "group type state members generation leader protocol in_state_since waiting_for awaited left_ms stuck",
+        "group type state members generation leader protocol in_state_since created last_activity waiting_for awaited left_ms "
+        "stuck",
     ),
     "context list": ("", "context current bootstrap_server embedded zookeeper command_config timeout"),
     "context use": ("desk", "context current bootstrap_server embedded zookeeper command_config timeout"),

@@ -52,8 +52,20 @@ def test_status_of_some_groups_and_of_their_members(cli: Cli, server: EmbeddedSe
 
     assert row["group"] == "g"
     assert sorted((one["group"], one["waits"]) for one in members) == [("g", False), ("g", True)]
-    assert next(one for one in members if one["member"] == stuck[1])["last_heartbeat"] is not None
+    first = next(one for one in members if one["member"] == stuck[1])
+    assert row["created"] <= first["joined"] <= first["last_heartbeat"]
+    assert row["created"] <= row["last_activity"]
+    assert [one["joined"] for one in members if one["waits"]] == [None]  # it has not joined before it is answered
     assert (missing.code, [error["group"] for error in missing.json["errors"]]) == (3, ["nosuch"])
+
+
+def test_a_group_from_before_the_start_has_no_time_of_making(cli: Cli, tmp_path: Path) -> None:
+    for asked in (commit_values("t", None, group_id="g"), None):
+        with EmbeddedServer(topics={"t": 1}, config=CONFIG, data=tmp_path) as server, RawClient(server.bootstrap) as raw:
+            if asked is not None:
+                raw.call(OFFSET_COMMIT, 8, asked)
+            (row,) = cli(f"serve status {server.bootstrap} -o json").data
+            assert [row[key] is not None for key in ("created", "last_activity")] == [asked is not None] * 2
 
 
 def test_status_over_thousands_of_groups_goes_in_pieces(cli: Cli, server: EmbeddedServer) -> None:

@@ -22,6 +22,8 @@ COLUMNS = (
     Column("leader", wide=True),
     Column("protocol", wide=True),
     Column("in_state_since", wide=True),
+    Column("created", wide=True),
+    Column("last_activity", wide=True),
     Column("waiting_for"),
     Column("awaited"),
     Column("left_ms"),
@@ -33,6 +35,7 @@ MEMBER_COLUMNS = (
     Column("instance"),
     Column("client"),
     Column("host"),
+    Column("joined"),
     Column("last_heartbeat"),
     Column("session_ends", wide=True),
     Column("waits"),
@@ -84,7 +87,7 @@ def _member_rows(found: Mapping[str, Any]) -> Iterator[Row]:
 
     for group in found["group_rows"]:
         for row in group["member_rows"]:
-            times = {key: row[f"{key}_ms"] for key in ("last_heartbeat", "session_ends")}
+            times = {key: row[f"{key}_ms"] for key in ("joined", "last_heartbeat", "session_ends")}
             yield {
                 "group": group["group"],
                 **{key: row[key] for key in ("member", "instance", "client", "host")},
@@ -96,10 +99,10 @@ def _member_rows(found: Mapping[str, Any]) -> Iterator[Row]:
 def _row(row: Mapping[str, Any]) -> Row:
     from kgctl.admin.plan.times import format_instant
 
-    since = row["in_state_since_ms"]
+    times = {key: row.get(f"{key}_ms") for key in ("in_state_since", "created", "last_activity")}
     return {
         **{column.key: row.get(column.key) for column in COLUMNS},
-        "in_state_since": None if since is None else format_instant(since),
+        **{key: None if at_ms is None else format_instant(at_ms) for key, at_ms in times.items()},
         "stuck": row["is_stuck"],
     }
 
