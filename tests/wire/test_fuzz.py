@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kgctl.errors import KgctlError
@@ -24,6 +24,7 @@ from kgctl.server.background import EmbeddedServer
 from kgctl.server.service import default_registry
 from kgctl.storage.batches import UnpackedTooLargeError, check_records, import_segments
 from kgctl.storage.folder import memory_folder
+from tests.support.fuzz_targets import TARGETS
 from tests.support.patience import PATIENCE_S
 from tests.support.wire.messages import random_values
 from tests.support.wire.raw_client import RawClient
@@ -97,6 +98,25 @@ def test_frames_that_nobody_meant(server: EmbeddedServer) -> None:
 @pytest.mark.timeout(21_600)
 def test_two_million_frames(server: EmbeddedServer) -> None:
     throw(server, DEEP_FRAMES, 2)
+
+
+ALPHABET = "abgtopicsmembers0123456789:=,-[]{}'\"#&*!|>%@\\ \t\n\r\ufeff\x00é"
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+@settings(max_examples=25)
+@given(data=st.binary(max_size=200) | st.text(ALPHABET, max_size=120).map(str.encode))
+def test_no_bytes_break_what_reads_them(name: str, data: bytes) -> None:
+    TARGETS[name](data)
+
+
+@pytest.mark.deep
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("name", sorted(TARGETS))
+@settings(max_examples=20_000)
+@given(data=st.binary(max_size=2_000) | st.text(ALPHABET, max_size=500).map(str.encode))
+def test_no_bytes_break_what_reads_them_in_a_long_search(name: str, data: bytes) -> None:
+    TARGETS[name](data)
 
 
 @given(st.binary(max_size=200))
