@@ -343,6 +343,8 @@ class BaseMember(MemberParts):
                     if self._reads_at_us <= now_us:
                         self._reads_at_us = now_us + wait_us
                     self._deadlines.arm(READ, self._reads_at_us)
+                if not self.has_background and not self._is_departed:  # nobody looks at it now
+                    return self.runtime.take_actions()
         return self._leave()
 
     def on_metadata(self, image: MetadataImage, now_us: int) -> list[Action]:

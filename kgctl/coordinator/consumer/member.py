@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Protocol
 from uuid import UUID
@@ -353,12 +354,20 @@ def partitions_of_record(topics: Sequence[AssignedTopicPartitions], member_epoch
     """Partitions with their epochs. Records of before 4.3 have none: each partition counts as got at the member's epoch."""
     if not topics:
         return NOTHING
+    if all(len(topic.assignment_epochs) == len(topic.partitions) for topic in topics):
+        return _partitions_with_epochs(tuple(topics))
+    epoch = max(member_epoch, 0)
+    return _partitions_with_epochs(
+        tuple(AssignedTopicPartitions(topic.topic_id, topic.partitions, (epoch,) * len(topic.partitions)) for topic in topics)
+    )
+
+
+@lru_cache(maxsize=4096)
+def _partitions_with_epochs(topics: tuple[AssignedTopicPartitions, ...]) -> Partitions:
+    """Kept by what the record says: most records of a member repeat what the one before said, but for the member's epoch."""
     found: dict[UUID, Mapping[int, int]] = {}
     for topic in topics:
-        epochs: Sequence[int] = topic.assignment_epochs
-        if len(epochs) != len(topic.partitions):
-            epochs = [max(member_epoch, 0)] * len(topic.partitions)
-        by_partition = dict(zip(topic.partitions, epochs, strict=True))
+        by_partition = dict(zip(topic.partitions, topic.assignment_epochs, strict=True))
         found[topic.topic_id] = {number: by_partition[number] for number in hash_map_order(by_partition, hash_of=integer_hash)}
     return {topic_id: found[topic_id] for topic_id in hash_map_order(found, hash_of=uuid_hash)}
 

@@ -201,11 +201,12 @@ _MANY_CALLS = 20
 class PollCadence:
     """The calls of one process."""
 
-    __slots__ = ("_pod", "_until_us", "is_continuous", "last_us", "next_us", "timeout_us")
+    __slots__ = ("_pause", "_pod", "_until_us", "is_continuous", "last_us", "next_us", "timeout_us")
 
     def __init__(self, pod: Pod) -> None:
         self._pod = pod
-        self.is_continuous = pod.members.poll.upper_us == 0
+        self._pause = pod.members.poll
+        self.is_continuous = self._pause.upper_us == 0
         """Whether one call follows the other at once."""
         self.timeout_us = pod.members.poll_timeout_us
         """How long a call waits for records; None: as long as there are none."""
@@ -215,7 +216,7 @@ class PollCadence:
 
     def may_exceed(self, limit_us: int) -> bool:
         """Whether a gap may be longer than this: then every call is an event."""
-        poll = self._pod.members.poll
+        poll = self._pause
         upper_us = poll.mean_us * _FAR_ABOVE_MEAN if poll.upper_us is None else poll.upper_us
         return self._slowed(upper_us) > limit_us
 
@@ -230,7 +231,7 @@ class PollCadence:
     def _draw_phase(self, now_us: int, timeout_us: int) -> None:
         """Where in its loop the application is, of which nothing was seen for a while."""
         pod = self._pod
-        pause = pod.members.poll
+        pause = self._pause
         passed_us = int(pod.poll_rng.random() * (timeout_us + self._slowed(pause.mean_us)))
         if passed_us < timeout_us:
             self._until_us = now_us + timeout_us - passed_us
@@ -244,7 +245,7 @@ class PollCadence:
         pod = self._pod
         self.last_us = now_us
         self._until_us = now_us + (0 if finds_records or self.timeout_us is None else self.timeout_us)
-        self.next_us = self._until_us + self._slowed(pod.members.poll.sample(pod.poll_rng))
+        self.next_us = self._until_us + self._slowed(self._pause.sample(pod.poll_rng))
         return self.next_us
 
     def upcoming_us(self, now_us: int, *, finds_records: bool = True) -> int:
@@ -253,14 +254,14 @@ class PollCadence:
         if self.next_us < now_us and self.timeout_us is not None and not finds_records:
             self._draw_phase(now_us, self.timeout_us)
         elif self.next_us < now_us:
-            self.next_us = now_us + self._slowed(pod.members.poll.residual(pod.poll_rng))
+            self.next_us = now_us + self._slowed(self._pause.residual(pod.poll_rng))
         return self.next_us
 
     def previous_us(self, now_us: int) -> int:
         """When the last call was; drawn, where calls were left out since."""
         pod = self._pod
         if self.next_us < now_us:
-            self.last_us = max(now_us - self._slowed(pod.members.poll.residual(pod.poll_rng)), self.last_us)
+            self.last_us = max(now_us - self._slowed(self._pause.residual(pod.poll_rng)), self.last_us)
         return self.last_us
 
     def commits_late_us(self, interval_us: int, *, in_every_other: bool) -> int:
@@ -270,7 +271,7 @@ class PollCadence:
         """
         if self.is_continuous:
             return 0
-        is_rare = self._slowed(self._pod.members.poll.mean_us) * _MANY_CALLS > interval_us
+        is_rare = self._slowed(self._pause.mean_us) * _MANY_CALLS > interval_us
         if is_rare:
             late_us = [self._late_by_calls_us(interval_us, in_every_other) for _ in range(_LATENESS_DRAWS)]
         else:
@@ -280,7 +281,7 @@ class PollCadence:
     def _late_draws_us(self, *, in_every_other: bool) -> list[int]:
         """After so many calls that nothing is left of how the first ones fell."""
         rng, factor_ppm = self._pod.poll_rng, self._pod.factor_ppm
-        sample, residual = self._pod.members.poll.sample, self._pod.members.poll.residual
+        sample, residual = self._pause.sample, self._pause.residual
         found = []
         for _ in range(_LATENESS_DRAWS):
             late_us = residual(rng)
@@ -290,7 +291,7 @@ class PollCadence:
         return found
 
     def _late_by_calls_us(self, interval_us: int, in_every_other: bool) -> int:  # noqa: FBT001
-        poll, rng = self._pod.members.poll, self._pod.poll_rng
+        poll, rng = self._pause, self._pod.poll_rng
         passed_us = 0
         while passed_us < interval_us:
             passed_us += self._slowed(poll.sample(rng) + poll.sample(rng) if in_every_other else poll.sample(rng))
