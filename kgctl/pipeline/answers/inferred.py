@@ -89,7 +89,9 @@ def unmeasured_groups(history: History, groups: Sequence[str] | None, at_ms: int
 def _judged(row: Row, status: str, evidence: _Evidence, at_ms: int) -> tuple[str | None, str]:
     if row["lag"] is None:
         return None, "the end of the log was not sampled"
-    age_ms = at_ms - row["time_ms"]
+    # Where nothing is unread, a sample at which nothing was new has no row of its own: the row before it stands.
+    measured_ms = row["time_ms"] if row["lag"] > 0 else max(row["time_ms"], evidence.last_sample_ms(row))
+    age_ms = at_ms - measured_ms
     if age_ms > FRESH_MS and age_ms > 2 * evidence.sampling_ms(row):
         return UNMEASURED, f"last measured {_span(age_ms)} before"
     if status != "OK" or row["lag"] <= 0:
@@ -119,6 +121,10 @@ class _Evidence:
     def samples_since(self, row: Row, since_ms: int) -> int:
         """How often the log was sampled after a moment, counted up to ten."""
         return sum(1 for time_ms in self._samples.get((row["topic"], row["partition"]), ()) if time_ms > since_ms)
+
+    def last_sample_ms(self, row: Row) -> int:
+        """When the log was sampled last; 0 where it never was."""
+        return max(self._samples.get((row["topic"], row["partition"]), ()), default=0)
 
     def sampling_ms(self, row: Row) -> int:
         """How long it usually is from one sample of the log to the next; 0 where there is one at most."""

@@ -56,6 +56,8 @@ COMMITS = [lag(at, 5) for at in range(10)]
             ("UNMEASURED", "no commit for 7 min, and 7 samples since: too few to tell whether it stopped"),
         ),
         ([*COMMITS, lag(420, 0, "sample")], range(0, 421, 60), 429, ("OK", "")),
+        ([*COMMITS, lag(20, 0, "sample")], range(0, 421, 10), 429, ("OK", "")),
+        ([*COMMITS, lag(20, 0, "sample")], range(0, 100, 10), 429, ("UNMEASURED", "last measured 5 min before")),
         ([*COMMITS], range(0, 20, 10), 429, ("UNMEASURED", "last measured 7 min before")),
         ([lag(9, None)], range(0), 20, (None, "the end of the log was not sampled")),
     ],
