@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from kgctl.errors import ClosedError, KgctlError, MisuseError, TimedOutError, UsageError
+from kgctl.errors import ClosedError, KgctlError, MisuseError, TimedOutError, UsageError, names_in
 from kgctl.group.driver import Driver, log
 from kgctl.group.generation import Commits, Generation, Offsets
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState
@@ -67,6 +67,7 @@ class ConsumerGroup:
         timeout_ms: int = 30_000,
         properties: Mapping[str, str] | None = None,
     ) -> None:
+        _check_types(locals())
         config = MemberConfig(
             profile="kgctl",
             behaviour=BEHAVIOUR,
@@ -75,7 +76,7 @@ class ConsumerGroup:
             session_timeout_ms=session_timeout_ms,
             heartbeat_interval_ms=heartbeat_interval_ms,
             rebalance_timeout_ms=rebalance_timeout_ms,
-            partition_assignment_strategy=tuple(assignors),
+            partition_assignment_strategy=names_in("assignors", assignors),
             enable_auto_commit=False,
             auto_offset_reset=auto_offset_reset,
             metadata_max_age_ms=partition_watch_interval_ms or NEVER_MS,
@@ -86,7 +87,7 @@ class ConsumerGroup:
             name=client_id,
             group_id=group_id,
             client_id=client_id,
-            topics=tuple(topics),
+            topics=names_in("topics", topics),
             pattern=pattern,
             group_instance_id=group_instance_id,
             rack_id=rack,
@@ -341,6 +342,19 @@ _REASONS = {
     CallbackKind.ASSIGNED: "partitions were assigned",
     CallbackKind.LOST: "the member is no longer in the group",
 }
+
+
+CHOICES = {"protocol": ("classic", "consumer"), "auto_offset_reset": ("earliest", "latest", "none")}
+
+
+def _check_types(arguments: Mapping[str, Any]) -> None:
+    """Raise `UsageError` for what a type checker would have found: most programs have none."""
+    for name, choices in CHOICES.items():
+        if arguments[name] not in choices:
+            raise UsageError(f"{name} must be one of {', '.join(choices)}, not {arguments[name]!r}")
+    for name, value in arguments.items():
+        if name.endswith("_ms") and not isinstance(value, int):
+            raise UsageError(f"{name} is a number of milliseconds, not {value!r}")
 
 
 def _check(config: MemberConfig, identity: MemberIdentity) -> None:

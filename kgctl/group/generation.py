@@ -18,7 +18,7 @@ from kgctl.group.driver import Driver
 from kgctl.group.lines import CoordinatorConnection
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Node, OffsetAndMetadata, TopicPartition
-from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, PartitionErrors
+from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, PartitionErrors, offset_to_commit
 from kgctl.wire.settings import WireSettings
 
 Offsets: TypeAlias = Mapping[Any, int | OffsetAndMetadata]
@@ -115,6 +115,7 @@ class Generation:
         was read last.
 
         Raises:
+            UsageError: a key that is no (topic, partition), or an offset below 0.
             GenerationEnded: the partitions were given up before.
             CommitError: the coordinator refused; ``errors`` says which partitions and why.
             UnreachableError: it could not be told whether the offsets were stored.
@@ -245,7 +246,9 @@ class Commits:
 
     def commit(self, generation: Generation, offsets: Offsets) -> None:
         """See `Generation.commit`."""
-        partitions = tuple(_commit_partition(key, value) for key, value in sorted(offsets.items()))
+        partitions = tuple(
+            sorted((offset_to_commit(*each) for each in offsets.items()), key=lambda each: (each.topic, each.partition))
+        )
         until_s = time.monotonic() + self._timeout_ms / 1000
         while True:
             result = self._try_commit(generation, partitions)
@@ -320,14 +323,6 @@ class Commits:
             self._drop()
             self._open = (node, CoordinatorConnection(node, self._settings))
         return self._open[1]
-
-
-def _commit_partition(key: tuple[str, int], value: int | OffsetAndMetadata) -> OffsetCommitPartition:
-    topic, partition = key
-    stored = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
-    return OffsetCommitPartition(
-        topic=topic, partition=partition, offset=stored.offset, leader_epoch=stored.leader_epoch, metadata=stored.metadata
-    )
 
 
 def _refused(group_id: str, failed: Mapping[TopicPartition, ErrorCode]) -> CommitError:

@@ -14,7 +14,7 @@ from typing import Any
 from kgctl.assignors.registry import get_assignor, protocol_name
 from kgctl.assignors.spec import NOTHING, GroupSpec, MemberSpec, PartitionsByTopic, TopicSpec
 from kgctl.assignors.wire_form import encode_sticky
-from kgctl.errors import UsageError
+from kgctl.errors import UsageError, names_in
 from kgctl.model.groups import NO_GENERATION
 from kgctl.serde.consumer_protocol import group_by_topic
 from kgctl.simulate.assign.evaluation import answer
@@ -59,7 +59,9 @@ def assign(
         UsageError: unknown assignor or topic, or Kafka's assignor throws for this group.
         InvariantViolation: an assignor of one's own gives a partition to two, or to a member that does not subscribe.
     """
-    subscriptions = dict(members) if isinstance(members, Mapping) else {member: list(topics) for member in members}
+    subscriptions = (
+        dict(members) if isinstance(members, Mapping) else {member: [*topics] for member in names_in("members", members)}
+    )
     _check_topics(topics, subscriptions)
     document = GroupDocument(
         "group",

@@ -18,7 +18,7 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
-from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, UsageError
+from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, UsageError, names_in
 from kgctl.library.group_info import Activity, GroupInfo, group_info
 from kgctl.member.leader import group_spec
 from kgctl.model.error_codes import ErrorCode
@@ -36,7 +36,6 @@ from kgctl.model.requests import (
     ListGroups,
     MemberIdentity,
     OffsetCommit,
-    OffsetCommitPartition,
     OffsetDelete,
     OffsetFetch,
     RebalanceStatus,
@@ -44,6 +43,7 @@ from kgctl.model.requests import (
     Result,
     SyncGroup,
     TopicsChanged,
+    offset_to_commit,
 )
 from kgctl.serde.consumer_protocol import (
     MalformedConsumerProtocol,
@@ -207,7 +207,7 @@ class Coordinator:
             generation_id=generation_id,
             member_id=member_id,
             group_instance_id=group_instance_id,
-            partitions=tuple(_partition(key, value) for key, value in offsets.items()),
+            partitions=tuple(offset_to_commit(*each) for each in offsets.items()),
         ).result()
         for partition, error in answer.partitions:
             _raise(error, group_id, f" ({partition})")
@@ -461,7 +461,11 @@ JOIN_DEFAULTS: Mapping[str, Any] = {
 def _join_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a JoinGroup, but the member id, from the arguments of `Coordinator.join`."""
     protocols = arguments["protocols"]
-    metadata = protocols if isinstance(protocols, Mapping) else dict.fromkeys(protocols, _subscription(arguments["topics"]))
+    metadata = (
+        protocols
+        if isinstance(protocols, Mapping)
+        else dict.fromkeys(names_in("protocols", protocols), _subscription(arguments["topics"]))
+    )
     names = ("group_id", "group_instance_id", "client_id", "protocol_type", "session_timeout_ms", "rebalance_timeout_ms")
     given = {name: arguments[name] for name in names}
     return {**given, "protocols": tuple(JoinProtocol(name=name, metadata=data) for name, data in metadata.items())}
@@ -501,18 +505,11 @@ def _topic_id(name: str) -> UUID:
 
 
 def _subscription(topics: Sequence[str]) -> bytes:
-    return encode_subscription(ConsumerSubscription(topics=tuple(sorted(topics))))
+    return encode_subscription(ConsumerSubscription(topics=tuple(sorted(names_in("topics", topics)))))
 
 
 def _encoded(part: Mapping[str, Sequence[int]] | bytes) -> bytes:
     return part if isinstance(part, bytes) else encode_assignment_by_topic([(topic, list(each)) for topic, each in part.items()])
-
-
-def _partition(key: tuple[str, int], value: int | OffsetAndMetadata) -> OffsetCommitPartition:
-    stored = value if isinstance(value, OffsetAndMetadata) else OffsetAndMetadata(value)
-    return OffsetCommitPartition(
-        topic=key[0], partition=key[1], offset=stored.offset, leader_epoch=stored.leader_epoch, metadata=stored.metadata
-    )
 
 
 def _by_group(effects: list[Effect]) -> dict[str, list[CoordinatorRecord]]:
@@ -546,4 +543,4 @@ def _checked(answer: R, group_id: str) -> R:
 
 def _raise(error: ErrorCode, group_id: str, where: str = "") -> None:
     if error is not ErrorCode.NONE:
-        raise BrokerError(f"group '{group_id}'{where}: {error.name}", code=error.name, group=group_id)
+        raise BrokerError(f"group '{group_id}'{where}: {error.name}: {error.text}", code=error.name, group=group_id)

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
+from kgctl.errors import UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import ZERO_UUID, MetadataImage, TopicPartition
+from kgctl.model.groups import ZERO_UUID, MetadataImage, OffsetAndMetadata, TopicPartition
 from kgctl.model.values import frozen
 
 LATEST_VERSION = 32_767
@@ -100,6 +101,27 @@ class OffsetCommitPartition:
     leader_epoch: int = -1
     metadata: str | None = ""
     topic_id: UUID = ZERO_UUID
+
+
+def offset_to_commit(key: object, value: object) -> OffsetCommitPartition:
+    """Return what a commit says of one partition. Raises `UsageError` for what is no (topic, partition) -> offset of 0 or more.
+
+    Kafka's clients refuse the same before they ask: a broker would store a negative offset.
+    """
+    topic, partition = key if isinstance(key, tuple) and len(key) == 2 else (None, None)
+    if not isinstance(topic, str) or not isinstance(partition, int) or partition < 0:
+        raise UsageError(f"offsets are of a (topic, partition), not of {key!r}")
+    stored = value if isinstance(value, OffsetAndMetadata) else None
+    offset = value if stored is None else stored.offset
+    if not isinstance(offset, int) or offset < 0:
+        raise UsageError(
+            f"{topic}-{partition}: an offset is a number from 0 on, not {offset!r}", topic=topic, partition=partition
+        )
+    if stored is None:
+        return OffsetCommitPartition(topic=topic, partition=partition, offset=offset)
+    return OffsetCommitPartition(
+        topic=topic, partition=partition, offset=offset, leader_epoch=stored.leader_epoch, metadata=stored.metadata
+    )
 
 
 @frozen

@@ -255,6 +255,21 @@ def test_new_partitions_are_noticed(group_id: str) -> None:
         assert settled(group, 3).topics == {TOPIC: (0, 1, 2)}
 
 
+@pytest.mark.parametrize(
+    ("offsets", "message"),
+    [
+        ({TOPIC: 1}, r"offsets are of a \(topic, partition\), not of 'orders'"),
+        ({(TOPIC, -1): 1}, r"not of \('orders', -1\)"),
+        ({(TOPIC, 0): -1}, "orders-0: an offset is a number from 0 on, not -1"),
+        ({(TOPIC, 0): "1"}, "orders-0: an offset is a number from 0 on, not '1'"),
+        ({(TOPIC, 0): OffsetAndMetadata(-5)}, "not -5"),
+    ],
+)
+def test_offsets_that_cannot_be(server: EmbeddedServer, group_id: str, offsets: Any, message: str) -> None:
+    with member(server, group_id) as group, pytest.raises(UsageError, match=message):
+        group.next(PATIENCE_S).commit(offsets)
+
+
 def test_a_fenced_member_cannot_commit(server: EmbeddedServer, group_id: str) -> None:
     with member(server, group_id, group_instance_id="pod-0") as group:
         generation = group.next(PATIENCE_S)
@@ -326,6 +341,12 @@ def test_a_task_of_the_generation_does_not_wait_for_itself(server: EmbeddedServe
         ({"topics": ("a",), "assignors": ("stickyish",)}, "unknown assignor 'stickyish'"),
         ({"topics": ("a",), "heartbeat_interval_ms": 50_000}, "must be lower than session.timeout.ms"),
         ({"topics": ("a",), "timeout_ms": 0}, "must be more than 0"),
+        ({"topics": "orders"}, r"topics is a list of names: \['orders'\], not 'orders'"),
+        ({"topics": ("a", 1)}, "topics has names, not 1"),
+        ({"topics": ("a",), "assignors": "range"}, "assignors is a list of names"),
+        ({"topics": ("a",), "protocol": "klassic"}, "protocol must be one of classic, consumer, not 'klassic'"),
+        ({"topics": ("a",), "auto_offset_reset": "first"}, "auto_offset_reset must be one of earliest, latest, none"),
+        ({"topics": ("a",), "session_timeout_ms": "45s"}, "session_timeout_ms is a number of milliseconds, not '45s'"),
         ({"topics": ("a",), "properties": {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}}, "GSSAPI"),
     ],
 )

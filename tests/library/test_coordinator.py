@@ -7,10 +7,11 @@ import json
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+import kgctl
 from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, UsageError
 from kgctl.library.coordinator import AsyncCoordinator, Coordinator, decode_assignment
 from kgctl.library.group_info import MemberPhase
@@ -225,3 +226,13 @@ def test_what_cannot_work_says_what_to_do(coordinator: Coordinator) -> None:
     coordinator.close()
     with pytest.raises(ClosedError, match="make a new one on the same storage"):
         coordinator.fetch("g")
+
+
+def test_what_a_type_checker_would_have_found() -> None:
+    with kgctl.Coordinator(topics={"orders": 1}) as coordinator:
+        with pytest.raises(UsageError, match=r"topics is a list of names: \['orders'\]"):
+            coordinator.join("payments", "orders")
+        with pytest.raises(UsageError, match="orders-0: an offset is a number from 0 on, not 'x'"):
+            coordinator.commit("payments", cast("Any", {("orders", 0): "x"}))
+    with pytest.raises(UsageError, match=r"members is a list of names: \['a'\]"):
+        kgctl.assign("range", topics={"orders": 1}, members="a")
