@@ -71,7 +71,7 @@ def _describe_classic(group: ClassicGroup) -> DescribedGroup:
 
 
 def handle_list_groups(shard: Shard, request: ListGroups) -> None:
-    """ListGroups."""
+    """Answer ListGroups: the groups of the wanted states and types, in the order of Kafka's map."""
     shard.reply(request.request_id, ListGroupsResult(groups=tuple(listed_groups(shard, request))))
 
 

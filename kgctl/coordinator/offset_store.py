@@ -100,7 +100,7 @@ class OffsetStore:
             yield partition, stored.value
 
     def count_of(self, group_id: str) -> int:
-        """How many offsets the group has committed."""
+        """Return how many offsets the group has committed."""
         return sum(map(len, self._stored.get(group_id, {}).values()))
 
     def has_topic(self, group_id: str, topic: str) -> bool:

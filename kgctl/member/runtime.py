@@ -44,7 +44,7 @@ class Deadlines:
         return None if entry is None else entry[0]
 
     def next_us(self) -> int | None:
-        """The earliest deadline."""
+        """Return the earliest deadline, None where none is armed."""
         if self._next_us is None and self.armed:
             self._next_us = min(self.armed.values())[0]
         return self._next_us
@@ -117,7 +117,7 @@ class Backoff:
     attempts: int = 0
 
     def next_us(self) -> int:
-        """How long to wait before the next attempt."""
+        """Return how long to wait before the next attempt; each wait is longer than the one before (KIP-580)."""
         first_us, limit_us = self.config.retry_backoff_ms * 1000, self.config.retry_backoff_max_ms * 1000
         base_us = min(first_us << min(self.attempts, 16), max(limit_us, first_us))
         self.attempts += 1

@@ -10,7 +10,7 @@ class MalformedMessage(ValueError):  # noqa: N818 - says what the bytes are
 
 
 class MalformedFrame(MalformedMessage):
-    """The four bytes before a frame are no length."""
+    """The four bytes before a frame are a negative number, and no length."""
 
 
 class FrameTooLarge(MalformedFrame):
