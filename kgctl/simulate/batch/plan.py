@@ -10,6 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from kgctl.errors import InvariantViolation, KgctlError
 from kgctl.model.groups import TopicPartition
@@ -18,6 +19,7 @@ from kgctl.simulate.batch.judge import RunValues, Watcher, key_of, metric_keys, 
 from kgctl.simulate.engine.run import RunLimits, rare_collections
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
 from kgctl.simulate.recording.history import Identity, Scaling
+from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.recording.traffic import UNIT_PR
 from kgctl.simulate.report.outcome import LagSeries, Lane, Mark, Outcome, Picture, Replicas, Segment, duration, show
 from kgctl.simulate.scenario.checks import Check
@@ -243,8 +245,28 @@ def _is_late(task: Task) -> bool:
 def _run(task: Task) -> RunValues:
     watchers = watchers_for(task.checks, task.variant, task.settings)
     limits = RunLimits() if task.deadline_s is None else RunLimits(is_over=lambda: _is_late(task))
-    result = run(task.scenario, task.seed, observers=tuple(watchers.values()), limits=limits, identity=task.identity)
-    return values_of(result, task, watchers)
+    return values_of(_result(task, watchers, limits), task, watchers)
+
+
+class _Together:
+    """The groups that ran together with the last one that was measured: each is measured too where a task asks for it.
+
+    A run that nobody watches and whose length is given goes the same way whichever of its groups is measured.
+    """
+
+    of: tuple[int, Identity, tuple[Scenario, ...]] | None = None
+    recordings: ClassVar[dict[str, Recording]] = {}
+
+
+def _result(task: Task, watchers: Mapping[int, Watcher], limits: RunLimits) -> RunResult:
+    scenario = task.scenario
+    if not scenario.together or scenario.duration_us is None or task.deadline_s is not None or task.twice or watchers:
+        return run(scenario, task.seed, observers=tuple(watchers.values()), limits=limits, identity=task.identity)
+    of = (task.seed, task.identity, scenario.together)
+    if _Together.of == of and (found := _Together.recordings.pop(scenario.group_id, None)) is not None:
+        return RunResult(found)
+    _Together.of, _Together.recordings = of, {}
+    return run(scenario, task.seed, limits=limits, identity=task.identity, others=_Together.recordings)
 
 
 def _summary(result: RunResult) -> dict[str, float | None]:

@@ -225,12 +225,14 @@ def run(
     keeps_all_commits: bool = False,
     identity: Identity = Identity.POD,
     read: Callable[[Recording], MetricSource] | None = None,
+    others: dict[str, Recording] | None = None,
 ) -> Recording:
     """Run one variant, merged already, with one seed.
 
     ``observers`` see the log as it grows and each moment in which something changed. ``keeps_records``: the recording has the
     coordinator's records; ``keeps_all_commits``: with every commit of quiet times, not only the last. ``identity`` is what the
-    metrics of movement go by; ``read`` makes what conditions and observers look at. A run that reaches a limit is stopped, and
+    metrics of movement go by; ``read`` makes what conditions and observers look at; ``others`` is given the recordings of the
+    groups that run together with this one, by their ids. A run that reaches a limit is stopped, and
     says so in the recording's ending.
 
     Raises:
@@ -251,7 +253,10 @@ def run(
                 loop=loop,
             )
         )
-    return complete(groups, limits, measured=scenario.group_id)
+    measured = complete(groups, limits, measured=scenario.group_id)
+    if others is not None:
+        others |= {group.scenario.group_id: group.recording for group in groups if group.recording is not measured}
+    return measured
 
 
 def _parts(scenario: Scenario) -> list[Scenario]:

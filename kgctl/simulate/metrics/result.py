@@ -210,6 +210,7 @@ def run(
     keeps_records: bool = False,
     keeps_all_commits: bool = False,
     identity: Identity = Identity.POD,
+    others: dict[str, Recording] | None = None,
 ) -> RunResult:
     """Run one variant with one seed, as `kgctl.simulate.engine.run.run` does, and measure it.
 
@@ -225,5 +226,6 @@ def run(
         keeps_all_commits=keeps_all_commits,
         identity=identity,
         read=MetricView,
+        others=others,
     )
     return RunResult(recording)

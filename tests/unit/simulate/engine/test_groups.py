@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
+from kgctl.simulate.batch.plan import Options, run_all, tasks_of
+from kgctl.simulate.engine.run import run as engine_run
 from kgctl.simulate.lint.rules import lint
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.load import LoadedFile, load
+from kgctl.simulate.scenario.model import Scenario
 from kgctl.yaml_files import FileError, read_yaml
 
 FILE = """
@@ -85,6 +88,29 @@ def test_a_group_is_the_same_whichever_is_measured() -> None:
     assert {name: result.digest for name, result in first.items()} == {name: result.digest for name, result in again.items()}
     one = loaded(text).variants[0].scenario
     assert [part.group_id for part in one.together] == ["one", "two.v2"]
+
+
+def test_groups_that_run_together_are_measured_of_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = "events: [{at: 10s, name: deploy, restart: a}, {after: deploy, at: 5s, crash: b/0}]\n"
+    alone = {name: (each.digest, each.summary()) for name, each in results(events).items()}
+    runs: list[str] = []
+
+    def counted(scenario: Scenario, *arguments: Any, **options: Any) -> Any:
+        runs.append(scenario.group_id)
+        return engine_run(scenario, *arguments, **options)
+
+    monkeypatch.setattr("kgctl.simulate.metrics.result.engine.run", counted)
+    tasks = tasks_of(loaded(events), [1, 2], Options(), None)
+    found = run_all(tasks, 1, lambda _: None)
+    assert [(each.variant, each.seed) for each in found] == [("one", 1), ("two", 1), ("one", 2), ("two", 2)]
+    for each in found[:2]:
+        digest, summary = alone[each.variant]
+        assert each.digest == digest
+        assert {name: each.metrics[name] for name in summary} == summary
+    assert runs == ["one", "one"]
+    watched = loaded(f"{events}expect: [{{always: owners(partition) <= 1}}]\n")
+    run_all(tasks_of(watched, [1], Options(), None), 1, lambda _: None)
+    assert runs == ["one", "one", "one", "two.v2"]
 
 
 def test_what_is_changed_in_the_measured_group_is_changed_for_all() -> None:
