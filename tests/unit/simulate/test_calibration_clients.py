@@ -1,0 +1,27 @@
+"""Other clients than Java's: three plays of each case on Apache Kafka 4.3.1 (``--against``), beside the simulation."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from kgctl.simulate.metrics.result import run
+from kgctl.simulate.scenario.fields import changed
+from tests.calibration.cases import FOLDER, all_cases
+
+CLIENTS: dict[str, dict[str, dict[str, list[float]]]] = json.loads((FOLDER / "clients.json").read_text())
+"""Client -> case -> metric -> least, median and most of the plays."""
+SEEDS = range(1, 9)
+
+
+@pytest.mark.parametrize(("client", "name"), [(client, name) for client, cases in CLIENTS.items() for name in cases])
+def test_what_was_measured_lies_within_the_seeds(client: str, name: str) -> None:
+    scenario = next(case.scenario for case in all_cases() if case.name == name)
+    scenario = changed(scenario, members=tuple(changed(each, client=client) for each in scenario.members))
+    results = [run(scenario, seed) for seed in SEEDS]
+    for metric, (_, median, _) in CLIENTS[client][name].items():
+        found: Any = [result.metric(metric) for result in results]
+        room = max(0.1 * median, 0.25)
+        assert min(found) - room <= median <= max(found) + room, (metric, found)
