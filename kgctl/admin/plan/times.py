@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from fractions import Fraction
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -57,7 +57,7 @@ def parse_past_instant_ms(text: str, now_ms: int) -> int:
     """Read a point in time as `parse_instant_ms` does, or one that ``now_ms`` tells.
 
     ``now``; so long before: ``2h ago``, ``PT90S ago``; or of a day, in UTC unless a zone is named: ``yesterday``,
-    ``today 08:30``, ``yesterday 14:00 Europe/Berlin``.
+    ``today 08:30``, ``yesterday 14:00 Europe/Berlin``, ``2024-01-31 14:00 Europe/Berlin``.
 
     Raises:
         UsageError: the text is nothing of that.
@@ -67,7 +67,7 @@ def parse_past_instant_ms(text: str, now_ms: int) -> int:
         return now_ms
     if words and words[-1].lower() == "ago":
         return max(0, now_ms - parse_duration_ms(" ".join(words[:-1])))
-    if words and words[0].lower() in _DAYS:
+    if words and (words[0].lower() in _DAYS or (_DATE.fullmatch(words[0]) and words[-1][0].isalpha())):
         return _of_day(text, words, now_ms)
     return parse_instant_ms(text)
 
@@ -76,7 +76,7 @@ _DAYS = {"today": 0, "yesterday": 1}
 
 
 def _of_day(text: str, words: list[str], now_ms: int) -> int:
-    """``yesterday [HH:MM[:SS]] [ZONE]``: a wall clock's time in that zone."""
+    """``yesterday [HH:MM[:SS]] [ZONE]``, or a date instead: a wall clock's time in that zone."""
     rest = words[1:]
     clock = time.fromisoformat(rest.pop(0)) if rest and _CLOCK.fullmatch(rest[0]) else time()
     try:
@@ -85,10 +85,21 @@ def _of_day(text: str, words: list[str], now_ms: int) -> int:
         raise UsageError(f"no time: {text!r} names no time zone as Europe/Berlin") from None
     if rest:
         raise UsageError(f"no time: {text!r}; a day is written as 'yesterday 14:00 Europe/Berlin'")
-    day = datetime.fromtimestamp(now_ms / 1000, zone).date() - timedelta(days=_DAYS[words[0].lower()])
+    if words[0].lower() in _DAYS:
+        day = datetime.fromtimestamp(now_ms / 1000, zone).date() - timedelta(days=_DAYS[words[0].lower()])
+    else:
+        day = _date(words[0])
     return int(datetime.combine(day, clock, zone).timestamp() * 1000)
 
 
+def _date(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"no time: there is no day {text!r}") from None
+
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
 
 

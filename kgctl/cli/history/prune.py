@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from kgctl.admin.plan.times import format_instant, parse_duration_ms
-from kgctl.cli.history.asking import Warehouse, warehouse_path
+from kgctl.cli.environment import Environment
+from kgctl.cli.history.asking import Warehouse, read_time_ms, warehouse_path
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.selection import confirm
 from kgctl.cli.session import session_of
@@ -25,7 +26,9 @@ def register(app: typer.Typer) -> None:
 def history_prune(
     ctx: typer.Context,
     *,
-    older_than: Annotated[str, typer.Option(metavar="TIME", help="Thin what is older than so long, as 30d.", show_default=False)],
+    older_than: Annotated[
+        str, typer.Option(metavar="TIME", help="Thin what is older: so long, as 30d, or a time.", show_default=False)
+    ],
     warehouse: Warehouse = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> Report:
@@ -38,10 +41,7 @@ def history_prune(
     from kgctl.pipeline.upkeep import prune
 
     session = session_of(ctx)
-    span_ms = parse_duration_ms(older_than)
-    if span_ms < _DAY_MS:
-        raise UsageError(f"--older-than {older_than}: whole days are thinned; the shortest is 1d")
-    before_ms = session.environment.now_ms() - span_ms
+    before_ms = _before_ms(older_than, session.environment)
     opened = Opened.open(warehouse_path(warehouse, session.environment))
     confirm(session, f"Thin what was collected before {format_instant(before_ms)} in {opened.location}?", yes=yes)
     found = prune(opened, before_ms)
@@ -50,3 +50,15 @@ def history_prune(
     if found.merged:
         told.append(f"{found.merged} small files were put together with others.")
     return Report(COLUMNS, rows, notices=told, name_keys=("table",), something_done=True)
+
+
+def _before_ms(text: str, environment: Environment) -> int:
+    """The moment that ``--older-than`` names: so long ago, or a time. Raises `UsageError` for less than a day ago."""
+    now_ms = environment.now_ms()
+    try:
+        before_ms = now_ms - parse_duration_ms(text)
+    except UsageError:
+        before_ms = read_time_ms("--older-than", text, environment) or 0
+    if now_ms - before_ms < _DAY_MS:
+        raise UsageError(f"--older-than {text}: whole days are thinned; the shortest is 1d")
+    return before_ms

@@ -178,6 +178,9 @@ def test_past_instant_that_is_none_is_refused(text: str) -> None:
         ("yesterday", "2026-03-28T00:00:00.000Z"),
         ("Yesterday 14:00", "2026-03-28T14:00:00.000Z"),
         ("yesterday 14:00 Europe/Berlin", "2026-03-28T13:00:00.000Z"),
+        ("2026-01-31 14:00 Europe/Berlin", "2026-01-31T13:00:00.000Z"),
+        ("2026-07-31 14:00:30 Europe/Berlin", "2026-07-31T12:00:30.000Z"),
+        ("2026-01-31 America/New_York", "2026-01-31T05:00:00.000Z"),
         ("today 14:00:30 Europe/Berlin", "2026-03-29T12:00:30.000Z"),  # summer time begins that night
         ("2h ago", "2026-03-29T10:00:00.000Z"),
     ],
@@ -187,7 +190,8 @@ def test_times_that_now_tells(text: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["yesterday 25:00", "yesterday noon", "today 14:00 Nowhere/City", "today 14:00 UTC tomorrow", "tomorrow"]
+    "text",
+    ["yesterday 25:00", "yesterday noon", "today 14:00 Nowhere/City", "today 14:00 UTC tomorrow", "tomorrow", "2026-02-31 UTC"],
 )
 def test_days_that_are_none(text: str) -> None:
     with pytest.raises(UsageError):

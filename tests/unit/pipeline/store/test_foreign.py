@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable
 
+from kgctl.pipeline import upkeep
+from kgctl.pipeline.store.warehouse import Warehouse
+from kgctl.pipeline.upkeep import compact, forget, prune
 from tests.support.pipeline.warehouses import LOG, SAMPLES, add, built, collected, rows_of
 
 
@@ -26,8 +30,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def expected(folder: Path) -> tuple[int, int]:
     """How many commits there are, and the sum of the partitions of the log that they are in."""
-    from kgctl.pipeline.store.warehouse import Warehouse
-
     rows = rows_of(Warehouse.open(folder), "offset_commits")
     assert len({row["log_partition"] for row in rows}) == 4
     return len(rows), sum(row["log_partition"] for row in rows)
@@ -63,7 +65,6 @@ def test_a_filter_on_any_column_finds_its_rows(folder: Path) -> None:
     import pyarrow.dataset as ds
 
     from kgctl.pipeline.builds.run import COMMITTED
-    from kgctl.pipeline.store.warehouse import Warehouse
 
     for name in ("records", "samples", *COMMITTED):
         rows = Warehouse.open(folder).table(name).rows()
@@ -74,3 +75,48 @@ def test_a_filter_on_any_column_finds_its_rows(folder: Path) -> None:
                 assert dataset is not None
                 found = dataset.count_rows(filter=ds.field(field.name) == pa.scalar(value, field.type))
                 assert found == rows.column(field.name).to_pylist().count(value), (name, field.name)
+
+
+UPKEEP: Mapping[str, Callable[[Warehouse], object]] = {
+    "compact": compact,
+    "prune": lambda warehouse: prune(warehouse, 2_000_000_000_000, hours=0),
+    "forget a source": lambda warehouse: forget(warehouse, "c1", "second"),
+    "forget another cluster": lambda warehouse: forget(warehouse, "c2"),
+}
+
+
+@pytest.mark.parametrize("operation", UPKEEP)
+def test_every_reader_sees_the_same_after_upkeep(tmp_path: Path, operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And after the build that follows, which makes anew what was thinned."""
+    monkeypatch.setattr(upkeep, "MANY_FILES", 2)
+    warehouse = collected(tmp_path / "w", [part.slice(0, 50) for part in LOG], SAMPLES)
+    add(warehouse, "c2", LOG[0])
+    built(warehouse)
+    for part in LOG:
+        add(warehouse, "c1", part.slice(50), "second")
+    built(warehouse)
+
+    UPKEEP[operation](warehouse)
+
+    for _ in range(2):
+        for name in ("records", "offset_commits", "generations"):
+            own = Warehouse.open(tmp_path / "w").table(name).rows()
+            mine = (own.num_rows, sum(own.column("log_offset").to_pylist()))
+            assert readings(f"{tmp_path}/w/{name}") == [mine] * 4, (operation, name)
+        built(warehouse)
+
+
+def readings(path: str) -> list[tuple[int, int]]:
+    """Rows and the sum of their log offsets, as deltalake with pandas, polars, and DuckDB (dataset, list of files) read them."""
+    import duckdb
+    import polars
+
+    table = DeltaTable(path)
+    pandas, frame = table.to_pandas(), polars.read_delta(path)
+    with duckdb.connect() as connection:
+        connection.register("rows", table.to_pyarrow_dataset())
+        query = "SELECT count(*), coalesce(sum(log_offset), 0)::BIGINT FROM"
+        found = connection.execute(f"{query} rows").fetchall()
+        files = table.file_uris()
+        found += connection.execute(f"{query} read_parquet({files!r})").fetchall() if files else [(0, 0)]
+    return [(len(pandas), int(pandas["log_offset"].sum())), (frame.height, int(frame["log_offset"].sum())), *found]
