@@ -86,16 +86,21 @@ class StateFile:
         self._descriptor = -1
 
     def read(self) -> FolderState | None:
-        """None where there is no such file, or a power cut tore it. Raises `StorageError`."""
+        """None where there is no such file, or a power cut left it without content.
+
+        Raises `DamagedError` for one that is not what was written, and `StorageError`.
+        """
         try:
             line = self.path.read_bytes().rstrip(b" \n\0")
         except FileNotFoundError:
             return None
         except OSError as error:
             raise StorageError(f"{self.path}: {error.strerror}") from error
-        text, _, checksum = line.rpartition(b" ")
-        if not text or checksum != _checksum(text):
+        if not line:
             return None
+        text, _, checksum = line.rpartition(b" ")
+        if checksum != _checksum(text):
+            raise DamagedError(f"{self.path}: damaged (its checksum is wrong)")
         known = {item.name for item in fields(FolderState)}
         return FolderState(**{name: value for name, value in json.loads(text).items() if name in known})
 

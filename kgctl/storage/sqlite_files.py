@@ -176,7 +176,7 @@ def _open(folder: Path, offsets_partitions: int, *, new_id: Callable[[], str], o
     with ExitStack() as opened:
         state = StateFile(folder)
         opened.callback(state.close)
-        expected = state.read()
+        expected = _expected(state, on_damage)
         versions = {name: 0 if expected is None else expected.version_of(name) for name in (COORDINATOR_FILE, TOPICS_FILE)}
         coordinator = Database(folder / COORDINATOR_FILE, COORDINATOR, expected_version=versions[COORDINATOR_FILE])
         opened.callback(coordinator.close)
@@ -239,6 +239,14 @@ def _check_ids(folder: Path, ours: str, topics: Database, expected: FolderState 
         _damage(f"{folder}: damaged: {COORDINATOR_FILE} and {', '.join(wrong)} are not of the same folder", on_damage)
     if theirs != ours:
         topics.write_meta(FOLDER_ID, ours)
+
+
+def _expected(state: StateFile, on_damage: OnDamage) -> FolderState | None:
+    try:
+        return state.read()
+    except DamagedError as error:
+        _damage(error.message, on_damage)
+        return None
 
 
 def _check_tables(expected: FolderState | None, *databases: Database) -> None:

@@ -20,7 +20,7 @@ from tests.benchmarks import all_groups, describe_group, list_groups, start_up
 from tests.benchmarks.clusters import CLUSTERS, scratch
 from tests.benchmarks.measure import BenchmarkError, Measurement, measure
 from tests.benchmarks.pipeline import build, collect, decode, tables
-from tests.benchmarks.rates import codec, heartbeats, in_process, members, spark_start, sweep, zookeeper
+from tests.benchmarks.rates import codec, commits, heartbeats, in_process, members, spark_start, sweep, zookeeper
 from tests.benchmarks.rates.rate import Scale
 from tests.benchmarks.simulate import commands, runs
 from tests.benchmarks.subject import Size, Subject
@@ -41,7 +41,21 @@ SUBJECTS = {
 }
 RATES = {
     module.RATES.name: module.RATES
-    for module in (codec, heartbeats, in_process, members, runs, collect, decode, tables, build, spark_start, sweep, zookeeper)
+    for module in (
+        codec,
+        heartbeats,
+        commits,
+        in_process,
+        members,
+        runs,
+        collect,
+        decode,
+        tables,
+        build,
+        spark_start,
+        sweep,
+        zookeeper,
+    )
 }
 MOST_RUNS_OF_A_RATE = 5
 

@@ -22,7 +22,8 @@ from tests.benchmarks.rates.rate import Rates, Row, Scale
 from tests.support.wire.classic_member import HEARTBEAT, ClassicMember
 from tests.support.wire.raw_client import RawClient
 
-CONNECTIONS = (1, 50)
+CONNECTIONS = (1, 50, 1_000)
+SMALL_CONNECTIONS = (1, 50)
 SESSION_MS = 300_000
 VERSION = 4
 
@@ -82,11 +83,10 @@ class Beating:
 
 def measure(clusters: Sequence[str], scale: Scale) -> Sequence[Row]:
     """All servers up at once, in turns: what else the machine does falls on all of them."""
+    numbers = SMALL_CONNECTIONS if scale.small else CONNECTIONS
     with scratch() as folder, ExitStack() as stack:
         running = [stack.enter_context(CLUSTERS[name](folder / name)) for name in sorted(clusters, reverse=True)]
-        beating = [
-            Beating(cluster.name, _joined(stack, cluster.bootstrap, number)) for number in CONNECTIONS for cluster in running
-        ]
+        beating = [Beating(cluster.name, joined(stack, cluster.bootstrap, number)) for number in numbers for cluster in running]
         for turn in range(scale.runs + 1):
             for each in beating:
                 each.run(scale.seconds)
@@ -98,7 +98,8 @@ def measure(clusters: Sequence[str], scale: Scale) -> Sequence[Row]:
         return [each.row() for each in beating]
 
 
-def _joined(stack: ExitStack, bootstrap: str, number: int) -> list[ClassicMember]:
+def joined(stack: ExitStack, bootstrap: str, number: int) -> list[ClassicMember]:
+    """So many members, each alone in its group on a connection of its own."""
     members = []
     for place in range(number):
         raw = stack.enter_context(RawClient(bootstrap))
