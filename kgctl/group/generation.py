@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-from kgctl.errors import AuthError, CommitError, GenerationEnded, KgctlError, UnreachableError
+from kgctl.errors import AuthError, CommitError, GenerationEnded, KgctlError, MisuseError, UnreachableError, UsageError
 from kgctl.group.driver import Driver
 from kgctl.group.lines import CoordinatorConnection
 from kgctl.model.error_codes import ErrorCode
@@ -25,6 +25,15 @@ Offsets: TypeAlias = Mapping[Any, int | OffsetAndMetadata]
 """(topic, partition), or a `TopicPartition` -> the offset of the next record to read, alone or with metadata and leader epoch."""
 
 Work: TypeAlias = Callable[["Generation"], Any] | Callable[["Generation"], Coroutine[Any, Any, Any]]
+
+
+def _loop_runs() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
 
 PASSING = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 OVERTAKEN = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.REBALANCE_IN_PROGRESS})
@@ -89,10 +98,22 @@ class Generation:
         A plain function runs in a thread of its own and watches `ended` (or calls `wait`). A coroutine function, started from a
         running event loop, runs as a task there and is cancelled at the end. Started after the end, it runs with `ended` set.
         An exception ends the generation, is kept as `error`, and is raised by the group's next call.
+
+        Raises:
+            UsageError: this is no function.
+            MisuseError: a coroutine function, and no event loop runs here.
         """
+        is_coroutine = inspect.iscoroutinefunction(work)
+        if not callable(work):
+            raise UsageError(f"start() takes a function of the generation, not {work!r}")
+        if is_coroutine and not _loop_runs():
+            raise MisuseError(
+                f"group '{self.group_id}': a coroutine function is started inside a coroutine, whose event loop runs it; "
+                "outside of one, start a plain function"
+            )
         with self._lock:
             self._running += 1
-        if inspect.iscoroutinefunction(work):
+        if is_coroutine:
             self._start_task(work(self))
         else:
             threading.Thread(target=self._run, args=(work,), name=f"kgctl-generation-{self.id}", daemon=True).start()

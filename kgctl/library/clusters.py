@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from kgctl.errors import MisuseError, RefusedError, UsageError
+from kgctl.errors import ClosedError, MisuseError, RefusedError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin.client import GroupAdmin
@@ -23,19 +25,47 @@ if TYPE_CHECKING:
 else:
     _AllOfGroupAdmin = object  # type checkers see all methods, which `Admin.__getattr__` finds
 
+R = TypeVar("R")
+
 TIMEOUT_MS = 10_000
 
 
 class Admin(_AllOfGroupAdmin):
-    """All of `kgctl.GroupAdmin`, and `plan_reset`. Close it, or use ``with``; for one thread at a time."""
+    """All of `kgctl.GroupAdmin`, and `plan_reset`. Close it, or use ``with``; for one thread at a time.
+
+    Raises, from every method:
+        ClosedError: it was closed.
+        MisuseError: another thread is in the middle of a call.
+    """
 
     def __init__(self, groups: GroupAdmin) -> None:
         self.groups = groups
+        self._is_closed = False
+        self._call = threading.Lock()
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(self.groups, name)
+            found = getattr(self.groups, name)
+            return self._alone(found) if callable(found) else found
+
+    def _alone(self, method: Callable[..., R]) -> Callable[..., R]:
+        """Return the method as it answers an open admin, and one thread at a time: two would read each other's answers."""
+
+        @wraps(method)
+        def call(*arguments: Any, **options: Any) -> R:
+            if self._is_closed:
+                raise ClosedError("this admin is closed: connect again")
+            if not self._call.acquire(blocking=False):
+                raise MisuseError(
+                    "an admin is for one thread at a time, and another is in the middle of a call: connect once a thread"
+                )
+            try:
+                return method(*arguments, **options)
+            finally:
+                self._call.release()
+
+        return call
 
     def plan_reset(
         self,
@@ -65,10 +95,11 @@ class Admin(_AllOfGroupAdmin):
             scopes=None if topics is None else parse_topic_scopes(topics),
             clamp=clamp,
         )
-        return Plan(self.groups, plan_reset(self.groups, request))
+        return Plan(self.groups, self._alone(plan_reset)(self.groups, request))
 
     def close(self) -> None:
         """Give connections back. Safe to call twice."""
+        self._is_closed = True
         self.groups.close()
 
     def __enter__(self) -> Self:

@@ -117,7 +117,7 @@ class Backoff:
     attempts: int = 0
 
     def next_us(self) -> int:
-        """Return how long to wait before the next attempt; each wait is longer than the one before (KIP-580)."""
+        """Return how long to wait before the next attempt: twice the last one, up to the limit."""
         first_us, limit_us = self.config.retry_backoff_ms * 1000, self.config.retry_backoff_max_ms * 1000
         base_us = min(first_us << min(self.attempts, 16), max(limit_us, first_us))
         self.attempts += 1

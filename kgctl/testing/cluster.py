@@ -16,7 +16,7 @@ from kgctl.coordinator.classic.rebalance import start_rebalance
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.timers import TimerKey, TimerKind
-from kgctl.errors import BrokerError, NotFoundError, UnsupportedError
+from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError
 from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.model.groups import GroupDescription, OffsetAndMetadata, TopicPartition
 from kgctl.server.background import EmbeddedServer
@@ -55,10 +55,12 @@ class EmbeddedCluster:
     ) -> None:
         self._server = EmbeddedServer(topics=topics, config={**QUICK, **(config or {})}, brokers=brokers, data=data)
         self._admin: GroupAdmin | None = None
+        self._is_running = False
 
     @property
     def bootstrap(self) -> str:
         """``HOST:PORT`` of each broker that is up, with commas."""
+        self._check_is_running()
         return self._server.bootstrap
 
     @property
@@ -70,9 +72,11 @@ class EmbeddedCluster:
 
     def __enter__(self) -> Self:
         self._server.__enter__()
+        self._is_running = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._is_running = False
         if self._admin is not None:
             self._admin.close()
         self._server.__exit__(kind, error, traceback)
@@ -81,6 +85,7 @@ class EmbeddedCluster:
 
     def create_topic(self, name: str, partitions: int = 1) -> None:
         """Make a topic, or give one more partitions."""
+        self._check_is_running()
         catalog = self._server.server.services.catalog
 
         def create() -> None:
@@ -170,7 +175,13 @@ class EmbeddedCluster:
         runtime = self._server.server.services.runtime
         return self._in_loop(lambda: work(runtime))
 
+    def _check_is_running(self) -> None:
+        if not self._is_running:
+            raise MisuseError("an EmbeddedCluster runs inside its `with` block, and this is outside of it")
+
     def _in_loop(self, work: Callable[[], T]) -> T:
+        self._check_is_running()
+
         async def run() -> T:
             await asyncio.sleep(0)
             return work()

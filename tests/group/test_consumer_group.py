@@ -318,6 +318,18 @@ def test_a_function_of_the_generation_does_not_wait_for_itself(server: EmbeddedS
             group.next(PATIENCE_S)
 
 
+def test_what_cannot_be_started(server: EmbeddedServer, group_id: str) -> None:
+    async def nobody_runs(_: Generation) -> None: ...
+
+    with member(server, group_id) as group:
+        generation = group.next(PATIENCE_S)
+        with pytest.raises(MisuseError, match="started inside a coroutine"):
+            generation.start(nobody_runs)
+        with pytest.raises(UsageError, match="takes a function of the generation, not 'no'"):
+            generation.start(cast("Any", "no"))
+        assert not generation.ended.is_set()
+
+
 def test_a_task_of_the_generation_does_not_wait_for_itself(server: EmbeddedServer, group_id: str) -> None:
     async def live() -> None:
         async with member(server, group_id) as group:

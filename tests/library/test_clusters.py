@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from confluent_kafka import Producer
 
 import kgctl
-from kgctl.errors import MisuseError, NotFoundError, RefusedError, UsageError
+from kgctl.errors import ClosedError, MisuseError, NotFoundError, RefusedError, UsageError
 from kgctl.library.clusters import AsyncAdmin, _context_settings
 from kgctl.testing import EmbeddedCluster
 from kgctl.zookeeper import Registry
@@ -149,3 +149,26 @@ def test_coroutines_may_ask_too(cluster: EmbeddedCluster) -> None:
 
     groups, topics = asyncio.run(ask())
     assert (list(groups.values), topics) == (["payments"], {"orders": 2})
+
+
+def test_a_closed_admin_says_so(cluster: EmbeddedCluster) -> None:
+    admin = kgctl.connect(cluster.bootstrap)
+    admin.close()
+
+    for ask in (admin.list_groups, lambda: admin.plan_reset("payments", to="earliest")):
+        with pytest.raises(ClosedError, match="connect again"):
+            ask()
+
+
+def test_two_threads_do_not_share_an_admin(cluster: EmbeddedCluster) -> None:
+    """The one that comes while the other waits for its answer is told; here it comes from inside the other's call."""
+    with kgctl.connect(cluster.bootstrap) as admin:
+
+        class Inside:
+            def __iter__(self) -> Iterator[str]:
+                admin.list_groups()
+                return iter(())
+
+        with pytest.raises(MisuseError, match="one thread at a time"):
+            admin.describe_groups(cast("Any", Inside()))
+        assert admin.list_groups().errors == {}

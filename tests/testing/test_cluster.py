@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from confluent_kafka import Producer
 
-from kgctl.errors import BrokerError, NotFoundError, UnsupportedError
+from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError
 from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.group.generation import Generation
 from kgctl.testing import EmbeddedCluster
@@ -85,3 +85,13 @@ def test_real_clients_produce_and_read() -> None:
         producer = Producer({"bootstrap.servers": cluster.bootstrap})
         producer.produce("orders", b"one")
         assert producer.flush(PATIENCE_S) == 0
+
+
+def test_outside_of_its_block() -> None:
+    cluster = EmbeddedCluster()
+    with pytest.raises(MisuseError, match="runs inside its `with` block"):
+        cluster.create_topic("orders")
+    with cluster:
+        cluster.create_topic("orders")
+    with pytest.raises(MisuseError, match="runs inside its `with` block"):
+        _ = cluster.bootstrap
