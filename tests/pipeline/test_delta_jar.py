@@ -65,9 +65,8 @@ def test_the_delta_jar_reads_every_version(tmp_path: Path, python: Path) -> None
     built(warehouse)
 
     expected, versions = {}, {}
-    for name in ("records", "samples", *GOLD, "coverage", "state"):
-        table = DeltaTable(f"{tmp_path}/w/{name}")
-        versions[name] = table.version() + 1
+    for name in ("records", "samples", *(name for name in GOLD if name != "undecoded"), "coverage", "state"):
+        versions[name] = warehouse.table(name).version + 1
         expected[name] = {str(number): _read(tmp_path / "w" / name, number) for number in range(versions[name])}
     done = subprocess.run(
         [python, "-c", READING, jars, str(tmp_path / "w"), json.dumps(versions)],

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from shutil import copytree
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
@@ -20,7 +21,7 @@ from kgctl.pipeline.session import SparkOptions, spark_session
 from kgctl.pipeline.spark_engine import SparkEngine
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.benchmarks.clusters import scratch
-from tests.benchmarks.pipeline.build_work import Noting, collected
+from tests.benchmarks.pipeline.build_work import PIECE, Noting, collected, grow
 from tests.benchmarks.pipeline.decode import Run, best, drained, tree_cpu_s
 from tests.benchmarks.rates.rate import Rates, Row, Scale
 from tests.support.pipeline.generated_log import Size, generated_log
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
 
 PARTITIONS, RECORDS = 50, 5_000_000
 SMALL_PARTITIONS, SMALL_RECORDS = 2, 4_000
-HISTORIES, SMALL_HISTORIES = (1_000_000, 20_000_000), (2_000,)
-"""What a build of so few records costs must not depend on these."""
+PIECES, TOLD = 20, (1, 5, 20)
+"""Of a history of so many million records, built as it grows, what 200 more cost is told after these."""
 NEW = 200
 
 
@@ -49,11 +50,10 @@ def measure(_: Sequence[str], scale: Scale) -> Sequence[Row]:
             found |= on_spark(warehouse, cores, records, scale)
         found["the same again: nothing new"] = best(scale, lambda: run(warehouse, LocalEngine(2), records))
         found[f"200 more on {records:,}"] = more(warehouse, partitions, records)
-    for history in SMALL_HISTORIES if scale.small else HISTORIES:
-        with scratch() as folder:
-            warehouse = collected(folder / "warehouse", partitions, history)
-            run(warehouse, LocalEngine(2), history)
-            found[f"200 more on {history:,}"] = more(warehouse, partitions, history)
+    with scratch() as folder:
+        found |= grown(
+            Warehouse.create(folder / "warehouse"), 1 if scale.small else PIECES, SMALL_RECORDS if scale.small else PIECE
+        )
     own = found["kgctl on Spark, local[2]"]
     return [row(name, each, own) for name, each in found.items()]
 
@@ -92,6 +92,22 @@ def more(warehouse: Warehouse, partitions: int, records: int) -> Run:
             log = log.set_column(log.schema.get_field_index(name), log.schema.field(name), later)
         add(warehouse, "c1", log, "more")
     return run(warehouse, LocalEngine(1), NEW)
+
+
+def grown(warehouse: Warehouse, pieces: int, size: int) -> dict[str, Run]:
+    """What a few records more cost, the least of three builds, on a history that grows at the same rate: not more than before."""
+    found = {}
+    for number in range(pieces):
+        grow(warehouse, number, size)
+        run(warehouse, LocalEngine(1), size)
+        if number + 1 in TOLD:
+            copy = Warehouse.create(copytree(warehouse.location.uri, f"{warehouse.location.uri}-{number}"))
+            runs = []
+            for step in range(3):
+                grow(copy, number + 1, NEW * (step + 1), NEW * step)
+                runs.append(run(copy, LocalEngine(1), NEW))
+            found[f"200 more on {(number + 1) * size:,} of one partition"] = min(runs, key=lambda each: each.cpu_s)
+    return found
 
 
 def run(warehouse: Warehouse, engine: Engine, records: int, *, is_rebuild: bool = False) -> Run:

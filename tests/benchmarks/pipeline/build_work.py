@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from kgctl.pipeline.engines import Done, Engine
 from kgctl.pipeline.store.warehouse import Warehouse
-from tests.support.pipeline.generated_log import START_MS, Size, generated_log
+from tests.support.pipeline.generated_log import ENDS_PER_MS, START_MS, Size, generated_log
 from tests.support.pipeline.warehouses import add
 
 SAMPLE_EVERY_MS = 15_000
@@ -29,10 +29,30 @@ def collected(folder: Path, partitions: int, records: int) -> Warehouse:
     return warehouse
 
 
+PIECE, INTERVAL_MS, PAUSE_MS = 1_000_000, 12, 60_000
+"""A history that grows in one partition: so many records at a time, at the same rate however long it is, a pause behind each."""
+
+
+def grow(warehouse: Warehouse, number: int, records: int, since: int = 0) -> None:
+    """Collect piece ``number`` of such a history from record ``since`` on, up to so many, and samples of a minute's distance."""
+    began_ms = number * (PIECE * INTERVAL_MS + PAUSE_MS)
+    log = generated_log(0, Size(records, interval_ms=INTERVAL_MS, later_ms=began_ms, keeps_up=True), seed=number).slice(since)
+    offsets = pa.array(np.arange(since, records) + number * PIECE)
+    add(warehouse, "c1", log.set_column(log.schema.get_field_index("offset"), log.schema.field("offset"), offsets), "generated")
+    if not since:
+        end_ms = START_MS + began_ms + records * INTERVAL_MS
+        warehouse.add_samples("c1", samples_at(np.arange(START_MS + began_ms, end_ms, PAUSE_MS), Size.partitions))
+
+
 def samples(size: Size) -> pa.Table:
     """Every topic's ends, which grow evenly."""
     times = np.arange(START_MS, START_MS + size.records * size.interval_ms + SAMPLE_EVERY_MS, SAMPLE_EVERY_MS)
-    logs = [(f"topic-{topic}", partition) for topic in range(50) for partition in range(size.partitions)]
+    return samples_at(times, size.partitions)
+
+
+def samples_at(times: np.ndarray[tuple[int], np.dtype[np.int64]], partitions: int) -> pa.Table:
+    """Every topic's ends at these times."""
+    logs = [(f"topic-{topic}", partition) for topic in range(50) for partition in range(partitions)]
     count = len(times)
     return pa.table(
         {
@@ -40,7 +60,7 @@ def samples(size: Size) -> pa.Table:
             "partition": pa.array([partition for _, partition in logs for _ in range(count)], pa.int32()),
             "timestamp_ms": np.tile(times, len(logs)),
             "log_start_offset": np.zeros(count * len(logs), np.int64),
-            "log_end_offset": np.tile((times - START_MS) * 50, len(logs)),
+            "log_end_offset": np.tile((times - START_MS) * ENDS_PER_MS, len(logs)),
         }
     )
 
