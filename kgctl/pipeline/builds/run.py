@@ -388,7 +388,7 @@ def _made(work: _Work, engine: Callable[[int], Engine], on_progress: Callable[[P
         anew[why] += each.end - each.first
     from_nothing = work.slices if work.before.slices == 0 else list(outdated)
     made = _Made(work, files, work.counts, [each.slice for each in done], from_nothing, anew)
-    if work.before.slices:
+    if work.before.slices and from_nothing:
         for name in GOLD:
             files[name] += beside(work.warehouse, name, _files_of(work, name), from_nothing)
     return made

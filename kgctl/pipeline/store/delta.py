@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
 _ATTEMPTS = 20
-_CHECKPOINT_EVERY = "100"
+_CHECKPOINT_EVERY = "20"
+"""Opening a table reads every commit since the last checkpoint, and a build opens each some times."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _STATUS, _CODE = re.compile(r"\b(4\d\d [A-Z][a-z]+(?: [A-Z][a-z]+)*)"), re.compile(r"<Code>(\w+)</Code>")
 """What a store of objects answers: the status of HTTP, and its own name of the trouble."""
