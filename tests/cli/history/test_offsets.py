@@ -97,7 +97,7 @@ def test_unknown_groups_are_errors_of_their_own(cli: Cli) -> None:
         ("--group=", 2, "a group id must not be empty"),
         ("--cluster other", 4, "no cluster 'other' (there: staging)"),
         ("--warehouse nosuch", 4, "nosuch: kgctl history collect makes one"),
-        ("--bootstrap-server a:1", 2, "No such option: --bootstrap-server"),
+        ("--bootstrap-server a:1", 2, "no such option --bootstrap-server"),
     ],
 )
 def test_what_cannot_be_answered_is_said_in_one_line(cli: Cli, line: str, code: int, message: str) -> None:
