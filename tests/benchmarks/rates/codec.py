@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import io
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -49,7 +50,9 @@ def _rows(
     schema: Any = (load_request_schema if direction == "request" else load_response_schema)(key, version)
     kio_read, kio_write = entity_reader(schema), entity_writer(schema)
     entity, _ = kio_read(data, 0)
-    theirs = getattr(importlib.import_module("kafka.protocol.consumer"), plan.name)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas by importlib.resources.read_text
+        theirs = getattr(importlib.import_module("kafka.protocol.consumer"), plan.name)
     message = theirs.decode(data, version=version)
     yield _row(
         f"{name}: read",
