@@ -129,12 +129,12 @@ _CLASSIC_MEMBER = 0
 
 
 def listing(group: ListedGroup) -> GroupListing:
-    """One group of a listing."""
+    """Return a group as an entry of a listing."""
     return GroupListing(group.group_id, group.protocol_type, GroupState(group.state), GroupType(group.type))
 
 
 def classic_group(group: DescribedGroup) -> GroupDescription:
-    """A group of the classic protocol."""
+    """Return the description of a group of the classic protocol."""
     is_of_consumers = group.protocol_type == _CONSUMER
     members = (_classic_member(member, is_of_consumers=is_of_consumers) for member in group.members)
     return GroupDescription(
@@ -242,11 +242,11 @@ class EmbeddedGroupAdmin:
         self._session = EmbeddedSession(folder, clock_ms)
 
     def cluster_id(self) -> str | None:
-        """A folder has none of its own."""
+        """Return None: a folder has no id of a cluster."""
         return None
 
     def sight(self) -> Sight:
-        """A folder hides nothing."""
+        """Return that nothing is hidden: a folder knows no rights."""
         return Sight()
 
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:

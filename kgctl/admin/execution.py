@@ -52,12 +52,12 @@ class Stop(Protocol):
 
 
 class NeverStop:
-    """For callers that no signal ends."""
+    """A stop signal for callers that no signal ends."""
 
     signal: int | None = None
 
     def allow(self, seconds: float) -> None:
-        """Has nothing to do."""
+        """Do nothing: there is no deadline."""
 
 
 class Outcome(StrEnum):
@@ -104,7 +104,7 @@ class Account(Generic[K]):
     signal: int | None = None
 
     def having(self, outcome: Outcome) -> list[K]:
-        """The items with this outcome."""
+        """Return the items with this outcome."""
         return [item for item, found in self.outcomes.items() if found is outcome]
 
     @property

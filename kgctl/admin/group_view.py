@@ -118,7 +118,7 @@ class GroupView:
 
     @property
     def total_lag(self) -> int:
-        """The sum of the known lags, in records."""
+        """Return the sum of the known lags, in records."""
         return total_lag(view.lag for view in self.partitions)
 
 

@@ -60,7 +60,7 @@ class GroupPlan:
 
     @property
     def state(self) -> GroupState:
-        """The group's state when the plan was made."""
+        """Return the group's state when the plan was made."""
         return self.description.state if self.description else GroupState.DEAD
 
     @property
@@ -78,7 +78,7 @@ class ResetPlan:
 
     @property
     def rows(self) -> tuple[ResetRow, ...]:
-        """All rows, group by group."""
+        """Return all rows, group by group."""
         return tuple(row for group in self.groups for row in group.rows)
 
     @property
@@ -87,7 +87,7 @@ class ResetPlan:
         return any(row.code == OUT_OF_RANGE for row in self.rows)
 
     def to_change(self) -> tuple[ResetRow, ...]:
-        """The rows that executing would change."""
+        """Return the rows that executing would change."""
         if self.is_out_of_range:
             return ()
         groups = [group for group in self.groups if not group.is_refused]
@@ -236,7 +236,7 @@ class _Facts:
         return cls(logs.values, times.values, {**missing, **times.errors, **logs.errors})
 
     def is_missing(self, partition: TopicPartition) -> bool:
-        """Whether there is no such partition."""
+        """Return whether there is no such partition."""
         error = self.errors.get(partition)
         return error is not None and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -393,7 +393,7 @@ def _told(row: ResetRow, account: Account[_RowKey]) -> ResetRow:
 
 
 def active_group(group: GroupPlan) -> RefusedError:
-    """Why an active group is not reset."""
+    """Return the error by which an active group is not reset."""
     members = len(group.description.members) if group.description else 0
     present = f"{members} member{'s' if members != 1 else ''}"
     return RefusedError(

@@ -186,7 +186,7 @@ class Needs:
         return replace(results, errors=self.told_errors(results.errors, user))
 
     def told_errors(self, errors: Mapping[K, ItemError], user: str | None) -> dict[K, ItemError]:
-        """As `told`, for the errors alone."""
+        """Return what `told` returns, of the errors alone."""
         return {key: self._told(error, user) for key, error in errors.items()}
 
     def _told(self, error: ItemError, user: str | None) -> ItemError:

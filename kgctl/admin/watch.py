@@ -43,7 +43,7 @@ class Position:
 
     @property
     def lag(self) -> int:
-        """Records still to read."""
+        """Return the records still to read."""
         return lag_of(self.committed, self.start, self.end)
 
 
@@ -109,7 +109,7 @@ class Watch:
         self._samples.append(sample)
 
     def rates(self) -> list[GroupRate]:
-        """One entry a group of the last sample, by id."""
+        """Return one entry for each group of the last sample, by id."""
         if not self._samples:
             return []
         last = self._samples[-1]

@@ -28,7 +28,7 @@ _SAFE = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*(:[0-9]+)?")
 
 
 def complete_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Group ids that begin like what was typed."""
+    """Return group ids that begin with what was typed."""
     return _safe(_from_cluster(ctx, lambda admin: admin.list_groups().values), incomplete)
 
 
@@ -38,7 +38,7 @@ def complete_topics(ctx: typer.Context, args: list[str], incomplete: str) -> lis
 
 
 def complete_members(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Member ids of the group that the line names."""
+    """Return member ids of the group that the line names."""
     return _safe(_from_cluster(ctx, lambda admin: [one.member_id for one in _members(ctx, admin)]), incomplete)
 
 
@@ -53,7 +53,7 @@ def _members(ctx: typer.Context, admin: GroupAdmin) -> Iterable[MemberDescriptio
 
 
 def _groups(ctx: typer.Context) -> list[str]:
-    """The groups that the line names so far."""
+    """Return the groups that the line names so far."""
     return [*(ctx.params.get("groups") or ()), *(ctx.params.get("group") or ())]
 
 
@@ -71,7 +71,7 @@ def _topics(ctx: typer.Context, admin: GroupAdmin, incomplete: str) -> Iterable[
 
 
 def complete_contexts(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Names of contexts in the config file."""
+    """Return the names of contexts in the config file."""
     from kgctl.admin.config_file import load_config_file
 
     try:
@@ -117,21 +117,21 @@ def _given_flags(ctx: Any, flags: Any) -> Any:
 
 
 def complete_scenarios(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Names of built-in scenarios."""
+    """Return the names of built-in scenarios."""
     from kgctl.simulate.scenario.sources import builtin_names
 
     return _safe(builtin_names(), incomplete)
 
 
 def complete_pages(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Pages of the manual."""
+    """Return the pages of the manual."""
     from kgctl.cli.manual import page_names
 
     return _safe(page_names(), incomplete)
 
 
 def complete_history_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Group ids of the collected history."""
+    """Return group ids of the collected history."""
     try:
         from kgctl.pipeline.answers.history import History
 
@@ -150,7 +150,6 @@ class Shell(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: source <(kgctl completion bash)")(completion)
 
 

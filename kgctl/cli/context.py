@@ -65,7 +65,6 @@ def settings_report(name: str, settings: ConnectionSettings) -> Report:
 
 
 def register_list(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl context list")(context_list)
 
 
@@ -78,7 +77,6 @@ def context_list(ctx: typer.Context) -> Report:
 
 
 def register_use(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl context use staging")(context_use)
 
 
@@ -93,7 +91,6 @@ def context_use(
 
 
 def register_show(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl context show staging -o yaml")(context_show)
 
 
@@ -114,7 +111,6 @@ def context_show(
 
 
 def register_current(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl context current")(context_current)
 
 
@@ -129,7 +125,6 @@ def context_current(ctx: typer.Context) -> Report:
 
 
 def register_add(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog=ADD_EPILOG)(context_add)
 
 
@@ -162,7 +157,6 @@ def context_add(
 
 
 def register_set(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl context set staging --timeout 30s")(context_set)
 
 
@@ -196,7 +190,6 @@ def context_set(
 
 
 def register_delete(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl context delete staging")(context_delete)
 
 
@@ -216,7 +209,7 @@ def context_delete(
 
 
 def _given(context: ClusterContext, flags: Flags) -> ClusterContext:
-    """The context with what the flags say."""
+    """Return the context with what the flags say."""
     if flags.context:
         raise UsageError("--context has no place here: the context is named by its argument")
     given = dict(text.partition("=")[::2] for text in flags.properties)

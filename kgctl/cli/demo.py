@@ -26,7 +26,6 @@ CLIENT_CONFIG = {"heartbeat.interval.ms": "200"}
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl demo")(demo)
 
 
@@ -117,7 +116,7 @@ class _Stage:
 
 
 def _stay(stage: _Stage, bootstrap: str) -> None:
-    """Keep the cluster until somebody ends it."""
+    """Keep the cluster until the user ends it."""
     stage.say("The cluster stays until Ctrl-C. Next, in another terminal:")
     stage.write(f"{stage.program} --bootstrap-server {bootstrap} describe group {GROUP}\n")
     try:

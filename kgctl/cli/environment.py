@@ -63,7 +63,7 @@ class Environment:
 
     @property
     def program(self) -> str:
-        """How the user calls kgctl from where they are."""
+        """Return the command by which the user calls kgctl from where they are."""
         return _program()
 
     @property
@@ -73,7 +73,7 @@ class Environment:
 
     @property
     def stdout_is_terminal(self) -> bool:
-        """Whether a person reads stdout directly."""
+        """Return whether stdout is a terminal."""
         return self.stdout.isatty()
 
     @property

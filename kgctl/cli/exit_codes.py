@@ -37,7 +37,7 @@ class ExitCode(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """One line for the manual."""
+        """Return one line for the manual."""
         return _MEANINGS[self]
 
 
@@ -69,7 +69,7 @@ EXIT_CODES: tuple[tuple[type[KgctlError], ExitCode], ...] = (
 
 
 def exit_code_of(error: KgctlError) -> ExitCode:
-    """The exit code that this error alone leads to."""
+    """Return the exit code that this error alone leads to."""
     return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), ExitCode.FAILED)
 
 

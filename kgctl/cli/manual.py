@@ -74,7 +74,6 @@ def read_page(name: str) -> Page:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl manual resets")(manual)
 
 

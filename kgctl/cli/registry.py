@@ -32,7 +32,7 @@ class CommandSpec:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The command's name, word by word."""
+        """Return the command's name, word by word."""
         return tuple(self.path.split(" "))
 
 

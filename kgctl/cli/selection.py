@@ -164,5 +164,5 @@ def check_count(count: int, at_most: int | None) -> None:
 
 
 def plural(count: int, noun: str) -> str:
-    """``1 group``, ``2 groups``."""
+    """Return ``1 group`` or ``2 groups``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -135,7 +135,7 @@ class Session:
 
 
 def session_of(ctx: typer.Context) -> Session:
-    """The session that this command runs in."""
+    """Return the session in which this command runs."""
     session = ctx.obj
     assert isinstance(session, Session)
     return session

@@ -94,7 +94,7 @@ class KgctlCommand(TyperCommand):
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Help on the options, shared ones apart."""
+        """Write the help on options, shared ones apart."""
         _write_options(self, ctx, formatter)
 
 
@@ -106,7 +106,7 @@ class LazyCommand(TyperCommand):
         self.spec = spec
 
     def load(self) -> KgctlCommand:
-        """The real command."""
+        """Import and return the real command."""
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         module, _, function = self.spec.module.partition(":")
         getattr(import_module(f"kgctl.cli.{module}"), function or "register")(app)
@@ -161,7 +161,7 @@ class KgctlGroup(TyperGroup):
         return super().invoke(ctx)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Commands first, then options."""
+        """Write the help on commands, then on options."""
         self.format_commands(ctx, formatter)
         _write_options(self, ctx, formatter)
 
@@ -233,7 +233,7 @@ def _parent(root: KgctlGroup, name: str) -> KgctlGroup:
 
 
 def build_tree() -> KgctlGroup:
-    """The root with every command in its place."""
+    """Return the root with every command in its place."""
     root = KgctlGroup(
         name="kgctl",
         help=ROOT_HELP,

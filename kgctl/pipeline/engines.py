@@ -106,7 +106,7 @@ def attempt(function: Callable[[Item], Result], index: int, item: Item) -> Done[
 
 
 def died(index: int) -> Done[Result]:
-    """For an item that took its process with it."""
+    """Return the failure of an item whose process has died."""
     return Done(index, failure=Failure(PROCESS_DIED, "the process that did it died: killed, or out of memory"))
 
 
@@ -122,7 +122,7 @@ class LocalEngine(Engine):
         self.slots = max(jobs, 1)
 
     def stream(self, function: Callable[[Item], Result], items: Sequence[Item]) -> Generator[Done[Result], None, None]:
-        """One `Done` for each item, as they come."""
+        """Yield one `Done` for each item, in the order of their ends."""
         if self.slots == 1 or len(items) <= 1:
             for index, item in enumerate(items):
                 yield attempt(function, index, item)
@@ -177,7 +177,7 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 
 class EngineName(StrEnum):
-    """What ``--engine`` takes."""
+    """The values of ``--engine``."""
 
     AUTO = "auto"
     LOCAL = "local"
@@ -265,5 +265,5 @@ def open_engine(options: EngineOptions, records: int = 0, *, is_light: bool = Tr
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

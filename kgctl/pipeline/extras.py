@@ -45,7 +45,7 @@ def leave_pandas_out() -> None:
 
 
 class _NoPandas(importlib.abc.MetaPathFinder):
-    """Finds that there is no pandas."""
+    """An import finder that hides pandas."""
 
     def find_spec(self, fullname: str, *_: object) -> None:
         """Raise `ModuleNotFoundError` for pandas; look for nothing else."""

@@ -189,7 +189,7 @@ class ClassArchive:
 
     @property
     def exit_timeout_s(self) -> float:
-        """How long a JVM may take to end."""
+        """Return how long a JVM may take to write the archive at its end."""
         return 900.0 if self.is_being_made else 10.0
 
     def java_options(self) -> str:
@@ -207,7 +207,7 @@ class ClassArchive:
         return False
 
     def discard(self) -> None:
-        """It is of no use; the next run makes another."""
+        """Delete an archive that the JVM refused; the next run makes another."""
         if self.path is not None and not self.is_being_made:
             with suppress(OSError):
                 self.path.unlink(missing_ok=True)

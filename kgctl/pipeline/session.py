@@ -139,7 +139,7 @@ def _own(options: SparkOptions) -> Iterator[SparkContext]:
 
 
 class _Started:
-    """A JVM of our own, and the context in it."""
+    """A JVM that this process has started, and the Spark context in it."""
 
     def __init__(self, options: SparkOptions) -> None:
         java = find_java(os.environ, wrappers=cache_folder() / "java")
@@ -237,7 +237,7 @@ class _Log:
         return f"{(told or ['it ended at once'])[0][:300]} (its log: {path})"
 
     def remove(self) -> None:
-        """It has served; one that is kept stays."""
+        """Delete the log, unless it is to be kept."""
         if self.path is not None:
             os.close(self.target)
             self.path.unlink(missing_ok=True)
@@ -245,7 +245,7 @@ class _Log:
 
 
 def _common(options: SparkOptions) -> dict[str, str]:
-    """What kgctl sets unless told otherwise."""
+    """Return kgctl's own Spark settings, which the options override."""
     found = {
         "spark.app.name": "kgctl",
         "spark.ui.enabled": "false",
@@ -261,7 +261,7 @@ def _common(options: SparkOptions) -> dict[str, str]:
 
 
 def _python_variables(options: SparkOptions) -> dict[str, str]:
-    """Workers are this Python and find this kgctl."""
+    """Return the variables by which workers run this Python and find this kgctl."""
     found = {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
     if options.is_local:
         found["SPARK_LOCAL_IP"] = os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")

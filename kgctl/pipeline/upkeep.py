@@ -122,7 +122,7 @@ def _last_of_each(rows: pa.Table) -> pa.Table:
 
 
 def _by_cluster(warehouse: Warehouse, name: str, rows: pa.Table) -> list[DataFile]:
-    """The rows in files of one cluster each."""
+    """Write the rows to files of one cluster each."""
     clusters = sorted(pc.unique(rows.column("cluster")).to_pylist())
     parts = [rows.filter(pc.equal(rows.column("cluster"), cluster)) for cluster in clusters]
     return [file for part in parts for file in write_files(warehouse.location, name, part, "")]

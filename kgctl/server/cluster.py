@@ -41,7 +41,7 @@ class Broker:
 
 
 class Cluster:
-    """Who leads what."""
+    """The brokers, and which of them leads what."""
 
     def __init__(self, brokers: list[Broker], offsets_partitions: int, cluster_id: str) -> None:
         self.brokers = brokers
@@ -158,7 +158,7 @@ class Catalog:
         self.refresh()
 
     def creation_error(self, name: str, partition_count: int) -> ErrorCode:
-        """Why a topic cannot be made, or NONE."""
+        """Return why a topic cannot be made, or NONE."""
         if not is_legal_name(name):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if name in self.topics or name in self.oversized():

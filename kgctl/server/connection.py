@@ -35,7 +35,7 @@ _HEARTBEATS = (b"\x00\x0c", b"\x00\x44")
 
 
 class ClientConnection(asyncio.Protocol):
-    """Created by the listener for each connection."""
+    """One client's connection; its listener creates it."""
 
     def __init__(self, dispatcher: Dispatcher, host: Host, session: ClientSession, node_id: int) -> None:
         self.node_id = node_id
@@ -99,7 +99,7 @@ class ClientConnection(asyncio.Protocol):
         self._work()
 
     def close(self, reason: str) -> None:
-        """End the connection, saying why in the log."""
+        """End the connection, and log the reason."""
         if self._transport is not None:
             log.warning("closing the connection of %s: %s", self._peer, reason)
         self.end()
@@ -119,7 +119,7 @@ class ClientConnection(asyncio.Protocol):
             self._closing.abort()
 
     def is_idle(self) -> bool:
-        """Whether nothing is being answered."""
+        """Return whether no request is being answered."""
         return self._task is None
 
     def is_stalled(self, now_s: float) -> bool:
@@ -177,7 +177,7 @@ class ClientConnection(asyncio.Protocol):
             self._transport.resume_reading()
 
     def _let_in(self) -> None:
-        """There is room for the request under way."""
+        """Start the waiting request, as there is room for it now."""
         self._is_in_line = False
         self._room = self._reader.expected_bytes
         self.last_active_s = asyncio.get_running_loop().time()

@@ -186,7 +186,7 @@ Described = Callable[["Wanted"], "Work[Mapping[str, Any]]"]
 
 
 class MalformedOperation(ValueError):  # noqa: N818 - says what the bytes are
-    """No request of an operator."""
+    """Raised for a request that is none of an operator's."""
 
 
 def answer_operator(payload: bytes, services: Services, describe: Described) -> bytes | Awaitable[bytes | None]:
@@ -308,24 +308,24 @@ class MetricsPage:
 
     @property
     def port(self) -> int:
-        """Where it listens, for port 0."""
+        """Return the port on which the page is served."""
         return int(self._server.server_port)
 
     def close(self) -> None:
-        """Listen no more."""
+        """Close the listening socket."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
 
 
 class _Collector:
-    """Asks the server when a page is wanted."""
+    """Asks the server for its figures when a page is requested."""
 
     def __init__(self, describe: Describe) -> None:
         self._describe = describe
 
     def describe(self) -> list[Any]:
-        """Nothing is asked before the first page."""
+        """Return nothing, so that no figures are asked for before the first page."""
         return []
 
     def collect(self) -> Iterator[Any]:

@@ -70,7 +70,7 @@ class TransactionIndex:
 
 
 class DataSignal:
-    """One waiting list a partition."""
+    """Wakes the fetches that wait for data of a partition."""
 
     def __init__(self) -> None:
         self._waiting: defaultdict[TopicPartition, set[asyncio.Future[None]]] = defaultdict(set)
@@ -139,11 +139,11 @@ class Worker:
         self._pool = ThreadPoolExecutor(1, name)
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
-        """The result of ``work(*arguments)``."""
+        """Return the result of ``work(*arguments)``, done in the worker's thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, partial(work, *arguments))
 
     def stop(self) -> None:
-        """Return when the work under way is done."""
+        """End the thread when the work under way is done."""
         self._pool.shutdown(cancel_futures=True)
 
 

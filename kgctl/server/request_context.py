@@ -80,7 +80,7 @@ class Login:
         return self._talk is not None
 
     def begin(self, talk: Conversation, *, is_raw: bool) -> None:
-        """The client has chosen a mechanism."""
+        """Start the exchange of the mechanism that the client has chosen."""
         next(talk)
         self._talk = talk
         self.is_raw = is_raw

@@ -144,13 +144,13 @@ class Server:
         return await found if isinstance(found, Awaitable) else found
 
     async def write_status(self) -> None:
-        """One line of JSON on stderr."""
+        """Write the status as one line of JSON on stderr."""
         json.dump(await self._status(), sys.stderr)
         sys.stderr.write("\n")
         sys.stderr.flush()
 
     def _describe_from_outside(self) -> dict[str, Any]:
-        """The same for another thread."""
+        """Return the status to another thread."""
         return asyncio.run_coroutine_threadsafe(self._status(), self._loop).result(timeout=5)
 
     async def start(self) -> None:

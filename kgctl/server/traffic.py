@@ -81,7 +81,7 @@ class ByteBudget:
             when_there()
 
     def forget(self, when_there: Callable[[], None]) -> None:
-        """The connection that waited is gone."""
+        """Drop the waiting entry of a connection that is gone."""
         self._waiting = deque(entry for entry in self._waiting if entry[1] != when_there)
         self.give_back(0)
 
@@ -103,7 +103,7 @@ class Turns:
         return len(self._waiting)
 
     def add(self, work: Callable[[], None]) -> None:
-        """Do this when it is its turn."""
+        """Queue the work, to be done when it is its turn."""
         self._waiting.append(work)
         self._schedule()
 
@@ -180,7 +180,7 @@ class LoopWatch:
             self._timer.cancel()
 
     def begin(self, what: Held) -> None:
-        """This request holds the loop from now on."""
+        """Note that this request holds the loop from now on."""
         self._current = self._latest = what
 
     def resume(self, what: Held | None) -> None:
@@ -200,7 +200,7 @@ class LoopWatch:
             self._tell(monotonic() - what.since_s, str(what))
 
     def rate(self) -> float:
-        """Requests a second, lately."""
+        """Return the requests a second of the last while."""
         (begin_s, before), (end_s, after) = self._marks[0], (monotonic(), sum(self.requests.values()))
         return (after - before) / max(end_s - begin_s, 0.001)
 
@@ -247,7 +247,7 @@ class LoopTurns(selectors.DefaultSelector):
         self._begin_s, self._begin_own_s = monotonic(), thread_time()
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """As any selector, with a look at the clocks."""
+        """Select as the wrapped selector does, and take the times of a turn."""
         if self.on_turn is not None and monotonic() - self._begin_s > NOTABLE_S:
             self.on_turn(thread_time() - self._begin_own_s)
         ready = super().select(timeout)
@@ -292,7 +292,7 @@ class Host:
         return False
 
     def left(self, connection: Connection) -> None:
-        """The connection is closed."""
+        """Forget a connection that is closed."""
         self.connections.discard(connection)
         if self.is_closing and not self.connections:
             self._all_left.set()
@@ -321,11 +321,11 @@ Work = Generator[Awaitable[Any] | None, Any, T]
 
 
 class TooMuchWorkError(Exception):
-    """One request asks for more than `MAX_UNITS`."""
+    """Raised where one request asks for more than `MAX_UNITS`."""
 
 
 class _Run(Generic[T]):
-    """One work under way."""
+    """A piece of long work that is under way."""
 
     def __init__(self, work: Work[T]) -> None:
         self.work = work
@@ -336,7 +336,7 @@ class _Run(Generic[T]):
 
     @property
     def result(self) -> T:
-        """What the work returned, once it has ended."""
+        """Return the work's result, once it has ended."""
         return cast("T", self._result)
 
     def piece(self, go_on: Callable[[], Awaitable[Any] | None] | None = None) -> None:

@@ -128,7 +128,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class ProducerIdentity:
-    """As each request of a transaction has it."""
+    """The producer as each request of a transaction names it."""
 
     transactional_id: str
     producer_id: int

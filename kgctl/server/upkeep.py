@@ -43,7 +43,7 @@ class Collector:
         gc.callbacks.append(self._passes)
 
     def stop(self) -> None:
-        """Leave the collector as it was."""
+        """Restore the collector's settings."""
         gc.callbacks.remove(self._passes)
         gc.unfreeze()
 

@@ -92,7 +92,7 @@ def first_at_or_after(batch: bytes, header: BatchHeader, timestamp_ms: int, star
 
 
 def _unpacked(batch: bytes, header: BatchHeader) -> Iterator[bytes]:
-    """The records' bytes, piece by piece."""
+    """Yield the records' bytes, piece by piece."""
     if header.compression not in ("none", "gzip"):
         raise UnsupportedCompressionError(f"records compressed with {header.compression} cannot be read")
     raw = batch[HEADER_BYTES : header.size_bytes]
@@ -150,7 +150,7 @@ class _Records:
         return time_delta, offset_delta
 
     def is_at_end(self) -> bool:
-        """Whether nothing follows."""
+        """Return whether nothing follows."""
         return self._position >= len(self._data) and not self._more()
 
     def _varint(self) -> int:

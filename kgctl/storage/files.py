@@ -39,7 +39,7 @@ _STATE_BYTES = 512
 
 
 class OnDamage(Enum):
-    """What opening a damaged folder does."""
+    """What is done when a damaged folder is opened."""
 
     REFUSE = "refuse"
     ACCEPT_LOSS = "accept-loss"
@@ -105,7 +105,7 @@ class StateFile:
         return FolderState(**{name: value for name, value in json.loads(text).items() if name in known})
 
     def write(self, state: FolderState) -> None:
-        """Replace what is there. Raises `StorageError`."""
+        """Replace the state. Raises `StorageError`."""
         text = json.dumps(asdict(state), separators=(",", ":")).encode()
         line = b"%s %s" % (text, _checksum(text))
         try:
@@ -278,7 +278,7 @@ class FolderLock:
             self.was_opened = True
 
     def touch(self) -> None:
-        """Say that a server is running on the folder."""
+        """Mark the folder as used by a running server."""
         if self._descriptor >= 0:
             os.utime(self._path)
 

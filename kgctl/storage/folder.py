@@ -33,7 +33,7 @@ from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, CommitLog, Recor
 
 
 class Compacting(Protocol):
-    """What can be compacted in small steps."""
+    """A log that can be compacted in small steps."""
 
     def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
         """See `kgctl.storage.protocols.RecordLog`."""
@@ -78,7 +78,7 @@ class Maintenance(threading.Thread):
             log.close()
 
     def stop(self) -> None:
-        """Return when the step under way is done."""
+        """Stop when the step under way is done."""
         self._stopping.set()
         if self.is_alive():
             self.join()
@@ -154,7 +154,7 @@ class DataFolder:
         return self._bulk()
 
     def callback_on_close(self, callback: Callable[[], object]) -> None:
-        """Run this at `close`, last given first."""
+        """Have `close` call this; the last one given is called first."""
         self._on_close.callback(callback)
 
     def close(self) -> None:
@@ -201,7 +201,7 @@ class Settings:
 
 
 def memory_folder(offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> DataFolder:
-    """The same shape, gone when the process ends."""
+    """Return a folder in memory, gone when the process ends."""
     record_log = MemoryRecordLog(offsets_partitions)
     return DataFolder(record_log, record_log.commit_log, MemoryTopicStore())
 

@@ -18,7 +18,7 @@ from kgctl.storage.record_log import Compactor, Ledger, LogRow, Plan
 
 
 class MemoryCommitLog:
-    """The commit log as a list."""
+    """A commit log that is a list."""
 
     def __init__(self) -> None:
         self._entries: list[CommitEntry] = []
@@ -109,7 +109,7 @@ class MemoryRecordLog:
             return self._compactor.removed - before
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there are no files."""
 
     def _apply(self, plan: Plan) -> None:
         for record in plan.records:
@@ -231,7 +231,7 @@ class MemoryTopicStore:
             return base
 
     def read_batches(self, partition: TopicPartition, offset: int, max_bytes: int) -> bytes:
-        """Batches from ``offset`` on."""
+        """Return batches from ``offset`` on."""
         with self._lock:
             log = self._log(partition)
             found = bytearray()
@@ -242,7 +242,7 @@ class MemoryTopicStore:
             return bytes(found)
 
     def log_offsets(self, partition: TopicPartition) -> tuple[int, int]:
-        """(log start offset, log end offset)."""
+        """Return (log start offset, log end offset)."""
         with self._lock:
             log = self._log(partition)
             return log.start, log.end
@@ -256,7 +256,7 @@ class MemoryTopicStore:
             del log.bases[:keep], log.batches[:keep]
 
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> tuple[int, int] | None:
-        """The first record at or after that time."""
+        """Return the first record at or after that time."""
         with self._lock:
             log = self._log(partition)
             for batch in log.batches:
@@ -266,14 +266,14 @@ class MemoryTopicStore:
             return None
 
     def offset_of_max_timestamp(self, partition: TopicPartition) -> tuple[int, int] | None:
-        """The first record with the largest timestamp."""
+        """Return the first record with the largest timestamp."""
         with self._lock:
             batches = self._log(partition).batches
             newest = max((parse_header(batch).max_timestamp_ms for batch in batches), default=None)
         return None if newest is None else self.offset_for_timestamp(partition, newest)
 
     def close(self) -> None:
-        """Nothing to give back."""
+        """Do nothing: there are no files."""
 
     def _topic(self, name: str) -> TopicMetadata:
         try:
@@ -317,7 +317,7 @@ def _no_such_count(name: str, partitions: int) -> UsageError:
 
 
 def unknown_topic(name: str) -> NotFoundError:
-    """The error for a topic that does not exist."""
+    """Return the error for a topic that does not exist."""
     return NotFoundError(f"topic {name} does not exist", code="UNKNOWN_TOPIC_OR_PARTITION", topic=name)
 
 

@@ -32,7 +32,7 @@ class StoredOffset:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Self:
-        """The offset that `as_dict` wrote."""
+        """Return the offset that `as_dict` wrote."""
         return cls(**fields)
 
 

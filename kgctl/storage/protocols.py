@@ -150,7 +150,7 @@ class TopicStore(Protocol):
     """Topics and their partitions' logs. A name that is not there raises `kgctl.errors.NotFoundError`."""
 
     def topics(self) -> Mapping[str, TopicMetadata]:
-        """All topics, sorted by name."""
+        """Return all topics, sorted by name."""
         ...
 
     def oversized_topics(self) -> Mapping[str, int]:
@@ -186,7 +186,7 @@ class TopicStore(Protocol):
         ...
 
     def log_offsets(self, partition: TopicPartition) -> tuple[int, int]:
-        """(log start offset, log end offset)."""
+        """Return (log start offset, log end offset)."""
         ...
 
     def set_log_start(self, partition: TopicPartition, offset: int) -> None:

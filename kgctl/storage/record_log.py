@@ -37,7 +37,7 @@ class OpenTransactions:
     entries: dict[int, dict[OffsetCommitKey, CommitEntry]] = field(default_factory=dict)
 
     def copy(self) -> OpenTransactions:
-        """An independent copy."""
+        """Return an independent copy."""
         return OpenTransactions(
             {producer: dict(found) for producer, found in self.partitions.items()},
             {producer: dict(found) for producer, found in self.entries.items()},
@@ -118,7 +118,7 @@ class Ledger:
         return plan
 
     def adopt(self, plan: Plan) -> None:
-        """The plan is durable now."""
+        """Take over a plan that is durable now."""
         self._end_offsets = plan.end_offsets
         self._transactions = plan.transactions
 
@@ -171,7 +171,7 @@ def _marker_record(marker: TransactionMarker, partition: int, offset: int, now_m
 
 
 def _track(transactions: OpenTransactions, commits: list[CommitEntry], stored: StoredRecord, member_id: str | None) -> None:
-    """Follow a record that has its place already."""
+    """Take note of a record that has its place in the log already."""
     decoded = stored.decode()
     if isinstance(decoded, CoordinatorRecord):
         _track_record(transactions, commits, stored, decoded, member_id)
@@ -237,11 +237,11 @@ class Compactable(Protocol):
         ...
 
     def set_cleaned_until(self, sequence: int) -> None:
-        """A cycle is finished."""
+        """Store that a cycle of compaction has finished."""
         ...
 
     def rows(self, after_sequence: int, max_rows: int) -> Sequence[LogRow]:
-        """The next rows, ascending."""
+        """Return the next rows, ascending."""
         ...
 
     def transactional_rows(self) -> Iterator[LogRow]:

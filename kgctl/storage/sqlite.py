@@ -37,7 +37,7 @@ class Schema:
 
 
 class Queried(Protocol):
-    """A file that can be asked."""
+    """A database file that can be queried."""
 
     path: Path
 
@@ -149,7 +149,7 @@ class Database:
                 raise
 
     def rows(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]:
-        """All rows of a query."""
+        """Return all rows of a query."""
         with self.lock, self._translated():
             return self._connected().execute(statement, arguments).fetchall()
 
@@ -164,7 +164,7 @@ class Database:
         return self._connected().in_transaction
 
     def read_meta(self, name: str) -> Any:
-        """A named value of the file, or None."""
+        """Return a named value of the file, or None."""
         return self.value("SELECT value FROM meta WHERE name = ?", (name,))
 
     def write_meta(self, name: str, value: Any) -> None:

@@ -81,13 +81,13 @@ class OpenFiles:
         self.folder_id = str(coordinator.read_meta(FOLDER_ID))
 
     def now(self) -> FolderState:
-        """What the databases hold."""
+        """Return what the databases hold."""
         counts = self.record_log.appended, self.topics.changes, self.topics.newest_batch
         kept = dict(self.documents.revisions)
         return FolderState(self.folder_id, self.record_log.partition_count, *counts, self._tables, kept, boot_id())
 
     def keep_state(self) -> None:
-        """From now on the state file follows."""
+        """Have the state file follow every write from now on."""
         self._write_state()
         self.record_log.on_append = self.topics.on_write = self.documents.on_write = self._write_state
 
@@ -96,12 +96,12 @@ class OpenFiles:
         return SqliteCompaction(self._coordinator)
 
     def read_setting(self, name: str) -> str | None:
-        """A named text, or None."""
+        """Return a named text, or None."""
         found = self._coordinator.read_meta(f"setting.{name}")
         return None if found is None else checked_setting(self._coordinator.path, name, found)
 
     def write_setting(self, name: str, value: str) -> None:
-        """Keep a named text."""
+        """Store a named text."""
         self._coordinator.write_meta(f"setting.{name}", f"{_setting_checksum(name, value)} {value}")
 
     @contextmanager
@@ -308,7 +308,7 @@ def _setting_checksum(name: str, text: str) -> str:
 
 
 def _check_state(folder: Path, now: FolderState, expected: FolderState | None, *, had_state: bool, on_damage: OnDamage) -> None:
-    """What was written is there."""
+    """Compare the databases with what the state file says was written."""
     if expected is None:
         if had_state and now.records:
             log.warning("%s: %s cannot be read; whether something is missing cannot be told", folder, STATE_FILE)
@@ -381,7 +381,7 @@ class LogEndColumns(NamedTuple):
 
 
 class LogBound(NamedTuple):
-    """The log of one partition as it is."""
+    """Where the log of one partition starts and ends."""
 
     topic: str
     partition: int
@@ -390,7 +390,7 @@ class LogBound(NamedTuple):
 
 
 class BulkReader:
-    """Of one data folder. ``with`` closes it."""
+    """Reads one data folder in bulk. ``with`` closes it."""
 
     def __init__(self, path: Path) -> None:
         """Raises `NotFoundError` (no folder), `UsageError` (of a newer kgctl), `DamagedError`, `StorageError` (not readable)."""
@@ -421,7 +421,7 @@ class BulkReader:
         return self._files.log_ends(every_ms)
 
     def log_bounds(self) -> Sequence[LogBound]:
-        """Log start and end of all partitions, now."""
+        """Return the start and end of all partitions' logs, now."""
         return self._files.log_bounds()
 
     def commits(
@@ -434,7 +434,7 @@ class BulkReader:
         return (entry for entry in entries if not wanted or entry.group in wanted)
 
     def committing_groups(self) -> Sequence[str]:
-        """Groups that the commit log knows, sorted."""
+        """Return the groups of the commit log, sorted."""
         return self._files.commit_log().groups()
 
     def offsets_at(self, group: str, timestamp_ms: int) -> Sequence[CommitEntry]:
@@ -474,7 +474,7 @@ _ENDS = """SELECT topic, "partition", max(last_offset) + 1 FROM batch GROUP BY t
 
 
 class SqliteBulk:
-    """The two files of a data folder."""
+    """Reads the two files of a data folder."""
 
     def __init__(self, coordinator: Path, topics: Path) -> None:
         self._coordinator = _ReadOnly(coordinator, COORDINATOR)
@@ -494,7 +494,7 @@ class SqliteBulk:
         return found
 
     def records(self, partition: int, from_offset: int, page_rows: int) -> Iterator[RecordColumns]:
-        """A page at a time."""
+        """Yield a partition's records, a page at a time."""
         statement = _RECORDS.format(crc="crc" if self._coordinator.version >= _CHECKSUMS_SINCE else "NULL")
         while rows := self._coordinator.rows(statement, (partition, from_offset, page_rows)):
             for row in rows:
@@ -522,7 +522,7 @@ class SqliteBulk:
         ]
 
     def last_ms(self) -> int | None:
-        """The newest time of a record or a batch."""
+        """Return the newest time of a record or a batch."""
         times = [self._coordinator.rows("SELECT max(timestamp_ms) FROM record")[0][0]]
         if self._topics is not None:
             times.append(self._topics.rows("SELECT max(max_timestamp_ms) FROM batch")[0][0])
@@ -532,7 +532,7 @@ class SqliteBulk:
         return SqliteCommitLog(self._coordinator, has_checksums=self._coordinator.version >= _CHECKSUMS_SINCE)
 
     def setting(self, name: str) -> str | None:
-        """A named text, or None."""
+        """Return a named text, or None."""
         rows = self._coordinator.rows("SELECT value FROM meta WHERE name = ?", (f"setting.{name}",))
         return checked_setting(self._coordinator.path, name, rows[0][0]) if rows else None
 
@@ -558,7 +558,7 @@ class _ReadOnly:
             raise
 
     def rows(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]:
-        """All rows of a query."""
+        """Return all rows of a query."""
         with self._translated():
             return self._connection.execute(statement, arguments).fetchall()
 

@@ -35,7 +35,7 @@ class SqliteCommitLog:
         self._names: dict[str, int] = {}
 
     def groups(self) -> list[str]:
-        """Groups that have entries, sorted."""
+        """Return the groups that have entries, sorted."""
         rows = self._database.rows("SELECT text FROM name WHERE id IN (SELECT group_name FROM commit_entry) ORDER BY text")
         return [str(row[0]) for row in rows]
 
@@ -161,7 +161,7 @@ class SqliteRecordLog:
 
     @property
     def appended(self) -> int:
-        """How many records were ever appended."""
+        """Return how many records were ever appended."""
         return self._sequence
 
     @property
@@ -202,7 +202,7 @@ class SqliteRecordLog:
         return self._compactor.removed - before
 
     def close(self) -> None:
-        """The database is its opener's to close."""
+        """Do nothing: who opened the database closes it."""
 
     def _commit(self, plan: Plan) -> None:
         first = self._sequence + 1
@@ -264,7 +264,7 @@ class SqliteCompactionTarget:
         return [self._log_row(row) for row in self._database.rows(statement, (after_sequence, max_rows))]
 
     def transactional_rows(self) -> Iterator[LogRow]:
-        """All markers and all records of transactions."""
+        """Yield all markers and all records of transactions."""
         statement = f"SELECT sequence, {_CHECKED} FROM record WHERE producer_id IS NOT NULL ORDER BY sequence"  # noqa: S608
         return (self._log_row(row) for row in self._database.rows(statement))
 

@@ -135,7 +135,7 @@ class SqliteTopicStore:
             return base
 
     def read_batches(self, partition: TopicPartition, offset: int, max_bytes: int) -> bytes:
-        """Batches from ``offset`` on."""
+        """Return batches from ``offset`` on."""
         found = bytearray()
         topic = self._partition(partition)
         while offset < topic.end(partition.partition):
@@ -156,7 +156,7 @@ class SqliteTopicStore:
         return bytes(found)
 
     def log_offsets(self, partition: TopicPartition) -> tuple[int, int]:
-        """(log start offset, log end offset)."""
+        """Return (log start offset, log end offset)."""
         topic = self._partition(partition)  # no lock: whoever asks does not wait for a batch that is being written
         return topic.start(partition.partition), topic.end(partition.partition)
 
@@ -177,7 +177,7 @@ class SqliteTopicStore:
             topic.starts[number] = start
 
     def offset_for_timestamp(self, partition: TopicPartition, timestamp_ms: int) -> tuple[int, int] | None:
-        """The first record at or after that time."""
+        """Return the first record at or after that time."""
         topic = self._partition(partition)
         start, last = topic.start(partition.partition), -1
         while True:
@@ -195,7 +195,7 @@ class SqliteTopicStore:
                 return found
 
     def offset_of_max_timestamp(self, partition: TopicPartition) -> tuple[int, int] | None:
-        """The first record with the largest timestamp."""
+        """Return the first record with the largest timestamp."""
         topic = self._partition(partition)
         newest = self._database.value(
             f"SELECT max(max_timestamp_ms) FROM batch WHERE {_PLACE} AND last_offset >= ?",  # noqa: S608
@@ -204,7 +204,7 @@ class SqliteTopicStore:
         return None if newest is None else self.offset_for_timestamp(partition, newest)
 
     def close(self) -> None:
-        """The database is its opener's to close."""
+        """Do nothing: who opened the database closes it."""
 
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:

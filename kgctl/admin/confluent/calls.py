@@ -57,7 +57,7 @@ def error_code(error: KafkaError) -> ErrorCode:
 def explained(
     error: KafkaError, *, group: str | None = None, partition: TopicPartition | None = None, detail: str | None = None
 ) -> ItemError:
-    """The error of one thing, as one sentence."""
+    """Return the failure with one sentence of explanation."""
     return item_error(error_code(error), group=group, partition=partition, detail=detail or error.str())
 
 

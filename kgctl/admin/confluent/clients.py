@@ -186,7 +186,7 @@ class _Reader:
         self._consumer = Consumer({**client_config(properties), **_RECORD_READER, "error_cb": self._on_error})
 
     def read(self, wanted: Mapping[TopicPartition, int], deadline: Deadline) -> None:
-        """Read until all are there, or time is up."""
+        """Read until all records are there, or the time is up."""
         assigned = [ConfluentPartition(*partition, offset) for partition, offset in wanted.items()]
         self._consumer.assign(assigned)
         self._consumer.resume(assigned)  # those of the round before are still paused
@@ -215,6 +215,6 @@ class _Reader:
             self.failure = connection_error(error)
 
     def close(self) -> None:
-        """Leave the brokers; nothing was joined."""
+        """Leave the brokers; no group was joined."""
         self._consumer.unassign()
         self._consumer.close()

@@ -74,7 +74,7 @@ class _Reader:
         self._consumer = Consumer({**client_config(properties), **_READER, "error_cb": self._on_error})
 
     def read(self, number: int, missing: set[OffsetCommitKey], groups: Collection[str]) -> None:
-        """Fill `values` for these groups, or `errors`."""
+        """Read until all records are there, or the time is up."""
         partition, seen = TopicPartition(OFFSETS_TOPIC, number), dict.fromkeys(groups, False)
         self.values |= {group: {} for group in seen}
         try:
@@ -133,7 +133,7 @@ class _Reader:
             self._failure = connection_error(error)
 
     def close(self) -> None:
-        """Leave the brokers; nothing was joined."""
+        """Leave the brokers; no group was joined."""
         self._consumer.unassign()
         self._consumer.close()
 

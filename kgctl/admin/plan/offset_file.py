@@ -39,7 +39,7 @@ def inert(text: str) -> str:
 
 
 def _as_it_was(field: str) -> str:
-    """What `inert` made of a text, undone."""
+    """Return the text that `inert` was given."""
     return field[1:] if field.startswith("'") and _FORMULA.match(field) else field
 
 

@@ -66,7 +66,7 @@ def parse_topic_scopes(texts: Iterable[str]) -> tuple[TopicScope, ...]:
 
 
 def is_within(partition: TopicPartition, scopes: Iterable[TopicScope]) -> bool:
-    """Whether one of the scopes has the partition."""
+    """Return whether one of the scopes has the partition."""
     return any(partition in scope for scope in scopes)
 
 
@@ -135,7 +135,7 @@ def _merged(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
 
 @dataclass(frozen=True, slots=True)
 class ToEarliest:
-    """To the start of the log."""
+    """Resets to the start of the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class ToLatest:
 
 @dataclass(frozen=True, slots=True)
 class ToOffset:
-    """To one offset, the same in every partition."""
+    """Resets to one offset, the same in every partition."""
 
     offset: int
 
@@ -416,7 +416,7 @@ def _shown(offset: int | None) -> str:
 
 
 def _aimed(row: ResetRow, target: OffsetAndMetadata | None, note: str | None, *, clamp: bool) -> ResetRow:
-    """The row with its target brought into the log."""
+    """Return the row with its target brought into the log."""
     if target is None:
         return _taken_away(row)
     start, end = row.log.log_start_offset, row.log.log_end_offset

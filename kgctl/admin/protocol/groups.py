@@ -68,7 +68,7 @@ def partition_results(answers: Mapping[TopicPartition, R | Failure], group: str 
 def explained(
     failure: Failure, *, group: str | None = None, partition: TopicPartition | None = None, member: str | None = None
 ) -> ItemError:
-    """The failure with one sentence."""
+    """Return the failure with one sentence of explanation."""
     if failure.message and failure.code in _OWN_WORDS:
         return ItemError(failure.code, failure.message)
     return item_error(failure.code, group=group, partition=partition, member=member, detail=failure.message)

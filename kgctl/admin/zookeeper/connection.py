@@ -112,7 +112,7 @@ class _MultiRead:
     type: ClassVar[int] = 22
 
     def serialize(self) -> bytes:
-        """As kazoo's Transaction."""
+        """Return the request in the form of kazoo's Transaction."""
         parts = [multiheader_struct.pack(each.type, False, -1) + each.serialize() for each in self.operations]  # noqa: FBT003
         return b"".join((*parts, multiheader_struct.pack(-1, True, -1)))  # noqa: FBT003
 
@@ -175,7 +175,7 @@ class Connection:
 
     @property
     def is_connected(self) -> bool:
-        """Whether the server is there at this moment."""
+        """Return whether the server answers at this moment."""
         return bool(self._client.connected)
 
     @contextmanager
@@ -192,7 +192,7 @@ class Connection:
             self._limits.deadline = None
 
     def get(self, path: str) -> NodeData | None:
-        """One node; None where it is not there."""
+        """Return one node, or None where it is not there."""
         answers = self.get_many([path])
         if path in answers.denied:
             raise denied(path)
@@ -206,11 +206,11 @@ class Connection:
         return answers.values.get(path)
 
     def get_many(self, paths: Sequence[str]) -> Answers[NodeData]:
-        """What these nodes hold."""
+        """Return what these nodes hold."""
         return self._read(paths, GetData, self._client.get_async, lambda found: NodeData(found[0], found[1].version))
 
     def children_many(self, paths: Sequence[str]) -> Answers[list[str]]:
-        """The names below these nodes, sorted."""
+        """Return the names below these nodes, sorted."""
         answers = self._read(paths, GetChildren, self._client.get_children_async, list)
         return Answers({path: sorted(names) for path, names in answers.values.items()}, answers.denied)
 
@@ -506,7 +506,7 @@ class _QuietThreads(SequentialThreadingHandler):  # type: ignore[misc]
     """kazoo's threads; one that ends by an error ends the connection, which whoever waits is told, and prints no traceback."""
 
     def spawn(self, func: Callable[..., Any], *args: Any, **kwargs: Any) -> threading.Thread:
-        """A thread that keeps its error to itself."""
+        """Start a thread that does not print its error."""
 
         def run() -> None:
             with suppress(Exception):
@@ -561,11 +561,11 @@ class _Remembering(logging.Handler):
 
     @property
     def because(self) -> str:
-        """For the end of a message."""
+        """Return the remembered reason as the end of a message."""
         return f": {self.remembered}" if self.remembered else ""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep the reason at the end of the line."""
+        """Remember the reason at the end of the line."""
         text = record.getMessage()
         if text.startswith(("Connection dropped", "Connection time-out", "Cannot resolve")):
             self.remembered = text.rpartition(": ")[2] if text.startswith("Connection") else text

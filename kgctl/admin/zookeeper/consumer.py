@@ -114,17 +114,17 @@ class ConsumerGroup:
 
     @property
     def instance(self) -> str:
-        """The instance's id."""
+        """Return the instance's id."""
         return self._instance.name
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
-        """The partitions that are claimed now."""
+        """Return the partitions that the instance claims now."""
         return self._claimed
 
     @property
     def rebalances(self) -> int:
-        """How many rebalances are over."""
+        """Return how many rebalances are over."""
         return self._rebalances
 
     def start(self) -> None:
@@ -196,7 +196,7 @@ class ConsumerGroup:
         return True
 
     def _on_state(self, state: str) -> None:
-        """From a thread of kazoo."""
+        """Take a change of the connection's state, in a thread of kazoo."""
         self._lost = self._lost or (state == "LOST" and not self._closing)
         self._changed.set()
 
@@ -305,4 +305,4 @@ class ConsumerGroup:
 
 
 def _nothing_to_do(_: object) -> None:
-    """For a consumer that has not asked to be told."""
+    """Do nothing, for a consumer without a listener."""

@@ -25,7 +25,7 @@ from kgctl.model.groups import Node
 
 
 class GroupNotFoundError(NotFoundError):
-    """ZooKeeper has no group of this name."""
+    """Raised where ZooKeeper has no group of this name."""
 
     slug = "GROUP_ID_NOT_FOUND"
 
@@ -206,7 +206,7 @@ def _python_regex(regex: str) -> str:
 
 
 def encode_registration(registration: Registration) -> bytes:
-    """The JSON of a registration."""
+    """Return the JSON of a registration."""
     document = {
         "version": registration.version,
         "subscription": dict(registration.subscription),
@@ -246,7 +246,7 @@ def check_offset(offset: int) -> None:
 
 
 def encode_offset(offset: int) -> bytes:
-    """The text of an offset."""
+    """Return the text of an offset."""
     return str(offset).encode()
 
 

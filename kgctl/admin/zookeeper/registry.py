@@ -54,7 +54,7 @@ class Found(tuple[N, ...], Generic[N]):
 
     @classmethod
     def of(cls, things: Iterable[N]) -> Found[N]:
-        """These, sorted."""
+        """Return these, sorted."""
         return cls(sorted(things, key=lambda each: each.name))
 
     def find(self, name: str) -> N | None:
@@ -81,7 +81,7 @@ class Registry:
         return cls(Connection(settings, timeout_ms=timeout_ms, session_ms=session_ms))
 
     def groups(self) -> Found[Group]:
-        """All groups."""
+        """Return all groups."""
         return Found.of(self.group(name) for name in snapshot.list_names(self.connection))
 
     def group(self, name: str) -> Group:
@@ -93,11 +93,11 @@ class Registry:
         return Group(self.connection, name)
 
     def brokers(self) -> Mapping[int, Node]:
-        """The brokers that are alive, by id."""
+        """Return the brokers that are alive, by id."""
         return snapshot.read_brokers(self.connection)
 
     def topics(self) -> Mapping[str, int]:
-        """Topic -> number of partitions."""
+        """Return the number of partitions of each topic."""
         return snapshot.read_topics(self.connection)
 
     def cluster_id(self) -> str:
@@ -127,7 +127,7 @@ class Group:
         return f"Group({self.name!r})"
 
     def exists(self) -> bool:
-        """Whether ZooKeeper has it."""
+        """Return whether ZooKeeper has the group."""
         return self._connection.children(nodes.group_path(self.name)) is not None
 
     def create(self) -> None:
@@ -193,7 +193,7 @@ class Group:
         return None if node is None else self.instance(node.data.decode("utf-8", "backslashreplace"))
 
     def owners(self) -> Mapping[TopicPartition, Instance]:
-        """All claims."""
+        """Return all claims of the group's instances."""
         found = self._read(offsets=False).owners
         return {partition: self.instance(name) for partition, name in found.items()}
 
@@ -267,7 +267,7 @@ class Group:
         return groups.found.get(self.name) or snapshot.GroupSnapshot(self.name)
 
     def _commit_once(self, path: str, data: bytes) -> bool:
-        """Whether nobody else was there first."""
+        """Return whether the offset was written before anybody else's."""
         node = self._connection.get(path)
         try:
             if node is None:
@@ -304,7 +304,7 @@ class Instance:
         return nodes.ids_path(self.group.name, self.name)
 
     def registered(self) -> bool:
-        """Whether it is running."""
+        """Return whether the instance is running."""
         return self._connection.owner(self._path) is not None
 
     def registration(self) -> Registration:

@@ -46,7 +46,7 @@ class Groups:
 
 
 def list_names(connection: Connection) -> list[str]:
-    """The groups that there are, sorted."""
+    """Return the group names of ZooKeeper, sorted."""
     return connection.children(nodes.GROUPS) or []
 
 

@@ -32,7 +32,7 @@ OtherCluster = Annotated[bool, typer.Option("--other-cluster", help="Take a file
 
 
 def check_file_name(option: str, path: str | None) -> None:
-    """Raises UsageError for an empty name."""
+    """Refuse an empty file name. Raises UsageError."""
     if path == "":
         raise UsageError(f"{option} is empty (an unset variable?): give it a file")
 
@@ -69,7 +69,7 @@ class UndoFile:
 
     @property
     def id(self) -> str:
-        """What ``kgctl undo`` takes."""
+        """Return the id that ``kgctl undo`` takes."""
         return self.path.stem
 
 

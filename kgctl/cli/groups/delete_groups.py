@@ -53,7 +53,6 @@ COLUMNS = (Column("group"), Column("type"), Column("state"), Column("offsets", "
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog=EPILOG)(delete_groups)
 
 
@@ -121,7 +120,7 @@ class _Plan:
 
     @property
     def lost(self) -> list[str]:
-        """What no undo brings back."""
+        """Return what no undo brings back."""
         shared = sum(listing.type is GroupType.SHARE for listing in self.deletable.values())
         lines = [f"{plural(shared, 'share group')} cannot be brought back"] if shared else []
         lines += [f"{error.message}: not saved" for error in self.flaws]

@@ -55,7 +55,6 @@ Item = tuple[str, TopicPartition]
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog=EPILOG)(delete_offsets)
 
 

@@ -83,7 +83,6 @@ SETTLE_MS = 100
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog=EPILOG)(describe_group)
 
 

@@ -185,7 +185,7 @@ def members_report(found: GroupViews) -> Report:
 
 
 def state_report(found: GroupViews) -> Report:
-    """One row a group."""
+    """Return a report with one row a group."""
     return Report(STATE, [_state_row(view.description) for view in found.views], found.errors, (), ("group",))
 
 

@@ -51,7 +51,7 @@ kgctl list groups --match '^payments' --fail-if-lag-over 10000
 
 
 def _known(value: object, *, largest_first: bool = False) -> tuple[bool, int]:
-    """A key that puts what is unknown last."""
+    """Return a sort key that puts unknown values last."""
     return (False, -value if largest_first else value) if isinstance(value, int) else (True, 0)
 
 
@@ -65,7 +65,6 @@ SORTS: Mapping[str, Callable[[Row], tuple[object, ...]]] = {
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog=EPILOG)(list_groups)
 
 

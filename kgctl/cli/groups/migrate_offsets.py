@@ -45,7 +45,6 @@ HOLDER = "{group}"
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog=EPILOG)(migrate_offsets)
 
 
@@ -139,7 +138,7 @@ def _remarks(migration: Migration, *, execute: bool) -> Sequence[str]:
 
 
 def _verified(source: GroupAdmin, target: GroupAdmin, migration: Migration, report: Report) -> Report:
-    """The report with what reading back found."""
+    """Return the report with what reading back found."""
     from kgctl.admin.zookeeper.migration import verify_migration
 
     done: dict[str, list[TopicPartition]] = {}

@@ -120,7 +120,7 @@ def dry_run_notices(plan: ResetPlan, cluster: NamedCluster) -> Iterator[str]:
 
 
 def executed_notices(executed: Executed, cluster: NamedCluster) -> Iterator[str]:
-    """What was done and where, in one line."""
+    """Yield a line on what was done, and on which cluster."""
     counts = _counts(executed.plan)
     refused = sum(isinstance(error, RefusedError) and error.partition is None for error in executed.plan.errors)
     parts = [f"{counts[result]} {result.value}" for result in ResetResult if counts[result] and result is not ResetResult.PLANNED]

@@ -43,7 +43,6 @@ kgctl remove-members payments --all --dry-run
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog=EPILOG)(remove_members)
 
 
@@ -149,7 +148,7 @@ def _members(admin: GroupAdmin, group_ids: Sequence[str], *, is_named: bool) -> 
 
 
 def _steps(admin: GroupAdmin, members: Sequence[_Member], reason: str | None) -> list[Step[_Member]]:
-    """One request a group."""
+    """Return one request for each group."""
     by_group: dict[str, list[_Member]] = {}
     for one in members:
         by_group.setdefault(one.group_id, []).append(one)

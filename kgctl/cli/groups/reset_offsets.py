@@ -82,7 +82,6 @@ kgctl reset-offsets --plan plan.csv --execute --wait-empty 60s
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog=EPILOG)(reset_offsets)
 
 
@@ -179,7 +178,7 @@ def _history(session: Session, strategy: Strategy, warehouse: str | None, cluste
 
 
 def _hidden(admin: GroupAdmin) -> Iterator[str]:
-    """What rights may hide of "all topics"."""
+    """Yield what rights may hide of "all topics"."""
     if lacks := admin.sight().lacks_topics:
         yield f"{lacks}: commits on others are not shown, and stay as they are."
 

@@ -32,7 +32,7 @@ UNKNOWN_LAG = "LAG_UNKNOWN"
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
-    """The limits given, None where not."""
+    """The limits that the user gave; None where not."""
 
     lag: int | None = None
     partition_lag: int | None = None

@@ -51,7 +51,6 @@ kgctl undo --prune 30d
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog=EPILOG)(undo)
 
 

@@ -14,7 +14,6 @@ COLUMNS = (Column("topic"), Column("matches"))
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl validate-regex '^orders-[a-z]+$' --topic orders-eu --topic orders-2")(validate_regex)
 
 

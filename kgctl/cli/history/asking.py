@@ -166,7 +166,7 @@ class LiveOptions:
             raise UsageError(f"{self.given[0]} is for a live cluster, and {flag} reads files")
 
     def plan(self) -> Plan:
-        """As the collector takes it."""
+        """Return the options as the collector takes them."""
         from kgctl.pipeline.collect.live import Plan
 
         return Plan(
@@ -224,7 +224,7 @@ class Question:
 
     @property
     def is_answerable(self) -> bool:
-        """Whether there is a group left to ask about."""
+        """Return whether a group is left to ask about."""
         return self.groups is None or bool(self.groups)
 
 
@@ -325,7 +325,7 @@ class Shape:
     finish: Callable[[Question, list[dict[str, Any]], int | None], list[str]] | None = None
 
     def row(self, found: dict[str, Any]) -> Row:
-        """A row of the report."""
+        """Return a row of the report."""
         made = self.made(found)
         return {column.key: made[column.key] if column.key in made else found[column.key] for column in self.columns}
 
@@ -367,7 +367,7 @@ def answer(session: Session, asked: Asked, shape: Shape, series_name: str) -> Re
 
 
 def moment(value: int | None) -> str | None:
-    """A time of a table, for people and programs."""
+    """Return a time of a table, for people and programs."""
     return None if value is None else format_instant(value)
 
 

@@ -90,7 +90,6 @@ COLUMNS = (Column("cluster"), Column("table"), Column("rows"), Column("written")
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl history build --warehouse /srv/history")(history_build)
 
 

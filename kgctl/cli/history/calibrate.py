@@ -31,7 +31,6 @@ COLUMNS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl history calibrate payments --from '2h ago' --to '1h ago' --out payments.yaml")(
         history_calibrate
     )

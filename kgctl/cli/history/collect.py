@@ -48,7 +48,7 @@ COLUMNS = (
 
 
 def report_of(collection: Collection) -> Report:
-    """Rows and errors, and the totals as a notice."""
+    """Return the report of what was done."""
     found = [collection.partitions[number] for number in sorted(collection.partitions)]
     rows = [_row(collection.cluster, summary) for summary in found if summary.read or summary.damaged]
     return Report(
@@ -144,7 +144,7 @@ class Rest:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """The sources that were given."""
+        """Return the sources that were given."""
         given = {"--segments": self.segments, "--record-log": self.record_log, "--parquet": self.parquet}
         return tuple(flag for flag, value in given.items() if value not in ((), None))
 
@@ -162,7 +162,7 @@ class Rest:
 
     @property
     def is_given(self) -> bool:
-        """Whether files are to be read."""
+        """Return whether files are to be read."""
         return bool(self.flags)
 
     @property
@@ -176,7 +176,7 @@ class Rest:
 
 
 def collect_from_files(session: Session, rest: Rest, warehouse: str | None, cluster: str | None) -> Report:
-    """Segments, a record log, Parquet."""
+    """Collect segments, a record log or Parquet files."""
     from kgctl.pipeline.extras import require
 
     require("kgctl history", "pyarrow", "numpy", "deltalake")
@@ -376,7 +376,7 @@ def ending_on_signals(stop: Callable[[], object], *, enabled: bool = True) -> It
 
 
 class Reader(StrEnum):
-    """What ``--reader`` takes."""
+    """The values of ``--reader``."""
 
     AUTO = "auto"
     WIRE = "wire"
@@ -384,7 +384,6 @@ class Reader(StrEnum):
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl history collect --bootstrap-server broker:9092 --once")(history_collect)
 
 

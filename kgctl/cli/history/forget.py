@@ -15,7 +15,6 @@ COLUMNS = (Column("table"), Column("rows"))
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl history forget staging --yes")(history_forget)
 
 

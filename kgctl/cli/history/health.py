@@ -29,7 +29,6 @@ COLUMNS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl history health --at '1h ago'")(history_health)
 
 

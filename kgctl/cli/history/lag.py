@@ -27,7 +27,6 @@ COLUMNS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl history lag payments --from '6h ago' --topic orders -o csv")(history_lag)
 
 

@@ -29,7 +29,6 @@ COLUMNS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl history offsets payments --at '2h ago'")(history_offsets)
 
 

@@ -19,7 +19,6 @@ _DAY_MS = 86_400_000
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl history prune --older-than 30d --yes")(history_prune)
 
 

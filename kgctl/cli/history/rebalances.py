@@ -32,7 +32,6 @@ COLUMNS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl history rebalances payments --from '1d ago'")(history_rebalances)
 
 

@@ -33,7 +33,6 @@ COLUMNS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl history report payments --html payments.html --from '7d ago'")(history_report)
 
 

@@ -27,7 +27,6 @@ COLUMNS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl history resets payments --from '1d ago'")(history_resets)
 
 

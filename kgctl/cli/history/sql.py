@@ -17,7 +17,6 @@ TABLES = (Column("table"), Column("column"), Column("type"), Column("meaning"))
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="""Example: kgctl history sql 'SELECT topic, max(lag) FROM lag GROUP BY topic'""")(history_sql)
 
 

@@ -126,7 +126,6 @@ _Remote = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(
         epilog="Example: kgctl history watch --alert 'lag > 10000 for 5m' --alert stopped --webhook http://127.0.0.1:9000/"
     )(history_watch)
@@ -430,7 +429,7 @@ def _line(alert: Alert) -> str:
 
 
 def _group_rows(watch: Watch) -> list[Row]:
-    """A row a group, those with alerts first."""
+    """Return a row for each group, those with alerts first."""
     from kgctl.pipeline.answers.inferred import worst_status
 
     members = dict(watch.measured.members)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class OutputFormat(StrEnum):
-    """How a result is shown."""
+    """The forms in which a result is shown."""
 
     TABLE = "table"
     WIDE = "wide"
@@ -23,7 +23,7 @@ class OutputFormat(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """One line for the manual."""
+        """Return one line for the manual."""
         return _MEANINGS[self]
 
     @property
@@ -60,7 +60,7 @@ RENDERERS = {
 
 
 def renderer(output: OutputFormat) -> Renderer:
-    """The function that renders this format."""
+    """Return the function that renders this format."""
     module, _, function = RENDERERS[output].partition(":")
     render: Renderer = getattr(import_module(f"kgctl.cli.output.{module}"), function)
     return render

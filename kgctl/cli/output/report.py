@@ -28,7 +28,7 @@ class Column:
 
     @property
     def title(self) -> str:
-        """The header in tables."""
+        """Return the header in tables."""
         return self.header or self.key.upper().replace("_", "-")
 
 
@@ -59,7 +59,7 @@ class Report:
 
     @property
     def exit_code(self) -> ExitCode:
-        """What the process will exit with."""
+        """Return the code with which the process will exit."""
         if self.fixed_exit_code is not None:
             return self.fixed_exit_code
         return exit_code_of_all(self.errors, something_done=self._is_something_done)

@@ -13,7 +13,7 @@ UNKNOWN = "-"
 
 
 def render_table(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
-    """The columns that are not wide."""
+    """Render the columns that are not wide."""
     columns = [column for column in report.columns if not column.wide]
     limits = {column.key: column.most for column in columns if column.most is not None}
     if limits:
@@ -117,7 +117,7 @@ def render_for_terminal(
 
 
 def render_wide(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
-    """Like ``table``, with the wide columns too."""
+    """Render all columns, the wide ones too."""
     return render_columns(report, report.columns, environment)
 
 

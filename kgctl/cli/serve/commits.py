@@ -28,7 +28,6 @@ COLUMNS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl serve commits ./coordinator --group payments --since -PT1H")(commits)
 
 

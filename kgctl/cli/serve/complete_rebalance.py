@@ -17,7 +17,6 @@ COLUMNS = (Column("group"), Column("member"), Column("status"))
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl serve complete-rebalance payments 127.0.0.1:9092")(complete_rebalance)
 
 

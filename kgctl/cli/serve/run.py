@@ -57,7 +57,6 @@ Verbose = Annotated[bool, typer.Option("--verbose", help="Log each request to st
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl serve --listen 127.0.0.1:0 --topic orders:6 --data ./coordinator")(serve)
 
 
@@ -159,7 +158,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def parse_topic(text: str) -> tuple[str, int]:
-    """``NAME:PARTITIONS``. Raises UsageError."""
+    """Parse ``NAME:PARTITIONS``. Raises UsageError."""
     from kgctl.server.cluster import is_legal_name
 
     name, colon, count = text.rpartition(":")
@@ -173,7 +172,7 @@ def parse_topic(text: str) -> tuple[str, int]:
 
 
 def parse_config(text: str) -> tuple[str, str]:
-    """``KEY=VALUE``. Raises UsageError."""
+    """Parse ``KEY=VALUE``. Raises UsageError."""
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise UsageError(f"--config: {text!r} is not KEY=VALUE")

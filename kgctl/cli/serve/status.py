@@ -47,7 +47,6 @@ SUMMARY = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl serve status 127.0.0.1:9092")(status)
 
 

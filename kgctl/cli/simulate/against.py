@@ -85,7 +85,7 @@ class Groups:
         return found.values.get(group_id)
 
     def forget(self, group_id: str) -> str:
-        """Delete the group: "" or why not."""
+        """Delete the group; return "" or the reason why not."""
         try:
             error = self._admin.delete_groups([group_id]).errors.get(group_id)
         except KgctlError as problem:

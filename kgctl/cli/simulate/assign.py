@@ -122,7 +122,6 @@ def _summary(answer: Answer, which: str) -> str:
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl simulate assign --members 3 --topic orders:12 --assignor range --assignor sticky")(
         simulate_assign
     )

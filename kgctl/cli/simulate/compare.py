@@ -37,7 +37,6 @@ COLUMNS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl simulate compare rolling-restart:eager rolling-restart:cooperative --runs 10")(
         simulate_compare
     )

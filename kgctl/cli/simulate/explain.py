@@ -25,7 +25,6 @@ COLUMNS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl simulate explain deploy.yaml --variant eager --seed 7")(simulate_explain)
 
 

@@ -16,7 +16,6 @@ COLUMNS = (Column("file"), Column("text"))
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl simulate init --from-group payments payments.yaml")(simulate_init)
 
 

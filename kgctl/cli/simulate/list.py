@@ -12,7 +12,6 @@ COLUMNS = (Column("name"), Column("question"))
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl simulate list")(simulate_list)
 
 

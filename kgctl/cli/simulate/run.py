@@ -40,7 +40,6 @@ COLUMNS_BESIDE = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl simulate run deploy.yaml --runs 20 --gantt")(simulate_run)
 
 

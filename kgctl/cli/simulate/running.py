@@ -152,7 +152,7 @@ class RunOptions:
 
 
 def run_scenario(session: Session, loaded: LoadedFile, options: RunOptions, seeds: Sequence[int]) -> list[RunValues]:
-    """All runs that the time limit allows."""
+    """Do all runs that the time limit allows."""
     from kgctl.simulate.batch.plan import Options, run_all, tasks_of
 
     limit_s = options.time_limit_s()
@@ -185,5 +185,5 @@ def look_closer(session: Session, loaded: LoadedFile, options: RunOptions, outco
 
 
 def _processors() -> int:
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

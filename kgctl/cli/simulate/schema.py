@@ -10,7 +10,6 @@ from kgctl.cli.output.report import Report
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl simulate schema > scenario.schema.json")(simulate_schema)
 
 

@@ -13,7 +13,6 @@ COLUMNS = (Column("name"), Column("text"))
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl simulate show rolling-restart > mine.yaml")(simulate_show)
 
 

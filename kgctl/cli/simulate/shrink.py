@@ -27,7 +27,6 @@ COLUMNS = (
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog="Example: kgctl simulate shrink chaos.yaml --seed 17 --out small.yaml")(simulate_shrink)
 
 

@@ -15,7 +15,6 @@ from kgctl.pipeline.engines import EngineName, EngineOptions
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     example = (
         "Example: kgctl simulate sweep deploy.yaml --set group.config.session.timeout.ms=10s,45s --runs 50 --out runs.parquet"
     )

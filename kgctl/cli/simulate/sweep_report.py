@@ -83,7 +83,7 @@ def _with_last(axes: Sequence[Axis], path: str | None) -> tuple[Axis, ...]:
 
 
 def share_of(text: str) -> float:
-    """``--verify``: 1%, or 0. Raises `UsageError`."""
+    """Parse ``--verify``: 1%, or 0. Raises `UsageError`."""
     from kgctl.simulate.scenario.quantities import parse_share
 
     try:
@@ -195,7 +195,7 @@ def check_out(path: Path) -> None:
 
 
 def check_page(path: Path) -> None:
-    """The same for ``--html``."""
+    """Check the path of ``--html``. Raises `UsageError`."""
     from kgctl.charts.page import require_library
 
     require_library()
@@ -259,14 +259,14 @@ class Shown:
 
     @classmethod
     def of(cls, sweep: Sweep, *, each_run: bool, out: Path | None, html: Path | None) -> Shown:
-        """With the metrics of this sweep."""
+        """Return what is to be shown, with the metrics of this sweep."""
         from kgctl.simulate.batch.judge import key_of
 
         return cls(tuple(map(key_of, sweep.metrics)), each_run, out, html)
 
 
 def report_of(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> Report:
-    """Write the files and make the report."""
+    """Return the report of what was done."""
     from kgctl.simulate.sweep.rows import RowLayout, summary_columns, summary_rows
 
     layout = RowLayout(sweep)

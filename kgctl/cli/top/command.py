@@ -44,7 +44,6 @@ SORTS: dict[str, Callable[[GroupRate], tuple[float, str]]] = {
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command."""
     app.command(epilog=EPILOG)(top)
 
 
@@ -114,12 +113,12 @@ class Look:
         return bool(self._watch.rates()) or not self._wanted
 
     def rates(self) -> list[GroupRate]:
-        """The groups that are shown, in order."""
+        """Return the groups that are shown, in order."""
         shown = [one for one in self._watch.rates() if self._names(one.group_id) and self.filter in one.group_id]
         return sorted(shown, key=SORTS[self.sort])
 
     def title(self, cluster: NamedCluster) -> str:
-        """The line above a frame."""
+        """Return the line above a frame."""
         rates = self.rates()
         lag = sum(one.lag for one in rates if one.lag is not None)
         return f"{format_instant(self.at_ms)}  {cluster}  {plural(len(rates), 'group')}, total lag {lag:,}, sorted by {self.sort}"
@@ -135,7 +134,7 @@ def _frames(look: Look, cluster: NamedCluster, interval_ms: int, iterations: int
 
 
 def rows(rates: Sequence[GroupRate]) -> list[Row]:
-    """One row a group."""
+    """Return one row for each group."""
     return [
         {
             "group": one.group_id,

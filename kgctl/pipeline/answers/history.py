@@ -287,7 +287,7 @@ def _together(tables: Sequence[pa.Table]) -> pa.Table:
 
 
 def _as_read(schema: pa.Schema) -> pa.Table:
-    """No rows, in the types that files are read in."""
+    """Return no rows, in the types that files are read in."""
     import pyarrow as pa
 
     from kgctl.pipeline.answers.rows import DICTIONARIES

@@ -147,7 +147,7 @@ class _Evidence:
 
 
 def _last_times(rows: pa.Table, key: Sequence[str]) -> list[tuple[dict[str, Any], list[int]]]:
-    """Each key with its last ten times, ascending."""
+    """Return each key with its last ten times, ascending."""
     from kgctl.pipeline.answers.rows import times_of_each
 
     return [(row, times[-SAMPLES_TO_TELL:]) for row, times in times_of_each(rows, key)]
@@ -173,7 +173,7 @@ _Partition = tuple[str, int]
 
 @dataclass(slots=True)
 class _Group:
-    """What the tables have of one group, by time."""
+    """The rows that the tables have of one group, by time."""
 
     timeouts: dict[str, int] = field(default_factory=dict)
     assigned: dict[str, list[tuple[int, bool, _Partition]]] = field(default_factory=dict)

@@ -46,12 +46,12 @@ class Slice(NamedTuple):
 
 
 def slices_of(rows: int, buckets: int) -> list[Slice]:
-    """As many slices as so many rows are worth."""
+    """Return as many slices as this number of rows is worth."""
     return slices_into(max(rows // ROWS_IN_SLICE, 1), buckets)
 
 
 def slices_into(count: int, buckets: int) -> list[Slice]:
-    """So many slices, or one for each bucket."""
+    """Return this number of slices, or one for each bucket."""
     count = min(count, buckets)
     edges = [buckets * number // count for number in range(count + 1)]
     return [Slice(first, end) for first, end in pairwise(edges)]
@@ -113,7 +113,7 @@ def placed(raw: pa.Table) -> tuple[pa.Table, int]:
 
 
 def placed_runs(coverage: pa.Table) -> pa.Table:
-    """Runs with places for offsets."""
+    """Return the runs of offsets that were read, with their places."""
     shift = pa.array(coverage.column("log_partition").to_numpy().astype(np.int64) << PLACE_BITS)
     found = coverage
     for name in ("first_offset", "last_offset"):
@@ -152,7 +152,7 @@ class Sampled:
 
     @classmethod
     def nothing(cls) -> Sampled:
-        """Before the first build."""
+        """Return the state of samples before the first build."""
         return cls(CLEANED.empty_table(), LOG_OFFSETS.empty_table())
 
     def with_more(self, fresh: pa.Table) -> pa.Table:
@@ -281,12 +281,12 @@ class Carried:
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def table(self, name: str) -> pa.Table:
-        """Its rows; none where there is no state."""
+        """Return a table's rows; none where the state has no such table."""
         found = self.tables.get(name)
         return SCHEMAS[name].empty_table() if found is None else found
 
     def of_slice(self, chosen: Slice, buckets: int) -> Carried:
-        """The part of some buckets; samples are of all."""
+        """Return the part of some buckets, with the samples of all."""
         return Carried(self.horizon_ms, {name: _of_buckets(name, table, chosen, buckets) for name, table in self.tables.items()})
 
 
@@ -310,12 +310,12 @@ def _of_buckets(name: str, table: pa.Table, chosen: Slice, buckets: int) -> pa.T
 
 
 def bytes_of(carried: Carried) -> bytes:
-    """As the table ``state`` keeps it."""
+    """Return the state as the table ``state`` keeps it."""
     return packed_tables({"horizon_ms": carried.horizon_ms}, {name: carried.table(name) for name in SCHEMAS})
 
 
 def of_bytes(data: bytes) -> Carried:
-    """What `bytes_of` was given."""
+    """Return the state that `bytes_of` wrote."""
     head, tables = unpacked_tables(data)
     return Carried(head["horizon_ms"], tables)
 
@@ -333,7 +333,7 @@ def packed_tables(head: Mapping[str, Any], tables: Mapping[str, pa.Table]) -> by
 
 
 def unpacked_tables(data: bytes) -> tuple[dict[str, Any], dict[str, pa.Table]]:
-    """What `packed_tables` was given."""
+    """Return the tables that `packed_tables` wrote."""
     line, _, rest = data.partition(b"\n")
     said = json.loads(line)
     tables, at = {}, 0

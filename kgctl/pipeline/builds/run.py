@@ -159,7 +159,7 @@ class _Job:
 
 
 def _begun(warehouse: Warehouse, cluster: str, result: BuildResult, now_ms: int, *, is_rebuild: bool) -> Range | None:
-    """What is to be built; None where nothing is."""
+    """Return the range to build, or None where nothing is new."""
     is_older = warehouse.table("state").number(_number("tables", cluster)) not in (None, TABLES_VERSION)
     if is_older:
         result.rebuilt.append(cluster)
@@ -300,17 +300,17 @@ class _Work:
 
     @property
     def warehouse(self) -> Warehouse:
-        """Where it all is."""
+        """Return the warehouse of the build."""
         return self.job.warehouse
 
     @property
     def cluster(self) -> str:
-        """Whose groups they are."""
+        """Return the cluster whose groups are built."""
         return self.job.cluster
 
     @property
     def records(self) -> int:
-        """How many are new."""
+        """Return how many records are new."""
         return sum(file.rows for file in self.files)
 
     def given(self, raw: pa.Table, each: Slice) -> SliceInput:
@@ -357,7 +357,7 @@ class _Made:
 
     @property
     def records(self) -> int:
-        """How many were new."""
+        """Return how many records were new."""
         return self.work.records
 
 

@@ -48,7 +48,7 @@ class Standing:
 
     @property
     def horizon_ms(self) -> int:
-        """From when on rows may still change."""
+        """Return the time from which rows may still change."""
         return self.sampled.horizon_ms
 
     @classmethod

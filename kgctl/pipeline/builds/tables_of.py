@@ -227,7 +227,7 @@ class SliceTask:
 
     @property
     def records(self) -> int:
-        """How much work it is."""
+        """Return how many records the slice has."""
         return int(self.given.raw.num_rows)
 
 
@@ -263,7 +263,7 @@ def build_slice(task: SliceTask) -> SliceResult:
 
 
 def write_state(location: Location, cluster: str, chosen: Slice, data: bytes) -> list[DataFile]:
-    """A state as a file of table ``state``."""
+    """Write a slice's state as a file of the table ``state``."""
     rows = pa.table({"bucket": [chosen.first], "state": [data], "time": pa.array([0], pa.int64())})
     prefix = prefix_of(chosen.first, chosen.end - 1, is_provisional=False)
     return write_files(location, "state", to_stored("state", rows, cluster), prefix)

@@ -205,7 +205,7 @@ def _commit(
 
 
 def _joined(tables: Sequence[Any]) -> list[tuple[int, Any]]:
-    """Each partition's rows in one table."""
+    """Return each partition's rows in one table."""
     import pyarrow as pa
 
     by_partition: dict[int, list[Any]] = {}

@@ -64,12 +64,12 @@ class Collection:
 
     @property
     def records_read(self) -> int:
-        """Of all partitions."""
+        """Return the records read, over all partitions."""
         return sum(summary.read for summary in self.partitions.values())
 
     @property
     def added(self) -> int:
-        """Of all partitions."""
+        """Return the records added, over all partitions."""
         return sum(summary.added for summary in self.partitions.values())
 
     def of(self, partition: int) -> PartitionSummary:
@@ -95,7 +95,7 @@ _OFFSET_COMMITS = (0, 1)
 
 
 class TopicsSeen:
-    """Grows with what it is shown."""
+    """Collects the topics that appear in the records it is shown."""
 
     def __init__(self, known: Iterable[str] = ()) -> None:
         self.topics = set(known)

@@ -273,7 +273,7 @@ class LiveCollection:
 
 
 def samples_table(rows: list[LogOffsetRow], now_ms: int) -> Any:
-    """Rows of `LOG_OFFSETS`, all of one moment."""
+    """Return rows of `LOG_OFFSETS` with one time."""
     columns = dict(zip(LogOffsetRow._fields, zip(*rows, strict=True), strict=True))
     return rows_of({**columns, "timestamp_ms": [now_ms] * len(rows)}, LOG_OFFSETS)
 

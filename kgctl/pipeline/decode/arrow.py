@@ -36,20 +36,20 @@ class Cells:
             self.ends[missing] = self.starts[missing]
 
     def int8s(self, at: Int64s) -> npt.NDArray[np.uint8]:
-        """The bytes at these positions."""
+        """Return the bytes at these positions."""
         found: npt.NDArray[np.uint8] = self.data[at]
         return found
 
     def int16s(self, at: Int64s) -> npt.NDArray[np.int16]:
-        """The int16 at each position."""
+        """Return the int16 at each position."""
         return self._read(at, ">i2").astype(np.int16)
 
     def int32s(self, at: Int64s) -> Int32s:
-        """The int32 at each position."""
+        """Return the int32 at each position."""
         return self._read(at, ">i4").astype(np.int32)
 
     def int64s(self, at: Int64s) -> Int64s:
-        """The int64 at each position."""
+        """Return the int64 at each position."""
         return self._read(at, ">i8").astype(np.int64)
 
     def _read(self, at: Int64s, layout: str) -> npt.NDArray[Any]:
@@ -118,7 +118,7 @@ def int64s(table: pa.Table, name: str, null: int = 0) -> Int64s:
 
 
 def nulls(column: pa.Array | pa.ChunkedArray) -> Bools:
-    """Which rows are null."""
+    """Return which rows are null."""
     if column.null_count == 0:
         return np.zeros(len(column), np.bool_)
     found: Bools = column.is_null().to_numpy(zero_copy_only=False)

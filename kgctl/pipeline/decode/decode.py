@@ -193,12 +193,12 @@ class _Block:
         self.reasons: dict[Reason, list[Int64s]] = {}
 
     def refuse(self, rows: Int64s, reason: Reason) -> None:
-        """These rows are not decoded."""
+        """Count these rows as refused for a reason."""
         if len(rows):
             self.reasons.setdefault(reason, []).append(rows)
 
     def places(self, rows: Int64s) -> Fields:
-        """The columns that each table has."""
+        """Return the columns that each table has."""
         return {
             "log_partition": self.batch.column("partition").take(pa.array(rows)),
             "log_offset": self.offsets[rows],

@@ -35,19 +35,19 @@ class Walk:
         self.undecided: Bools = np.zeros(len(starts), np.bool_)
 
     def keep(self, rows: Int64s, fine: Bools) -> Int64s:
-        """``rows`` without those that are damaged."""
+        """Return ``rows`` without those that are damaged."""
         if fine.all():
             return rows
         self.damaged[rows[~fine]] = True
         return rows[fine]
 
     def step(self, rows: Int64s, sizes: Int64s | int) -> Int64s:
-        """Go on by so many bytes, 0 or more."""
+        """Advance each row by a number of bytes, 0 or more."""
         self.at[rows] += sizes
         return self.keep(rows, self.at[rows] <= self.ends[rows])
 
     def varint(self, rows: Int64s) -> tuple[Int64s, Int64s]:
-        """(rows, values)."""
+        """Return (rows, values) of a varint at each row's place."""
         values, self.at[rows] = self.cells.varints(self.at[rows], self.ends[rows])
         return self.keep(rows, values >= 0), values[values >= 0]
 
@@ -114,7 +114,7 @@ def _array(found: Walk, rows: Int64s, codec: Array) -> Int64s:
 
 
 def _repeat(found: Walk, rows: Int64s, counts: Int64s, one: Callable[[Int64s], Int64s]) -> Int64s:
-    """Do ``one`` as often as each row's count says."""
+    """Call ``one`` as often as each row's count says."""
     left = np.zeros(len(found.at), np.int64)
     left[rows] = counts
     going = rows[counts > 0]
@@ -325,7 +325,7 @@ class _Reading:
         return found
 
     def keep(self, rows: Int64s, fine: Bools) -> Int64s:
-        """``rows`` without those that are damaged."""
+        """Return ``rows`` without those that are damaged."""
         self.damaged[rows[~fine]] = True
         return rows if fine.all() else rows[fine]
 

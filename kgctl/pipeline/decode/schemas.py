@@ -169,7 +169,7 @@ class Resolved:
     overtaken: int = 0
 
     def counts(self) -> dict[str, int]:
-        """The numbers, and ``took_effect``: the rows."""
+        """Return the counts by name, ``took_effect`` among them."""
         numbers = {name: getattr(self, name) for name in ("duplicates", "aborted", "open", "overtaken")}
         return {"took_effect": self.offset_commits.num_rows, **numbers}
 

@@ -47,7 +47,7 @@ def overview(history: History, groups: Sequence[str] | None, from_ms: int, to_ms
 
 
 def worst_first(found: Sequence[GroupOverview]) -> list[GroupOverview]:
-    """By resets, then status, rebalances, lag."""
+    """Return the groups by resets, then status, rebalances and lag."""
     return sorted(
         found,
         key=lambda each: (-each.resets, -_badness(each.status), -each.rebalances, -(each.max_lag or 0), each.group),
@@ -161,7 +161,7 @@ MOST_WINDOWS = 400
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A time in which something held."""
+    """A span of time in which a state held."""
 
     from_ms: int
     to_ms: int
@@ -288,7 +288,7 @@ def _span(width_ms: int) -> str:
 
 
 def as_data(each: Figures) -> dict[str, Any]:
-    """The figures as JSON has them."""
+    """Return the figures as JSON has them."""
     return {
         "cluster": each.cluster,
         "group": each.group,
@@ -304,12 +304,12 @@ def as_data(each: Figures) -> dict[str, Any]:
 
 
 def reset_id(cluster: str, row: Row) -> str:
-    """What names a reset on a page."""
+    """Return the id of a reset's row on a page."""
     return f"reset-{zlib.crc32(cluster.encode()):x}-{zlib.crc32(row['group'].encode()):x}-{row['log_offset']}"
 
 
 def reset_text(row: Row) -> str:
-    """A row of ``resets`` for people."""
+    """Return a row of ``resets`` as a sentence."""
     why = ", ".join(row["evidence"]).replace("_", " ")
     if row["times"] > 1:
         why += f", {row['times']} times"

@@ -37,7 +37,7 @@ class Piece(Protocol):
 
     @property
     def size(self) -> int:
-        """Roughly how much work it is, in bytes."""
+        """Return the approximate amount of work, in bytes."""
         ...
 
     def read(self) -> Iterator[ParsedLog]:
@@ -73,11 +73,11 @@ class SegmentPiece:
 
     @property
     def source(self) -> str:
-        """Its path."""
+        """Return the segment's path."""
         return str(self.path)
 
     def read(self) -> Iterator[ParsedLog]:
-        """The whole file. Raises `StorageError`."""
+        """Read the whole file. Raises `StorageError`."""
         with storage_errors(self.path):
             data = self.path.read_bytes()
         parsed = parse_log(data, self.partition)
@@ -135,7 +135,7 @@ _PAGES = 100
 
 @dataclass(frozen=True, slots=True)
 class RecordLogPiece:
-    """One partition of the record log."""
+    """One partition of a data folder's record log."""
 
     path: Path
     partition: int
@@ -143,7 +143,7 @@ class RecordLogPiece:
 
     @property
     def source(self) -> str:
-        """The folder."""
+        """Return the data folder."""
         return str(self.path)
 
     def read(self) -> Iterator[ParsedLog]:
@@ -193,14 +193,14 @@ _ROWS = 1 << 19
 
 @dataclass(frozen=True, slots=True)
 class ParquetPiece:
-    """One file."""
+    """One Parquet file."""
 
     path: Path
     size: int
 
     @property
     def source(self) -> str:
-        """Its path."""
+        """Return the file's path."""
         return str(self.path)
 
     def read(self) -> Iterator[ParsedLog]:

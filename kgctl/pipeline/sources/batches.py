@@ -34,7 +34,7 @@ class Damage:
     data: bytes = field(default=b"", repr=False)
 
     def describe(self) -> str:
-        """One line without the source's name."""
+        """Return the damage as one line, without the source's name."""
         count = "" if self.records is None else f", {self.records} records from offset {self.base_offset}"
         return f"at byte {self.position}: {self.reason} ({self.size} bytes{count})"
 
@@ -62,7 +62,7 @@ class Report:
 
 
 def cut(data: memoryview | bytes) -> bytes:
-    """As much of the bytes as is kept."""
+    """Return as much of the bytes as is kept."""
     return bytes(data[:DAMAGED_DATA_BYTES])
 
 
@@ -85,7 +85,7 @@ _XERIAL_HEADER_BYTES = 16
 
 
 class CodecError(ValueError):
-    """These bytes are not what their codec makes."""
+    """Raised for bytes that their codec cannot decompress."""
 
 
 def unpack(codec: int, data: memoryview) -> bytes:
@@ -327,26 +327,26 @@ class Batches:
 
     @classmethod
     def of(cls, buffer: Any, found: Found) -> Batches:
-        """Those that were found, with their headers."""
+        """Return the batches that were found, with their headers."""
         starts = np.array(found.starts, np.int64)
         everywhere: Any = np.ndarray((len(buffer) - HEADER_BYTES + 1,), HEADER, buffer, strides=(1,))  # a header at each byte
         return cls(buffer, starts, np.array(found.ends, np.int64), everywhere[starts])
 
     def part(self, which: slice) -> Batches:
-        """Some of them."""
+        """Return a slice of the batches."""
         return Batches(self.buffer, self.starts[which], self.ends[which], self.headers[which])
 
     @property
     def codecs(self) -> Any:
-        """The number of each one's codec; 0 is none."""
+        """Return the number of each batch's codec; 0 is none."""
         return self.headers["attributes"] & _CODEC
 
     def payload(self, number: int) -> memoryview:
-        """The bytes behind the header."""
+        """Return the bytes behind a batch's header."""
         return memoryview(self.buffer[int(self.starts[number]) + HEADER_BYTES : int(self.ends[number])])
 
     def damage(self, number: int, reason: str) -> Damage:
-        """One of them as damage."""
+        """Return a batch as damage."""
         start, end = int(self.starts[number]), int(self.ends[number])
         base, count = int(self.headers["base_offset"][number]), int(self.headers["count"][number])
         return Damage(start, end - start, reason, base, max(count, 0), cut(self.buffer[start:end].data))

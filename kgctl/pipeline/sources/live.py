@@ -49,7 +49,7 @@ class Part(NamedTuple):
 
 
 class LogOffsetRow(NamedTuple):
-    """One sample; None is unknown."""
+    """One sample of a partition's log; None is unknown."""
 
     topic: str
     partition: int

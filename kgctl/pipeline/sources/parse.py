@@ -23,7 +23,7 @@ _MOST = 1 << 31
 
 
 class Places(NamedTuple):
-    """First byte and last byte + 1, one entry each."""
+    """First byte and last byte + 1 of records, one entry each."""
 
     begin: Any
     end: Any
@@ -108,7 +108,7 @@ def _longer(data: bytes, first: int, position: int) -> tuple[int, int]:
 
 
 def read_fields(buffer: Any, records: Places) -> Fields:
-    """The fields of the records at these places."""
+    """Read the fields of the records at these places."""
     parts = [
         _read_fields(buffer, records.begin[at : at + _AT_A_TIME], records.end[at : at + _AT_A_TIME])
         for at in range(0, max(len(records.begin), 1), _AT_A_TIME)
@@ -253,11 +253,11 @@ class ParsedLog:
 
     @property
     def records(self) -> int:
-        """Rows of all tables."""
+        """Return the number of rows of all tables."""
         return sum(table.num_rows for table in self.tables)
 
     def table(self) -> Any:
-        """All rows in one table."""
+        """Return all rows in one table."""
         return pa.concat_tables(self.tables) if self.tables else RAW.empty_table()
 
 

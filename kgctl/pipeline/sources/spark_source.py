@@ -84,7 +84,7 @@ class ConsumerOffsetsSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What ``format()`` takes."""
+        """Return the name that ``format()`` takes."""
         return NAME
 
     def schema(self) -> str:
@@ -92,7 +92,7 @@ class ConsumerOffsetsSource(DataSource):
         return f"{SCHEMA}, {REPORTS}" if _is_on(self.options, "reports", "false") else SCHEMA
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """For ``spark.read``."""
+        """Return the reader for ``spark.read``."""
         del schema
         options = dict(self.options)
         given = [name for name in (*_FILES, _LIVE) if _option(options, name)]
@@ -107,7 +107,7 @@ class ConsumerOffsetsSource(DataSource):
         return LiveBatchReader(Target.of(options), fails)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's name
-        """For ``spark.readStream``: live clusters only."""
+        """Return the reader for ``spark.readStream``: live clusters only."""
         del schema
         options = dict(self.options)
         if not _option(options, _LIVE):
@@ -118,7 +118,7 @@ class ConsumerOffsetsSource(DataSource):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A cluster, and who reads it."""
+    """A cluster, and the client that reads it."""
 
     properties: Mapping[str, str]
     reader: ReaderName
@@ -126,7 +126,7 @@ class Target:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Target:
-        """From the options of the source."""
+        """Return the target that the source's options name."""
         properties = {name.lower()[6:]: value for name, value in options.items() if name.lower().startswith("kafka.")}
         reader = _option(options, "reader", "auto")
         if reader not in ("auto", "wire", "confluent"):
@@ -134,7 +134,7 @@ class Target:
         return cls(properties, cast("ReaderName", reader), _number(options, "timeoutMs", _DEFAULT_TIMEOUT_MS))
 
     def open(self) -> LiveReader:
-        """The caller closes it."""
+        """Open a reader, which the caller closes."""
         return open_reader(self.properties, self.timeout_ms, self.reader)[0]
 
     def state(self) -> LogState:
@@ -150,7 +150,7 @@ class Target:
 
 
 class PieceInput(InputPartition):
-    """A piece of a source at rest."""
+    """The input partition of one piece of a source at rest."""
 
     def __init__(self, piece: Piece) -> None:
         self.piece = piece
@@ -166,7 +166,7 @@ class RangeInput(InputPartition):
 
 
 class PieceReader(DataSourceReader):
-    """Batch, from files: one task a piece."""
+    """Reads files as a batch: one task for each piece."""
 
     def __init__(self, kind: str, path: Path, fails: bool, reports: bool) -> None:  # noqa: FBT001 - options' values
         self._kind = kind
@@ -180,7 +180,7 @@ class PieceReader(DataSourceReader):
         return [PieceInput(piece) for piece in source.pieces]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Record batches."""
+        """Yield record batches."""
         assert isinstance(partition, PieceInput)
         if self._reports:
             yield from _with_reports(partition.piece)
@@ -204,7 +204,7 @@ class LiveBatchReader(DataSourceReader):
         return [RangeInput(number, start, end) for number, (start, end) in bounds.items() if start < end]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Record batches."""
+        """Yield record batches."""
         return _read_range(self._target, partition, fails=self._fails)
 
 
@@ -218,15 +218,15 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._final: dict[str, int] | None = None
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        """The query is to end where the logs end now."""
+        """Fix the end of the query where the logs end now."""
         self._final = self._ends()
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802 - Spark's name
-        """Where the logs begin."""
+        """Return where the logs begin."""
         return {str(number): start for number, (start, _) in self._target.state().bounds.items()}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
-        """``maxOffsetsPerTrigger``, if given."""
+        """Return ``maxOffsetsPerTrigger`` as a limit, if it is given."""
         return ReadAllAvailable() if self._most is None else ReadMaxRows(self._most)
 
     def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:  # noqa: N802 - Spark's name
@@ -245,12 +245,12 @@ class LiveStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {str(number): end for number, (_, end) in self._target.state().bounds.items()}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        """One a partition that has something new."""
+        """Return an input partition for each log partition with something new."""
         ranges = [(int(number), start.get(number, 0), stop) for number, stop in end.items()]
         return [RangeInput(*each) for each in ranges if each[1] < each[2]]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """Record batches."""
+        """Yield record batches."""
         return _read_range(self._target, partition, fails=self._fails)
 
 
@@ -340,5 +340,5 @@ def _number(options: Mapping[str, str], name: str, default: str = "") -> int:
 
 
 def _option(options: Mapping[str, str], name: str, default: str = "") -> str:
-    """Names of options have no case in Spark."""
+    """Return an option; their names have no case in Spark."""
     return next((value for key, value in options.items() if key.lower() == name.lower()), default)

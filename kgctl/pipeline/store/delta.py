@@ -43,17 +43,17 @@ class Table:
 
     @property
     def uri(self) -> str:
-        """Where it is."""
+        """Return the table's URI."""
         return self.location.child(self.name)
 
     @property
     def version(self) -> int:
-        """Its version; -1 where it is not there."""
+        """Return the table's version, or -1 where there is no table."""
         opened = self._open()
         return -1 if opened is None else opened.version()
 
     def reload(self) -> Table:
-        """Look again."""
+        """Return the table as of its newest version."""
         self._is_looked_for = False
         return self
 
@@ -63,7 +63,7 @@ class Table:
         return None if opened is None else opened.transaction_version(app)
 
     def files(self) -> list[DataFile]:
-        """Its files."""
+        """Return the table's data files."""
         opened = self._open()
         if opened is None:
             return []
@@ -72,7 +72,7 @@ class Table:
         return list(_data_files(actions, self.stored.ranges))
 
     def rows(self, files: Iterable[DataFile] | None = None, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of some of its files, or of all."""
+        """Return the rows of some of the table's files, or of all."""
         chosen = self.files() if files is None else files
         schema = self.stored.schema
         if columns is not None:

@@ -61,7 +61,7 @@ class Location:
 
     @property
     def is_local(self) -> bool:
-        """Whether it is a folder of this machine."""
+        """Return whether the location is a folder of this machine."""
         return _SCHEME.match(self.uri) is None
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ class Location:
         return f"{self.uri}/{name}"
 
     def filesystem(self) -> tuple[Any, str]:
-        """(pyarrow's file system, the path in it)."""
+        """Return (pyarrow's file system, the path in it)."""
         return _filesystem(self.uri)
 
     def storage_options(self) -> dict[str, str] | None:
@@ -144,7 +144,7 @@ def prefix_of(first: int, last: int, *, is_provisional: bool) -> str:
 
 
 def bucket_of(group: str, buckets: int) -> int:
-    """The bucket of a group."""
+    """Return the bucket of a group."""
     return crc32(group.encode()) % buckets
 
 
@@ -238,7 +238,7 @@ def _plain(value: Any) -> Any:
 
 
 def instant_ms(value: datetime) -> int:
-    """Milliseconds since the epoch."""
+    """Return milliseconds since the epoch."""
     return (value.astimezone(UTC) - _INSTANT) // timedelta(milliseconds=1)
 
 
@@ -303,7 +303,7 @@ def storage_errors(path: str | Path) -> Iterator[None]:
 
 
 def one_line(error: BaseException) -> str:
-    """An error's text without line breaks."""
+    """Return an error's text without line breaks."""
     return " ".join(str(error).split())
 
 

@@ -79,16 +79,16 @@ class Warehouse:
         return cls.open(location)
 
     def table(self, name: str, version: int | None = None) -> Table:
-        """One of its tables, as of now or of a version."""
+        """Return a table as of now, or of a version."""
         return Table(self.location, name, version)
 
     @property
     def buckets(self) -> int:
-        """Over how many buckets groups are spread."""
+        """Return over how many buckets groups are spread."""
         return self.table("clusters").number(_BUCKETS_NUMBER) or BUCKETS
 
     def clusters(self) -> list[str]:
-        """The clusters that were collected, sorted."""
+        """Return the clusters that were collected, sorted."""
         return sorted(self._told)
 
     def require_cluster(self, name: str | None) -> str:
@@ -201,7 +201,7 @@ def _is_compacted(file: DataFile) -> bool:
 
 
 def _not_among(rows: pa.Table, known: pa.Table) -> pa.Table:
-    """The rows that are not in ``known``."""
+    """Return the rows that are not in ``known``."""
     names = rows.column_names
     marked = pa.concat_tables([known.select(names), rows])
     numbered = marked.append_column("row", pa.array(range(marked.num_rows), pa.int64()))
@@ -256,7 +256,7 @@ class Known:
 
     @classmethod
     def of(cls, warehouse: Warehouse, cluster: str) -> Known:
-        """As of now."""
+        """Return what the warehouse knows of the cluster now."""
         table = warehouse.table("records")
         files = [file for file in table.files() if file.may_hold("cluster", cluster, cluster)]
         bounds = [(file.low["log_partition"], file.high["log_partition"]) for file in files]

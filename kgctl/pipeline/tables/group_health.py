@@ -54,7 +54,7 @@ class Windows:
         return found
 
     def ends(self, group: Int64s) -> Int64s:
-        """The row behind the last one of each group."""
+        """Return the row behind the last one of each group."""
         found: Int64s = np.searchsorted(self.group, group, "right")
         return found
 
@@ -98,7 +98,7 @@ _ZERO = 1 << (_BITS - 1)
 
 
 def _keys(group: npt.NDArray[np.int64], window: npt.NDArray[np.int64]) -> Int64s:
-    """One integer that sorts by group and window."""
+    """Return one integer a row that sorts by group and window."""
     found: Int64s = group << _BITS | np.clip(window + _ZERO, 0, _MASK)
     return found
 
@@ -121,7 +121,7 @@ class Cells:
 
 
 def cells(inputs: PartitionInputs) -> Cells:
-    """All of them."""
+    """Return the windows' cells of all groups."""
     commits, found = series(inputs), points(inputs)
     key = commits.key[found.row]
     first = begins(key, found.time_ms // inputs.window_ms)
@@ -202,7 +202,7 @@ _STALLED = ("STOP", "STALL")
 
 
 def build(inputs: PartitionInputs) -> pa.Table:
-    """Sorted by group and window_start_ms."""
+    """Return the table's rows, sorted by their key and time."""
     facts = _Facts(inputs)
     windows = Windows.of(facts.moments(), inputs.window_ms)
     behind = lags(windows, facts.cells, facts.numbers(series(inputs).groups)[facts.cells.group])
@@ -245,11 +245,11 @@ class _Facts:
         self._note_generations(tables["group_generations"])
 
     def numbers(self, names: pa.Array) -> Int64s:
-        """The number of each name."""
+        """Return the number of each name."""
         return np.array([self._number[name] for name in names.to_pylist()], np.int64)
 
     def moments(self) -> list[tuple[Int64s, Int64s]]:
-        """When something happened to which group."""
+        """Return when something happened to which group."""
         return [
             (self._cell_group, self.cells.time_ms),
             (self._generation_group, self._generation_ms),
@@ -309,7 +309,7 @@ class _Stretches:
         self.is_open = self.to_ms == NONE
 
     def moments(self) -> list[tuple[Int64s, Int64s]]:
-        """When they begin and end."""
+        """Return when the stretches begin and end."""
         return [(self.group, self.from_ms), (self.group[~self.is_open], self.to_ms[~self.is_open])]
 
     def at_ends(self, windows: Windows) -> tuple[Int64s, Int64s]:
@@ -327,7 +327,7 @@ class _Stretches:
 
 
 def _coded(texts: pa.ChunkedArray, codes: Mapping[str, int]) -> Int64s:
-    """The number of each text."""
+    """Return the number of each text."""
     ranks, distinct = ranked(texts)
     return np.array([codes[text] for text in distinct.to_pylist()], np.int64)[ranks]
 

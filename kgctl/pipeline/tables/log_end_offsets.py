@@ -33,7 +33,7 @@ _UNKNOWN = -1
 
 
 def build(inputs: ClusterInputs) -> pa.Table:
-    """Sorted by topic, partition, timestamp_ms."""
+    """Return the table's rows, sorted by their key and time."""
     topic, topics = ranked(inputs.log_offsets.column("topic"))
     partition, time_ms, start, end = (int64s(inputs.log_offsets, name, _UNKNOWN) for name in SCHEMA.names[1:])
     order = order_by([topic, partition, time_ms])

@@ -59,7 +59,7 @@ class Jumps:
 
 @dataclass(frozen=True)
 class _Steps:
-    """Rows that moved, with the commit before each."""
+    """Commits that moved an offset, each with the commit before it."""
 
     row: Int64s
     before: Int64s
@@ -67,7 +67,7 @@ class _Steps:
 
 
 def jumps(inputs: PartitionInputs) -> Jumps:
-    """Found once for all tables."""
+    """Return the jumps of the inputs' offsets, found once for all tables."""
     return inputs.once("jumps", _jumps)
 
 

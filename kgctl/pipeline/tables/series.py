@@ -100,7 +100,7 @@ class Series:
 
 
 def series(inputs: PartitionInputs) -> Series:
-    """Cut up once for all tables."""
+    """Return the inputs' series, cut up once for all tables."""
     return inputs.once("series of commits", lambda found: _series(found.offset_commits))
 
 
@@ -145,7 +145,7 @@ class Samples:
     """The samples as they were given, in this order."""
 
     def table(self, wanted: Bools) -> pa.Table:
-        """Some of them, with their numbers and lives."""
+        """Return the wanted samples, with their numbers and lives."""
         at = pa.array(np.flatnonzero(wanted))
         columns = {name: self.rows.column(name).take(at) for name in ("topic", "partition", "timestamp_ms")}
         columns["topic"] = columns["topic"].cast(pa.string())
@@ -218,7 +218,7 @@ class Samples:
 
 
 def samples(inputs: PartitionInputs) -> Samples:
-    """Prepared once for all tables."""
+    """Return the inputs' samples, prepared once for all tables."""
     return inputs.once("samples", lambda found: _samples(found.log_offsets, series(found)))
 
 
@@ -289,7 +289,7 @@ class Points:
 
 
 def points(inputs: PartitionInputs) -> Points:
-    """Found once for all tables."""
+    """Return the inputs' points, found once for all tables."""
     return inputs.once("points", lambda found: _points(series(found), samples(found), found.window_ms))
 
 

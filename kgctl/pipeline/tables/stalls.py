@@ -141,7 +141,7 @@ SCHEMA = pa.schema(
 
 
 def build(inputs: PartitionInputs) -> pa.Table:
-    """Sorted by group, topic, partition, from_ms."""
+    """Return the table's rows, sorted by their key and time."""
     commits, known, found = series(inputs), samples(inputs), points(inputs)
     entries, entry_of_row, closes = _entries(commits, found)
     judged = _judged(commits, found, closes)

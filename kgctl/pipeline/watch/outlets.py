@@ -125,7 +125,7 @@ def _told(cluster: str, alert: Alert) -> dict[str, Any]:
 
 
 def labels(cluster: str, alert: Alert) -> dict[str, str]:
-    """What tells one alert from another."""
+    """Return the labels that tell one alert from another."""
     found = {"alertname": alert.name, "cluster": cluster, "group": alert.group}
     if alert.topic is not None:
         found |= {"topic": alert.topic, "partition": str(alert.partition)}
@@ -191,7 +191,7 @@ class Metrics:
         return int(self._server.server_port)
 
     def close(self) -> None:
-        """Listen no more. The file stays."""
+        """Close the listening socket, and leave the file."""
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()

@@ -54,7 +54,7 @@ class Rule:
     groups: tuple[str, ...] = ("*",)
 
     def concerns(self, group: str) -> bool:
-        """Whether it is about this group."""
+        """Return whether the rule is about this group."""
         return any(fnmatchcase(group, pattern) for pattern in self.groups)
 
     def findings(self, picture: Picture) -> list[Finding]:
@@ -81,7 +81,7 @@ class RuleKind:
     is_of_lag: bool = True
 
     def form(self, name: str) -> str:
-        """How it is written."""
+        """Return how the rule is written."""
         limit = {"count": " > N", "time": " > TIME"}.get(self.limit, "")
         return f"{name}{limit}{' [in TIME]' if self.span_ms else ''}"
 

@@ -32,7 +32,7 @@ def entries_of(config: Any, given: set[str], source: int, *, read_only: bool) ->
 
 
 def entry(name: str, value: Any, source: int, *, read_only: bool) -> dict[str, Any]:
-    """One config with its value as text."""
+    """Return one config with its value as text."""
     return {
         "name": name,
         "value": _text(value),

@@ -33,7 +33,7 @@ class _Read:
 
     @property
     def room_left(self) -> int:
-        """How many bytes may still be added."""
+        """Return how many bytes may still be added."""
         return self.room - self.size
 
     def failed(self, partition: int, error: ErrorCode) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def transaction_of(context: RequestContext, body: Any) -> tuple[Transaction | No
 
 
 def known_to(context: RequestContext, transaction: Transaction | None, error: ErrorCode) -> tuple[Transaction | None, ErrorCode]:
-    """Versions 0 and 1 have no PRODUCER_FENCED."""
+    """Return the error in a form that versions 0 and 1 know: they lack PRODUCER_FENCED."""
     if error is ErrorCode.PRODUCER_FENCED and context.version < FENCED_SINCE:
         return None, ErrorCode.INVALID_PRODUCER_EPOCH
     return transaction, error

@@ -90,7 +90,7 @@ def _wanted(context: RequestContext, body: Any, group: Any) -> Work[_Wanted]:
 
 
 def _resolve(context: RequestContext, group: Any, wanted: _Wanted) -> Work[None]:
-    """Names for ids."""
+    """Replace topic ids by names."""
     wanted.ids, wanted.partitions = {}, []
     for asked in group.topics:
         yield None

@@ -35,7 +35,7 @@ _QUIET = frozenset({"_NO_OFFSET", "_PARTITION_EOF", "_ALL_BROKERS_DOWN", "_TRANS
 
 
 def say(name: str, what: str, *rest: str) -> None:
-    """One line, with the time of now."""
+    """Print one line of JSON with the present time."""
     line = "\t".join((str(time.time_ns() // 1000), name, what, *rest))  # noqa: TID251  # what it does is in real time
     with _SAYING:
         sys.stdout.write(line + "\n")
@@ -75,7 +75,7 @@ class Loop:
         self._lists = {name: settings[name].split(",") for name in settings if name.startswith(("poll.pauses.ms", "callback."))}
 
     def draw_s(self, name: str) -> float:
-        """One of a list's values, in seconds."""
+        """Return one value of a setting's list, in seconds."""
         values = self._lists.get(name)
         return float(random.choice(values)) / 1000 if values else 0.0  # noqa: S311  # no secret
 
@@ -99,7 +99,7 @@ class Member(threading.Thread):
         self._consumer: Consumer | None = None
 
     def run(self) -> None:
-        """Until it is told to close."""
+        """Poll until the fleet says to close."""
         try:
             consumer = self._consumer = Consumer(self._settings)
             topics = [self._topics] if self._topics.startswith("^") else self._topics.split(",")
@@ -210,7 +210,7 @@ class Traffic(threading.Thread):
         self.rates: dict[str, list[float]] = {}
 
     def run(self) -> None:
-        """Every so often, what is due since."""
+        """Produce at intervals what has fallen due since the last one."""
         owed: dict[tuple[str, int], float] = {}
         before_s = time.monotonic()
         while True:
@@ -283,7 +283,7 @@ def _pairs(words: list[str]) -> dict[str, str]:
 
 
 def main() -> None:
-    """See the module."""
+    """Run the consumer or producer that the command line describes, until standard input ends."""
     connection = _pairs(sys.stdin.readline().rstrip("\n").split("\t")[1:])
     helper: Helper | None = None
     members: dict[str, Member] = {}

@@ -38,7 +38,7 @@ class Line:
 
     @property
     def partitions(self) -> tuple[str, ...]:
-        """Those of a callback: ``topic-0``."""
+        """Return the partitions of a callback's line, each as ``topic-0``."""
         return tuple(self.rest[0].split(",")) if self.rest and self.rest[0] else ()
 
 
@@ -51,10 +51,10 @@ class ClientKind(ABC):
 
     @abstractmethod
     def command(self) -> list[str]:
-        """The program."""
+        """Return the command line that starts the client's process."""
 
     def close(self) -> None:  # noqa: B027  # most have nothing to give back
-        """Nothing is started any more."""
+        """Remove what was prepared for starting clients."""
 
 
 class ConfluentKafka(ClientKind):
@@ -63,7 +63,7 @@ class ConfluentKafka(ClientKind):
     profile = "librdkafka"
 
     def command(self) -> list[str]:
-        """This Python."""
+        """Return the command line of the client in this Python."""
         return [sys.executable, "-m", "kgctl.simulate.against.client"]
 
 
@@ -89,11 +89,11 @@ class JavaClient(ClientKind):
         self._command = [java, *_JVM, "-cp", f"{self._folder.name}{os.pathsep}{path}", "Fleet"]
 
     def command(self) -> list[str]:
-        """Its class."""
+        """Return the command line of the client's Java class."""
         return self._command
 
     def close(self) -> None:
-        """Give the classes back."""
+        """Delete the folder of compiled classes."""
         self._folder.cleanup()
 
 
@@ -124,7 +124,7 @@ class Client:
         self.tell("connect", *(f"{key}={value}" for key, value in connection.items()))
 
     def wait_until_ready(self) -> None:
-        """Until it takes commands. Raises `KgctlError`."""
+        """Wait until the process takes commands. Raises `KgctlError`."""
         if not self._is_ready.wait(READY_S) or self._process.poll() is not None:
             raise KgctlError("a process with a real client did not start", code="CLIENT_FAILED")
 
@@ -147,11 +147,11 @@ class Client:
                 pipe.close()
 
     def freeze(self) -> None:
-        """Stop it as SIGSTOP does."""
+        """Stop the process with SIGSTOP."""
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let it go on."""
+        """Let the process go on with SIGCONT."""
         self._process.send_signal(signal.SIGCONT)
 
     def _listen(self) -> None:
@@ -200,11 +200,11 @@ class Fleet:
         return self._shared
 
     def is_shared(self, client: Client) -> bool:
-        """Whether several pods live in this process."""
+        """Return whether several pods live in this process."""
         return client is self._shared
 
     def give_back(self, client: Client) -> None:
-        """Its pod is gone, and with it the process."""
+        """End the process of a pod that is gone."""
         if client is not self._shared:
             client.kill()
             self._all.remove(client)
@@ -245,7 +245,7 @@ class Fleet:
         self._spare, self._shared = [], None
 
     def close(self) -> None:
-        """Kill what is left."""
+        """Kill the processes that still run."""
         for client in self._all:
             client.kill()
         self._all = []

@@ -56,20 +56,20 @@ class PlayedTopics(Topics):
         return "" if not refused else f"topics {', '.join(names)} could not be deleted: {refused[1]}"
 
     def create(self, topic: Topic) -> None:
-        """One more topic."""
+        """Create the topic on the cluster."""
         super().create(topic)
         self._play.ask_later("create", topic.name, str(topic.partitions))
         self._numbers[topic.name] = topic.partitions
 
     def grow(self, name: str, partitions: int) -> None:
-        """More partitions."""
+        """Raise the topic's number of partitions on the cluster."""
         super().grow(name, partitions)
         self._play.ask_later("grow", name, str(partitions))
         self._numbers[name] = partitions
         self._tell_rate(name)
 
     def delete(self, name: str) -> None:
-        """A topic less."""
+        """Delete the topic from the cluster."""
         super().delete(name)
         self._play.ask_later("delete", name)
         self._numbers.pop(name, None)
@@ -86,7 +86,7 @@ class PlayedTopics(Topics):
             self._play.fleet.help("produce", self._play.prefix + name, text)
 
     def _share_out(self, name: str) -> None:
-        """Nothing: there is no model of what is read."""
+        """Do nothing: what real consumers read is not modelled."""
 
 
 def raise_refusal(refused: Sequence[str], what: str) -> None:
@@ -132,7 +132,7 @@ class PlayedProcess(Process):
             self.close()
 
     def close(self) -> None:
-        """Have the consumer leave, and the process end."""
+        """Have the consumer leave the group, and its process end."""
         self._client.tell("close", self.pod.name)
 
     def die(self, what: str) -> None:
@@ -161,12 +161,12 @@ class PlayedProcess(Process):
         self._play.ownership.stop(self, names, reason)
 
     def suspend(self) -> None:
-        """SIGSTOP."""
+        """Stop the process with SIGSTOP."""
         super().suspend()
         self._client.freeze()
 
     def resume(self, _: object = None) -> None:
-        """SIGCONT."""
+        """Let the process go on with SIGCONT."""
         self._client.thaw()
         super().resume()
 
@@ -177,7 +177,7 @@ class PlayedProcess(Process):
     # --- what its client says
 
     def heard(self, line: Line) -> None:
-        """A line of its consumer."""
+        """Act on a line that the consumer has printed."""
         hear = _HEAR.get(line.what)
         if hear is not None:
             hear(self, line)

@@ -46,7 +46,7 @@ _SETTLE_S = 1.0
 
 
 class ClusterPort(Protocol):
-    """The way to the cluster's groups."""
+    """Reads the groups of the cluster on which a scenario is played."""
 
     def describe(self, group_id: str) -> GroupDescription | None:
         """The group as it is now; None: there is none. Raises `KgctlError`."""
@@ -309,7 +309,7 @@ class Play(Simulation):
         return found
 
     def subscription(self, members: MemberSet) -> str:
-        """What a real consumer subscribes to."""
+        """Return the topics or the pattern that a real consumer subscribes to."""
         topics, pattern = self.topics.subscription_of(members)
         if pattern is not None:
             return f"^{re.escape(self.prefix)}(?:{pattern.removeprefix('^')})"

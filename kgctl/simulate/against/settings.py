@@ -87,7 +87,7 @@ def _loop(pod: Pod) -> dict[str, str]:
 
 
 def _draws(distribution: Distribution) -> str:
-    """Values to draw from, in milliseconds."""
+    """Return values of a distribution, in milliseconds, as a client's argument."""
     if distribution.upper_us == 0:
         return "0"
     values = [distribution.sample(random) for _ in range(_DRAWS)]

@@ -62,7 +62,7 @@ def check_mapping(raw: Any, place: Place, known: frozenset[str] | None = None) -
 
 
 def check_names(raw: Any, place: Place) -> Sequence[str]:
-    """A list of names."""
+    """Return a list of names, or fail at its place."""
     if raw is None:
         return ()
     if not isinstance(raw, list):
@@ -74,7 +74,7 @@ def check_names(raw: Any, place: Place) -> Sequence[str]:
 
 
 def integer(raw: Any, place: Place, *, minimum: int = -(2**31), maximum: int = INT32_MAX) -> int:
-    """A whole number within bounds."""
+    """Return a whole number within bounds, or fail at its place."""
     if not isinstance(raw, int) or isinstance(raw, bool):
         raise DocumentError(place, f"must be a whole number, not {raw!r}")
     if not minimum <= raw <= maximum:
@@ -83,7 +83,7 @@ def integer(raw: Any, place: Place, *, minimum: int = -(2**31), maximum: int = I
 
 
 def optional_text(raw: Any, place: Place) -> str | None:
-    """Text, or nothing."""
+    """Return the text, or None where nothing is given."""
     if raw is None or isinstance(raw, str):
         return raw
     raise DocumentError(place, f"must be text, not {raw!r}; write it in quotes")
@@ -136,7 +136,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class GroupDocument:
-    """One group of a file."""
+    """One group of a file, read and checked."""
 
     id: str | int
     topics: Mapping[str, TopicSpec]
@@ -196,7 +196,7 @@ def parse_document(raw: Any, number: int) -> GroupDocument:
 
 
 def document_id(raw: Any, number: int) -> str | int:
-    """The document's id, or its number."""
+    """Return the document's id, or its number in the file."""
     given = raw.get("id") if isinstance(raw, Mapping) else None
     if given is None:
         return number

@@ -94,7 +94,7 @@ class _Log:
             self.events.append(event)
 
     def on_step(self, at_us: int, metrics: object) -> None:
-        """Nothing: the recording has how things stand."""
+        """Do nothing: the recording says how things stand."""
 
 
 def explain(scenario: Scenario, seed: int, *, ablates: bool = True) -> Explanation:

@@ -75,7 +75,7 @@ class EventLines:
         self._write(run_line(scenario, variant, seed))
 
     def on_trace(self, event: TraceEvent) -> None:
-        """One line."""
+        """Write the event as one line."""
         self._write(f"{event.line()}\n")
 
     def on_step(self, at_us: int, metrics: object) -> None:
@@ -83,7 +83,7 @@ class EventLines:
 
 
 def run_line(scenario: str, variant: str, seed: int) -> str:
-    """The line that begins a run's events."""
+    """Return the line that begins a run's events."""
     names = {"kind": "run", "scenario": scenario, "variant": variant, "seed": seed}
     return json.dumps(names, separators=(",", ":")) + "\n"
 
@@ -173,7 +173,7 @@ class OutputFiles:
 
     @property
     def wants_pictures(self) -> bool:
-        """Whether the runs have to draw."""
+        """Return whether an output needs the runs' pictures."""
         return self.html is not None
 
     @property

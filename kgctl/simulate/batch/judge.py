@@ -70,11 +70,11 @@ class SeedSource:
     variant: str
 
     def metric(self, metric: Metric) -> Value:
-        """The metric's value at the end."""
+        """Return the metric's value at the end of the run."""
         return self.runs[metric.variant or self.variant].named.get(key_of(metric))
 
     def setting(self, setting: Setting) -> Value:
-        """The setting's value."""
+        """Return the setting's value."""
         return self.settings[setting.variant or self.variant].get(setting.name)
 
 
@@ -106,15 +106,15 @@ class Watcher(ABC):
         self.settings = settings
 
     def on_trace(self, event: Any) -> None:  # noqa: B027 - only some look at single events
-        """Something happened."""
+        """Take note of an event of the run."""
 
     @abstractmethod
     def on_step(self, at_us: int, metrics: Any) -> None:
-        """Everything of this moment is done."""
+        """Judge the metrics after all events of one moment."""
 
     @abstractmethod
     def result(self, end_us: int, metrics: Any) -> Watched:
-        """The run is over."""
+        """Return the verdict at the end of the run."""
 
     def _value(self, metrics: Any) -> Value:
         return evaluate(self.check.node, RunSource(metrics, self.settings))
@@ -132,12 +132,12 @@ class Always(Watcher):
         self._broken: Watched | None = None
 
     def on_step(self, at_us: int, metrics: Any) -> None:
-        """Look, until it has once not held."""
+        """Evaluate the condition, until it has once been false."""
         if self._broken is None and at_us >= 0 and not self._value(metrics):
             self._broken = Watched(passed=False, observed=self._left(metrics), at_us=at_us)
 
     def result(self, end_us: int, metrics: Any) -> Watched:
-        """Passed unless it has once not held."""
+        """Return that the check has passed if its condition was never false."""
         self.on_step(end_us, metrics)
         return self._broken or Watched(passed=True, observed=self._left(metrics))
 
@@ -159,7 +159,7 @@ class Eventually(Watcher):
             self._from_us, self._held_us = event.at_us, None
 
     def on_step(self, at_us: int, metrics: Any) -> None:
-        """Look, until it holds."""
+        """Evaluate the condition, until it has once been true."""
         if self._held_us is not None:
             return
         from_us = self._from_us
@@ -178,7 +178,7 @@ class Eventually(Watcher):
         return self._from_us is None or (within is not None and at_us > self._from_us + within)
 
     def result(self, end_us: int, metrics: Any) -> Watched:
-        """Passed if it held in time."""
+        """Return that the check has passed if its condition became true in time."""
         self.on_step(end_us, metrics)
         return Watched(self._held_us is not None, self._left(metrics), self._held_us)
 
@@ -320,7 +320,7 @@ class _MeanSource:
         return math.fsum(numbers) / len(numbers) if len(numbers) == len(found) else None
 
     def setting(self, setting: Setting) -> Value:
-        """The setting's value."""
+        """Return the setting's value."""
         return self.settings[setting.variant or self.variant].get(setting.name)
 
 

@@ -116,12 +116,12 @@ def _replay(verdict: Verdict, loaded: LoadedFile, runs: Mapping[str, Mapping[int
 
 
 def _quoted(text: str) -> str:
-    """In single quotes, as people write it."""
+    """Return the text in single quotes."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
 def check_argument(check: Check) -> str:
-    """The check as ``--check`` takes it."""
+    """Return the check as an argument of ``--check``."""
     options: dict[str, Any] = {}
     if check.kind is CheckKind.CHECK:
         if check.at == "worst":
@@ -167,7 +167,7 @@ _DIGITS = 9
 
 
 def result_of(outcome: Outcome) -> dict[str, Any]:
-    """``data`` of ``simulate run -o json``."""
+    """Return ``data`` of ``simulate run -o json``."""
     data = {
         "scenario": outcome.scenario,
         "kgctl": outcome.kgctl,

@@ -59,7 +59,7 @@ def _counts(intervals: Iterable[tuple[int, int]], window: tuple[int, int]) -> tu
 
 
 def scaling_marks(result: RunResult) -> list[Mark]:
-    """Each change: ``worker 8 to 16 (lag 14,200)``."""
+    """Return a mark for each change of replicas: ``worker 8 to 16 (lag 14,200)``."""
     offset = result.metrics.measured.start_us
     return [
         Mark(each.at_us - offset, f"{each.members} {each.before} to {each.replicas} ({each.metric} {_value(each)})")
@@ -188,7 +188,7 @@ class _Litter:
 
     @classmethod
     def add(cls, events: int) -> None:
-        """A run of so many events is over."""
+        """Count a finished run, and collect garbage when enough events have passed."""
         cls.events += events
         if cls.events >= _COLLECT_AFTER:
             cls.events = 0

@@ -135,7 +135,7 @@ class Autoscaler:
         return stable, Why.SCALE_UP_STABILIZED if desired >= replicas else Why.SCALE_DOWN_STABILIZED
 
     def _limited(self, now_us: int, replicas: int, desired: int, stable: int, why: Why) -> Decision:
-        """What the policies and the bounds leave of it."""
+        """Return what policies and bounds leave of a desired number of replicas."""
         if stable > replicas:
             limit = max(limit_of(self._spec.up, replicas, self._changes, now_us, direction=1), replicas)
             most = min(limit, self._spec.maximum)
@@ -198,7 +198,7 @@ class KafkaScaler:
         self._active_us: int | None = None
 
     def lag(self, offsets: Iterable[Offsets]) -> Lag:
-        """One measurement."""
+        """Return the lag as KEDA's Kafka scaler measures it."""
         spec = self._spec
         partitions = with_lag = total = present = 0
         for each in offsets:
@@ -282,7 +282,7 @@ def replicas_of(simulation: Simulation, name: str) -> list[Pod]:
 
 
 def resize(simulation: Simulation, name: str, replicas: int) -> None:
-    """So many pods from now on."""
+    """Scale a set of members to this number of pods."""
     present = replicas_of(simulation, name)
     for pod in present[replicas:][::-1]:
         pod.want(is_wanted=False)
@@ -314,7 +314,7 @@ NOTHING = Lag(0, 0)
 
 
 class AutoscaleLoop:
-    """One ``autoscale:`` in a run."""
+    """Runs one ``autoscale:`` of a scenario."""
 
     def __init__(self, simulation: Simulation, spec: Autoscale) -> None:
         self._simulation = simulation
@@ -384,7 +384,7 @@ class AutoscaleLoop:
         return self._scaler.lag(offsets_of(self._simulation)).total
 
     def _apply(self, replicas: int, decision: Decision, value: int) -> None:
-        """Say it, if it is new, and do it."""
+        """Log a new decision, and scale the set as it says."""
         simulation, spec = self._simulation, self._spec
         simulation.has_changed = True  # whoever watches the lag gets to see it
         if decision.replicas == replicas and decision == self._said:

@@ -93,7 +93,7 @@ class Broker:
         return cause if self.coordination is None else self.coordination.cause_of_gap(numbers, cause)
 
     def clock_ms(self, at_us: int) -> int:
-        """The coordinator's time."""
+        """Return the coordinator's time at a moment of the run."""
         return EPOCH_MS + at_us // 1000
 
     def session_timeout_ms(self, member_id: str, configured_ms: int) -> int:
@@ -103,7 +103,7 @@ class Broker:
     # --- requests
 
     def send(self, process: Process, action: Send) -> None:
-        """A request leaves the process."""
+        """Send a process's request on its way to the coordinator."""
         loop = self._loop
         arrival_us = process.pod.link.arrival_us(loop.now_us, _UP)
         if arrival_us is not None:
@@ -122,7 +122,7 @@ class Broker:
         self._after(effects, api, process.pod, _why_removed(request) if kind in _REMOVES else "")
 
     def note(self, process: Process, api: str) -> None:
-        """A broker has got a request."""
+        """Count and log a request that has reached a broker."""
         context, pod, now_us = self._context, process.pod, self._loop.now_us
         context.history.requests.append(Counted(now_us, 1, pod.number, api))
         if api not in _QUIET_APIS:
@@ -135,7 +135,7 @@ class Broker:
         self._after(self.core.handle(request, self.clock_ms(self._loop.now_us)), type(request).__name__, None, "")
 
     def change_topics(self, image: MetadataImage) -> None:
-        """The cluster's topics have changed."""
+        """Give the coordinator the cluster's new metadata image."""
         self.tell(TopicsChanged(request_id=next(self._context.request_ids), image=image))
 
     def commit_unseen(self, process: Process, offsets: dict[int, int]) -> None:
@@ -170,7 +170,7 @@ class Broker:
     # --- another coordinator
 
     def successor(self) -> GroupCoordinator:
-        """One that knows of nothing yet."""
+        """Return an empty coordinator for a broker that takes over."""
         shard = self.core.shard
         return GroupCoordinator(shard.config, self._new_member_id, self._context.image, self.clock_ms(self._loop.now_us))
 
@@ -273,7 +273,7 @@ class Broker:
         self._loop.at(self._loop.now_us + REGEX_US, self.tell, request)
 
     def _new_member_id(self, prefix: str) -> str:
-        """In the forms that Kafka gives them."""
+        """Return a member id in Kafka's form, ``<client id>-<uuid>``."""
         value = draw_uuid(self._ids)
         return self.observer.on_new_id(f"{prefix}-{value}" if prefix else uuid_text(value.bytes))
 

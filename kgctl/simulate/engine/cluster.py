@@ -37,16 +37,16 @@ class Topics:
         self._given: dict[str, Topic] = {}
 
     def subscription_of(self, members: MemberSet) -> tuple[tuple[str, ...], str | None]:
-        """(topics, pattern) as a consumer is told."""
+        """Return (topics, pattern) of a set's subscription."""
         return ((), members.pattern) if members.pattern is not None else (members.topics or self._first, None)
 
     def create_all(self) -> None:
-        """Those that the scenario begins with."""
+        """Create the topics with which the scenario begins."""
         for topic in self._context.scenario.topics:
             self._add(topic)
 
     def create(self, topic: Topic) -> None:
-        """A new one."""
+        """Create a topic."""
         self._add(topic)
         self._announce()
 
@@ -61,7 +61,7 @@ class Topics:
         self._announce()
 
     def delete(self, name: str) -> None:
-        """It is gone, with its offsets."""
+        """Delete a topic with its committed offsets."""
         context = self._context
         now_us = context.loop.now_us
         for pod in self._pods:
@@ -86,7 +86,7 @@ class Topics:
         self._announce()
 
     def set_rate(self, name: str, rate_uhz: int) -> None:
-        """The rate of the whole topic from now on."""
+        """Set the rate of the whole topic from now on."""
         self._rate_uhz[name] = rate_uhz
         if name in self._context.image.topics:
             self._share_out(name)
@@ -160,22 +160,22 @@ class Topics:
 
 
 class Cluster:
-    """Answers what any broker can answer."""
+    """Answers the requests that any broker answers."""
 
     def __init__(self, context: RunContext, broker: Broker) -> None:
         self._context = context
         self._broker = broker
 
     def find_coordinator(self, process: Process, correlation_id: int) -> None:
-        """FindCoordinator."""
+        """Answer FindCoordinator."""
         self._ask(process, "FindCoordinator", (correlation_id, None))
 
     def metadata(self, process: Process, correlation_id: int) -> None:
-        """Metadata."""
+        """Answer Metadata."""
         self._ask(process, "Metadata", (correlation_id, None))
 
     def list_offsets(self, process: Process, action: ListOffsets) -> None:
-        """ListOffsets."""
+        """Answer ListOffsets."""
         self._ask(process, "ListOffsets", (action.correlation_id, action))
 
     def _ask(self, process: Process, api: str, question: tuple[int, ListOffsets | None]) -> None:

@@ -153,7 +153,7 @@ class Coordination:
 
     @property
     def is_dark(self) -> bool:
-        """Whether no broker lives."""
+        """Return whether no broker is up."""
         return len(self._down) == self._context.scenario.cluster.brokers
 
     def look_at_leaders(self) -> None:

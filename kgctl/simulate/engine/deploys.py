@@ -24,7 +24,7 @@ WAIT_FOR_STABLE_AT_MOST_US = 600_000_000
 
 
 class Rolling:
-    """A rollout under way."""
+    """A rollout that is under way."""
 
     def __init__(self, run: EventRun, settings: Mapping[str, str]) -> None:
         self._run = run
@@ -76,7 +76,7 @@ class Rolling:
 
 
 def _nothing() -> None:
-    """Nobody waits."""
+    """Do nothing, where nobody waits for a rollout."""
 
 
 def roll(run: EventRun) -> None:
@@ -103,7 +103,7 @@ class _Rollout(ABC):
 
     @abstractmethod
     def step(self) -> None:
-        """Do what the rules allow now."""
+        """Stop and start as many pods as the rollout's bounds allow now."""
 
     def finish(self) -> None:
         if not self._is_over:
@@ -269,7 +269,7 @@ class _BlueGreen(_Rollout):
 
 
 class _Recreate(_Rollout):
-    """All old pods end, then all new ones start."""
+    """Ends all old pods before it starts the new ones, as strategy Recreate does."""
 
     def step(self) -> None:
         self.run.next_step()

@@ -31,7 +31,7 @@ class EventRun:
         self._on_over = on_over
 
     def __getitem__(self, name: str) -> Any:
-        """A field's value, or its default."""
+        """Return a field's value, or its default."""
         value = self.event[name]
         if value is not None:
             return value
@@ -90,13 +90,13 @@ def _share(simulation: Simulation, selector: Selector, pods: list[Pod]) -> list[
 
 
 def pods_of(run: EventRun) -> list[Pod]:
-    """The pods that are meant at this moment."""
+    """Return the pods that an event's selector means at this moment."""
     selector = run.event.selector
     return [] if selector is None else select(run.simulation, selector)
 
 
 def processes_of(run: EventRun) -> list[Process]:
-    """Their processes, of those that run."""
+    """Return the running processes of the pods that an event means."""
     return [pod.process for pod in pods_of(run) if pod.process is not None]
 
 
@@ -111,7 +111,7 @@ def duration_of(run: EventRun, name: str = "for") -> int | None:
 
 
 def in_a_while(run: EventRun, delay_us: int, task: Callable[[object], None]) -> None:
-    """Call this so much later."""
+    """Call ``task`` after a delay."""
     run.simulation.loop.at(run.simulation.loop.now_us + delay_us, task)
 
 
@@ -146,7 +146,7 @@ class Countdown:
             then()
 
     def one(self, _: object = None) -> None:
-        """One of them has happened."""
+        """Count one of the awaited things as happened."""
         self._left -= 1
         if self._left == 0:
             self._then()

@@ -163,7 +163,7 @@ class FastForward:
         self._ownership.committed_quietly(process, from_us, commit_us)
 
     def resume_all(self) -> None:
-        """Something happens to the whole group."""
+        """End the fast-forward of all members, before something happens to the group."""
         for process in list(self._skipping):
             process.catch_up()
 

@@ -64,7 +64,7 @@ class Assignments:
         return self._of_member.get(member_id, ())
 
     def on_record(self, record: CoordinatorRecord) -> None:
-        """A record of the group was written."""
+        """Take over what a record of the group says of assignments."""
         if isinstance(record.key, GroupMetadataKey):
             if isinstance(record.value, GroupMetadataValue):
                 self._on_generation(record.value)
@@ -218,7 +218,7 @@ class GroupObserver:
     # --- who is who
 
     def on_request(self, process: Process, request: Request) -> None:
-        """A request has come from this process."""
+        """Note that a process's request has reached the coordinator."""
         self._asking = process
         if self._overlooked:
             self._remember(process, request)
@@ -270,7 +270,7 @@ class GroupObserver:
                 del self._overlooked[process]
 
     def members(self) -> tuple[str, ...]:
-        """The ids of the members, as of the last look."""
+        """Return the member ids as of the last look."""
         return tuple(self._members)
 
     def session_timeout_ms(self, member_id: str, configured_ms: int) -> int:
@@ -312,7 +312,7 @@ class GroupObserver:
         return True
 
     def look(self, trigger: str, pod: Pod | None, why_removed: str, *, has_records: bool) -> None:
-        """See what the call has changed."""
+        """Compare the group with the last look, and log what has changed."""
         context = self._context
         group = self.core.shard.groups.get(context.group_id)
         if isinstance(group, ClassicGroup):

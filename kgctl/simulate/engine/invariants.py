@@ -73,12 +73,12 @@ class Invariants:
         self._topic_sizes.setdefault(topic, {})[partitions] = None
 
     def generation(self, before: int, after: int) -> None:
-        """I2."""
+        """Check I2: generations only grow."""
         if after < before:
             self._broken("I2", f"the generation went from {before} to {after}")
 
     def committed(self, number: int, before: int, after: int) -> None:
-        """I3."""
+        """Check I3, of committed offsets."""
         if after < before and number not in self._shared:
             name = self._context.partitions.names[number]
             self._broken("I3", f"the committed offset of {name} went from {before} back to {after}")
@@ -109,7 +109,7 @@ class Invariants:
         return twice
 
     def assigned(self, pod: int, numbers: tuple[int, ...], *, is_cooperative: bool) -> None:
-        """I4, I6 and I7."""
+        """Check I4, I6 and I7, of a pod's new assignment."""
         context, pods, group = self._context, self._pods, self._group
         if pod == NOBODY or not numbers:
             return
@@ -141,7 +141,7 @@ class Invariants:
         return not group.is_overlooked(process) if group.uses_consumer_protocol else group.has_joined_again(process)
 
     def stable(self) -> None:
-        """I5, and the coordinator's own invariants."""
+        """Check I5 and the coordinator's own invariants, of a stable group."""
         if not self._group.uses_consumer_protocol:
             self._check_complete()
         self._group.core.check()

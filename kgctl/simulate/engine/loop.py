@@ -62,7 +62,7 @@ class Loop:
 
 
 class Randomness:
-    """The streams of one seed."""
+    """Gives each purpose of a run a random stream of its own, all from one seed."""
 
     def __init__(self, seed: int) -> None:
         self._seed = seed
@@ -73,5 +73,5 @@ class Randomness:
 
 
 def draw_uuid(rng: Rng) -> UUID:
-    """A random UUID of version 4."""
+    """Return a random UUID of version 4."""
     return UUID(int=rng.getrandbits(128), version=4)

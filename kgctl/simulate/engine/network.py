@@ -53,7 +53,7 @@ class Link:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing gets lost on it."""
+        """Return whether the link loses no messages."""
         return self._loss_ppm == 0 and self._partitioned_until == 0
 
     @property
@@ -63,20 +63,20 @@ class Link:
 
     @property
     def mean_us(self) -> int:
-        """The mean latency of one direction."""
+        """Return the mean latency of one direction."""
         return self._latency.mean_us
 
     def reconnect(self) -> None:
-        """A new process, a new connection."""
+        """Open a new connection, for a new process."""
         self._arrived = [0, 0]
 
     def add(self, fault: LinkFault) -> None:
-        """From now on."""
+        """Put a fault on the link."""
         self._faults.append(fault)
         self._refresh()
 
     def remove(self, fault: LinkFault) -> None:
-        """No longer."""
+        """Take a fault off the link."""
         self._faults.remove(fault)
         self._refresh()
 

@@ -82,7 +82,7 @@ class Ownership:
         self.end(process, numbers, self._cause(process, reason))
 
     def end(self, process: Process, numbers: list[int], cause: Cause) -> None:
-        """The process reads these no longer."""
+        """Record that a process has ceased to read these partitions."""
         if not numbers:
             return
         context = self._context
@@ -141,7 +141,7 @@ class Ownership:
         self._context.changed()
 
     def resume(self, process: Process) -> None:
-        """It goes on, and knows of nothing."""
+        """Record that a stopped process reads on, unaware of what happened meanwhile."""
         now_us = self._context.loop.now_us
         self._owners.own_again(process.pod.number, list(process.consuming), now_us)
         self._context.changed()
@@ -159,14 +159,14 @@ class Ownership:
         return self._ledger.position(number, now_us)
 
     def committed(self, partition: TopicPartition, offset: int) -> None:
-        """The coordinator has stored an offset."""
+        """Record that the coordinator has stored an offset."""
         number = self._partitions.numbers.get(partition)
         if number is not None:
             self._check.committed(number, self._ledger.stored[number], offset)
             self._ledger.store(number, offset, self._context.loop.now_us)
 
     def commit_answered(self, process: Process, action: CommitDone) -> None:
-        """A commit has ended."""
+        """Record the answer to a commit."""
         context = self._context
         if action.error in FENCED_COMMITS:
             context.history.fenced_commits.append(Counted(context.loop.now_us, 1, process.pod.number, action.error.name))

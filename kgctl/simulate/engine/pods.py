@@ -102,12 +102,12 @@ class Pod:
 
     @cached_property
     def start_rng(self) -> Rng:
-        """For the times that the client takes to start."""
+        """Return the stream for the client's start-up times."""
         return self.context.randomness.stream("client start", self.name)
 
     @cached_property
     def callback_rng(self) -> Rng:
-        """For the times that callbacks take."""
+        """Return the stream for the durations of callbacks."""
         return self.context.randomness.stream("callback", self.name)
 
     @property
@@ -141,12 +141,12 @@ class Pod:
         loop.at(loop.now_us + wait_us, lambda _: self.boot() if self.is_wanted else None)
 
     def want(self, *, is_wanted: bool) -> None:
-        """It belongs to the set from now on, or not."""
+        """Say whether the pod belongs to its set from now on."""
         self.is_wanted = is_wanted
         self.context.history.pods[self.number].wanted.set(self.context.loop.now_us, is_so=is_wanted)
 
     def configure(self, settings: Mapping[str, str]) -> None:
-        """Settings of the processes to come."""
+        """Set the client settings of the pod's later processes."""
         self.settings.update(settings)
 
     def member_config(self) -> MemberConfig:
@@ -199,7 +199,7 @@ _MANY_CALLS = 20
 
 
 class PollCadence:
-    """The calls of one process."""
+    """Tells when a process calls poll()."""
 
     __slots__ = ("_pause", "_pod", "_until_us", "is_continuous", "last_us", "next_us", "timeout_us")
 
@@ -249,7 +249,7 @@ class PollCadence:
         return self.next_us
 
     def upcoming_us(self, now_us: int, *, finds_records: bool = True) -> int:
-        """When the next call comes."""
+        """Return the time of the next poll()."""
         pod = self._pod
         if self.next_us < now_us and self.timeout_us is not None and not finds_records:
             self._draw_phase(now_us, self.timeout_us)

@@ -102,7 +102,7 @@ ACTIONS: dict[type, Callable[[Process, Any], None]] = {
 
 @quick_enum
 class Phase(Enum):
-    """Where a process is in its life."""
+    """The stages of a process's life."""
 
     BOOTING = "booting"
     RUNNING = "running"
@@ -191,7 +191,7 @@ class DrivenMember(ABC):
             actions = member.callback_done(self.loop.now_us)
 
     def on_reply(self, answer: tuple[int, Answer]) -> None:
-        """An answer has come."""
+        """Hand an answer to the member."""
         member = self.member
         if member is None or self.phase in _OUT or (self.is_suspended and self._hold(self.on_reply, answer)):
             return
@@ -200,14 +200,14 @@ class DrivenMember(ABC):
         self.act(member.on_reply(answer[0], answer[1], self.loop.now_us))
 
     def on_metadata(self, image: MetadataImage) -> None:
-        """The topics have come."""
+        """Hand the topics' metadata to the member."""
         if self.member is None or self._is_out() or self._hold(self.on_metadata, image):
             return
         self.image_version = image.version
         self.act(self.member.on_metadata(image, self.loop.now_us))
 
     def callback_done(self, _: object) -> None:
-        """A callback, or the assignor, is done."""
+        """Go on after a callback or the assignor has returned."""
         if self.member is None or self._is_out() or self._hold(self.callback_done, None):
             return
         self.act(self.member.callback_done(self.loop.now_us))
@@ -221,7 +221,7 @@ class DrivenMember(ABC):
             self.callback_over = True
 
     def callback_us(self, action: RunCallback) -> int:
-        """How long this callback takes."""
+        """Return how long this callback runs."""
         duration: Distribution = getattr(self.pod.members.callbacks, action.kind)
         return duration.sample(self.pod.callback_rng)
 
@@ -366,7 +366,7 @@ class Process(DrivenMember):
 
     @property
     def hands_over(self) -> bool:
-        """Whether it gives up only what is to move."""
+        """Return whether the member revokes only partitions that move."""
         return self.config.group_protocol == "consumer" or is_cooperative(self.config.partition_assignment_strategy)
 
     @property
@@ -451,7 +451,7 @@ class Process(DrivenMember):
             self.die("killed")
 
     def die(self, what: str) -> None:
-        """The process is gone, whatever it was doing."""
+        """End the process at once, as SIGKILL would."""
         if self.phase is Phase.GONE:
             return
         self.catch_up()
@@ -540,7 +540,7 @@ class Process(DrivenMember):
             self.around.ownership.suspend(self, Cause.DETECTION)
 
     def connect_again(self) -> None:
-        """The network is there again."""
+        """Reconnect after the network has come back."""
         if not self.is_cut_off or self.phase is Phase.GONE:
             return
         self.is_cut_off = False
@@ -549,7 +549,7 @@ class Process(DrivenMember):
             self.around.ownership.resume(self)
 
     def slow(self) -> None:
-        """How long processing takes has changed."""
+        """Apply a change of the processing time."""
         if self.phase is Phase.RUNNING:
             self.catch_up()
             self._polls_each = self.polls.may_exceed(self.config.max_poll_interval_ms * 1000)
@@ -557,7 +557,7 @@ class Process(DrivenMember):
             self.act([])
 
     def set_reading_rate(self) -> None:
-        """What it processes a second at present."""
+        """Set how many records a second the process reads at present."""
         now_us = self.loop.now_us
         self.flow.advance(now_us)
         rate_uhz = self.pod.members.rate_uhz

@@ -336,7 +336,7 @@ def _steps(simulation: Simulation, steps: Sequence[tuple[int, int]]) -> list[tup
 
 
 class _Clockwork:
-    """Lets the loop run until the scenario is over."""
+    """Runs the loop until the scenario's end."""
 
     def __init__(self, simulation: Simulation, groups: Sequence[Simulation], schedule: Schedule, limits: RunLimits) -> None:
         self._simulation = simulation

@@ -110,11 +110,11 @@ class Simulation:
     # --- what a play in real time has others of
 
     def new_loop(self) -> Loop:
-        """Return what decides when something happens."""
+        """Return the loop that orders a run's events."""
         return Loop()
 
     def new_topics(self) -> Topics:
-        """Return what changes the cluster's topics."""
+        """Return the object that changes the cluster's topics."""
         return Topics(self.context, self.pods, self.broker, self.ownership, self.fast_forward)
 
     def new_process(self, pod: Pod, on_ready: Callable[[], None] | None) -> Process:
@@ -124,7 +124,7 @@ class Simulation:
     # --- pods
 
     def add_pod(self, members: MemberSet) -> Pod:
-        """One pod more in this set."""
+        """Add one pod to a set."""
         pods = self.sets[members.name]
         pod = Pod(self._home, members, len(pods), len(self.pods))
         pods.append(pod)
@@ -135,7 +135,7 @@ class Simulation:
         return pod
 
     def members(self, name: str) -> MemberSet:
-        """The set of this name."""
+        """Return the set of this name."""
         return next(members for members in self.scenario.members if members.name == name)
 
     @property
@@ -159,7 +159,7 @@ class Simulation:
 
     @property
     def image(self) -> MetadataImage:
-        """The topics that there are."""
+        """Return the topics of the cluster as a metadata image."""
         return self.recording.image
 
     @property
@@ -188,17 +188,17 @@ class Simulation:
 
     @property
     def log_time(self) -> int:
-        """Now, as the log counts."""
+        """Return the present time in the unit of the event log."""
         return self.context.log_time
 
     def log_event(self, event: Event, what: str) -> None:
-        """An event of the scenario begins or ends."""
+        """Log that an event of the scenario begins or ends."""
         name = event.name or event.kind
         self.history.events.append(EventMark(self.loop.now_us, name, what, event.target))
         self.log(Happened(self.log_time, name, what, event.target))
 
     def on_running(self, process: Process) -> None:
-        """A consumer was started."""
+        """Record the start of a consumer."""
         now_us = self.loop.now_us
         self.context.running += 1
         process.is_counted = True
@@ -209,7 +209,7 @@ class Simulation:
         self.changed()
 
     def on_gone(self, process: Process) -> None:
-        """A process is gone."""
+        """Record the end of a process."""
         now_us = self.loop.now_us
         self.history.pods[process.pod.number].running.set(now_us, is_so=False)
         self._discount(process)
@@ -223,7 +223,7 @@ class Simulation:
         self.changed()
 
     def on_failed(self, process: Process, error: str) -> None:
-        """A consumer threw what it does not get over."""
+        """Record that a consumer has thrown a fatal exception."""
         self.history.errors.append(Counted(self.loop.now_us, 1, process.pod.number, error))
         self.log(PodChanged(self.log_time, process.pod.name, "failed", error))
         self._discount(process)
@@ -262,7 +262,7 @@ class Simulation:
                 self.owners.set_cause([number], waiting.get(number, Cause.REBALANCE), self.loop.now_us)
 
     def account_traffic(self) -> None:
-        """Bring the sums of records to the present."""
+        """Bring the sums of records up to the present time."""
         now_us = self.loop.now_us
         if not self.context.has_traffic or self._accounted_us == now_us:
             return

@@ -16,7 +16,7 @@ from kgctl.yaml_files import Path
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something doubtful at a path of the variant."""
+    """A doubtful setting, and its path in the variant."""
 
     path: Path
     message: str
@@ -32,27 +32,27 @@ class Context:
 
     @property
     def scenario(self) -> Scenario:
-        """What would be run."""
+        """Return the scenario that would run."""
         return self.variant.scenario
 
     @property
     def writes(self) -> bool:
-        """Whether records are written at some time."""
+        """Return whether records are written at any time."""
         events = self.scenario.events
         return bool(self.scenario.traffic) or any(event.kind in ("set_traffic", "create_topic") for event in events)
 
     @cached_property
     def broker(self) -> CoordinatorConfig:
-        """The coordinator's settings."""
+        """Return the coordinator's settings."""
         return read_broker_settings(self.scenario.cluster.config)
 
     @cached_property
     def configs(self) -> dict[str, MemberConfig]:
-        """Each set's settings as its client reads them."""
+        """Return each set's settings as its client reads them."""
         return {each.name: MemberConfig.from_properties(each.config, each.client) for each in self.scenario.members}
 
     def sets(self) -> Iterator[tuple[MemberSet, MemberConfig]]:
-        """The sets of members with their settings."""
+        """Yield the sets of members with their settings."""
         for each in self.scenario.members:
             yield each, self.configs[each.name]
 
@@ -64,7 +64,7 @@ class Context:
         return ("members", members)
 
     def sets_at(self, path: Path) -> bool:
-        """Whether the file says something at this path."""
+        """Return whether the file sets something at this path."""
         node = self.variant.tree.data
         for step in path:
             if not isinstance(node, dict) or step not in node:

@@ -107,7 +107,7 @@ def mixes_eager_and_cooperative(context: Context) -> Iterator[Finding]:
 
 
 def selects_nobody(context: Context) -> Iterator[Finding]:
-    """An event for pods that there are not."""
+    """Find events whose selector never matches a pod."""
     counts = {members.name: members.count for members in context.scenario.members}
     scaled = {event.target for event in context.scenario.events if event.kind in ("scale", "rollout")}
     if any(event.kind in ("drain", "spot_loss") for event in context.scenario.events):
@@ -136,7 +136,7 @@ def drains_that_evict_nobody(context: Context) -> Iterator[Finding]:
 
 
 def patterns_without_topics(context: Context) -> Iterator[Finding]:
-    """A subscription that no topic ever matches."""
+    """Find subscriptions that no topic ever matches."""
     created = [event.target for event in context.scenario.events if event.kind == "create_topic"]
     topics = [topic.name for topic in context.scenario.topics] + created
     for members, _ in context.sets():
@@ -160,7 +160,7 @@ def _is_derived(name: str, other: str) -> bool:
 
 
 def racks_without_racks(context: Context) -> Iterator[Finding]:
-    """Members in racks of a cluster that has none."""
+    """Find members with racks in a cluster without racks."""
     racks = context.scenario.cluster.racks
     for members, _ in context.sets():
         if members.rack is not None and members.rack != "spread" and members.rack not in racks:

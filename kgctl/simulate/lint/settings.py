@@ -40,7 +40,7 @@ def heartbeat_above_third(context: Context) -> Iterator[Finding]:
 
 
 def session_outside_of_the_brokers_bounds(context: Context) -> Iterator[Finding]:
-    """The coordinator refuses such a member."""
+    """Find session time-outs that the coordinator refuses."""
     low, high = context.broker.group_min_session_timeout_ms, context.broker.group_max_session_timeout_ms
     for members, config in context.sets():
         if config.group_protocol == "classic" and not low <= config.session_timeout_ms <= high:
@@ -52,7 +52,7 @@ def session_outside_of_the_brokers_bounds(context: Context) -> Iterator[Finding]
 
 
 def poll_beyond_its_limit(context: Context) -> Iterator[Finding]:
-    """A member that is thrown out again and again."""
+    """Find members whose processing exceeds max.poll.interval.ms."""
     for members, config in context.sets():
         longest_us = members.poll.upper_us or members.poll.mean_us
         if config.behaviour.limits_poll_interval and longest_us >= config.max_poll_interval_ms * 1_000:
@@ -77,7 +77,7 @@ def no_warmup(context: Context) -> Iterator[Finding]:
 
 
 def event_after_the_end(context: Context) -> Iterator[Finding]:
-    """An event that never happens."""
+    """Find events that would begin after the run's end."""
     end_us = context.scenario.duration_us
     for index, event in enumerate(context.scenario.events):
         if end_us is not None and event.after is None and event.at_us >= end_us:
@@ -85,7 +85,7 @@ def event_after_the_end(context: Context) -> Iterator[Finding]:
 
 
 def more_traffic_than_the_members_can_take(context: Context) -> Iterator[Finding]:
-    """Lag that never ends."""
+    """Find topics that get more records than the members can process."""
     scenario = context.scenario
     rates = [members.rate_uhz for members in scenario.members if members.start is not None and members.count]
     if not rates or None in rates:
@@ -140,7 +140,7 @@ def one_value_along(context: Context) -> Iterator[Finding]:
 
 
 def records_without_traffic(context: Context) -> Iterator[Finding]:
-    """Metrics of records where none are written."""
+    """Find metrics of records in a scenario that writes none."""
     if context.writes or any(path.startswith("traffic") for path in context.variant.tree.data.get("sweep") or ()):
         return
     for metric in context.report.y:
@@ -150,7 +150,7 @@ def records_without_traffic(context: Context) -> Iterator[Finding]:
 
 
 def nobody_takes_over(context: Context) -> Iterator[Finding]:
-    """A coordinator without a replica elsewhere."""
+    """Find a stopped coordinator without a replica on another broker."""
     scenario = context.scenario
     leader, *others = replicas_of(scenario.group_id, context.broker, scenario.cluster.brokers)
     if others:

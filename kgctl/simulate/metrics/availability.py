@@ -42,7 +42,7 @@ def gap_percentile(percent: float) -> Compute:
 
 
 def gaps(run: Measured, filters: Filters) -> float:
-    """How many gaps there are."""
+    """Return how many gaps there are."""
     return len(run.gaps(filters))
 
 

@@ -13,30 +13,30 @@ Formula: TypeAlias = Callable[[Sequence[int]], float | None]
 
 
 def spread_of(counts: Sequence[int]) -> float | None:
-    """max - min."""
+    """Return the difference between the largest and the smallest count."""
     return max(counts) - min(counts) if counts else None
 
 
 def max_mean_of(counts: Sequence[int]) -> float | None:
-    """max / mean."""
+    """Return the largest count divided by the mean."""
     return max(counts) * len(counts) / sum(counts) if sum(counts) else None
 
 
 def jain_of(counts: Sequence[int]) -> float | None:
-    """Jain's index: 1 for even, 1/n for all on one."""
+    """Return Jain's fairness index: 1 for even counts, 1/n for all on one member."""
     squares = sum(count * count for count in counts)
     return sum(counts) ** 2 / (len(counts) * squares) if squares else None
 
 
 def kip54_of(counts: Sequence[int]) -> float | None:
-    """The sum of the differences of all pairs."""
+    """Return the balance score of KIP-54: the sum of the differences of all pairs."""
     ordered = sorted(counts)
     size = len(ordered)
     return sum(count * (2 * position - size + 1) for position, count in enumerate(ordered))
 
 
 def idle_of(counts: Sequence[int]) -> float | None:
-    """Members without a partition."""
+    """Return the number of members without a partition."""
     return sum(count == 0 for count in counts)
 
 
@@ -104,5 +104,5 @@ def copartitioned(run: Measured, filters: Filters) -> float | None:
 
 
 def members(run: Measured, filters: Filters) -> float:
-    """Members of the group."""
+    """Return the number of members of the group."""
     return len(run.members_at(run.at(filters), filters))

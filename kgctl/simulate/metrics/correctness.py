@@ -29,7 +29,7 @@ def _zombie_work(run: Measured, filters: Filters) -> int:
 
 
 def _position_pr(run: Measured, number: int, pod: int, at_us: int) -> int:
-    """Where the pod was when the other one began."""
+    """Return the pod's read position when the other pod began to read."""
     marks = [mark for mark in run.history.overtaken if (mark.number, mark.pod) == (number, pod) and mark.at_us <= at_us]
     return marks[-1].position_pr if marks else run.ledger.arrivals.total_pr(number, at_us)
 
@@ -73,7 +73,7 @@ def fenced_commits(run: Measured, filters: Filters) -> float:
 
 
 def lost(run: Measured, filters: Filters) -> float:
-    """Records that are skipped."""
+    """Return the records that nobody processes."""
     return run.total(run.history.lost, filters)
 
 
@@ -91,7 +91,7 @@ def owners(run: Measured, _: Filters) -> float:
 
 
 def processed(run: Measured, filters: Filters) -> float:
-    """Records that were read for the first time."""
+    """Return the records that were read for the first time."""
     run.recording.settle_traffic()
     at_us = run.end_us
     return sum(run.ledger.position_pr(number, at_us) for number in run.partitions(filters)) // UNIT_PR

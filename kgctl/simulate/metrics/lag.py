@@ -19,7 +19,7 @@ def _series(run: Measured, found: dict[str, LinearSeries], filters: Filters) -> 
 
 
 def _peak(all_series: Iterable[LinearSeries], first: int, last: int) -> int:
-    """The highest sum of several."""
+    """Return the highest value of the sum of several series."""
     merged = LinearSeries.merged(all_series)
     return max((value for _, value in merged.points(first, last)), default=0)
 
@@ -30,7 +30,7 @@ def lag(run: Measured, filters: Filters) -> float:
 
 
 def backlog(run: Measured, filters: Filters) -> float:
-    """Written and not read."""
+    """Return the records that are written and not yet read."""
     return _amount(run, run.ledger.backlog, filters)
 
 
@@ -45,12 +45,12 @@ def _amount(run: Measured, found: dict[str, LinearSeries], filters: Filters) -> 
 
 
 def lag_peak(run: Measured, filters: Filters) -> float:
-    """The highest lag."""
+    """Return the highest lag."""
     return max(_records(_peak(_series(run, run.ledger.lag, filters), *run.window(filters))), 0.0)
 
 
 def backlog_peak(run: Measured, filters: Filters) -> float:
-    """The highest backlog."""
+    """Return the highest backlog."""
     return _records(_peak(_series(run, run.ledger.backlog, filters), *run.window(filters)))
 
 

@@ -28,7 +28,7 @@ class Measured:
 
     @property
     def end_us(self) -> int:
-        """The end of the window."""
+        """Return the end of the window."""
         return self.recording.end_us
 
     def kept(self, key: Any, make: Callable[[], Any]) -> Any:
@@ -92,18 +92,18 @@ class Measured:
         return max(table.created_us[number], window[0]), last
 
     def segments(self, number: int, window: tuple[int, int]) -> list[Segment]:
-        """Its lane within a window."""
+        """Return a partition's lane within a window."""
         return self.owners.segments(number, *window)
 
     def owner_at(self, number: int, at_us: int) -> int:
-        """Who consumed it then; `NOBODY`."""
+        """Return the pod that consumed the partition then, or `NOBODY`."""
         lane = self.owners.changes[number]
         times = lane[::2]
         position = bisect_right(times, at_us) - 1
         return max(lane[2 * position + 1], NOBODY) if position >= 0 else NOBODY
 
     def exists_at(self, number: int, at_us: int) -> bool:
-        """Whether it existed then."""
+        """Return whether the partition existed then."""
         table = self.recording.partitions
         deleted_us = table.deleted_us[number]
         return table.created_us[number] <= at_us and (deleted_us is None or at_us < deleted_us)
@@ -137,11 +137,11 @@ class Measured:
         return selector.matches(history.member_set, history.index)
 
     def pods(self, filters: Filters) -> list[int]:
-        """The pods that are meant."""
+        """Return the pods that the filters select."""
         return [number for number in range(len(self.history.pods)) if self.is_meant(number, filters)]
 
     def members_at(self, at_us: int, filters: Filters) -> list[int]:
-        """The pods that were in the group then."""
+        """Return the selected pods that were in the group then."""
         return [number for number in self.pods(filters) if self.was(self.history.pods[number].in_group, at_us)]
 
     def member_at(self, pod: int, at_us: int) -> MemberKey:
@@ -151,17 +151,17 @@ class Measured:
         return pod, bisect_right(self.history.pods[pod].lives_us, at_us)
 
     def was(self, intervals: Intervals, at_us: int) -> bool:
-        """Whether it was so then (at its end: still)."""
+        """Return whether a moment lies in the intervals, an open one included."""
         return any(first <= at_us <= last for first, last in intervals.until(self.end_us + 1))
 
     # --- sums
 
     def total(self, counted: Sequence[Counted], filters: Filters) -> int:
-        """The sum of what the filters leave."""
+        """Return the sum of what the filters leave."""
         return sum(entry.amount for entry in self.select(counted, filters))
 
     def select(self, counted: Sequence[Counted], filters: Filters) -> list[Counted]:
-        """What the filters leave."""
+        """Return what the filters leave."""
         first, last = self.window(filters)
         words = frozenset((*filters.words, *filters.topics))
         return [
@@ -173,7 +173,7 @@ class Measured:
         ]
 
     def clip(self, intervals: Iterable[tuple[int, int]], window: tuple[int, int]) -> list[tuple[int, int]]:
-        """What lies within a window."""
+        """Return the parts of the intervals within a window."""
         clipped = ((max(first, window[0]), min(last, window[1])) for first, last in intervals)
         return [(first, last) for first, last in clipped if first < last]
 
@@ -207,7 +207,7 @@ Compute: TypeAlias = Callable[[Measured, Filters], "float | str | None"]
 
 
 def percentile(values: Sequence[int], percent: float) -> int:
-    """By nearest rank; 0 of nothing."""
+    """Return the percentile by nearest rank; 0 of no values."""
     if not values:
         return 0
     ordered = sorted(values)
@@ -216,5 +216,5 @@ def percentile(values: Sequence[int], percent: float) -> int:
 
 
 def seconds(length_us: int) -> float:
-    """Microseconds as the metrics give them."""
+    """Return microseconds as the metrics' seconds."""
     return length_us / SECOND

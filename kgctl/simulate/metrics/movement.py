@@ -118,7 +118,7 @@ def _owners_of(run: Measured, number: int, window: tuple[int, int]) -> list[tupl
 
 
 def moves(run: Measured, filters: Filters) -> float:
-    """Changes of consumer, gaps skipped."""
+    """Return how often partitions changed their consumer, not counting gaps."""
     window = run.window(filters)
     return sum(max(len(_owners(run, number, window)) - 1, 0) for number in run.partitions(filters))
 
@@ -239,7 +239,7 @@ def _with_unequal_subscriptions(run: Measured, owners: dict[int, MemberKey], top
 
 
 def excess_moves(run: Measured, filters: Filters) -> float:
-    """Moves above the lower bound."""
+    """Return the moves above the lower bound."""
     return moves(run, filters) - moves_min(run, filters)
 
 

@@ -76,7 +76,7 @@ def rebalance_time(run: Measured, filters: Filters) -> float:
 
 
 def rounds(run: Measured, filters: Filters) -> float | None:
-    """Generations a logical rebalance, in the mean."""
+    """Return the mean number of generations a logical rebalance took."""
     number = len(_within(run, filters))
     return generations(run, filters) / number if number else None
 
@@ -206,7 +206,7 @@ def _counts(run: Measured, which: str, filters: Filters) -> list[tuple[int, int]
 
 
 def thrash(run: Measured, filters: Filters) -> float:
-    """Of ``replicas``, ``members`` or ``lag``."""
+    """Return the direction changes of ``replicas``, ``members`` or ``lag``."""
     what = filters.word or "replicas"
     if what == "lag":
         run.recording.settle_traffic()

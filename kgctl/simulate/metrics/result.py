@@ -128,7 +128,7 @@ class MetricView:
         return parsed
 
     def summary(self) -> dict[str, float | str | None]:
-        """Every metric of a result, without filters."""
+        """Return every metric of a result, without filters."""
         return {name: self.metric(name) for name, spec in METRIC_SPECS.items() if spec.is_summary}
 
 

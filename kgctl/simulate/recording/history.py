@@ -46,7 +46,7 @@ class Intervals:
     since_us: int | None = None
 
     def set(self, now_us: int, *, is_so: bool) -> None:
-        """It is so from now on, or not."""
+        """Begin or end an interval now."""
         if is_so == (self.since_us is not None):
             return
         if is_so:
@@ -57,7 +57,7 @@ class Intervals:
             self.since_us = None
 
     def until(self, now_us: int) -> list[tuple[int, int]]:
-        """All of them, the last one as if it ended now."""
+        """Return all intervals, an open one as if it ended now."""
         if self.since_us is None or self.since_us >= now_us:
             return list(self.ended)
         return [*self.ended, (self.since_us, now_us)]
@@ -87,7 +87,7 @@ class PodHistory:
     member_id: str = ""
 
     def came(self, member_id: str, now_us: int) -> None:
-        """It is in the group, by this id."""
+        """Record that the pod has joined the group under this member id."""
         self.in_group.set(now_us, is_so=True)
         if member_id != self.member_id:
             self.member_id = member_id
@@ -95,7 +95,7 @@ class PodHistory:
 
 
 class EventMark(NamedTuple):
-    """A beginning or an end of a scenario's event."""
+    """The beginning or the end of an event of the scenario."""
 
     at_us: int
     name: str
@@ -125,7 +125,7 @@ class Overtaken(NamedTuple):
 
 @dataclass(slots=True)
 class History:
-    """Everything but the lanes."""
+    """What happened to the group, its pods and requests in a run."""
 
     pods: list[PodHistory] = field(default_factory=list)
     group: list[GroupPoint] = field(default_factory=list)

@@ -74,7 +74,7 @@ class PartitionTable:
         return [number for number in found if number is not None]
 
     def existing(self) -> list[int]:
-        """Those that exist now and count."""
+        """Return the partitions that exist now and are measured."""
         return [number for number in range(len(self.names)) if self.counted[number] and self.deleted_us[number] is None]
 
 
@@ -96,7 +96,7 @@ class Gap:
 
     @property
     def length_us(self) -> int:
-        """How long."""
+        """Return the length of the gap."""
         return self.to_us - self.from_us
 
 
@@ -130,7 +130,7 @@ class PartitionOwners:
 
     @property
     def has_doubles(self) -> bool:
-        """Whether a partition has two consumers now."""
+        """Return whether a partition has two consumers now."""
         return bool(self._older)
 
     @property
@@ -142,7 +142,7 @@ class PartitionOwners:
         return self.unowned + sum(counted[number] and self.owner[number] != NOBODY for number in self.dark)
 
     def consumers(self, partition: int) -> int:
-        """How many processes consume it now."""
+        """Return how many processes consume the partition now."""
         return (self.owner[partition] != NOBODY) + len(self._older.get(partition, ()))
 
     def older_consumers(self) -> list[tuple[int, int, int]]:
@@ -172,7 +172,7 @@ class PartitionOwners:
             self._older.pop(number, None)
 
     def own(self, pod: int, numbers: Iterable[int], now_us: int) -> None:
-        """The pod consumes these from now on."""
+        """Record that the pod consumes these partitions from now on."""
         changes, owner, assigned, last_owner = self.changes, self.owner, self.assigned, self.last_owner
         for number in numbers:
             before = owner[number]
@@ -199,7 +199,7 @@ class PartitionOwners:
         self.own(pod, [number for number in numbers if self.owner[number] == NOBODY], now_us)
 
     def release(self, pod: int, numbers: Iterable[int], cause: Cause, now_us: int) -> None:
-        """The pod does not consume these any more."""
+        """Record that the pod has ceased to consume these partitions."""
         changes, owner, assigned = self.changes, self.owner, self.assigned
         code = code_of(cause)
         for number in numbers:
@@ -230,7 +230,7 @@ class PartitionOwners:
         self.dark.update(dict.fromkeys(numbers, now_us))
 
     def lighten(self, numbers: Iterable[int], now_us: int) -> None:
-        """These can be read again."""
+        """Record that these partitions can be read again."""
         for number in numbers:
             self.unreadable.setdefault(number, []).append((self.dark.pop(number), now_us))
 

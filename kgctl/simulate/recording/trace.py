@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 
 @lru_cache(maxsize=100_000)
 def quoted(text: str) -> str:
-    """The text as a JSON string."""
+    """Return the text as a JSON string."""
     return json.dumps(text)
 
 
@@ -38,7 +38,7 @@ class PodChanged(NamedTuple):
 
 
 class Requested(NamedTuple):
-    """A request has reached the coordinator."""
+    """A request that has reached the coordinator."""
 
     at_us: int
     pod: str
@@ -235,7 +235,7 @@ def _names(partitions: tuple[str, ...]) -> str:
 
 
 class Observer(Protocol):
-    """Somebody who watches a run."""
+    """Receives every event of a run as it happens."""
 
     def on_trace(self, event: TraceEvent) -> None:
         """Something happened. Called in the order of the log."""
@@ -259,7 +259,7 @@ class EventLog:
         self.count = 0
 
     def add(self, event: TraceEvent) -> None:
-        """The next line."""
+        """Append a line."""
         self.count += 1
         lines = self._lines
         lines.append(event.line())
@@ -269,7 +269,7 @@ class EventLog:
             observer.on_trace(event)
 
     def digest(self) -> str:
-        """Of what was logged so far, in hexadecimal."""
+        """Return the digest of the lines so far, in hexadecimal."""
         self._flush()
         return self._hash.hexdigest()
 

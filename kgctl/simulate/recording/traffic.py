@@ -20,7 +20,7 @@ class Arrivals:
         self._past: list[list[tuple[int, int, int]]] = []
 
     def add(self, count: int, now_us: int) -> None:
-        """New partitions, empty and without traffic."""
+        """Add empty partitions without traffic."""
         for _ in range(count):
             self.rate_uhz.append(0)
             self._since_us.append(now_us)
@@ -28,7 +28,7 @@ class Arrivals:
             self._past.append([])
 
     def set_rate(self, partition: int, rate_uhz: int, now_us: int) -> None:
-        """The partition's rate from now on."""
+        """Set the partition's rate from now on."""
         if rate_uhz != self.rate_uhz[partition]:
             self._past[partition].append((self._since_us[partition], self._total_pr[partition], self.rate_uhz[partition]))
             self._total_pr[partition] = self.total_pr(partition, now_us)
@@ -75,11 +75,11 @@ class LinearSeries:
         self._changes: dict[int, list[int]] = {}
 
     def step(self, at_us: int, amount_pr: int) -> None:
-        """It jumps by this."""
+        """Add a jump of this amount."""
         self._change(at_us)[0] += amount_pr
 
     def bend(self, at_us: int, rate_uhz: int) -> None:
-        """It grows by so much more from here on."""
+        """Change the slope by this rate from now on."""
         self._change(at_us)[1] += rate_uhz
 
     def ramp(self, from_us: int, to_us: int, amount_pr: int) -> None:
@@ -103,7 +103,7 @@ class LinearSeries:
 
     @classmethod
     def merged(cls, several: Iterable[LinearSeries]) -> LinearSeries:
-        """The sum of these."""
+        """Return the sum of several series."""
         total = cls()
         for series in several:
             for at_us, (step, bend) in series._changes.items():
@@ -205,13 +205,13 @@ class Ledger:
         return self.position_pr(number, at_us) // UNIT_PR
 
     def backlog_pr(self, number: int, at_us: int) -> int:
-        """What is written and not read."""
+        """Return what is written and not yet read."""
         if self.is_caught_up[number]:
             return 0
         return self.arrivals.total_pr(number, at_us) - self._position_pr[number]
 
     def catch_up(self, number: int, at_us: int) -> None:
-        """Everything is read at once."""
+        """Move the read position to the end of the log."""
         self._add_waits(number, self._position_pr[number], self.arrivals.total_pr(number, at_us), at_us, at_us)
         self.is_caught_up[number] = True
 
@@ -234,7 +234,7 @@ class Ledger:
             self.is_caught_up[number] = True
 
     def stop(self, number: int, now_us: int) -> None:
-        """Nobody reads it from now on."""
+        """Record that nobody reads the partition from now on."""
         self.fall_behind(number, now_us)
 
     def start(self, number: int, offset: int, now_us: int) -> tuple[int, int]:
@@ -278,7 +278,7 @@ class Ledger:
             self.lag[self.topic[number]].bend(now_us, change)
 
     def store(self, number: int, offset: int, at_us: int) -> None:
-        """The coordinator has stored this offset."""
+        """Record that the coordinator has stored this offset."""
         self.stored[number] = offset
         moved = offset - max(self.committed[number], 0)
         self.committed[number] = offset

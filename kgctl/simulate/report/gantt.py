@@ -44,7 +44,7 @@ def pod_row(replicas: Replicas, picture: Picture, columns: int) -> str:
 
 
 def pod_legend(replicas: Replicas) -> str:
-    """What the bars stand for."""
+    """Return the legend of the pods' bars."""
     numbers = [number for _, number in replicas.wanted] or [0]
     return f"pods of {replicas.members}: {min(numbers)} to {max(numbers)}, {BARS[-1]} = {max(numbers)}"
 
@@ -167,7 +167,7 @@ def _mark_row(picture: Picture, columns: int) -> str:
 
 
 def _owners(lanes: Sequence[Lane], letters: dict[str, str], width: int) -> list[str]:
-    """Which letter is whom, of those that are seen."""
+    """Return the legend of the letters that occur in the lanes."""
     seen = {owner for lane in lanes for each in lane.segments for owner in each.owners}
     owners = [f"{letter} {owner}" for owner, letter in letters.items() if owner in seen]
     text = "  ".join(owners)

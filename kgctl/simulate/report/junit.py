@@ -65,5 +65,5 @@ def _seconds(took_s: float) -> str:
 
 
 def _clean(text: str) -> str:
-    """Without the letters that XML cannot hold."""
+    """Return the text without characters that XML cannot hold."""
     return _NOT_XML.sub("\ufffd", text)

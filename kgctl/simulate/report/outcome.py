@@ -54,7 +54,7 @@ class Lane:
 
     @property
     def name(self) -> str:
-        """As Kafka's tools write it: ``orders-0``."""
+        """Return the partition as Kafka's tools write it: ``orders-0``."""
         return f"{self.topic}-{self.partition}"
 
 
@@ -178,7 +178,7 @@ class Outcome:
 
     @property
     def warnings(self) -> tuple[Expectation, ...]:
-        """What did not hold and is only to be known."""
+        """Return the expectations that failed and only warn."""
         return tuple(each for each in self.expectations if not each.passed and each.severity != "fail")
 
 

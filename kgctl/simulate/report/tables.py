@@ -37,7 +37,7 @@ class Beside:
 
 
 def beside(outcome: Outcome) -> list[Beside]:
-    """Every metric that both have."""
+    """Return every metric that both sides have."""
     measured = outcome.measured
     if measured is None:
         return []
@@ -134,7 +134,7 @@ def title(outcome: Outcome) -> str:
 
 
 def tables(outcome: Outcome) -> Sequence[list[tuple[str, str, str, str]]]:
-    """The rows of each variant, headings first."""
+    """Return the rows of each variant, headings first."""
     return [rows for name in outcome.variants if len(rows := beside_cells(outcome, name)) > 1]
 
 
@@ -184,7 +184,7 @@ def _cause_rows(outcome: Outcome) -> list[MetricRow]:
 
 
 def seeds_note(outcome: Outcome) -> str:
-    """Which seeds the table is about."""
+    """Return the words that say which seeds the table shows."""
     count = len(outcome.seeds)
     return f"{count} seeds, worst shown" if count > 1 else f"seed {outcome.seeds[0]}" if count else ""
 

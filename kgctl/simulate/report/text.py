@@ -151,7 +151,7 @@ def _assumed(outcome: Outcome) -> list[str]:
 
 
 def _stories(outcome: Outcome) -> list[str]:
-    """Each story as it is on a terminal, folded."""
+    """Return each story, folded to a terminal's width."""
     return [
         f"<details><summary>Why? {_plain(variant.why[0])}</summary>\n\n```text\n"
         + "\n".join(variant.why[1:])
@@ -170,7 +170,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text that Markdown shows as it is."""
+    """Return the text with Markdown's special characters escaped."""
     text = " ".join(text.split()).replace("&", "&amp;").replace("<", "&lt;")
     return "".join(f"\\{letter}" if letter in "\\`*_[]|~#" else letter for letter in text)
 

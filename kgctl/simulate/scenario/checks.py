@@ -74,7 +74,7 @@ class Check:
 
     @property
     def shown(self) -> str:
-        """The expectation as a report names it."""
+        """Return the expectation as a report names it."""
         if self.kind is CheckKind.CHECK:
             return self.text if self.at == "worst" else f"{self.at}: {self.text}"
         return f"{self.kind}: {self.text}"
@@ -98,13 +98,13 @@ class CheckReader:
         self._event_names = event_names
 
     def read(self) -> tuple[Check, ...]:
-        """All expectations that can be read."""
+        """Return all expectations that can be read."""
         raw = self._tree.data.get("expect")
         found = [self.one(entry, ("expect", index)) for index, entry in enumerate(raw if isinstance(raw, list) else [])]
         return tuple(check for check in found if check is not None)
 
     def one(self, raw: Any, path: Path) -> Check | None:
-        """The expectation at this path."""
+        """Return the expectation at this path."""
         if isinstance(raw, str):
             return self._check(CheckKind.CHECK, {"check": raw}, path, path)
         if not isinstance(raw, dict):
@@ -201,31 +201,31 @@ class CheckReader:
 
 @dataclass(frozen=True, slots=True)
 class RunSource:
-    """The values of one run, going on or finished."""
+    """Gives expressions the values of one run, going on or finished."""
 
     metrics: MetricSource
     settings: Mapping[str, float | str] = field(default_factory=dict)
 
     def metric(self, metric: Metric) -> Value:
-        """The metric now."""
+        """Return the metric's present value."""
         value: Value = self.metrics.metric(metric.name, metric.filters)
         return value
 
     def setting(self, setting: Setting) -> Value:
-        """The setting's value."""
+        """Return the setting's value."""
         return self.settings.get(setting.name)
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A `Condition` of the model."""
+    """A `Condition` that is ready to be evaluated."""
 
     text: str
     node: Node
     settings: Mapping[str, float | str] = field(default_factory=dict)
 
     def holds(self, metrics: MetricSource) -> bool:
-        """Whether it is true now."""
+        """Return whether the condition is true now."""
         return bool(evaluate(self.node, RunSource(metrics, self.settings)))
 
 
@@ -270,7 +270,7 @@ class Filters:
 
     @property
     def word(self) -> str | None:
-        """The first of the words."""
+        """Return the first of the words."""
         return self.words[0] if self.words else None
 
 

@@ -83,10 +83,10 @@ class EventKind:
 
 
 class MetricSource(Protocol):
-    """The metrics of one run, so far or whole."""
+    """Gives the metrics of one run, unfinished or whole."""
 
     def metric(self, name: str, filters: Collection[str] = ()) -> float | str | None:
-        """Return the value; None where there is none."""
+        """Return the value, or None where there is none."""
         ...
 
 
@@ -95,11 +95,11 @@ class Condition(Protocol):
 
     @property
     def text(self) -> str:
-        """As the file has it."""
+        """Return the condition as the file has it."""
         ...
 
     def holds(self, metrics: MetricSource) -> bool:
-        """Whether it is true now."""
+        """Return whether the condition is true now."""
         ...
 
 
@@ -125,7 +125,7 @@ class Event:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> Any:
-        """A parameter; None when it is not given."""
+        """Return a parameter, or None where it is not given."""
         return self.parameters.get(name)
 
 

@@ -46,7 +46,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Negative:
-    """Minus."""
+    """Unary minus."""
 
     of: Node
 
@@ -78,7 +78,7 @@ def is_logical(node: Node) -> bool:
 
 
 def metrics_of(node: Node) -> tuple[Metric, ...]:
-    """Every metric in it, from left to right."""
+    """Return every metric of the expression, from left to right."""
     if isinstance(node, Metric):
         return (node,)
     if isinstance(node, Negative | Not):
@@ -89,7 +89,7 @@ def metrics_of(node: Node) -> tuple[Metric, ...]:
 
 
 def variants_of(node: Node) -> tuple[str, ...]:
-    """The variants that it names, each once."""
+    """Return the variants that the expression names, each once."""
     if isinstance(node, Metric | Setting):
         return (node.variant,) if node.variant is not None else ()
     if isinstance(node, Negative | Not):
@@ -390,14 +390,14 @@ Value: TypeAlias = "float | str | bool | None"
 
 
 class Source(Protocol):
-    """Where the values of names come from."""
+    """Gives an expression the values of its names."""
 
     def metric(self, metric: Metric) -> Value:
-        """The metric's value; None where it has none."""
+        """Return the metric's value, or None where it has none."""
         ...
 
     def setting(self, setting: Setting) -> Value:
-        """The setting's value, times in seconds."""
+        """Return the setting's value, times in seconds."""
         ...
 
 

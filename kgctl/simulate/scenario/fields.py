@@ -139,7 +139,7 @@ class CommitMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commit:
-    """``interval_us`` is for EVERY."""
+    """When a consumer commits; ``interval_us`` counts for EVERY only."""
 
     mode: CommitMode = CommitMode.AUTO
     interval_us: int = 5_000_000
@@ -181,7 +181,7 @@ class Keys:
     weights: tuple[int, ...] = ()
 
     def for_partitions(self, count: int) -> tuple[int, ...]:
-        """Shares of the partitions; empty for even."""
+        """Return each partition's share of the records; empty for even ones."""
         if self.exponent is None:
             return self.weights
         return tuple(max(round(_LARGEST_WEIGHT / (rank**self.exponent)), 1) for rank in range(1, count + 1))
@@ -269,7 +269,7 @@ def start(raw: object) -> Distribution | None:
 
 
 def run_length(raw: object) -> int | None:
-    """A duration; None for ``auto``."""
+    """Return a duration, or None for ``auto``."""
     return None if raw == "auto" else parse_duration(raw)
 
 
@@ -286,14 +286,14 @@ def commit(raw: object) -> Commit:
 
 
 def restarts_on_failure(raw: object) -> bool:
-    """``on_failure``."""
+    """Return whether the word is ``on_failure``."""
     if raw not in ("stay", "restart"):
         raise ValueError(f"must be stay or restart, not {shown(raw)}")
     return raw == "restart"
 
 
 def leaves_on_stop(raw: object) -> bool:
-    """``leave`` or ``none``."""
+    """Return whether the word is ``leave``, not ``none``."""
     if raw in ("leave", "none"):
         return raw == "leave"
     raise ValueError(f"must be leave or none, not {shown(raw)}")
@@ -309,7 +309,7 @@ def nanoseconds(raw: object) -> int:
 
 
 def interval(raw: object) -> int:
-    """``1 per 5m``: the mean distance."""
+    """Return the mean distance that ``1 per 5m`` names."""
     match = re.fullmatch(r"\s*(\d{1,6})\s*per\s*(\S+)\s*", raw) if isinstance(raw, str) else None
     if match is None or int(match.group(1)) == 0 or parse_duration(match.group(2)) == 0:
         raise ValueError(f"{shown(raw)} is no rate of faults; write one such as 1 per 5m")
@@ -328,14 +328,14 @@ def config_text(raw: object) -> str:
 
 
 def config(raw: object) -> dict[str, str]:
-    """Settings by name, times in Kafka's units."""
+    """Return settings by name."""
     if not isinstance(raw, dict):
         raise ValueError(f"must be a mapping of Kafka's settings, not {shown(raw)}")
     return plain_settings({name: config_text(value) for name, value in raw.items() if value is not None})
 
 
 def regular_expression(raw: str) -> str:
-    """One that a member can match topics with."""
+    """Return an expression that a member can match topics with."""
     try:
         re.compile(raw)
     except (re.error, OverflowError, RecursionError) as error:

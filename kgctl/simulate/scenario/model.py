@@ -95,7 +95,7 @@ def short_network(raw: Any) -> Any:
 
 
 class Cluster(Section):
-    """The brokers."""
+    """Answers the requests that any broker answers."""
 
     brokers: int = Field(default=3, ge=1, le=1_000)
     nodes: int = Field(default=0, ge=0, le=10_000, description="Machines with the pods; events name them: node/2.")
@@ -278,7 +278,7 @@ class AssignTime(Section):
     per_member_ns: fields.Nanoseconds = Field(default=10_000, validation_alias="per_member")
 
     def duration_us(self, partitions: int, members: int) -> int:
-        """Return the time for a group of this size."""
+        """Return how long an assignor computes for a group of this size."""
         return (self.base_ns + self.per_partition_ns * partitions + self.per_member_ns * members) // 1_000
 
 

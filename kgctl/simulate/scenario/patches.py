@@ -159,7 +159,7 @@ def values_of(data: Any) -> list[str]:
 
 
 def as_text(value: Any) -> str:
-    """A value of YAML as ``--set`` takes it."""
+    """Return a value of YAML as an argument of ``--set``."""
     if isinstance(value, str) and value:
         try:
             return value if read_yaml(value, "").data == value else json.dumps(value)

@@ -84,7 +84,7 @@ def cut_off(text: str) -> str:
 
 
 def format_duration(us: int) -> str:
-    """The shortest way to write it: ``1m30s``."""
+    """Return the shortest notation of a duration: ``1m30s``."""
     if us == 0:
         return "0s"
     parts = []
@@ -188,12 +188,12 @@ class Wave:
 
     @property
     def pieces(self) -> int:
-        """Of a period."""
+        """Return the number of pieces of a period."""
         return max(min(self.period_us // _SHORTEST_PIECE_US, MOST_PIECES), 2)
 
     @property
     def mean_uhz(self) -> int:
-        """Over a period."""
+        """Return the mean rate over a period."""
         return (self.low_uhz + self.high_uhz) // 2
 
     def begin_us(self, number: int) -> int:
@@ -201,7 +201,7 @@ class Wave:
         return self.period_us * number // self.pieces
 
     def rate_uhz(self, number: int) -> int:
-        """The rate of this piece."""
+        """Return the rate within a piece."""
         angle = 2 * math.pi / self.pieces
         first = (number % self.pieces) * angle
         # Rounded to millionths, so that the last digit of a machine's sine does not matter.
@@ -258,7 +258,7 @@ class Distribution(Protocol):
     """A duration. All are immutable; ``upper_us`` None: there is no bound."""
 
     def sample(self, rng: Rng) -> int:
-        """A value, in microseconds."""
+        """Draw a value, in microseconds."""
         ...
 
     def residual(self, rng: Rng) -> int:
@@ -281,26 +281,26 @@ class Distribution(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """Always the same: ``45s``."""
+    """A distribution with one value: ``45s``."""
 
     value_us: int
 
     def sample(self, rng: Rng) -> int:  # noqa: ARG002  # nothing to draw
-        """The value."""
+        """Return the value."""
         return self.value_us
 
     def residual(self, rng: Rng) -> int:
-        """Anything up to the value."""
+        """Draw evenly between 0 and the value."""
         return int(rng.random() * self.value_us)
 
     @property
     def mean_us(self) -> int:
-        """The value."""
+        """Return the value."""
         return self.value_us
 
     @property
     def upper_us(self) -> int | None:
-        """The value."""
+        """Return the value."""
         return self.value_us
 
 
@@ -312,7 +312,7 @@ class Uniform:
     high_us: int
 
     def sample(self, rng: Rng) -> int:
-        """A value of the range."""
+        """Draw a value of the range."""
         return self.low_us + int(rng.random() * (self.high_us - self.low_us + 1))
 
     def residual(self, rng: Rng) -> int:
@@ -323,23 +323,23 @@ class Uniform:
 
     @property
     def mean_us(self) -> int:
-        """The middle."""
+        """Return the middle of the range."""
         return (self.low_us + self.high_us) // 2
 
     @property
     def upper_us(self) -> int | None:
-        """The upper end."""
+        """Return the upper end of the range."""
         return self.high_us
 
 
 class _Unbounded(ABC):
-    """What the distributions with a tail share."""
+    """A distribution with a tail: it has no highest value."""
 
     __slots__ = ()
 
     @abstractmethod
     def sample(self, rng: Rng) -> int:
-        """A value."""
+        """Draw a value."""
 
     def residual(self, rng: Rng) -> int:
         """A share of the longest-lived of a few draws in proportion to their lengths."""
@@ -353,7 +353,7 @@ class _Unbounded(ABC):
 
     @property
     def upper_us(self) -> int | None:
-        """There is none."""
+        """Return None: the tail has no end."""
         return None
 
 
@@ -365,12 +365,12 @@ class Normal(_Unbounded):
     deviation_us: int
 
     def sample(self, rng: Rng) -> int:
-        """A value."""
+        """Draw a value."""
         return max(round(self.mean_value_us + self.deviation_us * _standard_normal(rng)), 0)
 
     @property
     def mean_us(self) -> int:
-        """The mean."""
+        """Return the mean."""
         return self.mean_value_us
 
 
@@ -382,7 +382,7 @@ class LogNormal(_Unbounded):
     deviation_us: int
 
     def sample(self, rng: Rng) -> int:
-        """A value."""
+        """Draw a value."""
         if self.mean_value_us == 0:
             return 0
         variance = math.log1p((self.deviation_us / self.mean_value_us) ** 2)
@@ -391,7 +391,7 @@ class LogNormal(_Unbounded):
 
     @property
     def mean_us(self) -> int:
-        """The mean."""
+        """Return the mean."""
         return self.mean_value_us
 
 
@@ -402,12 +402,12 @@ class Exponential(_Unbounded):
     mean_value_us: int
 
     def sample(self, rng: Rng) -> int:
-        """A value."""
+        """Draw a value."""
         return round(-self.mean_value_us * math.log1p(-rng.random()))
 
     @property
     def mean_us(self) -> int:
-        """The mean."""
+        """Return the mean."""
         return self.mean_value_us
 
 
@@ -419,7 +419,7 @@ class Pareto(_Unbounded):
     exponent: float
 
     def sample(self, rng: Rng) -> int:
-        """A value."""
+        """Draw a value."""
         return round(self.minimum_us * math.pow(1.0 - rng.random(), -1.0 / self.exponent))
 
     @property

@@ -28,7 +28,7 @@ class Cause(IntEnum):
 
     @property
     def label(self) -> str:
-        """As metrics and logs have it."""
+        """Return the cause's name in metrics and logs."""
         return self.name.lower()
 
 

@@ -61,7 +61,7 @@ def points_of(axes: Sequence[Axis]) -> list[Point]:
 
 
 def settings_at(axes: Sequence[Axis], point: Point) -> list[str]:
-    """What ``--set`` takes to be there."""
+    """Return what ``--set`` takes to get this point."""
     return [f"{axis.path}={value}" for axis, value in zip(axes, point, strict=True)]
 
 
@@ -148,11 +148,11 @@ class Sweep:
     along: str | None = None
 
     def points(self) -> list[Point]:
-        """The grid."""
+        """Return the points of the grid."""
         return points_of(self.axes)
 
     def run_count(self) -> int:
-        """How many runs there are."""
+        """Return how many runs the sweep has."""
         return len(self.points()) * len(self.variant_names) * len(self.seeds)
 
     def loaded(self, point: Point) -> LoadedFile:

@@ -71,11 +71,11 @@ class RowLayout:
         return sorted(rows, key=lambda row: (row.number, self._order[row.variant], row.seed))
 
     def records(self, rows: Iterable[RunRow]) -> list[dict[str, Value]]:
-        """Rows as tables have them."""
+        """Return rows as the tables hold them."""
         return [self._record(row) for row in rows]
 
     def point(self, number: int) -> dict[str, Value]:
-        """The parameters of a point."""
+        """Return the parameters of a point."""
         texts = zip(self.parameters, self._values, self._points[number], strict=True)
         return {name: values[text] for name, values, text in texts}
 
@@ -110,7 +110,7 @@ def checked_metrics(texts: Sequence[str], loaded: LoadedFile) -> tuple[Metric, .
 
 
 def summary_columns(sweep: Sweep, metrics: Sequence[str]) -> list[str]:
-    """The columns of a summary."""
+    """Return the columns of a summary."""
     figures = [f"{name}_{statistic}" for name in metrics for statistic in STATISTICS]
     variant = ["variant"] if sweep.has_variants else []
     return [*RowLayout(sweep).parameters, *variant, "runs", "errors", "failed", *figures, "worst_seed"]

@@ -100,7 +100,7 @@ def _failed(sweep: Sweep, block: Block, variant: str, seed: int, why: tuple[str,
 
 
 def replay_of(sweep: Sweep, point: Point, variant: str, seed: int) -> str:
-    """The command that runs this one run again."""
+    """Return the command that repeats this one run."""
     settings = [word for each in (*sweep.fixed, *settings_at(sweep.axes, point)) for word in ("--set", each)]
     named = ["--variant", variant] if sweep.has_variants else []
     words = [*sweep.words, *settings, *named, "--seed", str(seed)]

@@ -47,7 +47,7 @@ class ClassicGroup:
 
     @property
     def generation(self) -> int:
-        """Of its last record; -1 before the first."""
+        """Return the generation of the last record; -1 before the first."""
         return -1 if self._value is None else self._value.generation
 
     def apply(self, value: GroupMetadataValue, place: Place, arrival: Arrival | None) -> None:

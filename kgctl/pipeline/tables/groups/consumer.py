@@ -62,15 +62,15 @@ class TopicNames:
         self._texts: dict[UUID, str] = {}
 
     def state(self) -> dict[str, Any]:
-        """What `restore` needs."""
+        """Return what `restore` needs."""
         return vars(self)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Take over what `state` returned."""
         vars(self).update(state)
 
     def of(self, topic_id: UUID) -> str:
-        """Its name, or the id as text."""
+        """Return the topic's name, or its id as text."""
         text = self._texts.get(topic_id)
         if text is None:
             self._texts[topic_id] = text = self._named(topic_id)
@@ -91,7 +91,7 @@ class TopicNames:
         self._in_commits[topic_id] = max(self._in_commits.get(topic_id, ""), topic)
 
     def learn(self, record: CoordinatorRecord) -> None:
-        """The next record of the group."""
+        """Take names from the next record of the group."""
         match record.key, record.value:
             case ConsumerGroupPartitionMetadataKey(), bytes(value):
                 self._learn_list(value)
@@ -187,7 +187,7 @@ class ConsumerGroup:
 
     @property
     def unsettled(self) -> Generation | None:
-        """Its row that may still become stable."""
+        """Return the generation that may still become stable."""
         return self._row if self._row is not None and self._row.stable_ms is None else None
 
     @property
@@ -197,7 +197,7 @@ class ConsumerGroup:
 
     @property
     def generation(self) -> int:
-        """The group epoch; -1 where it is not known."""
+        """Return the group epoch; -1 where it is not known."""
         return -1 if self._epoch is None else self._epoch
 
     def member(self, member_id: str, value: ConsumerGroupMemberMetadataValue, place: Place) -> None:
@@ -213,7 +213,7 @@ class ConsumerGroup:
             self._fresh.add(member_id)
 
     def member_gone(self, member_id: str, place: Place) -> None:
-        """Type 5, tombstone."""
+        """Apply a tombstone of type 5: the member is gone."""
         value = self._metadata.pop(member_id, None)
         self._behind.discard(member_id)
         self._reached.pop(member_id, None)
@@ -259,7 +259,7 @@ class ConsumerGroup:
             self._history.member_gone(member_id, place.time_ms, self.generation)
 
     def target(self, epoch: int) -> None:
-        """Type 6: the epoch of the target assignment."""
+        """Apply a record of type 6: the epoch of the target assignment."""
         self._target_epoch = epoch
         self._behind = {member_id for member_id in self._metadata if self._reached.get(member_id) != (_STABLE, epoch)}
 
@@ -281,7 +281,7 @@ class ConsumerGroup:
             row.stable_ms = place.time_ms
 
     def current_gone(self, member_id: str, place: Place) -> None:
-        """Type 8, tombstone."""
+        """Apply a tombstone of type 8: the member has no assignment any more."""
         self._reached.pop(member_id, None)
         self._history.owns(member_id, {}, place.time_ms)
 

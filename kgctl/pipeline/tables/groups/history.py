@@ -125,7 +125,7 @@ class MemberSpan:
 
     @property
     def info(self) -> MemberInfo:
-        """What the log says of it last."""
+        """Return what the log said of the member last."""
         return self.infos[-1][3]
 
 
@@ -175,7 +175,7 @@ class Arrival:
         return sorted(set(now) - self.members)
 
     def left(self, now: Iterable[str]) -> list[str]:
-        """Who was there before and is not now."""
+        """Return the members that were there before and are gone."""
         return sorted(self.members - set(now))
 
 
@@ -199,7 +199,7 @@ class GroupHistory:
         """Of the record that is played back now."""
 
     def state(self) -> dict[str, Any]:
-        """What `restore` needs."""
+        """Return what `restore` needs."""
         return {
             "members": self.members,
             "owned": self._owned,
@@ -227,7 +227,7 @@ class GroupHistory:
         found.open_assignments += [(span, 1) for span in self._closed_owned.values()]
 
     def add(self, row: Generation) -> None:
-        """The next generation."""
+        """Add the next generation."""
         self.found.generations.append(row)
 
     def has_member(self, member_id: str, info: MemberInfo, now_ms: int, generation: int) -> bool:
@@ -244,7 +244,7 @@ class GroupHistory:
         return is_new
 
     def member_gone(self, member_id: str, now_ms: int, generation: int) -> None:
-        """It is no member any more, and owns nothing."""
+        """End a member, and what it owned."""
         self.owns(member_id, {}, now_ms)
         span = self.members.pop(member_id, None)
         if span is not None:
@@ -254,7 +254,7 @@ class GroupHistory:
             self._closed_members[member_id] = span
 
     def all_gone(self, now_ms: int, generation: int) -> None:
-        """The group has no members any more."""
+        """End all members of the group."""
         for member_id in list(self.members):
             self.member_gone(member_id, now_ms, generation)
 
@@ -271,7 +271,7 @@ class GroupHistory:
                 owned[partition] = self._assigned(member_id, partition, generation, now_ms)
 
     def owned_by(self, member_id: str) -> Mapping[Partition, AssignmentSpan]:
-        """What it owns now."""
+        """Return what the member owns now."""
         return self._owned.get(member_id, {})
 
     def _assigned(self, member_id: str, partition: Partition, generation: int, now_ms: int) -> AssignmentSpan:
@@ -291,7 +291,7 @@ class GroupHistory:
         return span
 
     def _forget_closed(self, now_ms: int) -> None:
-        """Only spans that ended just now can go on."""
+        """Drop the spans that ended before now: they cannot go on."""
         if self._closed_ms != now_ms:
             self._closed_members.clear()
             self._closed_owned.clear()

@@ -77,7 +77,7 @@ Value = (
 
 
 class _Unusual(Exception):  # noqa: N818 - not an error: the tables decode it
-    """These bytes are not of the usual shape."""
+    """Raised for bytes that are not of the usual shape."""
 
 
 def quick_value(record_type: int, data: bytes) -> Value | None:
@@ -299,7 +299,7 @@ class _Group:
         self.last_offset = -1
 
     def apply(self, record: CoordinatorRecord, place: Place) -> None:
-        """The next record of this group."""
+        """Apply the next record of this group."""
         key, value = record.key, record.value
         self.last_offset = self._history.log_offset = place.log_offset
         if isinstance(key, GroupMetadataKey):
@@ -321,7 +321,7 @@ class _Group:
         self._history.note_open(fresh)
 
     def state(self) -> dict[str, Any]:
-        """What `restore` needs."""
+        """Return what `restore` needs."""
         now = self._now
         return {
             "history": self._history.state(),
@@ -429,12 +429,12 @@ _CLASSES: Mapping[str, type] = {
 
 
 def text_of(state: Any) -> str:
-    """The same text for equal states."""
+    """Return a text that is the same for equal states."""
     return json.dumps(_marked(state), separators=(",", ":"))
 
 
 def state_of(text: str) -> Any:
-    """What `text_of` was given."""
+    """Return the state that `text_of` wrote."""
     return _unmarked(json.loads(text))
 
 
