@@ -21,6 +21,8 @@ def main() -> None:
     looking through it costs more than half of the time that 100,000 rows take. Commands that live long turn it on again.
     """
     gc.disable()
+    if hasattr(signal, "pthread_sigmask"):  # Ctrl-C waits until somebody can tell of it: kgctl.cli.app lets it through
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # a process in the background ignores it
         signal.signal(signal.SIGINT, _interrupt)
     from kgctl.cli.app import run_process

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
@@ -96,6 +97,8 @@ def run(argv: Sequence[str], environment: Environment) -> int:
 def _run(argv: Sequence[str], session: Session) -> int:
     environment = session.environment
     try:
+        if hasattr(signal, "pthread_sigmask"):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         _check_text(argv)
         with redirect_stdout(environment.stdout), redirect_stderr(environment.stderr):
             result = build_tree().main(args=list(argv), prog_name="kgctl", standalone_mode=False, obj=session)
@@ -103,7 +106,7 @@ def _run(argv: Sequence[str], session: Session) -> int:
         return _finish(Report(errors=[error]), session, argv)
     except typer.TyperException as error:
         return _finish(_from_typer(error, session, argv), session, argv)
-    except (typer.Abort, Interrupted):
+    except (typer.Abort, Interrupted, KeyboardInterrupt):
         result = ExitCode.INTERRUPTED
     except BrokenPipeError:
         raise

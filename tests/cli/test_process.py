@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -77,11 +78,37 @@ def test_interrupt_exits_with_130_and_without_a_traceback() -> None:
     assert "Traceback" not in err
 
 
+def test_an_interrupt_while_modules_are_imported_leaves_a_document() -> None:
+    """A signal to the process right before its command line is imported."""
+    program = (
+        "import builtins, os, signal, sys\n"
+        "from kgctl.__main__ import main\n"
+        "real = builtins.__import__\n"
+        "def load(name, *rest, **named):\n"
+        "    if name == 'kgctl.cli.app':\n"
+        "        os.kill(os.getpid(), signal.SIGINT)\n"
+        "    return real(name, *rest, **named)\n"
+        "builtins.__import__ = load\n"
+        "sys.argv = ['kgctl', 'list', 'groups', '-o', 'json', '--bootstrap-server', '127.0.0.1:1']\n"
+        "main()\n"
+    )
+    ran = run([sys.executable, "-c", program])
+    document = json.loads(ran.stdout)
+    assert (ran.returncode, document["exit_code"], document["data"], document["errors"][0]["code"]) == (
+        130,
+        130,
+        [],
+        "INTERRUPTED",
+    )
+    assert ran.stderr == "kgctl: interrupted\n"
+
+
 def test_an_interrupt_while_a_dataclass_is_made_exits_with_130(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(
-        "import kgctl.__main__, kgctl.cli.app\n"
+        "import signal, kgctl.__main__, kgctl.cli.app\n"
         "def interrupted(argv):\n"
         "    try:\n"
+        "        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})\n"
         "        exec('import os, signal; os.kill(os.getpid(), signal.SIGINT)\\nwhile True: pass')\n"
         "    except KeyboardInterrupt:\n"
         "        return 130\n"
