@@ -93,12 +93,26 @@ class Span:
     to_ms: int | None = None
 
 
+def require_tables() -> None:
+    """Refuse a command that reads or writes tables where what it needs for that is not installed.
+
+    The modules of the pipeline import pyarrow and numpy: this comes before the first of them.
+
+    Raises:
+        UsageError: a package is missing; the message has the line that installs it.
+    """
+    from kgctl.pipeline.extras import require
+
+    require("kgctl history", "pyarrow", "numpy", "deltalake")
+
+
 def warehouse_path(given: str | None, environment: Environment) -> Location:
     """The folder or URL that ``--warehouse``, KGCTL_WAREHOUSE or else the user's state folder names. It need not exist.
 
     Raises:
-        UsageError: the option is empty, or a URL of a store that kgctl cannot write.
+        UsageError: the option is empty, or a URL of a store that kgctl cannot write; or what reads tables is not installed.
     """
+    require_tables()
     from kgctl.pipeline.store.files import Location
 
     if given is None:

@@ -17,7 +17,7 @@ import typer
 from kgctl.admin.plan.times import format_instant
 from kgctl.cli.environment import Environment
 from kgctl.cli.history import asking
-from kgctl.cli.history.asking import LiveOptions, live_options, warehouse_path
+from kgctl.cli.history.asking import LiveOptions, live_options, require_tables, warehouse_path
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import connection_settings
@@ -177,9 +177,7 @@ class Rest:
 
 def collect_from_files(session: Session, rest: Rest, warehouse: str | None, cluster: str | None) -> Report:
     """Collect segments, a record log or Parquet files."""
-    from kgctl.pipeline.extras import require
-
-    require("kgctl history", "pyarrow", "numpy", "deltalake")
+    require_tables()
     from kgctl.pipeline.collect.at_rest import collect_at_rest
     from kgctl.pipeline.engines import open_engine
 
@@ -229,9 +227,7 @@ def collect_from_cluster(session: Session, live: LiveOptions, rest: Rest, wareho
         raise UsageError(
             f"{rest.engine_flags[0]} is for files: --segments, --record-log or --parquet; a live cluster is read here"
         )
-    from kgctl.pipeline.extras import require
-
-    require("kgctl history", "pyarrow", "numpy", "deltalake")
+    require_tables()
     collection = _collect_live(session, settings, live, warehouse, cluster)
     return report_of(collection)
 
@@ -278,10 +274,9 @@ class LiveSource:
         Raises:
             KgctlError: no cluster is named, it is none that can be followed, or it cannot be reached.
         """
-        from kgctl.pipeline.extras import require
+        require_tables()
         from kgctl.pipeline.sources.live import open_reader
 
-        require("kgctl history", "pyarrow", "numpy", "deltalake")
         chosen = settings or followed_settings(session)
         properties = _properties(chosen)
         reader, why = open_reader(properties, chosen.timeout_ms, cast("ReaderName", live.reader))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from kgctl.cli.history.asking import Warehouse, warehouse_path
+from kgctl.cli.history.asking import Warehouse, require_tables, warehouse_path
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.selection import confirm
 from kgctl.cli.session import session_of
@@ -35,6 +35,7 @@ def history_forget(
 
     Files that nothing names any more are removed by `history prune`, a week later.
     """
+    require_tables()
     from kgctl.pipeline.store.warehouse import Warehouse as Opened
     from kgctl.pipeline.upkeep import forget
 

@@ -8,7 +8,7 @@ import typer
 
 from kgctl.admin.plan.times import format_instant, parse_duration_ms
 from kgctl.cli.environment import Environment
-from kgctl.cli.history.asking import Warehouse, read_time_ms, warehouse_path
+from kgctl.cli.history.asking import Warehouse, read_time_ms, require_tables, warehouse_path
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.selection import confirm
 from kgctl.cli.session import session_of
@@ -36,6 +36,7 @@ def history_prune(
     What was committed from then on is as certain as before; earlier answers become `compacted`. The next build makes the tables
     from what is left. Files that nothing names any more are removed a week later.
     """
+    require_tables()
     from kgctl.pipeline.store.warehouse import Warehouse as Opened
     from kgctl.pipeline.upkeep import prune
 

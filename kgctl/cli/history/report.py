@@ -102,10 +102,9 @@ def _questions(
     session: Session, groups: list[str], warehouse: str | None, clusters: Sequence[str], as_of: int | None
 ) -> tuple[list[Question], list[KgctlError]]:
     """What is asked of each cluster, without those that know none of the groups, and the groups that no cluster knows."""
-    from kgctl.pipeline.extras import require
+    asking.require_tables()
     from kgctl.pipeline.store.warehouse import Warehouse
 
-    require("kgctl history", "pyarrow", "deltalake")
     path = asking.warehouse_path(warehouse, session.environment)
     names: list[str | None] = [*dict.fromkeys(clusters)]
     names = names or [*Warehouse.open(path).clusters()] or [None]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from kgctl.cli.history.asking import AsOfVersion, Warehouse, warehouse_path
+from kgctl.cli.history.asking import AsOfVersion, Warehouse, require_tables, warehouse_path
 from kgctl.cli.output.report import Column, Report, Row
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
@@ -36,6 +36,7 @@ def history_sql(
     Besides the tables there are the views `members`, `assignments` and `stalls` with `from` and `to`. A column named like a word
     of SQL is quoted: "group". Times are in UTC; `-o csv` and `-o json` print the rows for other programs.
     """
+    require_tables()
     from kgctl.pipeline.sql import described
     from kgctl.pipeline.sql import query as ask
 

@@ -222,10 +222,8 @@ def _keep_ms(text: str) -> int:
 
 
 def _built_cluster(place: Location, cluster: str | None) -> str:
-    from kgctl.pipeline.extras import require
     from kgctl.pipeline.store.warehouse import Warehouse
 
-    require("kgctl history", "pyarrow", "numpy", "deltalake")
     return Warehouse.open(place).require_cluster(cluster)
 
 
