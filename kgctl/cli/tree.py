@@ -148,7 +148,8 @@ class KgctlGroup(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Options of Kafka's own tool in place of a command are told what to type; ``--version`` is told of all words."""
         ctx.meta.setdefault(ARGUMENTS, list(args))
-        if args and args[0].startswith("-") and (hint := kgctl_line(command_name(ctx), args)):
+        is_none = bool(args) and args[0].startswith("-") and self.commands.keys().isdisjoint(args)
+        if is_none and (hint := kgctl_line(command_name(ctx), args)):
             session_of(ctx).command = name = command_name(ctx)
             raise UsageError(
                 f"{f'kgctl {name}: a word is missing' if name else 'that is a line for kafka-consumer-groups.sh'}{hint}"

@@ -168,7 +168,7 @@ def test_passwords_are_nowhere_in_the_folder(server: EmbeddedServer) -> None:
         content = path.read_bytes()
         assert b"secret" not in content, path
         assert path.stat().st_mode & 0o077 == 0
-    assert set(json.loads((data / "credentials.json").read_text())) == {"alice", "bob"}
+    assert set(json.loads((data / "credentials.json").read_text())["data"]) == {"alice", "bob"}
 
 
 def test_users_of_the_folder_need_no_password_at_the_next_start(certificates: Certificates, tmp_path: Path) -> None:
