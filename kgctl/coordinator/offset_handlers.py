@@ -227,6 +227,8 @@ def _go_on_deleting(shard: Shard) -> None:
     seen = 0
     while shard.left_to_delete and seen < _DELETED_AT_ONCE:
         ids, groups = shard.left_to_delete[0]
+        # Read before the groups' tombstones take them away: Kafka writes one for each of the two.
+        held = _doomed(ids, shard.offsets.pending()) if len(groups) <= _DELETED_AT_ONCE else []
         while groups and seen < _DELETED_AT_ONCE:
             group_id = groups.pop()
             topics = [topic for topic in shard.offsets.topics(group_id) if topic in ids]
@@ -234,7 +236,7 @@ def _go_on_deleting(shard: Shard) -> None:
             shard.append_tombstones(_doomed(ids, ((group_id, *entry) for entry in found)))
             seen += 1 + len(found)
         if not groups:
-            shard.append_tombstones(_doomed(ids, shard.offsets.pending()))
+            shard.append_tombstones(held)
             shard.left_to_delete.popleft()
     if shard.left_to_delete:
         shard.arm_for_next_call(_DELETION_TIMER)
