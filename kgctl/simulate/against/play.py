@@ -21,7 +21,7 @@ from kgctl.model.groups import GroupDescription, GroupState, GroupType, TopicPar
 from kgctl.simulate.against.fleet import HELPER, ClientKind, Fleet, Line
 from kgctl.simulate.against.parts import PlayedProcess, PlayedTopics, raise_refusal
 from kgctl.simulate.engine.cluster import Topics
-from kgctl.simulate.engine.loop import Loop, Task
+from kgctl.simulate.engine.context import Loop, Task
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Phase, Process
 from kgctl.simulate.engine.run import NO_LIMITS, RunLimits, complete

@@ -15,7 +15,7 @@ from kgctl import __version__
 from kgctl.member.api import Rng
 from kgctl.simulate.batch.assumptions import assumptions_of
 from kgctl.simulate.batch.judge import Judge, RunValues, Verdict
-from kgctl.simulate.engine.loop import Randomness
+from kgctl.simulate.engine.context import Randomness
 from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, Spread, VariantOutcome, show
 from kgctl.simulate.report.tables import beside
 from kgctl.simulate.scenario.checks import Check, CheckKind

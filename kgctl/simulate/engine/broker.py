@@ -26,9 +26,8 @@ from kgctl.model.requests import (
     TopicsChanged,
 )
 from kgctl.serde.record_schema import uuid_text
-from kgctl.simulate.engine.context import RunContext
+from kgctl.simulate.engine.context import RunContext, draw_uuid
 from kgctl.simulate.engine.group_observer import GroupObserver
-from kgctl.simulate.engine.loop import draw_uuid
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.history import Counted

@@ -8,9 +8,8 @@ from dataclasses import replace
 from kgctl.member.api import Answer, FindCoordinatorResult, ListOffsets, ListOffsetsResult, NetworkError
 from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.simulate.engine.broker import Broker
-from kgctl.simulate.engine.context import RunContext
+from kgctl.simulate.engine.context import RunContext, draw_uuid
 from kgctl.simulate.engine.fast_forward import FastForward
-from kgctl.simulate.engine.loop import draw_uuid
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process

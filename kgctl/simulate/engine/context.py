@@ -1,17 +1,89 @@
-"""What the parts of one run share: time, chance, what the run is about, and where it is written down."""
+"""What the parts of one run share: time, chance, what the run is about, and where it is written down.
+
+The loop says what is due, by time and order of scheduling. Nothing else decides what comes next.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
 from itertools import count
+from random import Random  # noqa: TID251  # the one place where a run's seed becomes numbers
+from typing import Any, TypeAlias
 from uuid import UUID
 
+from kgctl.member.api import Rng
 from kgctl.model.groups import MetadataImage
-from kgctl.simulate.engine.loop import Loop, Randomness
 from kgctl.simulate.recording.history import Identity
 from kgctl.simulate.recording.recording import Recording
 from kgctl.simulate.recording.trace import EventLog, Observer
 from kgctl.simulate.scenario.model import Scenario
+
+Task: TypeAlias = Callable[[Any], None]
+
+
+class Loop:
+    """Virtual time in microseconds. What is scheduled for one moment happens in the order of scheduling.
+
+    Members of a group are answered at the same moment and do the same next, so a moment has many tasks: the heap holds each
+    moment once.
+    """
+
+    __slots__ = ("_due", "executed", "moments", "now_us")
+
+    def __init__(self) -> None:
+        self.moments: list[int] = []
+        """A heap: the first is when the next task is due."""
+        self._due: dict[int, list[tuple[Task, Any]]] = {}
+        """Moment -> its tasks with their arguments, in the order of scheduling."""
+        self.now_us = 0
+        self.executed = 0
+
+    def at(self, time_us: int, task: Task, argument: Any = None) -> None:
+        """Call ``task(argument)`` at this time, which is now or later."""
+        due = self._due.get(time_us)
+        if due is None:
+            self._due[time_us] = [(task, argument)]
+            heappush(self.moments, time_us)
+        else:
+            due.append((task, argument))
+
+    @property
+    def next_us(self) -> int | None:
+        """When the next task is due; None: there is none."""
+        return self.moments[0] if self.moments else None
+
+    def run_moment(self, most: int) -> None:
+        """Do what is due at the next moment, what it leads to at the same moment included. There has to be a task.
+
+        It ends early when ``executed`` reaches ``most``: the loop can then not go on.
+        """
+        moment_us = self.moments[0]
+        due = self._due[moment_us]
+        self.now_us = moment_us
+        for task, argument in due:  # the list may grow
+            if self.executed >= most:
+                return
+            self.executed += 1
+            task(argument)
+        heappop(self.moments)
+        del self._due[moment_us]
+
+
+class Randomness:
+    """Gives each purpose of a run a random stream of its own, all from one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+
+    def stream(self, *names: str) -> Rng:
+        """A new stream for this name. Python seeds it by SHA-512 of the text: the same on every machine."""
+        return Random(f"kgctl/{self._seed}/{'/'.join(names)}")  # noqa: S311  # a simulation, no secret
+
+
+def draw_uuid(rng: Rng) -> UUID:
+    """Return a random UUID of version 4."""
+    return UUID(int=rng.getrandbits(128), version=4)
 
 
 class RunContext:

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kgctl.simulate.engine.coordination import Coordination
-from kgctl.simulate.engine.network import FOREVER_US, LinkFault
-from kgctl.simulate.engine.pods import Pod
+from kgctl.simulate.engine.pods import FOREVER_US, LinkFault, Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.recording.history import EventMark

@@ -14,8 +14,8 @@ from typing import Any
 from kgctl.errors import UsageError
 from kgctl.simulate.engine import deploys, events
 from kgctl.simulate.engine.autoscale import AutoscaleLoop
+from kgctl.simulate.engine.context import Loop
 from kgctl.simulate.engine.events import Countdown, EventRun
-from kgctl.simulate.engine.loop import Loop
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.recording.history import Identity
 from kgctl.simulate.recording.recording import Recording

@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from kgctl.model.groups import MetadataImage
 from kgctl.simulate.engine.broker import Broker
 from kgctl.simulate.engine.cluster import Cluster, Topics
-from kgctl.simulate.engine.context import RunContext
+from kgctl.simulate.engine.context import Loop, RunContext
 from kgctl.simulate.engine.coordination import Coordination
 from kgctl.simulate.engine.fast_forward import FastForward
-from kgctl.simulate.engine.loop import Loop
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.pods import Nodes, Pod, PodHome
 from kgctl.simulate.engine.process import Process, Surroundings

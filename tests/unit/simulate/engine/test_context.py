@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.simulate.engine.loop import Loop
+from kgctl.simulate.engine.context import Loop
 
 
 def test_tasks_of_one_moment_run_in_the_order_of_scheduling() -> None:
