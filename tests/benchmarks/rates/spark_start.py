@@ -23,31 +23,22 @@ print(ready - started, done - started)
 """
 _OURS = """\
 from contextlib import ExitStack
-from kgctl.pipeline.session import SparkOptions, spark_{what}
+from kgctl.pipeline.session import SparkOptions, spark_session
 stack = ExitStack()
-made = stack.enter_context(spark_{what}(SparkOptions(master="local[2]", is_light={light})))
-class session:
-    sparkContext = getattr(made, "sparkContext", made)
+session = stack.enter_context(spark_session(SparkOptions(master="local[2]", is_light={is_light})))
 """
 _THEIRS = """\
 from pyspark.sql import SparkSession
 session = SparkSession.builder.master("local[2]").getOrCreate()
 """
 
+_NO_ARCHIVE = {"KGCTL_SPARK_ARCHIVE": "off"}
 WAYS = {
     "pyspark as it comes": (_THEIRS, "session.stop()", {}),
-    "for data frames, no archive of classes": (
-        _OURS.format(what="session", light=False),
-        "stack.close()",
-        {"KGCTL_SPARK_ARCHIVE": "off"},
-    ),
-    "for data frames": (_OURS.format(what="session", light=False), "stack.close()", {}),
-    "for work in Python, no archive of classes": (
-        _OURS.format(what="context", light=True),
-        "stack.close()",
-        {"KGCTL_SPARK_ARCHIVE": "off"},
-    ),
-    "for work in Python": (_OURS.format(what="context", light=True), "stack.close()", {}),
+    "for rows in the JVM, no archive of classes": (_OURS.format(is_light=False), "stack.close()", _NO_ARCHIVE),
+    "for rows in the JVM": (_OURS.format(is_light=False), "stack.close()", {}),
+    "for work in Python, no archive of classes": (_OURS.format(is_light=True), "stack.close()", _NO_ARCHIVE),
+    "for work in Python": (_OURS.format(is_light=True), "stack.close()", {}),
 }
 
 
