@@ -60,7 +60,7 @@ def build(
     """
     require("kgctl.spark", "pyarrow", "numpy", "deltalake", "pyspark")
     from kgctl.pipeline.builds.run import build as build_tables
-    from kgctl.pipeline.spark_engine import SparkEngine
+    from kgctl.pipeline.engines import SparkEngine
     from kgctl.pipeline.store.warehouse import Warehouse
 
     opened = Warehouse.open(warehouse)
@@ -97,8 +97,8 @@ def decode(records: DataFrame) -> DataFrame:
 def offset_commits(records: DataFrame) -> DataFrame:
     """What took effect of the commits in records, by the rule of Kafka's loader: ended transactions count from their end."""
     from kgctl.pipeline.decode.decode import decode as decode_table
+    from kgctl.pipeline.decode.decode import resolve
     from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
-    from kgctl.pipeline.decode.transactions import resolve
     from kgctl.pipeline.store.tables import RAW, conform
 
     def resolved(rows: pa.Table) -> pa.Table:
@@ -116,11 +116,11 @@ def lag(commits: DataFrame, samples: DataFrame) -> DataFrame:
     """
     from kgctl.pipeline.decode.schemas import COVERAGE, GROUP_RECORDS, OFFSET_COMMITS
     from kgctl.pipeline.store.tables import LOG_OFFSETS, conform
-    from kgctl.pipeline.tables import lag as lag_table
-    from kgctl.pipeline.tables import log_end_offsets
+    from kgctl.pipeline.tables.collected import log_end_rows
+    from kgctl.pipeline.tables.lag import LAG_COLUMNS
     from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs
 
-    known = log_end_offsets.build(ClusterInputs(conform(samples.toArrow(), LOG_OFFSETS)))
+    known = log_end_rows(ClusterInputs(conform(samples.toArrow(), LOG_OFFSETS)))
 
     def behind(rows: pa.Table) -> pa.Table:
         import pyarrow as pa
@@ -131,7 +131,7 @@ def lag(commits: DataFrame, samples: DataFrame) -> DataFrame:
         inputs = PartitionInputs(encoded, GROUP_RECORDS.empty_table(), known, COVERAGE.empty_table())
         return _plain(inputs.table("lag"))
 
-    return commits.groupBy("group").applyInArrow(behind, _spark_schema(lag_table.SCHEMA))
+    return commits.groupBy("group").applyInArrow(behind, _spark_schema(LAG_COLUMNS))
 
 
 def _plain_schema(schema: pa.Schema) -> pa.Schema:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from kgctl.errors import KgctlError
-from kgctl.pipeline.engines import PROCESS_DIED, EngineName, EngineOptions, LocalEngine, open_engine
-from kgctl.pipeline.spark_engine import SparkEngine, dealt
+from kgctl.pipeline.engines import PROCESS_DIED, EngineName, EngineOptions, LocalEngine, SparkEngine, dealt, open_engine
 from tests.support.members import wait_until
 from tests.support.pipeline.work import kill_at_five, square
 

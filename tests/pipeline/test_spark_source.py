@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from kgctl.pipeline.collect.at_rest import collect_at_rest
-from kgctl.pipeline.engines import LocalEngine
+from kgctl.pipeline.engines import LocalEngine, SparkEngine
 from kgctl.pipeline.sources.at_rest import Source, record_log, segments
 from kgctl.pipeline.sources.spark_source import NAME, SCHEMA, of_kafka_source, register
-from kgctl.pipeline.spark_engine import SparkEngine
 from kgctl.pipeline.store.tables import RAW
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.pipeline.segments import example_segments

@@ -92,8 +92,7 @@ def happened_in(records: Iterable[tuple[int, CoordinatorRecord]], from_ms: int, 
     import pyarrow as pa
 
     from kgctl.pipeline.decode.arrow import each_once
-    from kgctl.pipeline.decode.decode import decode
-    from kgctl.pipeline.decode.transactions import resolve
+    from kgctl.pipeline.decode.decode import decode, resolve
     from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
     from kgctl.pipeline.tables.registry import PartitionInputs
     from kgctl.serde.coordinator_records import encode_record

@@ -23,13 +23,13 @@ from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, nulls, order_by, 
 from kgctl.pipeline.decode.schemas import COMMITS, OFFSET_COMMITS
 from kgctl.pipeline.store.files import bucket_of
 from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
-from kgctl.pipeline.tables import log_end_offsets
-from kgctl.pipeline.tables.groups.replay import STATES, spans
+from kgctl.pipeline.tables.collected import log_end_rows
+from kgctl.pipeline.tables.lag import INTERVALS, MIN_DISTANCE_MS
 from kgctl.pipeline.tables.membership import GROUP_GENERATIONS, MEMBERS
 from kgctl.pipeline.tables.registry import BEGIN_MS, ClusterInputs, LateSamplesError, OutdatedError, PartitionInputs
+from kgctl.pipeline.tables.replay import STATES, spans
 from kgctl.pipeline.tables.resets import SPEEDS, speeds_until
 from kgctl.pipeline.tables.series import Samples, Series, begins, numbered, samples, series
-from kgctl.pipeline.tables.stalls import INTERVALS, MIN_DISTANCE_MS
 
 PLACE_BITS = 47
 _MASK = (1 << PLACE_BITS) - 1
@@ -217,7 +217,7 @@ def topics_of(samples: pa.Table) -> frozenset[str]:
 
 
 def _clean(raw: pa.Table) -> pa.Table:
-    found = log_end_offsets.build(ClusterInputs(raw))
+    found = log_end_rows(ClusterInputs(raw))
     known = found.filter(pc.is_valid(found.column("log_end_offset")))
     return known.set_column(0, "topic", known.column("topic").cast(pa.string()))
 

@@ -20,8 +20,19 @@ import pyarrow.compute as pc
 from kgctl import __version__
 from kgctl.errors import KgctlError, RefusedError, StorageError
 from kgctl.pipeline.builds.carry import Sampled, Slice, cut, placed, slices_into, slices_of
-from kgctl.pipeline.builds.late import SLICES, Late, beside, late_records, late_samples, replaced
-from kgctl.pipeline.builds.state import Standing, last_runs, new_files, newest_of, samples_in
+from kgctl.pipeline.builds.state import (
+    SLICES,
+    Late,
+    Standing,
+    beside,
+    last_runs,
+    late_records,
+    late_samples,
+    new_files,
+    newest_of,
+    replaced,
+    samples_in,
+)
 from kgctl.pipeline.builds.tables_of import SliceInput, SliceResult, SliceTask, build_slice
 from kgctl.pipeline.decode.schemas import COVERAGE, merge_runs, runs_of
 from kgctl.pipeline.store.files import DataFile, prefix_of, read_file, write_files
@@ -440,7 +451,7 @@ def _here(engine: Engine, work: _Work, slices: Sequence[Slice], on_progress: Cal
 
 def _by_spark(engine: Engine, work: _Work, slices: Sequence[Slice]) -> list[SliceResult]:
     from kgctl.pipeline.builds.tables_of import SparkWork, build_slices
-    from kgctl.pipeline.spark_engine import spark_errors
+    from kgctl.pipeline.engines import spark_errors
 
     location, buckets = work.warehouse.location, work.warehouse.buckets
     given = work.given(RAW.empty_table(), Slice(0, 0))

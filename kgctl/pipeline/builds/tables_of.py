@@ -25,15 +25,14 @@ from kgctl.pipeline.builds.carry import (
     unplaced,
 )
 from kgctl.pipeline.decode.arrow import Bools, each_once, int64s, order_by, ranked
-from kgctl.pipeline.decode.decode import decode
+from kgctl.pipeline.decode.decode import decode, resolve
 from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
-from kgctl.pipeline.decode.transactions import resolve
 from kgctl.pipeline.store.files import DataFile, Location, buckets_of, opened, prefix_of, read_file, write_files
 from kgctl.pipeline.store.tables import GOLD, RAW, conform, from_stored, to_stored
-from kgctl.pipeline.tables.groups.history import Spans
-from kgctl.pipeline.tables.groups.replay import spans
+from kgctl.pipeline.tables.group_history import Spans
 from kgctl.pipeline.tables.membership import assignment_changes, generation_rows, member_changes, status_changes
 from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, OutdatedError, PartitionInputs, SamplesMissingError
+from kgctl.pipeline.tables.replay import spans
 from kgctl.pipeline.tables.resets import jumps
 from kgctl.pipeline.tables.series import UNKNOWN, begins, points, series
 from kgctl.pipeline.tables.series import samples as samples_of

@@ -121,8 +121,8 @@ def _read_here(known: Known, sources: Sequence[Source], engine: Engine) -> Itera
 
 def _read_by_spark(known: Known, sources: Sequence[Source], session: SparkSession) -> list[Read]:
     """By kgctl's data source: one task a piece, which is where its records are written."""
+    from kgctl.pipeline.engines import shipped, spark_errors
     from kgctl.pipeline.sources.spark_source import NAME, register
-    from kgctl.pipeline.spark_engine import shipped, spark_errors
 
     with spark_errors():
         register(session)

@@ -127,7 +127,7 @@ class Decoded:
     """A batch of raw records, decoded: each raw row is a row of exactly one of the first four tables.
 
     Schemas: ``COMMITS``, ``GROUP_RECORDS``, ``MARKERS``, ``UNDECODED``, ``COVERAGE``. Commits of transactions are not resolved
-    yet, because a marker may be in another batch: `kgctl.pipeline.decode.transactions.resolve` does that for a whole partition.
+    yet, because a marker may be in another batch: `kgctl.pipeline.decode.decode.resolve` does that for a whole partition.
     """
 
     commits: pa.Table

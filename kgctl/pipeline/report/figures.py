@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from kgctl.pipeline.answers.rows import by_group
 from kgctl.pipeline.answers.series import COMMIT_RATE, HEALTH, REBALANCES, RESETS, Row, flooded, rows_between, table_between
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s
-from kgctl.pipeline.tables.group_health import STATUSES
+from kgctl.pipeline.tables.windows import STATUSES
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History

@@ -1,26 +1,19 @@
-"""How far a group is behind, in records and in time: at each of its commits, and at the samples of the log in between.
-
-``log_end_offset`` of a commit is interpolated between the samples around it, that of a sample is exact; outside of the samples
-it is null, and so is ``lag``: unknown is never 0. ``lag`` is ``log_end_offset - committed_offset``, negative where somebody
-committed past the end. ``lag_ms`` is how long ago the log's end left the committed offset behind, by kafka-lag-exporter's rule:
-interpolated between samples; 0 if nothing is unread; from before the first sample by the average rate up to the sample behind
-the moment; null with fewer than two samples.
-
-Rows of kind ``sample`` are there once a window at most, and only where something changed or is unread. Times that go back in the
-log of a group (clock skew) stand still instead.
-"""
+"""How far a group is behind, at each of its commits and at the samples of the log in between, and when it was in trouble."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
-from kgctl.pipeline.decode.arrow import Bools, text_column
+from kgctl.pipeline.decode.arrow import Bools, Int64s, only_used, text_column
 from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.registry import PartitionInputs, Table
-from kgctl.pipeline.tables.series import UNKNOWN, Points, Series, points, series
+from kgctl.pipeline.tables.series import UNKNOWN, Points, Samples, Series, begins, points, samples, series, window_counts
 
-SCHEMA = pa.schema(
+LAG_COLUMNS = pa.schema(
     [
         pa.field("group", TEXT, nullable=False),
         pa.field("topic", TEXT, nullable=False),
@@ -36,7 +29,7 @@ SCHEMA = pa.schema(
 _KINDS = pa.array(["commit", "sample"])
 
 
-def build(inputs: PartitionInputs) -> pa.Table:
+def lag_rows(inputs: PartitionInputs) -> pa.Table:
     """Sorted by group, topic, partition, time_ms; commits of one time in the order in which they took effect, then the sample."""
     commits, found = series(inputs), points(inputs)
     at = np.flatnonzero(_told(commits, found))
@@ -51,7 +44,7 @@ def build(inputs: PartitionInputs) -> pa.Table:
         "lag_ms": pa.array(np.rint(np.where(no_time, 0, lag_ms)).astype(np.int64), mask=no_time),
         "kind": text_column(found.is_sample[at].astype(np.int64), _KINDS),
     }
-    return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+    return pa.Table.from_arrays([columns[name] for name in LAG_COLUMNS.names], schema=LAG_COLUMNS)
 
 
 def _told(commits: Series, found: Points) -> Bools:
@@ -63,4 +56,195 @@ def _told(commits: Series, found: Points) -> Bools:
     return told
 
 
-LAG = Table("lag", SCHEMA, build)
+LAG = Table("lag", LAG_COLUMNS, lag_rows)
+"""``log_end_offset`` of a commit is interpolated between the samples around it, that of a sample is exact; outside of the samples
+it is null, and so is ``lag``: unknown is never 0. ``lag`` is ``log_end_offset - committed_offset``, negative where somebody
+committed past the end. ``lag_ms`` is how long ago the log's end left the committed offset behind, by kafka-lag-exporter's rule:
+interpolated between samples; 0 if nothing is unread; from before the first sample by the average rate up to the sample behind
+the moment; null with fewer than two samples.
+
+Rows of kind ``sample`` are there once a window at most, and only where something changed or is unread. Times that go back in the
+log of a group (clock skew) stand still instead.
+"""
+
+
+INTERVALS = 10
+"""Commits in a window, and samples of the log that count as recent."""
+ALLOWED_LAG = 0
+MINIMUM_COMMITS = 2
+"""Fewer commits say nothing: OK. (Burrow's ``minimum-complete``; its default would call a lone commit stalled.)"""
+MINIMUM_LAGS = 5
+"""Known lags without which no growth is told: they are interpolated, so a few of them grow by chance. Burrow takes any number."""
+MIN_DISTANCE_MS = 1000
+STATUSES = ("OK", "WARN", "STALL", "STOP", "REWIND")
+OK, WARN, STALL, STOP, REWIND = range(5)
+
+Statuses = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True)
+class Entries:
+    """Commits that count as one each, sorted by series and time. ``run``: commits of a series without a removal in between.
+
+    ``time_ms`` is the first one's, ``offset`` and ``lag`` the last one's. ``has_lag``: the lag is known.
+    """
+
+    run: Int64s
+    time_ms: Int64s
+    offset: Int64s
+    lag: Int64s
+    has_lag: Bools
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What is asked: the state as of ``now_ms``, with this lag, after ``entry``.
+
+    ``log_was_reached``: a recent sample of the log's end is not past the last commit.
+    """
+
+    entry: Int64s
+    now_ms: Int64s
+    lag: Int64s
+    log_was_reached: Bools
+
+
+def statuses(entries: Entries, asked: Moments) -> Statuses:
+    """The state at each moment. The lag must be known."""
+    windows = _Windows(entries)
+    entry, first = asked.entry, windows.first[asked.entry]
+    last_ms = entries.time_ms[entry]
+    has_stopped = (asked.now_ms - last_ms > last_ms - entries.time_ms[first]) & ~asked.log_was_reached
+    says_nothing = (asked.lag <= ALLOWED_LAG) | (entry - first + 1 < MINIMUM_COMMITS)
+    return np.select(
+        [
+            says_nothing,
+            has_stopped,
+            windows.rewound[entry],
+            windows.up_to_date[entry],
+            windows.still[entry],
+            windows.growing[entry],
+        ],
+        [OK, STOP, REWIND, OK, STALL, WARN],
+        OK,
+    ).astype(np.int8)
+
+
+class _Windows:
+    """What the rules ask of the window that ends with each entry."""
+
+    def __init__(self, entries: Entries) -> None:
+        last = np.arange(len(entries.run))
+        run_first = np.maximum.accumulate(np.where(begins(entries.run), last, 0))
+        self.first = np.maximum(last - INTERVALS + 1, run_first)
+        moved = np.diff(entries.offset, prepend=entries.offset[:1])
+        self.still = window_counts(moved != 0, self.first + 1, last) == 0
+        self.up_to_date = window_counts(entries.has_lag & (entries.lag <= ALLOWED_LAG), self.first, last) > 0
+        self.rewound = self._rewound(entries, moved < 0, last)
+        self.growing = self._growing(entries, last)
+
+    def _rewound(self, entries: Entries, fell: Bools, last: Int64s) -> Bools:
+        """The last offset is below one before it in the window: what fell has not come back."""
+        rows = np.flatnonzero(window_counts(fell, self.first + 1, last) > 0)
+        highest = entries.offset[rows].copy()
+        for distance in range(1, INTERVALS):
+            before = np.maximum(rows - distance, self.first[rows])
+            np.maximum(highest, entries.offset[before], out=highest)
+        found = np.zeros(len(last), np.bool_)
+        found[rows] = entries.offset[rows] < highest
+        return found
+
+    def _growing(self, entries: Entries, last: Int64s) -> Bools:
+        """Of the lags that are known, none is below the one before it."""
+        known = np.flatnonzero(entries.has_lag)
+        fell = np.zeros(len(known), np.bool_)
+        fell[1:] = entries.lag[known[1:]] < entries.lag[known[:-1]]
+        low = np.searchsorted(known, self.first)
+        high = np.searchsorted(known, last, "right") - 1
+        enough = high - low + 1 >= MINIMUM_LAGS
+        found = np.zeros(len(last), np.bool_)
+        found[enough] = window_counts(fell, low[enough] + 1, high[enough]) == 0
+        return found
+
+
+STALLS_COLUMNS = pa.schema(
+    [
+        pa.field("group", TEXT, nullable=False),
+        pa.field("topic", TEXT, nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("from_ms", pa.int64(), nullable=False),
+        ("to_ms", pa.int64()),
+        pa.field("status", TEXT, nullable=False),
+    ]
+)
+
+
+def stalls_rows(inputs: PartitionInputs) -> pa.Table:
+    """Return the table's rows, sorted by their key and time."""
+    commits, known, found = series(inputs), samples(inputs), points(inputs)
+    entries, entry_of_row, closes = _entries(commits, found)
+    judged = _judged(commits, found, closes)
+    row, time_ms = found.row[judged], found.time_ms[judged]
+    reached = _log_was_reached(commits, known, found.sample[judged], row)
+    status = statuses(entries, Moments(entry_of_row[row], time_ms, found.lag(commits)[judged], reached))
+    key = commits.key[row]
+    changes = np.flatnonzero(begins(key, status))
+    until = np.append(time_ms[changes[1:]], 0)
+    is_open = np.append(key[changes[1:]] != key[changes[:-1]], True)[: len(changes)]
+    told = status[changes] != OK
+    at = changes[told]
+    columns = {
+        **commits.names(row[at]),
+        "from_ms": pa.array(time_ms[at]),
+        "to_ms": pa.array(until[: len(changes)][told], mask=is_open[told]),
+        "status": text_column(*only_used(status[at].astype(np.int64), pa.array(STATUSES))),
+    }
+    return pa.Table.from_arrays([columns[name] for name in STALLS_COLUMNS.names], schema=STALLS_COLUMNS)
+
+
+def _entries(commits: Series, found: Points) -> tuple[Entries, Int64s, Bools]:
+    """(the entries, the number of each row's entry, whether the row is the last of it)."""
+    own = np.flatnonzero(~found.is_sample)
+    run = np.cumsum(begins(commits.key) | (commits.previous < 0)) - 1
+    first = begins(run, commits.clock_ms // MIN_DISTANCE_MS)
+    last = np.append(first[1:], True)[: len(first)]
+    lag, has_lag = found.lag(commits)[own], found.end[own] != UNKNOWN
+    entries = Entries(run[last], commits.clock_ms[first], commits.committed[last], lag[last], has_lag[last])
+    return entries, np.cumsum(first) - 1, last
+
+
+def _judged(commits: Series, found: Points, closes: Bools) -> Int64s:
+    """Moments with a known lag, and removals; commits before the last one of their second are not looked at."""
+    is_removal = ~commits.is_commit[found.row]
+    looked_at = (found.is_sample | closes[found.row]) & (found.end != UNKNOWN)
+    return np.flatnonzero(looked_at | is_removal)
+
+
+def _log_was_reached(commits: Series, known: Samples, sample: Int64s, row: Int64s) -> Bools:
+    """Whether one of the last samples up to then, of the log as it is now, has an end that was committed."""
+    if not len(known.end):
+        return np.zeros(len(row), np.bool_)
+    first_of_life = np.searchsorted(known.life, known.life[sample])
+    oldest = np.maximum(sample - INTERVALS + 1, first_of_life)
+    found: Bools = (sample >= 0) & (known.end[oldest] <= commits.committed[row])
+    return found
+
+
+STALLS = Table("stalls", STALLS_COLUMNS, stalls_rows)
+"""When a group was in trouble with a partition, by Burrow's rules, as they would have judged at each commit and sample.
+
+====== =========================================================================================================
+WARN   it reads, but its lag never shrank over the last ten commits (five at least)
+STALL  it commits, but always the same offset, with records unread
+STOP   it commits no more: longer since the last commit than the last ten took, with records unread ever since
+REWIND its offset went back and has not come back to where it was
+====== =========================================================================================================
+
+Judged are the moments at which the lag is known: where samples of the log are missing there is no row, and that does not mean
+OK. Commits within the same second count as one. ``to_ms`` is the first moment with another state; null: so it was at the end.
+A removed offset ends what was.
+
+Burrow (``core/internal/evaluator/caching.go``) keeps the last ten commits of a partition, those that come within a second
+counted as one, and asks, in this order: is nothing unread? has it stopped? was it rewound? was it ever up to date? is it stalled?
+does its lag only grow? Where Burrow asks the wall clock, here the moment asked about counts.
+"""

@@ -30,9 +30,9 @@ from typing import Any
 import pyarrow as pa
 
 from kgctl.pipeline.decode.schemas import TEXT
-from kgctl.pipeline.tables.groups.history import AssignmentSpan, Generation, MemberSpan, Spans
-from kgctl.pipeline.tables.groups.replay import spans
+from kgctl.pipeline.tables.group_history import AssignmentSpan, Generation, MemberSpan, Spans
 from kgctl.pipeline.tables.registry import PartitionInputs, Table
+from kgctl.pipeline.tables.replay import spans
 
 GENERATION_COLUMNS = pa.schema(
     [
@@ -219,7 +219,7 @@ def _split(rows: Sequence[tuple[bool, dict[str, Any]]], schema: pa.Schema) -> tu
 
 
 def status_changes(stalls: pa.Table) -> pa.Table:
-    """A row for each begin of a stretch (`kgctl.pipeline.tables.stalls`), and one with OK where none follows its end at once."""
+    """A row for each begin of a stretch (`kgctl.pipeline.tables.lag`), and one with OK where none follows its end at once."""
     rows = stalls.to_pylist()
     found: list[dict[str, Any]] = []
     for row, after in zip_longest(rows, rows[1:]):

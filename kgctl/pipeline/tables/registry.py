@@ -35,7 +35,9 @@ PARTITION_TABLES = (
 )
 _HOMES = {
     **dict.fromkeys(("group_generations", "members", "assignments"), "membership"),
-    **dict.fromkeys(("offset_commits", "coverage"), "collected"),
+    **dict.fromkeys(("offset_commits", "coverage", "log_end_offsets"), "collected"),
+    **dict.fromkeys(("commit_rate", "group_health"), "windows"),
+    "stalls": "lag",
 }
 T = TypeVar("T")
 BEGIN_MS = -(1 << 62)

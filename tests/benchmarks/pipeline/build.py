@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from kgctl.pipeline.builds.run import build
-from kgctl.pipeline.engines import Engine, LocalEngine
+from kgctl.pipeline.engines import Engine, LocalEngine, SparkEngine
 from kgctl.pipeline.session import SparkOptions, spark_session
-from kgctl.pipeline.spark_engine import SparkEngine
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.benchmarks.clusters import scratch
 from tests.benchmarks.pipeline.build_work import PIECE, Noting, collected, grow

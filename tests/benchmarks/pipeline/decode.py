@@ -19,9 +19,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from kgctl.pipeline.engines import Engine, LocalEngine
+from kgctl.pipeline.engines import Engine, LocalEngine, SparkEngine
 from kgctl.pipeline.session import SparkOptions, spark_session
-from kgctl.pipeline.spark_engine import SparkEngine
 from tests.benchmarks.clusters import scratch
 from tests.benchmarks.pipeline.decode_work import Work, Worked, decode_file, decode_rows, row_decoder
 from tests.benchmarks.rates.rate import Rates, Row, Scale

@@ -12,10 +12,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from kgctl.pipeline.decode.decode import decode
-from kgctl.pipeline.decode.transactions import resolve
+from kgctl.pipeline.decode.decode import decode, resolve
 from kgctl.pipeline.store.tables import LOG_OFFSETS
-from kgctl.pipeline.tables import log_end_offsets
+from kgctl.pipeline.tables.collected import log_end_rows
 from kgctl.pipeline.tables.registry import PARTITION_TABLES, ClusterInputs, PartitionInputs
 from tests.benchmarks.rates.rate import Rates, Row, Scale
 from tests.support.pipeline.generated_log import START_MS, Size, generated_log
@@ -45,7 +44,7 @@ def run(records: int) -> tuple[dict[str, float], Counter[str]]:
         taken["transactions"] += time.process_time() - began
         samples = log_offsets(commits)
         began = time.process_time()
-        ends = log_end_offsets.build(ClusterInputs(samples))
+        ends = log_end_rows(ClusterInputs(samples))
         taken["log_end_offsets"] += time.process_time() - began
         inputs = PartitionInputs(commits, decoded.group_records, ends, decoded.coverage)
         for name in PARTITION_TABLES:

@@ -15,8 +15,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.groups import GroupState
 from kgctl.model.records import TransactionMarker
 from kgctl.pipeline.decode.arrow import each_once
-from kgctl.pipeline.decode.decode import decode
-from kgctl.pipeline.decode.transactions import resolve
+from kgctl.pipeline.decode.decode import decode, resolve
 from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
 from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs, table_named
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic

@@ -18,10 +18,9 @@ from kgctl.model.records import (
     OffsetCommitValue,
 )
 from kgctl.pipeline.decode.arrow import each_once
-from kgctl.pipeline.decode.decode import decode
-from kgctl.pipeline.decode.transactions import resolve
+from kgctl.pipeline.decode.decode import decode, resolve
 from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
-from kgctl.pipeline.tables import log_end_offsets
+from kgctl.pipeline.tables.collected import log_end_rows
 from kgctl.pipeline.tables.registry import ClusterInputs, PartitionInputs, table_named
 from kgctl.serde.coordinator_records import encode_record
 
@@ -68,7 +67,7 @@ def log_ends(samples: Sequence[Sample]) -> pa.Table:
     """The samples, cleaned."""
     names = LOG_OFFSETS.names
     table = pa.Table.from_pylist([dict(zip(names, sample, strict=True)) for sample in samples], schema=LOG_OFFSETS)
-    return log_end_offsets.build(ClusterInputs(table))
+    return log_end_rows(ClusterInputs(table))
 
 
 def inputs_of(collected: pa.Table, samples: Sequence[Sample] = (), window_ms: int = 60_000) -> PartitionInputs:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from kgctl.coordinator.offset_store import OffsetStore
 from kgctl.model.records import OffsetCommitKey, OffsetCommitValue
+from kgctl.pipeline.decode.decode import resolve
 from kgctl.pipeline.decode.schemas import COMMITS, MARKERS, OFFSET_COMMITS, Resolved
-from kgctl.pipeline.decode.transactions import resolve
 from tests.support.pipeline.per_row_transactions import resolve_per_row
 
 Row = dict[str, Any]

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW
-from kgctl.pipeline.tables import group_health
-from kgctl.pipeline.tables.group_health import NONE, Windows
+from kgctl.pipeline.tables import windows
 from kgctl.pipeline.tables.registry import PartitionInputs
+from kgctl.pipeline.tables.windows import NONE, Windows
 from tests.support.pipeline.histories import inputs_of, told_by_simulation
 from tests.support.simulated import CONSUMER, RANGE, event, scenario
 
@@ -40,7 +40,7 @@ def simulated(config: Mapping[str, str]) -> PartitionInputs:
 @pytest.mark.parametrize("config", [RANGE, CONSUMER], ids=["classic", "consumer"])
 def test_a_window_says_what_the_other_tables_say(config: Mapping[str, str]) -> None:
     inputs = simulated(config)
-    rows = group_health.build(inputs).to_pylist()
+    rows = windows.group_health_rows(inputs).to_pylist()
     tables = {name: inputs.table(name).to_pylist() for name in ("members", "group_generations", "stalls", "resets", "lag")}
 
     assert len(rows) > 15
@@ -59,7 +59,7 @@ def test_a_window_says_what_the_other_tables_say(config: Mapping[str, str]) -> N
         assert row["commits"] == sum(start <= one["time_ms"] < end and one["kind"] == "commit" for one in tables["lag"])
         touched = [one["status"] for one in tables["stalls"] if one["from_ms"] < end and (one["to_ms"] or end) > start]
         if touched:
-            assert row["status"] == max(touched, key=group_health.STATUSES.index)
+            assert row["status"] == max(touched, key=windows.STATUSES.index)
         assert row["total_lag"] is None or row["max_lag"] <= row["total_lag"]
 
 
@@ -71,7 +71,7 @@ def test_lag_is_that_of_the_last_look_at_each_partition() -> None:
     inputs = simulated(RANGE)
     by_place: dict[int, Row] = {}
     lags = sorted(inputs.table("lag").to_pylist(), key=lambda row: row["time_ms"])
-    for row in group_health.build(inputs).to_pylist():
+    for row in windows.group_health_rows(inputs).to_pylist():
         end = row["window_start_ms"] + WINDOW_MS
         by_place |= {one["partition"]: one for one in lags if one["time_ms"] < end}
         known = [one["lag"] for one in by_place.values() if one["lag"] is not None]
@@ -88,13 +88,13 @@ def test_a_group_without_samples_has_no_status_and_no_lag() -> None:
     blind = PartitionInputs(
         inputs.offset_commits, inputs.group_records, inputs.log_offsets.slice(0, 0), inputs.coverage, window_ms=WINDOW_MS
     )
-    rows = group_health.build(blind).to_pylist()
+    rows = windows.group_health_rows(blind).to_pylist()
 
     assert {(row["status"], row["total_lag"], row["max_lag"], row["max_lag_ms"]) for row in rows} == {(None, None, None, None)}
 
 
 def test_nothing_at_all() -> None:
-    assert group_health.build(inputs_of(RAW.empty_table())).num_rows == 0
+    assert windows.group_health_rows(inputs_of(RAW.empty_table())).num_rows == 0
 
 
 stretches = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), st.integers(-50, 50)), max_size=30)

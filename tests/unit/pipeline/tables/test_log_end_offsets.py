@@ -7,14 +7,14 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.pipeline.tables.log_end_offsets import SCHEMA
+from kgctl.pipeline.tables.collected import LOG_END_COLUMNS
 from tests.support.pipeline.history_of import Sample, columns, ends, log_ends
 
 
 def shown(samples: list[Sample]) -> list[tuple[Any, ...]]:
     found = log_ends(samples)
-    assert found.schema == SCHEMA
-    return columns(found.to_pylist(), *SCHEMA.names)
+    assert found.schema == LOG_END_COLUMNS
+    return columns(found.to_pylist(), *LOG_END_COLUMNS.names)
 
 
 def test_sorted_and_each_moment_once() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.pipeline.tables.stalls import STATUSES, Entries, Moments, statuses
+from kgctl.pipeline.tables.lag import STATUSES, Entries, Moments, statuses
 
 
 class Offset(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kgctl.pipeline.tables.groups.history import Cause
+from kgctl.pipeline.tables.group_history import Cause
 from kgctl.pipeline.tables.membership import ASSIGNMENTS, GROUP_GENERATIONS, MEMBERS
 from kgctl.simulate.scenario.model import Scenario
 from tests.support.pipeline.histories import STABLE, Told, inputs_of, told_by_simulation

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from kgctl.pipeline.tables.groups.replay import quick_value
+from kgctl.pipeline.tables.replay import quick_value
 from kgctl.serde.coordinator_records import decode_key, decode_value, encode_record
 from kgctl.serde.record_schema import RecordDecodeError
 from tests.support.kafka_records import WRITTEN_BY_KAFKA, records

@@ -1,11 +1,4 @@
-"""How a group was, in windows of time: a row for each window in which something happened; one without a row is as the last.
-
-``status`` is the worst that Burrow's rules say of a partition in the window (``OK``, ``WARN``, ``STOP``, ``STALL``, ``REWIND``,
-in this order; Burrow itself shows the last three as ``ERR``); null where no lag is known. ``members``, the lags and
-``stalled_partitions`` (in state STALL or STOP) are as of the window's end, over the partitions that have a commit: sum and maxima
-are null where one of them is not known. ``members`` is null where no record of the group says. ``rebalances`` became stable in
-the window, or were overtaken after they began in it; ``rebalance_ms`` is how long they took together, null if none of them tells.
-"""
+"""Tables with a row a window of time, which begins at a multiple of ``window_ms``: how often a group commits, and how it was."""
 
 from __future__ import annotations
 
@@ -19,9 +12,60 @@ import pyarrow.compute as pc
 
 from kgctl.pipeline.decode.arrow import Bools, Int64s, int64s, only_used, ranked, text_column
 from kgctl.pipeline.decode.schemas import TEXT
-from kgctl.pipeline.tables.groups.history import Cause
+from kgctl.pipeline.tables.group_history import Cause
 from kgctl.pipeline.tables.registry import PartitionInputs, Table
+from kgctl.pipeline.tables.resets import jumps
 from kgctl.pipeline.tables.series import UNKNOWN, begins, points, series
+
+COMMIT_RATE_COLUMNS = pa.schema(
+    [
+        pa.field("group", TEXT, nullable=False),
+        pa.field("topic", TEXT, nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("window_start_ms", pa.int64(), nullable=False),
+        pa.field("window_ms", pa.int64(), nullable=False),
+        pa.field("commits", pa.int64(), nullable=False),
+        ("records_consumed", pa.int64()),
+        ("records_per_s", pa.float64()),
+    ]
+)
+
+
+def commit_rate_rows(inputs: PartitionInputs) -> pa.Table:
+    """Sorted by group, topic, partition, window_start_ms; windows without a commit have no row."""
+    commits = series(inputs)
+    rows = np.flatnonzero(commits.is_commit)
+    window = commits.clock_ms[rows] // inputs.window_ms
+    first = np.flatnonzero(begins(commits.key[rows], window))
+    previous = commits.previous[rows]
+    known = previous >= 0
+    steps = np.where(known, np.maximum(commits.committed[rows] - commits.committed[previous], 0), 0)
+    steps[np.searchsorted(rows, jumps(inputs).row)] = 0
+    consumed, is_known = _sums(steps, first), _sums(known.astype(np.int64), first) > 0
+    columns = {
+        **commits.names(rows[first]),
+        "window_start_ms": pa.array(window[first] * inputs.window_ms),
+        "window_ms": pa.array(np.full(len(first), inputs.window_ms)),
+        "commits": pa.array(np.diff(np.append(first, len(rows)))),
+        "records_consumed": pa.array(consumed, mask=~is_known),
+        "records_per_s": pa.array(consumed * 1000 / inputs.window_ms, mask=~is_known),
+    }
+    return pa.Table.from_arrays([columns[name] for name in COMMIT_RATE_COLUMNS.names], schema=COMMIT_RATE_COLUMNS)
+
+
+def _sums(values: Int64s, first: Int64s) -> Int64s:
+    found: Int64s = np.add.reduceat(values, first) if len(first) else values[:0]
+    return found
+
+
+COMMIT_RATE = Table("commit_rate", COMMIT_RATE_COLUMNS, commit_rate_rows)
+"""How often a group commits and how much it reads.
+
+``records_consumed`` is what the commits in the window moved on since the commit before each. A step back counts 0, and so does a
+jump forward that is a row of ``resets``: neither is reading. A first commit, and the first after the offset was removed, moves on
+from nowhere: where a window has only such ones, what was read is null.
+"""
+
 
 NONE = np.iinfo(np.int64).min
 """No value."""
@@ -179,7 +223,7 @@ def lags(windows: Windows, found: Cells, group: Int64s) -> Lags:
     )
 
 
-SCHEMA = pa.schema(
+GROUP_HEALTH_COLUMNS = pa.schema(
     [
         pa.field("group", TEXT, nullable=False),
         pa.field("window_start_ms", pa.int64(), nullable=False),
@@ -201,7 +245,7 @@ STATUSES = ("OK", "WARN", "STOP", "STALL", "REWIND")
 _STALLED = ("STOP", "STALL")
 
 
-def build(inputs: PartitionInputs) -> pa.Table:
+def group_health_rows(inputs: PartitionInputs) -> pa.Table:
     """Return the table's rows, sorted by their key and time."""
     facts = _Facts(inputs)
     windows = Windows.of(facts.moments(), inputs.window_ms)
@@ -223,7 +267,7 @@ def build(inputs: PartitionInputs) -> pa.Table:
         "resets": pa.array(windows.counted(windows.at(*facts.resets)).astype(np.int32)),
         "stalled_partitions": pa.array(facts.stalled_at(windows).astype(np.int32)),
     }
-    return pa.Table.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
+    return pa.Table.from_arrays([columns[name] for name in GROUP_HEALTH_COLUMNS.names], schema=GROUP_HEALTH_COLUMNS)
 
 
 class _Facts:
@@ -332,4 +376,12 @@ def _coded(texts: pa.ChunkedArray, codes: Mapping[str, int]) -> Int64s:
     return np.array([codes[text] for text in distinct.to_pylist()], np.int64)[ranks]
 
 
-GROUP_HEALTH = Table("group_health", SCHEMA, build)
+GROUP_HEALTH = Table("group_health", GROUP_HEALTH_COLUMNS, group_health_rows)
+"""How a group was: a row for each window in which something happened; one without a row is as the last.
+
+``status`` is the worst that Burrow's rules say of a partition in the window (``OK``, ``WARN``, ``STOP``, ``STALL``, ``REWIND``,
+in this order; Burrow itself shows the last three as ``ERR``); null where no lag is known. ``members``, the lags and
+``stalled_partitions`` (in state STALL or STOP) are as of the window's end, over the partitions that have a commit: sum and maxima
+are null where one of them is not known. ``members`` is null where no record of the group says. ``rebalances`` became stable in
+the window, or were overtaken after they began in it; ``rebalance_ms`` is how long they took together, null if none of them tells.
+"""

@@ -27,7 +27,7 @@ from kgctl.model.records import (
     CoordinatorRecord,
     RecordType,
 )
-from kgctl.pipeline.tables.groups.history import (
+from kgctl.pipeline.tables.group_history import (
     Arrival,
     Cause,
     Generation,

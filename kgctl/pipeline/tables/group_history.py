@@ -148,7 +148,7 @@ class AssignmentSpan:
 @dataclass
 class Spans:
     """All that was found, of all groups of a log partition. ``unsettled``: generations that may still change or go; ``states``
-    gives, of each group, what a later build goes on from (`kgctl.pipeline.tables.groups.history`), and is called last."""
+    gives, of each group, what a later build goes on from (`kgctl.pipeline.tables.group_history`), and is called last."""
 
     generations: list[Generation] = field(default_factory=list)
     members: list[MemberSpan] = field(default_factory=list)

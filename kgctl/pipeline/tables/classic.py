@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from kgctl.model.records import GroupMetadataValue, MemberMetadata
-from kgctl.pipeline.tables.groups.history import (
+from kgctl.pipeline.tables.group_history import (
     Arrival,
     Cause,
     Generation,

@@ -38,9 +38,9 @@ from kgctl.model.records import (
     MemberMetadata,
     RecordType,
 )
-from kgctl.pipeline.tables.groups.classic import ClassicGroup
-from kgctl.pipeline.tables.groups.consumer import Changes, ConsumerGroup, TopicNames, names_in, telling
-from kgctl.pipeline.tables.groups.history import (
+from kgctl.pipeline.tables.classic import ClassicGroup
+from kgctl.pipeline.tables.consumer import Changes, ConsumerGroup, TopicNames, names_in, telling
+from kgctl.pipeline.tables.group_history import (
     Arrival,
     AssignmentSpan,
     Cause,
