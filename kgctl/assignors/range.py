@@ -35,7 +35,7 @@ from kgctl.assignors.spec import (
     subscribed_space,
     use_racks,
 )
-from kgctl.model.java_order import hash_map_order
+from kgctl.model.values import hash_map_order
 
 
 class TopicState:

@@ -20,8 +20,7 @@ from uuid import UUID
 
 from kgctl.assignors.partition_space import NumberedPartitions, PartitionIds, PartitionSpace, java_text_key, sorted_like_java
 from kgctl.model.groups import NO_GENERATION, TopicPartition
-from kgctl.model.java_order import copied_set_capacity, copied_set_order, grown_capacity, hash_map_order, uuid_hash
-from kgctl.model.values import frozen_in_order
+from kgctl.model.values import copied_set_capacity, copied_set_order, frozen_in_order, grown_capacity, hash_map_order, uuid_hash
 
 PartitionsByTopic = Mapping[str, Sequence[int]]
 OwnedPartitions = PartitionsByTopic | NumberedPartitions
@@ -257,7 +256,7 @@ class TargetMember:
     """A member of a consumer-protocol group.
 
     ``topic_ids``: its subscribed topics *that exist*, in the order in which Java iterates over their names (for names that come
-    in as a list that is `kgctl.model.java_order.copied_set_order`). ``target``: its present target assignment, topics in the
+    in as a list that is `kgctl.model.values.copied_set_order`). ``target``: its present target assignment, topics in the
     order in which they were put into their ``HashMap``, partitions in the order in which their ``HashSet`` was filled.
     """
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.spec import GroupSpec, MemberSpec, Racks, partition_racks, use_racks
 from kgctl.model.groups import NO_GENERATION
-from kgctl.model.java_order import bucket, string_hash
+from kgctl.model.values import bucket, string_hash
 
 
 @dataclass(frozen=True, slots=True)

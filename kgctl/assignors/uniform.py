@@ -29,7 +29,7 @@ from kgctl.assignors.spec import (
     by_id,
     indexed,
 )
-from kgctl.model.java_order import copied_set_order, integer_hash
+from kgctl.model.values import copied_set_order, integer_hash
 
 _INVERT = bytes([1, 0]) + bytes(254)
 

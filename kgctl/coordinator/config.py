@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, Self
 
 from kgctl.errors import UsageError, did_you_mean
-from kgctl.model.java_order import string_hash
+from kgctl.model.values import string_hash
 
 MAX_INT = 2**31 - 1
 MIGRATION_POLICIES = ("disabled", "upgrade", "downgrade", "bidirectional")

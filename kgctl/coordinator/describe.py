@@ -10,7 +10,6 @@ from kgctl.coordinator.offset_handlers import append_offset_tombstones
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState
-from kgctl.model.java_order import copied_set_order
 from kgctl.model.requests import (
     CoordinatorStatistics,
     DeleteGroups,
@@ -23,6 +22,7 @@ from kgctl.model.requests import (
     ListGroups,
     ListGroupsResult,
 )
+from kgctl.model.values import copied_set_order
 
 _NOT_FOUND_VERSION = 6
 """From this version on DescribeGroups tells a missing group from a dead one (KIP-1043)."""

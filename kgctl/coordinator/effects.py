@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kgctl.errors import InvariantViolation
-from kgctl.model.records import CoordinatorRecord, TransactionMarker
+from kgctl.model.groups import CoordinatorRecord, TransactionMarker
 from kgctl.model.requests import Result
 from kgctl.model.values import frozen_in_order
 

@@ -16,8 +16,15 @@ from kgctl.coordinator.refusals import refuse, refuse_commit
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer, TimerKey, TimerKind
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import ZERO_UUID, GroupType, TopicMetadata, TopicPartition
-from kgctl.model.records import OffsetCommitKey, OffsetCommitValue, TransactionMarker
+from kgctl.model.groups import (
+    ZERO_UUID,
+    GroupType,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    TopicMetadata,
+    TopicPartition,
+    TransactionMarker,
+)
 from kgctl.model.requests import (
     Done,
     EndTransaction,

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
-from kgctl.model.groups import TopicPartition
-from kgctl.model.java_order import TimelineHashMap, integer_hash
-from kgctl.model.records import OffsetCommitKey, OffsetCommitValue
+from kgctl.model.groups import OffsetCommitKey, OffsetCommitValue, TopicPartition
+from kgctl.model.values import TimelineHashMap, integer_hash
 
 V = TypeVar("V")
 

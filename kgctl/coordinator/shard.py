@@ -33,12 +33,11 @@ from kgctl.coordinator.group import Group, OpaqueGroup, opaque_type
 from kgctl.coordinator.offset_store import OffsetStore
 from kgctl.coordinator.timers import TimerKey, TimerQueue
 from kgctl.errors import InvariantViolation
-from kgctl.model.groups import MetadataImage
-from kgctl.model.java_order import TimelineHashMap
-from kgctl.model.records import (
+from kgctl.model.groups import (
     CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
+    MetadataImage,
     OffsetCommitKey,
     OffsetCommitValue,
     OpaqueKey,
@@ -47,6 +46,7 @@ from kgctl.model.records import (
     TransactionMarker,
 )
 from kgctl.model.requests import Request, Result
+from kgctl.model.values import TimelineHashMap
 
 Replayer = Callable[["Shard", Any, Any], None]
 

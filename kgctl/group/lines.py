@@ -1,7 +1,7 @@
 """The member's two lines to the cluster, each with a thread of its own, so that the driver never waits for a socket.
 
 A line takes what is to be done in order, one after the other: a broker reads the next request of a connection only when it has
-answered the one before, and the member counts on it (`kgctl.member.connection`).
+answered the one before, and the member counts on it (`kgctl.member.runtime`).
 """
 
 from __future__ import annotations

@@ -22,8 +22,16 @@ from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, S
 from kgctl.library.group_info import Activity, GroupInfo, group_info
 from kgctl.member.leader import group_spec
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import ConsumerSubscription, MetadataImage, OffsetAndMetadata, TopicMetadata, TopicPartition
-from kgctl.model.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue
+from kgctl.model.groups import (
+    ConsumerSubscription,
+    CoordinatorRecord,
+    MetadataImage,
+    OffsetAndMetadata,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    TopicMetadata,
+    TopicPartition,
+)
 from kgctl.model.requests import (
     CoordinatorStatistics,
     DeleteGroups,

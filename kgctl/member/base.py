@@ -24,8 +24,7 @@ from kgctl.member.api import (
 )
 from kgctl.member.commits import AUTO_COMMIT, POSITIONS, RETRY_COMMIT, CommitIdentity, Committer, Positions
 from kgctl.member.config import MemberConfig, refusal
-from kgctl.member.connection import LOOKUP, METADATA, REQUESTS, Connection, Topics
-from kgctl.member.runtime import HeartbeatClock, Runtime, draw
+from kgctl.member.runtime import LOOKUP, METADATA, REQUESTS, Connection, HeartbeatClock, Runtime, Topics, draw
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage, TopicPartition
 

@@ -11,9 +11,8 @@ from kgctl.member.base import CLOSE_TIMEOUT_US, HEARTBEAT, SESSION, BaseMember, 
 from kgctl.member.classic_session import NO_GENERATION_ID, OUTSIDE, Generation, JoinPhase, Membership, Session
 from kgctl.member.commits import CommitIdentity
 from kgctl.member.config import MemberConfig, is_cooperative
-from kgctl.member.connection import COORDINATOR_GONE, RETRIABLE, Snapshot
 from kgctl.member.leader import Assignments, LeaderAssignor, Remembered, group_spec
-from kgctl.member.runtime import HeartbeatClock
+from kgctl.member.runtime import COORDINATOR_GONE, RETRIABLE, HeartbeatClock, Snapshot
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ConsumerSubscription, MetadataImage, TopicPartition
 from kgctl.model.requests import JoinGroup, JoinGroupResult, SyncGroup, SyncGroupResult

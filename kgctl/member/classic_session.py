@@ -12,8 +12,7 @@ from enum import Enum
 
 from kgctl.member.api import NetworkError
 from kgctl.member.base import HEARTBEAT, SESSION
-from kgctl.member.connection import COORDINATOR_GONE, Connection
-from kgctl.member.runtime import Backoff, HeartbeatClock, Runtime
+from kgctl.member.runtime import COORDINATOR_GONE, Backoff, Connection, HeartbeatClock, Runtime
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Heartbeat, HeartbeatResult, LeaveGroup
 from kgctl.model.requests import MemberIdentity as Leaver

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from kgctl.member.api import CommitDone, ListOffsets, ListOffsetsResult, NetworkError, StartConsuming
-from kgctl.member.connection import COORDINATOR_GONE, RETRIABLE, Connection
-from kgctl.member.runtime import Backoff, Runtime
+from kgctl.member.runtime import COORDINATOR_GONE, RETRIABLE, Backoff, Connection, Runtime
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, OffsetFetch, OffsetFetchResult, PartitionErrors

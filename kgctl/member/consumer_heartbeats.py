@@ -14,8 +14,7 @@ from uuid import UUID
 
 from kgctl.member.api import NetworkError, Rng
 from kgctl.member.base import HEARTBEAT
-from kgctl.member.connection import COORDINATOR_GONE, Connection
-from kgctl.member.runtime import Backoff, HeartbeatClock, Runtime
+from kgctl.member.runtime import COORDINATOR_GONE, Backoff, Connection, HeartbeatClock, Runtime
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult, TopicPartitions
 from kgctl.model.values import frozen_in_order, quick_enum

@@ -21,9 +21,9 @@ from struct import error as struct_error
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
-from kgctl.model import records as model
-from kgctl.model.groups import ZERO_UUID
-from kgctl.model.records import (
+from kgctl.model import groups as model
+from kgctl.model.groups import (
+    ZERO_UUID,
     ConsumerGroupPartitionMetadataKey,
     CoordinatorRecord,
     OffsetCommitKey,

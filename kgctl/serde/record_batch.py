@@ -16,7 +16,7 @@ from struct import Struct
 from struct import error as struct_error
 from typing import NamedTuple
 
-from kgctl.model.records import TransactionMarker
+from kgctl.model.groups import TransactionMarker
 
 NO_TIMESTAMP_MS = -1
 NO_PRODUCER_ID = -1

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.groups import TopicMetadata, TopicPartition
-from kgctl.model.records import CoordinatorRecord, TransactionMarker
+from kgctl.model.groups import CoordinatorRecord, TopicMetadata, TopicPartition, TransactionMarker
 from kgctl.serde.coordinator_records import decode_record
 
 MAX_PARTITIONS = 1_000_000

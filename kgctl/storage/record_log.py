@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol
 
 from kgctl.coordinator.config import partition_for
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue, TransactionMarker
+from kgctl.model.groups import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue, TransactionMarker
 from kgctl.serde.coordinator_records import RecordDecodeError, encode_record
 from kgctl.storage.protocols import CommitEntry, StoredRecord
 

@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.records import (
+from kgctl.model.groups import (
     AssignedTopicPartitions,
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentKey,

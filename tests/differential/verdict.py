@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.records import TransactionMarker
+from kgctl.model.groups import TransactionMarker
 from kgctl.serde.coordinator_records import decode_record, encode_record
 from tests.conformance.comparison import differences
 from tests.conformance.world import World

@@ -8,8 +8,8 @@ from uuid import UUID
 
 from hypothesis import strategies as st
 
-from kgctl.model.groups import ZERO_UUID
-from kgctl.model.records import (
+from kgctl.model.groups import (
+    ZERO_UUID,
     AssignedTopicPartitions,
     ClassicMemberMetadata,
     ClassicProtocol,

@@ -6,7 +6,7 @@ from pathlib import Path
 from uuid import UUID
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.records import (
+from kgctl.model.groups import (
     CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,

@@ -13,8 +13,7 @@ from kgctl.admin.results import GroupResults, ItemError, Results
 from kgctl.coordinator.config import partition_for
 from kgctl.errors import KgctlError, NotFoundError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import TopicPartition
-from kgctl.model.records import OffsetCommitKey, OffsetCommitValue
+from kgctl.model.groups import OffsetCommitKey, OffsetCommitValue, TopicPartition
 from kgctl.serde.coordinator_records import decode_key, decode_value
 from kgctl.wire.deadline import Deadline
 

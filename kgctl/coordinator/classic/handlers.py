@@ -37,7 +37,7 @@ from kgctl.coordinator.classic.rebalance import (
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.records import GroupMetadataKey
+from kgctl.model.groups import GroupMetadataKey
 from kgctl.model.requests import (
     Heartbeat,
     HeartbeatResult,

@@ -27,7 +27,7 @@ from kgctl.coordinator.classic.group import (
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.records import GroupMetadataKey, MemberMetadata
+from kgctl.model.groups import GroupMetadataKey, MemberMetadata
 from kgctl.model.requests import (
     AwaitedMember,
     Done,

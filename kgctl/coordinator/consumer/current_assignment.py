@@ -24,7 +24,7 @@ from kgctl.coordinator.consumer.member import (
     Target,
 )
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.java_order import (
+from kgctl.model.values import (
     copied_map_capacity,
     copied_map_order,
     copied_set_capacity,

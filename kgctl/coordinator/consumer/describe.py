@@ -15,7 +15,6 @@ from kgctl.coordinator.consumer.target_assignment import described_assignor
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.java_order import hash_map_order, uuid_hash
 from kgctl.model.requests import (
     AwaitedMember,
     ConsumerGroupDescribe,
@@ -25,6 +24,7 @@ from kgctl.model.requests import (
     RebalanceStatus,
     TopicPartitions,
 )
+from kgctl.model.values import hash_map_order, uuid_hash
 
 
 def handle_consumer_group_describe(shard: Shard, request: ConsumerGroupDescribe) -> None:

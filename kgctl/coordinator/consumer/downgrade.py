@@ -24,10 +24,9 @@ from kgctl.coordinator.consumer.member import NO_TARGET, ConsumerMember, Partiti
 from kgctl.coordinator.consumer.records import group_tombstone_keys
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import ConsumerSubscription, GroupState, MetadataImage, TopicPartition
-from kgctl.model.java_order import copied_set_order, integer_hash
-from kgctl.model.records import GroupMetadataKey, RecordKey
+from kgctl.model.groups import ConsumerSubscription, GroupMetadataKey, GroupState, MetadataImage, RecordKey, TopicPartition
 from kgctl.model.requests import JoinProtocol
+from kgctl.model.values import copied_set_order, integer_hash
 from kgctl.serde.consumer_protocol import (
     LATEST_VERSION,
     decode_assignment,

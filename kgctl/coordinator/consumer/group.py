@@ -26,10 +26,9 @@ from kgctl.coordinator.group import Group
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, GroupType, MetadataImage
-from kgctl.model.java_order import TimelineHashMap
-from kgctl.model.records import CoordinatorRecord, OffsetCommitValue, RecordKey
+from kgctl.model.groups import CoordinatorRecord, GroupState, GroupType, MetadataImage, OffsetCommitValue, RecordKey
 from kgctl.model.requests import OffsetCommit, OffsetFetch, TxnOffsetCommit
+from kgctl.model.values import TimelineHashMap
 
 FREE = -1
 """The epoch of a partition that nobody owns."""

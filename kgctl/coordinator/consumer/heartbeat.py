@@ -52,7 +52,7 @@ from kgctl.coordinator.consumer.timers import arm_rebalance, arm_session, disarm
 from kgctl.coordinator.consumer.upgrade import upgrade
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.records import CoordinatorRecord
+from kgctl.model.groups import CoordinatorRecord
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 
 

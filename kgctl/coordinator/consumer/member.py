@@ -14,16 +14,18 @@ from typing import Protocol
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import ZERO_UUID, GroupState, MetadataImage, Transition
-from kgctl.model.java_order import copied_set_order, hash_map_order, integer_hash, uuid_hash
-from kgctl.model.records import (
+from kgctl.model.groups import (
+    ZERO_UUID,
     AssignedTopicPartitions,
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
+    GroupState,
+    MetadataImage,
+    Transition,
 )
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, OffsetFetch, TxnOffsetCommit
-from kgctl.model.values import frozen_in_order, quick_enum
+from kgctl.model.values import copied_set_order, frozen_in_order, hash_map_order, integer_hash, quick_enum, uuid_hash
 
 EMPTY = GroupState.EMPTY
 ASSIGNING = GroupState.ASSIGNING

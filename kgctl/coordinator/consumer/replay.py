@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kgctl.coordinator.consumer.group import ConsumerGroup, ResolvedRegex
 from kgctl.coordinator.consumer.member import LEAVE_EPOCH, NOTHING, ConsumerMember, with_current_assignment, with_metadata
 from kgctl.errors import InvariantViolation
-from kgctl.model.java_order import hash_map_order, uuid_hash
-from kgctl.model.records import (
+from kgctl.model.groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataKey,
@@ -30,6 +29,7 @@ from kgctl.model.records import (
     ConsumerGroupTargetAssignmentMetadataValue,
     CoordinatorRecord,
 )
+from kgctl.model.values import hash_map_order, uuid_hash
 
 if TYPE_CHECKING:
     from kgctl.coordinator.shard import Shard

@@ -23,10 +23,9 @@ from kgctl.coordinator.effects import ResolveRegexes
 from kgctl.coordinator.re2 import RegexSyntaxError, compiled
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import MetadataImage, TopicMetadata
-from kgctl.model.java_order import copied_map_capacity, grown_capacity, hash_map_order, power_of_two_at_least
-from kgctl.model.records import ConsumerGroupPartitionMetadataKey, ConsumerGroupRegularExpressionKey
+from kgctl.model.groups import ConsumerGroupPartitionMetadataKey, ConsumerGroupRegularExpressionKey, MetadataImage, TopicMetadata
 from kgctl.model.requests import Done, RegexResolved
+from kgctl.model.values import copied_map_capacity, grown_capacity, hash_map_order, power_of_two_at_least
 
 _MAGIC = b"\x00"
 _INT32 = struct.Struct("<i")

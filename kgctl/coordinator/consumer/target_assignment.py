@@ -23,7 +23,7 @@ from kgctl.coordinator.consumer.subscription import Subscriptions
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage
-from kgctl.model.java_order import (
+from kgctl.model.values import (
     bucket,
     copied_map_capacity,
     copied_set_capacity,

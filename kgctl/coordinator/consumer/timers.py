@@ -15,8 +15,8 @@ from kgctl.coordinator.consumer.records import group_record, member_tombstones, 
 from kgctl.coordinator.consumer.subscription import group_hash, topic_counts_without
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer, TimerKey, TimerKind
-from kgctl.model.java_order import hash_map_order
-from kgctl.model.records import ConsumerGroupRegularExpressionKey, CoordinatorRecord
+from kgctl.model.groups import ConsumerGroupRegularExpressionKey, CoordinatorRecord
+from kgctl.model.values import hash_map_order
 
 
 def fence_members(shard: Shard, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> None:

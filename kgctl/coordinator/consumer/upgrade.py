@@ -28,9 +28,9 @@ from kgctl.coordinator.consumer.timers import arm_session
 from kgctl.coordinator.shard import Shard
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.java_order import TimelineHashMap, hash_map_order, integer_hash, uuid_hash
-from kgctl.model.records import ClassicMemberMetadata, ClassicProtocol, CoordinatorRecord
+from kgctl.model.groups import ClassicMemberMetadata, ClassicProtocol, CoordinatorRecord
 from kgctl.model.requests import SyncGroupResult
+from kgctl.model.values import TimelineHashMap, hash_map_order, integer_hash, uuid_hash
 from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_subscription
 
 _ADVICE = "Please refer to the documentation or switch to a default assignor before re-attempting the upgrade."

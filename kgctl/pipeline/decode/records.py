@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from kgctl.model.records import OffsetCommitKey, OffsetCommitValue, OpaqueKey, RecordKey
+from kgctl.model.groups import OffsetCommitKey, OffsetCommitValue, OpaqueKey, RecordKey
 from kgctl.pipeline.decode.arrow import Bools, Cells, Int32s, Int64s
 from kgctl.pipeline.decode.schemas import Reason
 from kgctl.serde.coordinator_records import OPAQUE_TYPES_WITH_GROUP, RecordDecodeError, decode_key, decode_value

@@ -19,8 +19,8 @@ from struct import error as struct_error
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from kgctl.model import records
-from kgctl.model.records import (
+from kgctl.model import groups
+from kgctl.model.groups import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -424,7 +424,7 @@ class _Group:
 _OWN = (Arrival, AssignmentSpan, Changes, Generation, MemberInfo, MemberSpan, Place)
 _CLASSES: Mapping[str, type] = {
     each.__name__: each
-    for each in (*_OWN, *(found for found in vars(records).values() if isinstance(found, type) and is_dataclass(found)))
+    for each in (*_OWN, *(found for found in vars(groups).values() if isinstance(found, type) and is_dataclass(found)))
 }
 
 

@@ -8,8 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import ZERO_UUID, TopicMetadata, TopicPartition
-from kgctl.model.records import OffsetCommitKey, OffsetCommitValue
+from kgctl.model.groups import ZERO_UUID, OffsetCommitKey, OffsetCommitValue, TopicMetadata, TopicPartition
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, Request
 from kgctl.serde.coordinator_records import encode_key, encode_value
 from kgctl.serde.record_batch import HEADER_BYTES, record_size

@@ -7,8 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import TopicPartition
-from kgctl.model.records import TransactionMarker
+from kgctl.model.groups import TopicPartition, TransactionMarker
 from kgctl.model.requests import EndTransaction, OffsetCommitPartition, TxnOffsetCommit
 from kgctl.server.api.fields import TopicErrors, known_to, transaction_of
 from kgctl.server.api.offset_commit import fills_more_than_a_batch, in_pieces

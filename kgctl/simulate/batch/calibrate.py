@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
-from kgctl.model.records import CoordinatorRecord
+from kgctl.model.groups import CoordinatorRecord
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.model import Scenario

@@ -22,7 +22,7 @@ from kgctl.coordinator.effects import Reply
 from kgctl.coordinator.refusals import refuse
 from kgctl.member.api import Answer, FindCoordinatorResult, NetworkError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.records import CoordinatorRecord, GroupMetadataKey
+from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey
 from kgctl.model.requests import ConsumerGroupHeartbeat, JoinGroup, Request
 from kgctl.simulate.engine.broker import Broker
 from kgctl.simulate.engine.cluster import Topics

@@ -14,16 +14,17 @@ from kgctl.coordinator.group import Group
 from kgctl.member.api import NetworkError
 from kgctl.member.config import is_cooperative
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, TopicPartition
-from kgctl.model.records import (
+from kgctl.model.groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMetadataKey,
     CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,
+    GroupState,
     OffsetCommitKey,
     OffsetCommitValue,
+    TopicPartition,
 )
 from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroup, PartitionErrors, Request, SyncGroup
 from kgctl.serde.consumer_protocol import decode_assignment

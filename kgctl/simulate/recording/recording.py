@@ -12,8 +12,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.groups import MetadataImage
-from kgctl.model.records import GroupMetadataValue
+from kgctl.model.groups import GroupMetadataValue, MetadataImage
 from kgctl.simulate.recording.history import History, Identity
 from kgctl.simulate.recording.owners import PartitionOwners, PartitionTable
 from kgctl.simulate.recording.traffic import Ledger

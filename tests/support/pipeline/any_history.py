@@ -11,7 +11,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from kgctl.model.records import (
+from kgctl.model.groups import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,

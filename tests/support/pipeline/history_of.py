@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from kgctl.model.groups import ZERO_UUID
-from kgctl.model.records import (
+from kgctl.model.groups import (
+    ZERO_UUID,
     CoordinatorRecord,
     GroupMetadataKey,
     GroupMetadataValue,

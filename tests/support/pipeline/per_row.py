@@ -10,8 +10,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from kgctl.model.groups import ZERO_UUID
-from kgctl.model.records import OffsetCommitKey, OffsetCommitValue, OpaqueKey
+from kgctl.model.groups import ZERO_UUID, OffsetCommitKey, OffsetCommitValue, OpaqueKey
 from kgctl.pipeline.decode.schemas import COMMITS, COVERAGE, GROUP_RECORDS, MARKERS, UNDECODED, Decoded, Reason
 from kgctl.serde.coordinator_records import (
     OPAQUE_TYPES_WITH_GROUP,

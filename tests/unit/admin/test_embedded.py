@@ -16,17 +16,6 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import NotFoundError, RefusedError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
-    GroupDescription,
-    GroupListing,
-    GroupState,
-    GroupType,
-    LogOffsets,
-    MemberDescription,
-    OffsetAndMetadata,
-    TopicMetadata,
-    TopicPartition,
-)
-from kgctl.model.records import (
     AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -39,7 +28,16 @@ from kgctl.model.records import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
     CoordinatorRecord,
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    MemberDescription,
+    OffsetAndMetadata,
     OpaqueKey,
+    TopicMetadata,
+    TopicPartition,
 )
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.files import LOCK_FILE

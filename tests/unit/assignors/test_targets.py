@@ -10,7 +10,7 @@ import pytest
 from kgctl.assignors.range import ServerRangeAssignor
 from kgctl.assignors.spec import AssignorError, TargetMember, TargetSpec, topic_id_of_name
 from kgctl.assignors.uniform import UniformAssignor
-from kgctl.model.java_order import copied_set_order
+from kgctl.model.values import copied_set_order
 
 A, B, GONE = UUID(int=1), UUID(int=2), UUID(int=3)
 

@@ -14,8 +14,14 @@ from kgctl.coordinator.refusals import refuse
 from kgctl.coordinator.timers import TimerKind
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import GroupState, TopicPartition
-from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, TransactionMarker
+from kgctl.model.groups import (
+    CoordinatorRecord,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    GroupState,
+    TopicPartition,
+    TransactionMarker,
+)
 from kgctl.model.requests import (
     ConsumerGroupDescribe,
     ConsumerGroupDescribeResult,

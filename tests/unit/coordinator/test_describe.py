@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey, OpaqueKey, RecordType
+from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey, OpaqueKey, RecordType
 from kgctl.model.requests import CoordinatorStatistics, DescribedGroup, DescribedMember
 from tests.support.coordinator_harness import CoordinatorHarness, subscription
 

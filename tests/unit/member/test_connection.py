@@ -10,8 +10,7 @@ import pytest
 
 from kgctl.member.api import FindCoordinator, FindCoordinatorResult, MemberIdentity, NetworkError, Send
 from kgctl.member.config import MemberConfig
-from kgctl.member.connection import LOOKUP, REQUESTS, Connection
-from kgctl.member.runtime import Runtime
+from kgctl.member.runtime import LOOKUP, REQUESTS, Connection, Runtime
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Heartbeat, HeartbeatResult, JoinGroup, JoinGroupResult, LeaveGroup
 

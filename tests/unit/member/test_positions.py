@@ -10,8 +10,7 @@ import pytest
 from kgctl.member.api import FindCoordinatorResult, ListOffsets, ListOffsetsResult, MemberIdentity, Send, StartConsuming
 from kgctl.member.commits import POSITIONS, Positions
 from kgctl.member.config import MemberConfig
-from kgctl.member.connection import Connection
-from kgctl.member.runtime import Runtime
+from kgctl.member.runtime import Connection, Runtime
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.model.requests import FetchedOffset, OffsetFetch, OffsetFetchResult

@@ -7,8 +7,7 @@ from random import Random  # the seeded source that members are handed
 
 from kgctl.member.api import MemberIdentity, NetworkError, RefreshMetadata
 from kgctl.member.config import MemberConfig
-from kgctl.member.connection import METADATA, Connection, Topics
-from kgctl.member.runtime import Runtime
+from kgctl.member.runtime import METADATA, Connection, Runtime, Topics
 from kgctl.model.groups import TopicPartition
 from tests.support.coordinator_harness import image_of
 

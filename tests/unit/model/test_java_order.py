@@ -1,4 +1,4 @@
-"""`kgctl.model.java_order` against what Java 17 and Kafka's TimelineHashMap gave (java_order.json was printed by them)."""
+"""`kgctl.model.values` against what Java 17 and Kafka's TimelineHashMap gave (java_order.json was printed by them)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 
 import pytest
 
-from kgctl.model.java_order import (
+from kgctl.model.values import (
     HashMap,
     TimelineHashMap,
     bucket,

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.model.records import (
+from kgctl.model.groups import (
     ClassicMemberMetadata,
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,

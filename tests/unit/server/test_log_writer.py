@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.records import CoordinatorRecord, GroupMetadataKey
+from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey
 from kgctl.server.runtime import LogWriter
 from tests.support.patience import PATIENCE_S
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import TopicPartition
-from kgctl.model.records import TransactionMarker
+from kgctl.model.groups import TopicPartition, TransactionMarker
 from kgctl.serde.record_batch import Record, build_batch, build_marker, parse_header, place
 from kgctl.server.partition_data import AbortedTransaction, TransactionIndex
 from kgctl.server.transactions import MAX_EPOCH, ProducerIdentity, Producers, Transactions

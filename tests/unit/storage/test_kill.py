@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.model.records import OffsetCommitValue
+from kgctl.model.groups import OffsetCommitValue
 from kgctl.storage.folder import DataFolder
 from tests.support.storage import contents
 

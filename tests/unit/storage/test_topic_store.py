@@ -10,8 +10,7 @@ from uuid import UUID
 import pytest
 
 from kgctl.errors import NotFoundError, RefusedError, UsageError
-from kgctl.model.groups import TopicMetadata, TopicPartition
-from kgctl.model.records import TransactionMarker
+from kgctl.model.groups import TopicMetadata, TopicPartition, TransactionMarker
 from kgctl.serde.record_batch import CorruptBatchError, Record, build_batch, build_marker, iterate_batches, iterate_records
 from kgctl.storage.files import TOPICS_FILE
 from kgctl.storage.folder import DataFolder, open_folder

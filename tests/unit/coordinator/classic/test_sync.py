@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from kgctl.model.requests import SyncGroupResult
 from tests.support.coordinator_harness import CoordinatorHarness, subscription
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.records import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue, TransactionMarker
+from kgctl.model.groups import CoordinatorRecord, OffsetCommitKey, OffsetCommitValue, TransactionMarker
 from tests.support.coordinator_harness import CoordinatorHarness
 
 

@@ -8,8 +8,7 @@ import pytest
 
 from kgctl.coordinator import offset_handlers
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import TopicPartition
-from kgctl.model.records import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey
+from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey, OffsetCommitKey, TopicPartition
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition, OffsetDeleteResult
 from tests.support.coordinator_harness import CoordinatorHarness
 

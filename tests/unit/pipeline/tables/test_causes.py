@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from kgctl.coordinator.effects import AppendRecord
-from kgctl.model.groups import ConsumerAssignment, TopicPartition
-from kgctl.model.records import ConsumerGroupMetadataKey, CoordinatorRecord
+from kgctl.model.groups import ConsumerAssignment, ConsumerGroupMetadataKey, CoordinatorRecord, TopicPartition
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
 from kgctl.pipeline.tables.membership import ASSIGNMENTS, GROUP_GENERATIONS, MEMBERS
 from kgctl.serde.consumer_protocol import encode_assignment

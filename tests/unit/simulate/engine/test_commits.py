@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from kgctl.model.records import CoordinatorRecord, OffsetCommitValue
+from kgctl.model.groups import CoordinatorRecord, OffsetCommitValue
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.fields import Commit, CommitMode, changed
 from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, Traffic
