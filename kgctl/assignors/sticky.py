@@ -1,7 +1,8 @@
 """sticky and cooperative-sticky: as balanced as can be, and among such assignments one that moves little (KIP-54).
 
 sticky is eager: each member sends in its user data what it owned and in which generation. Equal subscriptions go to the
-constrained algorithm, others to the general one. Kafka: ``StickyAssignor``, ``AbstractStickyAssignor``.
+constrained algorithm (`ConstrainedAssignment`), others to the general one (`GeneralAssignment`).
+Kafka: ``StickyAssignor``, ``AbstractStickyAssignor``.
 
 cooperative-sticky (KIP-429) leaves out of the answer what moves from one member to another: its owner revokes it first, the
 members join again, and the next round gives it to its new owner. Kafka: ``CooperativeStickyAssignor``.
@@ -33,7 +34,19 @@ _INVERT = bytes([1, 0]) + bytes(254)
 
 
 class ConstrainedAssignment:
-    """The work of one assignment. Members are their positions in map order; ``id_rank`` is their place by member id.
+    """The sticky assignment of a group in which all members subscribe to the same topics.
+
+    Every member gets ``minimum`` partitions and ``extra`` members one more. Rules, in this order:
+
+    1. In map order each member keeps what it owns, lowest partition numbers first: all, if that is less than the minimum; one
+       more than the minimum, if it owns that many and not all extras are taken; else the minimum. What it loses is "maybe
+       revoked".
+    2. With racks in use partitions go to members in their racks, as long as quotas allow.
+    3. The rest goes round the members below the minimum, by member id, then one each to those with exactly the minimum.
+
+    A partition that goes to another than the member it is revoked from is *transferring*: the cooperative assignor leaves it
+    out. Members are their positions in map order; ``id_rank`` is their place by member id.
+    Kafka: ``AbstractStickyAssignor.ConstrainedAssignmentBuilder``.
 
     When `build` is done, ``kept`` and ``given`` hold each member's partitions, ``transferring`` who is to get which later.
     """

@@ -30,11 +30,20 @@ from kgctl.coordinator.classic.rebalance import (
     wake,
 )
 from kgctl.coordinator.config import CoordinatorConfig, GroupConfig
-from kgctl.coordinator.consumer import handlers
 from kgctl.coordinator.consumer.group import ConsumerGroup
-from kgctl.coordinator.consumer.handlers import on_topics_changed
-from kgctl.coordinator.describe import handle_delete_groups, handle_describe_groups, handle_list_groups, listed_groups, statistics
-from kgctl.coordinator.effects import Effect, GroupFailed
+from kgctl.coordinator.consumer.heartbeat import handle_consumer_group_heartbeat
+from kgctl.coordinator.consumer.subscription import handle_regex_resolved, on_topics_changed
+from kgctl.coordinator.consumer.timers import CONSUMER_TIMERS, wake_group
+from kgctl.coordinator.describe import (
+    handle_consumer_group_describe,
+    handle_delete_groups,
+    handle_describe_groups,
+    handle_list_groups,
+    listed_groups,
+    reconciliation_status,
+    statistics,
+)
+from kgctl.coordinator.effects import Effect, GroupFailed, refuse
 from kgctl.coordinator.invariants import check_shard
 from kgctl.coordinator.membership import handle_heartbeat, handle_join_group, handle_leave_group, handle_sync_group
 from kgctl.coordinator.offset_handlers import (
@@ -48,7 +57,6 @@ from kgctl.coordinator.offset_handlers import (
     on_expiry_timer,
     start_expiry_cycle,
 )
-from kgctl.coordinator.refusals import refuse
 from kgctl.coordinator.shard import Shard, apply_marker, load_record
 from kgctl.coordinator.timers import Timer, TimerKind
 from kgctl.errors import InvariantViolation, UsageError
@@ -165,10 +173,10 @@ HANDLERS: dict[type[Request], Handler] = {
     DescribeGroups: handle_describe_groups,
     ListGroups: handle_list_groups,
     DeleteGroups: handle_delete_groups,
-    ConsumerGroupHeartbeat: handlers.handle_consumer_group_heartbeat,
-    ConsumerGroupDescribe: handlers.handle_consumer_group_describe,
+    ConsumerGroupHeartbeat: handle_consumer_group_heartbeat,
+    ConsumerGroupDescribe: handle_consumer_group_describe,
     TopicsChanged: handle_topics_changed,
-    RegexResolved: handlers.handle_regex_resolved,
+    RegexResolved: handle_regex_resolved,
     UpdateGroupConfig: handle_update_group_config,
     ForceCompleteRebalance: handle_force_complete_rebalance,
 }
@@ -181,7 +189,7 @@ TIMERS: dict[TimerKind, Callable[[Shard, Timer], None]] = {
     TimerKind.STUCK_REBALANCE: on_stuck_timer,
     TimerKind.EXPIRE_OFFSETS: on_expiry_timer,
     TimerKind.DELETE_OFFSETS: on_deletion_timer,
-    **handlers.CONSUMER_TIMERS,
+    **CONSUMER_TIMERS,
 }
 """Timer kind -> what happens when it fires."""
 
@@ -274,7 +282,7 @@ class GroupCoordinator:
             if isinstance(group, ClassicGroup):
                 wake(shard, group)
             elif isinstance(group, ConsumerGroup):
-                handlers.wake(shard, group)
+                wake_group(shard, group)
         start_expiry_cycle(shard)
         return shard.take_effects()
 
@@ -294,7 +302,7 @@ class GroupCoordinator:
         group = self._shard.groups.get(group_id)
         if isinstance(group, ClassicGroup):
             return rebalance_status(self._shard, group, now_ms)
-        return handlers.rebalance_status(self._shard, group) if isinstance(group, ConsumerGroup) else None
+        return reconciliation_status(self._shard, group) if isinstance(group, ConsumerGroup) else None
 
     def listed_groups(self, request: ListGroups) -> Iterator[ListedGroup]:
         """What `handle` answers to this request, group by group: a driver that lets others in between sees each as it is then."""

@@ -1,10 +1,53 @@
-"""What the coordinator wants done: replies to give, records to append, background work to run. It never does anything itself."""
+"""What the coordinator wants done: replies to give, records to append, background work to run. It never does anything itself.
+
+`refuse` is the answer to a request that is refused as a whole, whatever the request.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from kgctl.errors import InvariantViolation
-from kgctl.model.groups import CoordinatorRecord, TransactionMarker
-from kgctl.model.requests import Result
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import CoordinatorRecord, TopicPartition, TransactionMarker
+from kgctl.model.requests import (
+    ConsumerGroupDescribe,
+    ConsumerGroupDescribedGroup,
+    ConsumerGroupDescribeResult,
+    ConsumerGroupHeartbeat,
+    ConsumerGroupHeartbeatResult,
+    DeleteGroups,
+    DeleteGroupsResult,
+    DescribedGroup,
+    DescribeGroups,
+    DescribeGroupsResult,
+    Done,
+    EndTransaction,
+    ForceCompleteRebalance,
+    Heartbeat,
+    HeartbeatResult,
+    JoinGroup,
+    JoinGroupResult,
+    LeaveGroup,
+    LeaveGroupResult,
+    ListGroups,
+    ListGroupsResult,
+    OffsetCommit,
+    OffsetDelete,
+    OffsetDeleteResult,
+    OffsetFetch,
+    OffsetFetchResult,
+    PartitionErrors,
+    RegexResolved,
+    Request,
+    Result,
+    SyncGroup,
+    SyncGroupResult,
+    TopicsChanged,
+    TxnOffsetCommit,
+    UpdateGroupConfig,
+)
 from kgctl.model.values import frozen_in_order
 
 
@@ -53,3 +96,46 @@ class GroupFailed:
 
 
 Effect = Reply | AppendRecord | ResolveRegexes | GroupFailed
+
+
+def refuse(request: Request, error: ErrorCode) -> Result:
+    """The result that says ``error`` to the whole request: at its top level, or else on each group or partition."""
+    return _REFUSALS[type(request)](request, error)
+
+
+def refuse_commit(request: OffsetCommit | TxnOffsetCommit, error: ErrorCode) -> PartitionErrors:
+    """The error on each partition; commits have no other place for it."""
+    return PartitionErrors(partitions=tuple((TopicPartition(p.topic, p.partition), error) for p in request.partitions))
+
+
+def _refuse_consumer_describe(request: ConsumerGroupDescribe, error: ErrorCode) -> Result:
+    groups = tuple(ConsumerGroupDescribedGroup(group_id=group_id or "", error=error) for group_id in request.group_ids)
+    return ConsumerGroupDescribeResult(groups=groups)
+
+
+def _done(_: Request, error: ErrorCode) -> Result:
+    return Done(error=error)
+
+
+_REFUSALS: dict[type[Request], Callable[[Any, ErrorCode], Result]] = {
+    JoinGroup: lambda request, error: JoinGroupResult(error=error, member_id=request.member_id),
+    SyncGroup: lambda _, error: SyncGroupResult(error=error),
+    Heartbeat: lambda _, error: HeartbeatResult(error=error),
+    LeaveGroup: lambda _, error: LeaveGroupResult(error=error),
+    OffsetCommit: refuse_commit,
+    TxnOffsetCommit: refuse_commit,
+    OffsetFetch: lambda request, error: OffsetFetchResult(group_id=request.group_id, error=error),
+    OffsetDelete: lambda _, error: OffsetDeleteResult(error=error),
+    DescribeGroups: lambda request, error: DescribeGroupsResult(
+        groups=tuple(DescribedGroup(group_id=group_id, error=error) for group_id in request.group_ids)
+    ),
+    ListGroups: lambda _, error: ListGroupsResult(error=error),
+    DeleteGroups: lambda request, error: DeleteGroupsResult(groups=tuple((group_id, error) for group_id in request.group_ids)),
+    ConsumerGroupHeartbeat: lambda _, error: ConsumerGroupHeartbeatResult(error=error),
+    ConsumerGroupDescribe: _refuse_consumer_describe,
+    EndTransaction: _done,
+    TopicsChanged: _done,
+    RegexResolved: _done,
+    UpdateGroupConfig: _done,
+    ForceCompleteRebalance: _done,
+}

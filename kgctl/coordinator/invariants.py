@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
+from uuid import UUID
 
 from kgctl.coordinator.classic.group import DEAD, PREPARING_REBALANCE, STATE, ClassicGroup
-from kgctl.coordinator.consumer import handlers
+from kgctl.coordinator.consumer.group import FREE, ConsumerGroup
+from kgctl.coordinator.consumer.member import STATIC_LEAVE_EPOCH, ConsumerMember, MemberState
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.shard import Shard
+from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.model.groups import GroupType
 
 
@@ -93,8 +97,78 @@ def _broken_timers(shard: Shard, group: ClassicGroup) -> Iterator[str]:
             yield f"pending id {member_id!r} has no timer"
 
 
+def check_consumer(shard: Shard, group: ConsumerGroup) -> None:
+    """Raises `InvariantViolation`, with the group's story, for the first thing that does not hold."""
+    epochs = () if group.group_id in shard.forgotten else _broken_epochs(group)
+    for what in (*_broken_owners(group), *epochs, *_broken_consumer_counts(group), *_broken_consumer_timers(shard, group)):
+        raise shard.violation(group.group_id, what)
+
+
+def _broken_owners(group: ConsumerGroup) -> Iterator[str]:
+    """A partition belongs to one member at most, until that one has given it up; and to one target."""
+    owners: dict[UUID, dict[int, str]] = {}
+    for member in group.members.values():
+        for partitions in (member.assigned, member.pending_revocation):
+            for topic_id, epochs in partitions.items():
+                known, holders = group.partition_epochs.get(topic_id, {}), owners.setdefault(topic_id, {})
+                for number in epochs:
+                    other = holders.setdefault(number, member.member_id)
+                    if other != member.member_id:
+                        yield f"partition {number} of {topic_id} belongs to {other!r} and to {member.member_id!r}"
+                    if known.get(number, FREE) != member.member_epoch:
+                        yield f"partition {number} of {topic_id} is not at the epoch of {member.member_id!r}"
+    if sum(map(len, owners.values())) != sum(map(len, group.partition_epochs.values())):
+        yield "partitions count as owned that nobody owns"
+
+
+def _broken_epochs(group: ConsumerGroup) -> Iterator[str]:
+    if group.assignment_epoch > group.group_epoch:
+        yield f"the assignment epoch {group.assignment_epoch} is above the group epoch {group.group_epoch}"
+    for member in group.members.values():
+        if member.member_epoch > group.assignment_epoch:
+            yield f"member {member.member_id!r} at epoch {member.member_epoch} is ahead of the target"
+        if member.member_epoch < 0 and member.member_epoch != STATIC_LEAVE_EPOCH:
+            yield f"member {member.member_id!r} is at epoch {member.member_epoch}"
+        if member.pending_revocation and member.state is not MemberState.UNREVOKED_PARTITIONS:
+            yield f"member {member.member_id!r} has partitions to revoke in {member.state.name}"
+        if any(epoch > max(member.member_epoch, 0) for epochs in member.assigned.values() for epoch in epochs.values()):
+            yield f"member {member.member_id!r} got a partition at an epoch it has not reached"
+
+
+def _broken_consumer_counts(group: ConsumerGroup) -> Iterator[str]:
+    """Yield where the maps that are kept beside the members do not agree with them."""
+    members = list(group.members.values())
+    if not {(m.instance_id, m.member_id) for m in members if m.instance_id is not None} <= set(group.static_members.items()):
+        yield "a static member is not known by its instance id"
+    if group.regex_subscribers != Counter(m.regex for m in members if m.regex is not None):
+        yield "the counts of regular expressions are wrong"
+    if group.assignor_counts != Counter(m.server_assignor for m in members if m.server_assignor is not None):
+        yield "the counts of assignors are wrong"
+    if group.classic_member_count != sum(m.uses_classic_protocol for m in members):
+        yield "the number of classic members is wrong"
+    if {topic: count.by_name for topic, count in group.topic_counts.items() if count.by_name} != _by_name(members):
+        yield "the counts of subscribed topics are wrong"
+    if any(member_id not in group.members for member_id in group.targets):
+        yield "there is a target for somebody who is no member"
+
+
+def _by_name(members: list[ConsumerMember]) -> dict[str, int]:
+    return dict(Counter(topic for member in members for topic in member.topic_set))
+
+
+def _broken_consumer_timers(shard: Shard, group: ConsumerGroup) -> Iterator[str]:
+    """Every member has a session; who has to revoke has a limit for it."""
+    for member_id, member in group.members.items():
+        if TimerKey(TimerKind.CONSUMER_SESSION, group.group_id, member_id) not in shard.timers:
+            yield f"member {member_id!r} has no session timer"
+        revokes = member.state is MemberState.UNREVOKED_PARTITIONS and member.member_epoch != STATIC_LEAVE_EPOCH
+        has_timer = TimerKey(TimerKind.CONSUMER_REBALANCE, group.group_id, member_id) in shard.timers
+        if revokes and not has_timer and not group.has_had_classic_members:
+            yield f"member {member_id!r} has partitions to revoke and no limit for it"
+
+
 CHECKS: dict[GroupType, Callable[[Shard, Any], None]] = {
     GroupType.CLASSIC: check_classic,
-    GroupType.CONSUMER: handlers.check_group,
+    GroupType.CONSUMER: check_consumer,
 }
 """Group type -> its checks."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.classic.handlers import heartbeat, join_group, leave_group, sync_group
-from kgctl.coordinator.consumer import handlers
+from kgctl.coordinator.consumer import classic_member
 from kgctl.coordinator.consumer.group import ConsumerGroup
-from kgctl.coordinator.refusals import refuse
+from kgctl.coordinator.effects import refuse
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupType
@@ -36,7 +36,7 @@ def _join(shard: Shard, group_id: str, request: JoinGroup) -> None:
     elif group.type is GroupType.SHARE or not (group.is_empty or group.type is GroupType.CONSUMER):
         shard.reply(request.request_id, JoinGroupResult(error=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
     elif isinstance(group, ConsumerGroup) and not group.is_empty:
-        handlers.join_group(shard, group, request)
+        classic_member.join_group(shard, group, request)
     else:
         if request.member_id:
             # Refused next, and then Kafka writes no tombstones: the group is gone until the log is loaded again.
@@ -54,7 +54,7 @@ def handle_sync_group(shard: Shard, request: SyncGroup) -> None:
     elif isinstance(group, ClassicGroup):
         sync_group(shard, group, request)
     elif isinstance(group, ConsumerGroup):
-        handlers.sync_group(shard, group, request)
+        classic_member.sync_group(shard, group, request)
     else:
         shard.reply(request.request_id, refuse(request, ErrorCode.UNKNOWN_MEMBER_ID))
 
@@ -67,7 +67,7 @@ def handle_heartbeat(shard: Shard, request: Heartbeat) -> None:
     elif not request.group_id:
         shard.reply(request.request_id, refuse(request, ErrorCode.INVALID_GROUP_ID))
     elif isinstance(group, ConsumerGroup):
-        handlers.heartbeat(shard, group, request)
+        classic_member.heartbeat(shard, group, request)
     else:
         shard.reply(request.request_id, refuse(request, ErrorCode.UNKNOWN_MEMBER_ID))
 
@@ -80,7 +80,7 @@ def handle_leave_group(shard: Shard, request: LeaveGroup) -> None:
     elif isinstance(group, ClassicGroup):
         leave_group(shard, group, request)
     elif isinstance(group, ConsumerGroup):
-        handlers.leave_group(shard, group, request)
+        classic_member.leave_group(shard, group, request)
     else:
         unknown = tuple(
             MemberLeaveResult(

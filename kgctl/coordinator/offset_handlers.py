@@ -11,8 +11,8 @@ from uuid import UUID
 
 from kgctl.coordinator.classic.group import RESPONSES, ClassicGroup
 from kgctl.coordinator.classic.rebalance import extend_session
+from kgctl.coordinator.effects import refuse, refuse_commit
 from kgctl.coordinator.group import Group
-from kgctl.coordinator.refusals import refuse, refuse_commit
 from kgctl.coordinator.shard import Shard
 from kgctl.coordinator.timers import Timer, TimerKey, TimerKind
 from kgctl.model.error_codes import ErrorCode

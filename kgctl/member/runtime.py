@@ -1,4 +1,8 @@
-"""What the parts of one member share: the moment of the present call, what it has led to, and what is due later."""
+"""What the parts of one member share: the moment of the present call, what it has led to, what is due later; its coordinator.
+
+The line to the coordinator: finding it, requests under way and their timeouts, losing it; and the topics that the member asks
+for. Kafka: AbstractCoordinator#lookupCoordinator and #markCoordinatorUnknown, CoordinatorRequestManager, ConsumerMetadata.
+"""
 
 from __future__ import annotations
 

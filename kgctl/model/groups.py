@@ -1,4 +1,4 @@
-"""Topics, partitions and offsets; groups and members as an administrator sees them, whatever protocol they speak."""
+"""Topics, partitions and offsets; groups and members as an administrator sees them; the records that a coordinator keeps."""
 
 from __future__ import annotations
 

@@ -1,8 +1,14 @@
-"""Frozen dataclasses that are as quick to make as others.
+"""What the model is built of: quick frozen dataclasses and enums, and maps that know the iteration order of Java's.
 
-The interpreter's own ones set each field by a call, so that a request costs three times as much as it would otherwise, and the
-simulator and the coordinator make millions. Here the type checker holds everybody to "nobody changes a field", and nothing is
-left to do at run time.
+The interpreter's own frozen dataclasses set each field by a call, so that a request costs three times as much as it would
+otherwise, and the simulator and the coordinator make millions. Here the type checker holds everybody to "nobody changes a
+field", and nothing is left to do at run time.
+
+Kafka's coordinator and assignors loop over ``HashMap`` and over their own ``TimelineHashMap``; which member becomes leader, which
+protocol wins a tie and in which order records are written follow from it. The maps here are ordinary dicts, fast as dicts,
+that also remember how large Java's table would be; Java's order is computed only when asked for. Plain iteration over them is
+insertion order: use `HashMap.java_order` or `TimelineHashMap.java_order` wherever the order can be seen. The rules are Java
+17's. Buckets that Java turns into trees (9 or more keys in one bucket of a table of 64 or more) are not imitated.
 """
 
 from __future__ import annotations

@@ -13,9 +13,8 @@ from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 from kgctl.coordinator.coordinator import GroupCoordinator
-from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes
+from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes, refuse
 from kgctl.coordinator.re2 import resolve_regexes
-from kgctl.coordinator.refusals import refuse
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import (
     ConsumerGroupHeartbeat,

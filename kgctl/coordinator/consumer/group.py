@@ -1,7 +1,7 @@
 """A consumer-protocol group: its members, their targets, and what is counted beside them so that questions are cheap.
 `RequestContext` is what one member's request changes in its group, step by step, before anything is written.
 
-Only replay (`kgctl.coordinator.consumer.replay`) changes what is durable here. Kafka: ModernGroup and ConsumerGroup.
+Only replay (`kgctl.coordinator.shard`) changes what is durable here. Kafka: ModernGroup and ConsumerGroup.
 """
 
 from __future__ import annotations

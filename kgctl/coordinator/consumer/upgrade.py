@@ -21,11 +21,10 @@ from kgctl.coordinator.consumer.records import (
     target_record,
     tombstone,
 )
-from kgctl.coordinator.consumer.replay import apply_to_group
 from kgctl.coordinator.consumer.subscription import group_hash
 from kgctl.coordinator.consumer.target_assignment import unmoved_target
 from kgctl.coordinator.consumer.timers import arm_session
-from kgctl.coordinator.shard import Shard
+from kgctl.coordinator.shard import Shard, apply_to_group
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ClassicMemberMetadata, ClassicProtocol, CoordinatorRecord

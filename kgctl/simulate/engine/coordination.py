@@ -18,8 +18,7 @@ from operator import itemgetter
 
 from kgctl.coordinator.config import replicas_of
 from kgctl.coordinator.coordinator import GroupCoordinator
-from kgctl.coordinator.effects import Reply
-from kgctl.coordinator.refusals import refuse
+from kgctl.coordinator.effects import Reply, refuse
 from kgctl.member.api import Answer, FindCoordinatorResult, NetworkError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey

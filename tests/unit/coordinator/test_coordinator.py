@@ -9,8 +9,7 @@ import pytest
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import HANDLERS, RETRY_MS, TIMERS, GroupCoordinator
-from kgctl.coordinator.effects import GroupFailed, Reply
-from kgctl.coordinator.refusals import refuse
+from kgctl.coordinator.effects import GroupFailed, Reply, refuse
 from kgctl.coordinator.timers import TimerKind
 from kgctl.errors import InvariantViolation
 from kgctl.model.error_codes import ErrorCode

@@ -8,8 +8,7 @@ import pytest
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import MAX_STRING_BYTES, GroupCoordinator, fits_records
-from kgctl.coordinator.effects import Reply
-from kgctl.coordinator.refusals import refuse
+from kgctl.coordinator.effects import Reply, refuse
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import (
     ConsumerGroupHeartbeat,
