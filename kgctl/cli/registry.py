@@ -124,8 +124,20 @@ COMMANDS: tuple[CommandSpec, ...] = (
         long_lived=True,
     ),
     CommandSpec("history build", "history.build", "history", "Make the tables of the history from what was collected.", OUTPUT),
-    CommandSpec("history offsets", "history.offsets", "history", "What groups had committed at a moment of the past.", OUTPUT),
-    CommandSpec("history lag", "history.lag", "history", "The lag of groups in the past, in records and in time.", OUTPUT),
+    CommandSpec(
+        "history offsets",
+        "history.questions:register_offsets",
+        "history",
+        "What groups had committed at a moment of the past.",
+        OUTPUT,
+    ),
+    CommandSpec(
+        "history lag",
+        "history.questions:register_lag",
+        "history",
+        "The lag of groups in the past, in records and in time.",
+        OUTPUT,
+    ),
     CommandSpec(
         "history watch",
         "history.watch",
@@ -135,22 +147,28 @@ COMMANDS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec(
         "history rebalances",
-        "history.rebalances",
+        "history.questions:register_rebalances",
         "history",
         "The generations of groups: when, how long, who and why.",
         OUTPUT,
     ),
     CommandSpec(
         "history resets",
-        "history.resets",
+        "history.questions:register_resets",
         "history",
         "Jumps of committed offsets that reading does not explain.",
         OUTPUT,
     ),
-    CommandSpec("history health", "history.health", "history", "How groups were: status, members, rebalances, lag.", OUTPUT),
-    CommandSpec("history sql", "history.sql", "tables", "Ask the tables of the history in SQL.", OUTPUT),
-    CommandSpec("history prune", "history.prune", "history", "Thin what was collected long ago.", OUTPUT),
-    CommandSpec("history forget", "history.forget", "history", "Take a cluster out of the history.", OUTPUT),
+    CommandSpec(
+        "history health",
+        "history.questions:register_health",
+        "history",
+        "How groups were: status, members, rebalances, lag.",
+        OUTPUT,
+    ),
+    CommandSpec("history sql", "history.questions:register_sql", "tables", "Ask the tables of the history in SQL.", OUTPUT),
+    CommandSpec("history prune", "history.retention:register_prune", "history", "Thin what was collected long ago.", OUTPUT),
+    CommandSpec("history forget", "history.retention:register_forget", "history", "Take a cluster out of the history.", OUTPUT),
     CommandSpec(
         "history calibrate", "history.calibrate", "history", "Simulate what a group did, and what settings fit it best.", OUTPUT
     ),
@@ -159,10 +177,21 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec(
         "serve", "serve.run", "serve", "Run a coordinator that Kafka clients talk to; no broker needed.", (), long_lived=True
     ),
-    CommandSpec("serve status", "serve.status", "serve", "How a running server is doing: groups, rebalances, delays."),
-    CommandSpec("serve commits", "serve.commits", "data-folder", "Who committed which offset when, from a data folder.", OUTPUT),
     CommandSpec(
-        "serve complete-rebalance", "serve.complete_rebalance", "serve", "End a rebalance without the members it waits for."
+        "serve status", "serve.control:register_status", "serve", "How a running server is doing: groups, rebalances, delays."
+    ),
+    CommandSpec(
+        "serve commits",
+        "serve.control:register_commits",
+        "data-folder",
+        "Who committed which offset when, from a data folder.",
+        OUTPUT,
+    ),
+    CommandSpec(
+        "serve complete-rebalance",
+        "serve.control:register_complete_rebalance",
+        "serve",
+        "End a rebalance without the members it waits for.",
     ),
     CommandSpec("demo", "demo", "commands", "Try kgctl on a coordinator of its own: no broker needed.", (), long_lived=True),
 )

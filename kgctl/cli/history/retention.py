@@ -1,4 +1,4 @@
-"""``kgctl history prune``."""
+"""What the history keeps no longer: ``kgctl history prune`` and ``kgctl history forget``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from kgctl.cli.selection import confirm
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
 
-COLUMNS = (Column("table"), Column("rows"))
+PRUNE_COLUMNS = (Column("table"), Column("rows"))
 _DAY_MS = 86_400_000
 
 
-def register(app: typer.Typer) -> None:
+def register_prune(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl history prune --older-than 30d --yes")(history_prune)
 
 
@@ -49,7 +49,7 @@ def history_prune(
     told = ["Nothing is that old."] if not found.rows else ["kgctl history build makes the tables from what is left."]
     if found.merged:
         told.append(f"{found.merged} small files were put together with others.")
-    return Report(COLUMNS, rows, notices=told, name_keys=("table",), something_done=True)
+    return Report(PRUNE_COLUMNS, rows, notices=told, name_keys=("table",), something_done=True)
 
 
 def _before_ms(text: str, environment: Environment) -> int:
@@ -62,3 +62,47 @@ def _before_ms(text: str, environment: Environment) -> int:
     if now_ms - before_ms < _DAY_MS:
         raise UsageError(f"--older-than {text}: whole days are thinned; the shortest is 1d")
     return before_ms
+
+
+FORGET_COLUMNS = (Column("table"), Column("rows"))
+
+
+def register_forget(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl history forget staging --yes")(history_forget)
+
+
+def history_forget(
+    ctx: typer.Context,
+    cluster: Annotated[str, typer.Argument(metavar="CLUSTER", help="The cluster's name in the warehouse.", show_default=False)],
+    *,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--source", metavar="TEXT", help="Only records of this source, as the table records has it.", show_default=False
+        ),
+    ] = None,
+    warehouse: Warehouse = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> Report:
+    """Take a cluster out of a warehouse, or what was collected of it from one source; the next build makes its tables anew.
+
+    Files that nothing names any more are removed by `history prune`, a week later.
+    """
+    require_tables()
+    from kgctl.pipeline.store.warehouse import Warehouse as Opened
+    from kgctl.pipeline.upkeep import forget
+
+    session = session_of(ctx)
+    opened = Opened.open(warehouse_path(warehouse, session.environment))
+    opened.require_cluster(cluster)
+    what = f"cluster '{cluster}'" if source is None else f"the records of cluster '{cluster}' from {source}"
+    confirm(session, f"Forget {what} in {opened.location}?", yes=yes)
+    found = forget(opened, cluster, source)
+    rows: list[Row] = [{"table": name, "rows": count} for name, count in {"records": 0, **found.rows}.items()]
+    return Report(
+        FORGET_COLUMNS,
+        rows,
+        notices=[] if found.rows else ["Nothing of that is there."],
+        name_keys=("table",),
+        something_done=True,
+    )

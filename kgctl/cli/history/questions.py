@@ -1,0 +1,477 @@
+"""The questions that the history answers: offsets, lag, rebalances, resets, health, and SQL."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgctl.admin.plan.times import format_instant
+from kgctl.cli.history import asking
+from kgctl.cli.history.asking import (
+    Asked,
+    AsOfVersion,
+    Question,
+    Shape,
+    Warehouse,
+    answer,
+    ask,
+    limits,
+    moment,
+    require_tables,
+    warehouse_path,
+)
+from kgctl.cli.options import merged_groups
+from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.session import session_of
+from kgctl.errors import UsageError
+
+if TYPE_CHECKING:
+    from kgctl.pipeline.answers.series import CommitAt
+
+
+OFFSETS_COLUMNS = (
+    Column("group"),
+    Column("topic"),
+    Column("partition"),
+    Column("offset"),
+    Column("metadata", wide=True),
+    Column("leader_epoch", wide=True),
+    Column("committed_at"),
+    Column("exactness"),
+)
+
+
+def register_offsets(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl history offsets payments --at '2h ago'")(history_offsets)
+
+
+def history_offsets(
+    ctx: typer.Context,
+    groups: asking.GroupArguments = None,
+    *,
+    group: asking.Groups = None,
+    topic: asking.Topics = None,
+    at: asking.At = None,
+    warehouse: asking.Warehouse = None,
+    cluster: asking.Cluster = None,
+    as_of_version: asking.AsOfVersion = None,
+) -> Report:
+    """What groups had committed at a moment of the past; now, if none is given. All groups, if none is named.
+
+    A row says whether it is exact: `compacted` where records after this commit were compacted away before they were collected,
+    so that a later one may have counted; `unknown`, without an offset, where only later commits were collected.
+    """
+    session = session_of(ctx)
+    at_ms = asking.read_time_ms("--at", at, session.environment)
+    if at_ms is None:
+        at_ms = session.environment.now_ms()
+    scopes = asking.scopes_of(topic)
+    question = ask(session, merged_groups(groups, group), warehouse, cluster, as_of_version)
+    if not question.is_answerable:
+        return Report(OFFSETS_COLUMNS, errors=question.errors)
+    from kgctl.pipeline.answers.series import offsets_at
+
+    found = [
+        commit
+        for commit in offsets_at(question.history, question.groups, at_ms)
+        if asking.is_in(commit.topic, commit.partition, scopes)
+    ]
+    notices = [] if found else [f"Nothing was committed at {format_instant(at_ms)}."]
+    return Report(
+        OFFSETS_COLUMNS,
+        [_offsets_row(commit) for commit in found],
+        question.errors,
+        [*notices, *limits(question, at_ms, at_ms)],
+        ("topic", "partition"),
+        something_done=True,
+        summary=asking.not_built(question.behind),
+    )
+
+
+def _offsets_row(commit: CommitAt) -> Row:
+    return {
+        "group": commit.group,
+        "topic": commit.topic,
+        "partition": commit.partition,
+        "offset": commit.offset,
+        "metadata": commit.metadata,
+        "leader_epoch": commit.leader_epoch,
+        "committed_at": None if commit.committed_ms is None else format_instant(commit.committed_ms),
+        "exactness": commit.exactness.value,
+    }
+
+
+LAG_COLUMNS = (
+    Column("group"),
+    Column("topic"),
+    Column("partition"),
+    Column("time"),
+    Column("committed_offset"),
+    Column("log_end_offset"),
+    Column("lag"),
+    Column("lag_ms"),
+    Column("status"),
+    Column("why", wide=True),
+    Column("kind", wide=True),
+)
+
+
+def register_lag(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl history lag payments --from '6h ago' --topic orders -o csv")(history_lag)
+
+
+def history_lag(
+    ctx: typer.Context,
+    groups: asking.GroupArguments = None,
+    *,
+    group: asking.Groups = None,
+    topic: asking.Topics = None,
+    at: asking.At = None,
+    from_: asking.From = None,
+    to: asking.To = None,
+    warehouse: asking.Warehouse = None,
+    cluster: asking.Cluster = None,
+    as_of_version: asking.AsOfVersion = None,
+) -> Report:
+    """The lag of each partition, in records and in milliseconds, as of a time or, with --from or --to, over time.
+
+    As of now, if no time is given: the last that is known, with its own time. Lag is known where the log ends of a topic were
+    sampled while collecting; between two samples it is interpolated. What is not known is left out, never 0. The status is
+    Burrow's, or UNMEASURED where the log was not sampled often enough to tell (`-o wide` says why).
+    """
+    asked = Asked(
+        groups=groups,
+        group=group,
+        topic=topic,
+        at=at,
+        from_=from_,
+        to=to,
+        warehouse=warehouse,
+        cluster=cluster,
+        as_of=as_of_version,
+    )
+    return answer(session_of(ctx), asked, LAG_SHAPE, "LAG")
+
+
+def _lag_made(row: dict[str, Any]) -> Row:
+    return {"time": moment(row["time_ms"])}
+
+
+def _lag_finish(question: Question, rows: list[dict[str, Any]], at_ms: int | None) -> list[str]:
+    from kgctl.pipeline.answers.inferred import UNMEASURED, judge, judge_each
+
+    if at_ms is None:
+        judge_each(question.history, rows, question.groups)
+        return []
+    judge(question.history, rows, question.groups, at_ms)
+    unmeasured = [row for row in rows if row["status"] == UNMEASURED]
+    if not unmeasured:
+        return []
+    first = "{group}, {topic}-{partition}: {why}".format_map(unmeasured[0])
+    return [f"{len(unmeasured)} of {len(rows)} partitions were not measured often enough to say how they are ({first})."]
+
+
+LAG_SHAPE = Shape(
+    columns=LAG_COLUMNS,
+    made=_lag_made,
+    name_keys=("topic", "partition"),
+    nothing="No lag is known of that time.",
+    finish=_lag_finish,
+)
+
+
+REBALANCES_COLUMNS = (
+    Column("group"),
+    Column("type", wide=True),
+    Column("generation"),
+    Column("started"),
+    Column("stable", wide=True),
+    Column("duration_ms"),
+    Column("started_by", wide=True),
+    Column("members"),
+    Column("joined"),
+    Column("left"),
+    Column("cause"),
+    Column("inferred"),
+    Column("assignor", wide=True),
+    Column("leader", wide=True),
+    Column("members_joined", wide=True),
+    Column("members_left", wide=True),
+)
+
+
+def register_rebalances(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl history rebalances payments --from '1d ago'")(history_rebalances)
+
+
+def history_rebalances(
+    ctx: typer.Context,
+    groups: asking.GroupArguments = None,
+    *,
+    group: asking.Groups = None,
+    at: asking.At = None,
+    from_: asking.From = None,
+    to: asking.To = None,
+    warehouse: asking.Warehouse = None,
+    cluster: asking.Cluster = None,
+    as_of_version: asking.AsOfVersion = None,
+) -> Report:
+    """The generations of groups: when each began, how long it took, who came and went, and why, where that can be told.
+
+    All that are known, or those that began between --from and --to; with --at the one that was current then. A duration is the
+    least it can have been where the log of a classic group does not say when the rebalance began (started_by join_phase_ended).
+    Whether members that are gone have left or crashed is inferred from their last commits and session time-outs.
+    """
+    asked = Asked(
+        groups=groups, group=group, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster, as_of=as_of_version
+    )
+    return answer(session_of(ctx), asked, REBALANCES_SHAPE, "REBALANCES")
+
+
+def _rebalances_made(row: dict[str, Any]) -> Row:
+    return {
+        "generation": row["generation_id"],
+        "started": moment(row["started_ms"]),
+        "stable": moment(row["stable_ms"]),
+        "joined": _count(row["members_joined"]),
+        "left": _count(row["members_left"]),
+    }
+
+
+def _count(members: list[str] | None) -> int | None:
+    return None if members is None else len(members)
+
+
+def _rebalances_finish(question: Question, rows: list[dict[str, Any]], _at_ms: int | None) -> list[str]:
+    from kgctl.pipeline.answers.inferred import infer_departures
+
+    infer_departures(question.history, rows)
+    return []
+
+
+REBALANCES_SHAPE = Shape(
+    columns=REBALANCES_COLUMNS,
+    made=_rebalances_made,
+    name_keys=("group",),
+    nothing="No generation is known of that time.",
+    as_of_now=False,
+    finish=_rebalances_finish,
+)
+
+
+RESETS_COLUMNS = (
+    Column("group"),
+    Column("topic"),
+    Column("partition"),
+    Column("time"),
+    Column("until", wide=True),
+    Column("times", wide=True),
+    Column("kind", wide=True),
+    Column("offset_before", "BEFORE"),
+    Column("offset_after", "AFTER"),
+    Column("records"),
+    Column("evidence"),
+)
+
+
+def register_resets(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl history resets payments --from '1d ago'")(history_resets)
+
+
+def history_resets(
+    ctx: typer.Context,
+    groups: asking.GroupArguments = None,
+    *,
+    group: asking.Groups = None,
+    topic: asking.Topics = None,
+    at: asking.At = None,
+    from_: asking.From = None,
+    to: asking.To = None,
+    warehouse: asking.Warehouse = None,
+    cluster: asking.Cluster = None,
+    as_of_version: asking.AsOfVersion = None,
+) -> Report:
+    """Jumps of committed offsets that reading does not explain: when, from where to where, and what speaks for it.
+
+    All that are known, or those between --from and --to; with --at the last one of each partition up to then. Commits past the
+    log's end that follow each other are one row (`times`, and with -o wide `until`). To undo one:
+    kgctl reset-offsets GROUP --to-history TIME, with a time before it.
+    """
+    asked = Asked(
+        groups=groups,
+        group=group,
+        topic=topic,
+        at=at,
+        from_=from_,
+        to=to,
+        warehouse=warehouse,
+        cluster=cluster,
+        as_of=as_of_version,
+    )
+    return answer(session_of(ctx), asked, RESETS_SHAPE, "RESETS")
+
+
+def _resets_made(row: dict[str, Any]) -> Row:
+    return {"time": moment(row["time_ms"]), "until": moment(row["until_ms"]), "kind": _kind(row)}
+
+
+def _kind(row: dict[str, Any]) -> str:
+    return "forward" if row["records"] > 0 else "backward"
+
+
+def _resets_finish(_question: Question, rows: list[dict[str, Any]], _at_ms: int | None) -> list[str]:
+    from kgctl.pipeline.answers.series import flooded
+
+    before = len(rows)
+    rows[:] = flooded(rows)
+    if len(rows) == before:
+        return []
+    return [f"{before} jumps are {len(rows)} rows: commits past the log's end that follow each other are one (`-o wide`)."]
+
+
+RESETS_SHAPE = Shape(
+    columns=RESETS_COLUMNS,
+    made=_resets_made,
+    name_keys=("topic", "partition"),
+    nothing="No resets were found.",
+    as_of_now=False,
+    finish=_resets_finish,
+)
+
+
+HEALTH_COLUMNS = (
+    Column("group"),
+    Column("window_start", "FROM"),
+    Column("window_ms", wide=True),
+    Column("status"),
+    Column("members"),
+    Column("rebalances"),
+    Column("rebalance_ms", wide=True),
+    Column("commits"),
+    Column("total_lag"),
+    Column("max_lag", wide=True),
+    Column("max_lag_ms"),
+    Column("resets"),
+    Column("stalled_partitions", "STALLED"),
+)
+
+
+def register_health(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl history health --at '1h ago'")(history_health)
+
+
+def history_health(
+    ctx: typer.Context,
+    groups: asking.GroupArguments = None,
+    *,
+    group: asking.Groups = None,
+    at: asking.At = None,
+    from_: asking.From = None,
+    to: asking.To = None,
+    warehouse: asking.Warehouse = None,
+    cluster: asking.Cluster = None,
+    as_of_version: asking.AsOfVersion = None,
+) -> Report:
+    """How groups were, in windows of a minute: status, members, rebalances, commits, lag, resets, stalled partitions.
+
+    The window of a time, by default the last one that is known; with --from or --to all windows in between.
+    """
+    asked = Asked(
+        groups=groups, group=group, at=at, from_=from_, to=to, warehouse=warehouse, cluster=cluster, as_of=as_of_version
+    )
+    return answer(session_of(ctx), asked, HEALTH_SHAPE, "HEALTH")
+
+
+def _health_made(row: dict[str, Any]) -> Row:
+    return {"window_start": moment(row["window_start_ms"])}
+
+
+def _health_finish(question: Question, rows: list[dict[str, Any]], at_ms: int | None) -> list[str]:
+    """A group that looks well, and was not measured often enough, is not called well."""
+    if at_ms is None:
+        return []
+    from kgctl.pipeline.answers.inferred import UNMEASURED, unmeasured_groups
+
+    found = unmeasured_groups(question.history, question.groups, at_ms)
+    doubtful = [row for row in rows if row["status"] in ("OK", "WARN") and row["group"] in found]
+    for row in doubtful:
+        row["status"] = UNMEASURED
+    return [f"group {row['group']!r} was not measured often enough to say how it is ({found[row['group']]})." for row in doubtful]
+
+
+HEALTH_SHAPE = Shape(
+    columns=HEALTH_COLUMNS,
+    made=_health_made,
+    name_keys=("group",),
+    nothing="Nothing is known of that time.",
+    finish=_health_finish,
+)
+
+
+TABLES = (Column("table"), Column("column"), Column("type"), Column("meaning"))
+
+
+def register_sql(app: typer.Typer) -> None:
+    app.command(epilog="""Example: kgctl history sql 'SELECT topic, max(lag) FROM lag GROUP BY topic'""")(history_sql)
+
+
+def history_sql(
+    ctx: typer.Context,
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="One query in SQL.", show_default=False)] = None,
+    *,
+    tables: Annotated[bool, typer.Option("--tables", help="List the tables with their columns and what they mean.")] = False,
+    parquet: Annotated[
+        Path | None, typer.Option("--parquet", metavar="FILE", help="Write the rows as Parquet.", show_default=False)
+    ] = None,
+    warehouse: Warehouse = None,
+    as_of_version: AsOfVersion = None,
+) -> Report:
+    """Ask the tables of a warehouse in SQL (DuckDB's), all clusters at once; nothing can be changed by it.
+
+    Besides the tables there are the views `members`, `assignments` and `stalls` with `from` and `to`. A column named like a word
+    of SQL is quoted: "group". Times are in UTC; `-o csv` and `-o json` print the rows for other programs.
+    """
+    require_tables()
+    from kgctl.pipeline.sql import described
+    from kgctl.pipeline.sql import query as ask
+
+    session = session_of(ctx)
+    if tables == (query is not None):
+        raise UsageError("give a query, or --tables for what can be asked")
+    if query is None:
+        return Report(TABLES, described(), name_keys=("table", "column"))
+    from kgctl.pipeline.answers.history import versions_of
+    from kgctl.pipeline.store.warehouse import Warehouse as Opened
+
+    opened = Opened.open(warehouse_path(warehouse, session.environment))
+    found = ask(opened, query, versions_of(opened, as_of_version))
+    behind = {} if as_of_version is not None else {name: opened.files_behind("records", name) for name in opened.clusters()}
+    told = [
+        f"cluster '{name}': {sum(file.rows for file in files)} records were collected after the last build: "
+        "kgctl history build brings them in."
+        for name, files in behind.items()
+        if files
+    ]
+    if parquet is not None:
+        from kgctl.cli.output.files import write_whole
+        from kgctl.pipeline.store.files import write_table
+
+        write_whole(parquet, lambda file: write_table(file, found))
+        return Report(notices=[f"written: {parquet}, {found.num_rows} rows", *told], something_done=True)
+    columns = [Column(name, name.upper().replace("_", "-")) for name in found.column_names]
+    return Report(columns, [_sql_row(row) for row in found.to_pylist()], notices=told, something_done=True)
+
+
+def _sql_row(row: dict[str, Any]) -> Row:
+    return {name: _cell(value) for name, value in row.items()}
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, bytes):
+        return value.hex()
+    return value if value is None or isinstance(value, str | int | float | bool | list) else str(value)

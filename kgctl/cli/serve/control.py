@@ -1,0 +1,306 @@
+"""Operating a running ``kgctl serve``, found by address or data folder: status, commits, complete-rebalance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kgctl.cli.options import Yes
+from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.selection import confirm
+from kgctl.cli.session import Session, session_of
+from kgctl.cli.settings import connection_settings
+from kgctl.errors import NotFoundError, RefusedError, UnreachableError, UsageError
+
+if TYPE_CHECKING:
+    from kgctl.storage.protocols import CommitEntry
+    from kgctl.wire.connection import Connection
+    from kgctl.wire.deadline import Deadline
+
+
+def is_folder(target: str | None) -> bool:
+    """Whether a target names a data folder, not ``HOST:PORT``."""
+    return target is not None and Path(target).is_dir()
+
+
+def served_address(folder: Path) -> str | None:
+    """Where the server listens that has the folder open; None where none has."""
+    from kgctl.storage.files import ADDRESS_FILE, is_in_use, read_json
+
+    found = read_json(folder / ADDRESS_FILE) if is_in_use(folder) else None
+    return str(found["bootstrap"]) if isinstance(found, dict) and "bootstrap" in found else None
+
+
+@contextmanager
+def connected(session: Session, target: str | None) -> Iterator[tuple[Connection, Deadline]]:
+    """A connection to the server at ``HOST:PORT``, of a data folder, or else that the shared options name.
+
+    Raises `UnreachableError`, `AuthError` and `UsageError`.
+    """
+    from kgctl.wire.connection import open_connection
+    from kgctl.wire.deadline import Deadline
+    from kgctl.wire.settings import WireSettings, parse_bootstrap
+
+    if target is not None and is_folder(target):
+        address = served_address(Path(target))
+        if address is None:
+            raise UnreachableError(f"no kgctl serve runs on {target}")
+        target = address
+    if target is not None and "/" in target and "://" not in target:
+        raise UsageError(f"there is no folder {target!r}, and it is no HOST:PORT")
+    if target is not None:
+        session.flags = replace(session.flags, bootstrap_server=target)
+    settings = connection_settings(session.flags, session.environment)
+    servers = settings.bootstrap or settings.properties.get("bootstrap.servers")
+    if not servers:
+        raise UsageError("no server is named: give HOST:PORT, or the data folder that it has open")
+    deadline = Deadline(settings.timeout_ms)
+    wire = WireSettings.from_properties({**settings.properties, "bootstrap.servers": servers})
+    connection = open_connection(parse_bootstrap(servers)[0], wire, deadline)
+    try:
+        yield connection, deadline
+    finally:
+        connection.close()
+
+
+STATUS_COLUMNS = (
+    Column("group"),
+    Column("type"),
+    Column("state"),
+    Column("members"),
+    Column("generation"),
+    Column("leader", wide=True),
+    Column("protocol", wide=True),
+    Column("in_state_since", wide=True),
+    Column("created", wide=True),
+    Column("last_activity", wide=True),
+    Column("waiting_for"),
+    Column("awaited"),
+    Column("left_ms"),
+    Column("stuck"),
+)
+MEMBER_COLUMNS = (
+    Column("group"),
+    Column("member"),
+    Column("instance"),
+    Column("client"),
+    Column("host"),
+    Column("joined"),
+    Column("last_heartbeat"),
+    Column("session_ends", wide=True),
+    Column("waits"),
+)
+SUMMARY = (
+    *("process_id", "uptime_s", "connections", "requests", "requests_per_s", "loop_delay_ms", "longest_loop_delay_ms"),
+    *("longest_hold_ms", "longest_hold", "held_too_long", "bytes_in_flight", "memory_bytes", "offsets"),
+)
+
+
+def register_status(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl serve status 127.0.0.1:9092")(status)
+
+
+def status(
+    ctx: typer.Context,
+    target: Annotated[
+        str | None, typer.Argument(metavar="HOST:PORT|DIR", help="A running `kgctl serve`, or a data folder.", show_default=False)
+    ] = None,
+    *,
+    group: Annotated[list[str] | None, typer.Option(metavar="GROUP", help="Only this group; repeatable.")] = None,
+    rebalancing: Annotated[bool, typer.Option("--rebalancing", help="Only groups with a rebalance under way.")] = False,
+    members: Annotated[bool, typer.Option("--members", help="A row a member: last heartbeat, end of session.")] = False,
+) -> Report:
+    """How a server is doing: groups, members, rebalances and whom they wait for; requests, delays, memory.
+
+    Of a data folder that no server has open it shows the groups.
+    """
+    session = session_of(ctx)
+    if target is not None and is_folder(target) and served_address(Path(target)) is None:
+        return _at_rest(session, target)
+    from kgctl.server.operator import Wanted, ask_status
+
+    wanted = Wanted(groups=tuple(dict.fromkeys(group or ())), only_rebalancing=rebalancing, with_members=members)
+    with connected(session, target) as (connection, deadline):
+        found = ask_status(connection, deadline, wanted)
+    shown = {row["group"] for row in found["group_rows"]}
+    missing = [NotFoundError(f"group {name!r} does not exist", group=name) for name in wanted.groups if name not in shown]
+    errors = [] if rebalancing else missing
+    summary = {key: found.get(key) for key in SUMMARY}
+    if members:
+        return Report(MEMBER_COLUMNS, list(_member_rows(found)), errors, (_line(found),), ("group", "member"), summary=summary)
+    return Report(
+        STATUS_COLUMNS, [_row(row) for row in found["group_rows"]], errors, (_line(found),), ("group",), summary=summary
+    )
+
+
+def _member_rows(found: Mapping[str, Any]) -> Iterator[Row]:
+    from kgctl.admin.plan.times import format_instant
+
+    for group in found["group_rows"]:
+        for row in group["member_rows"]:
+            times = {key: row[f"{key}_ms"] for key in ("joined", "last_heartbeat", "session_ends")}
+            yield {
+                "group": group["group"],
+                **{key: row[key] for key in ("member", "instance", "client", "host")},
+                **{key: None if at_ms is None else format_instant(at_ms) for key, at_ms in times.items()},
+                "waits": row["is_waiting"],
+            }
+
+
+def _row(row: Mapping[str, Any]) -> Row:
+    from kgctl.admin.plan.times import format_instant
+
+    times = {key: row.get(f"{key}_ms") for key in ("in_state_since", "created", "last_activity")}
+    return {
+        **{column.key: row.get(column.key) for column in STATUS_COLUMNS},
+        **{key: None if at_ms is None else format_instant(at_ms) for key, at_ms in times.items()},
+        "stuck": row["is_stuck"],
+    }
+
+
+def _line(found: Mapping[str, Any]) -> str:
+    memory = "" if found["memory_bytes"] is None else f", {found['memory_bytes'] / 1_000_000:.0f} MB"
+    return (
+        f"process {found['process_id']}, up {found['uptime_s']} s: {found['connections']} connections, "
+        f"{found['requests_per_s']} requests/s, delay {found['loop_delay_ms']} ms (longest {found['longest_loop_delay_ms']} ms), "
+        f"{found['offsets']} offsets{memory}"
+    )
+
+
+def _at_rest(session: Session, folder: str) -> Report:
+    from dataclasses import replace
+
+    session.flags = replace(session.flags, embedded=folder)
+    with session.connect() as admin:
+        listed = admin.list_groups()
+        described = admin.describe_groups(sorted(listed.values))
+    empty = dict.fromkeys(column.key for column in STATUS_COLUMNS)
+    rows = [
+        {
+            **empty,
+            "group": group_id,
+            "type": listing.type.value,
+            "state": listing.state.value,
+            "members": len(described.values[group_id].members) if group_id in described.values else None,
+        }
+        for group_id, listing in sorted(listed.values.items())
+    ]
+    errors = [error.to_exception(group=group_id) for group_id, error in sorted(listed.errors.items())]
+    return Report(STATUS_COLUMNS, rows, errors, (f"No server has {folder} open: this is what it holds.",), ("group",))
+
+
+COMMITS_COLUMNS = (
+    Column("time"),
+    Column("group"),
+    Column("topic"),
+    Column("partition"),
+    Column("offset"),
+    Column("metadata", wide=True),
+    Column("leader_epoch", wide=True),
+    Column("member"),
+)
+
+
+def register_commits(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl serve commits ./coordinator --group payments --since -PT1H")(commits)
+
+
+def commits(
+    ctx: typer.Context,
+    folder: Annotated[str, typer.Argument(metavar="DIR", help="A data folder; a server may have it open.")],
+    *,
+    group: Annotated[list[str] | None, typer.Option(metavar="GROUP", help="Only this group's; repeatable.")] = None,
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="From here on: ISO 8601, milliseconds, or a span back from now (PT1H).")
+    ] = None,
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Up to here.")] = None,
+    at: Annotated[str | None, typer.Option(metavar="TIME", help="What was committed at this moment, instead of the log.")] = None,
+) -> Report:
+    """The commit log of a data folder: who committed which offset when, and what was deleted (an offset of `-`).
+
+    With --at, the offsets that groups had at a moment, replayed from the log.
+    """
+    from kgctl.storage.sqlite_files import BulkReader
+
+    now_ms = session_of(ctx).environment.now_ms()
+    since_ms, until_ms, at_ms = (_instant(text, now_ms) for text in (since, until, at))
+    if at_ms is not None and (since_ms is not None or until_ms is not None):
+        raise UsageError("--at shows one moment, --since and --until a stretch: choose")
+    with BulkReader(Path(folder)) as reader:
+        groups = list(dict.fromkeys(group or ()))
+        if at_ms is not None:
+            entries = [entry for name in groups or reader.committing_groups() for entry in reader.offsets_at(name, at_ms)]
+        else:
+            entries = list(reader.commits(groups, since_ms=since_ms, until_ms=until_ms))
+    notices = () if entries else ("No commits.",)
+    return Report(COMMITS_COLUMNS, list(_rows(entries)), (), notices, ("group", "topic", "partition"))
+
+
+def _instant(text: str | None, now_ms: int) -> int | None:
+    from kgctl.admin.plan.times import parse_duration_ms, parse_instant_ms
+
+    if text is None:
+        return None
+    span = text.removeprefix("-")
+    if span[:1] in ("P", "p") or span[-1:] in ("s", "m", "h", "d"):
+        return now_ms - parse_duration_ms(span)
+    return parse_instant_ms(text)
+
+
+def _rows(entries: Iterable[CommitEntry]) -> Iterable[Row]:
+    from kgctl.admin.plan.times import format_instant
+
+    for entry in entries:
+        yield {
+            "time": format_instant(entry.timestamp_ms),
+            "group": entry.group,
+            "topic": entry.topic,
+            "partition": entry.partition,
+            "offset": entry.offset,
+            "metadata": entry.metadata or None,
+            "leader_epoch": entry.leader_epoch if entry.leader_epoch >= 0 else None,
+            "member": entry.member_id,
+        }
+
+
+COMPLETED_COLUMNS = (Column("group"), Column("member"), Column("status"))
+
+
+def register_complete_rebalance(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl serve complete-rebalance payments 127.0.0.1:9092")(complete_rebalance)
+
+
+def complete_rebalance(
+    ctx: typer.Context,
+    group: Annotated[str, typer.Argument(metavar="GROUP", help="The group whose rebalance does not end.")],
+    target: Annotated[
+        str | None,
+        typer.Argument(metavar="HOST:PORT|DIR", help="A running `kgctl serve`, or its data folder.", show_default=False),
+    ] = None,
+    *,
+    yes: Yes = False,
+) -> Report:
+    """End a rebalance now, without the members that it waits for: they are removed, the others go on. Asks first, unless --yes.
+
+    A member that was removed joins again by itself when it is alive.
+    """
+    from kgctl.server.operator import Wanted, ask_status, ask_to_complete
+
+    session = session_of(ctx)
+    with connected(session, target) as (connection, deadline):
+        row = next(iter(ask_status(connection, deadline, Wanted(groups=(group,)))["group_rows"]), None)
+    if row is None:
+        raise NotFoundError(f"group {group!r} does not exist", group=group)
+    if row["waiting_for"] is None:
+        raise RefusedError(f"group {group!r} has no rebalance under way ({row['state']})", group=group)
+    awaited = ", ".join(row["awaited"]) or "nobody"
+    confirm(session, f"Complete the rebalance of {group!r} without the members that it waits for ({awaited})?", yes=yes)
+    with connected(session, target) as (connection, deadline):  # anew: a question may take long
+        removed = ask_to_complete(connection, group, deadline)
+    rows = [{"group": group, "member": member, "status": "removed"} for member in removed]
+    return Report(COMPLETED_COLUMNS, rows, (), (f"The rebalance of {group!r} is complete.",), ("group", "member"))
