@@ -17,9 +17,8 @@ from typer._completion_classes import completion_init
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.habits import DESTRUCTIVE, option_hint
-from kgctl.cli.output.formats import OutputFormat, renderer
-from kgctl.cli.output.report import Report, error_line
-from kgctl.cli.output.table import printable
+from kgctl.cli.render import RENDERERS, printable
+from kgctl.cli.report import OutputFormat, Report, error_line
 from kgctl.cli.session import Session
 from kgctl.cli.tree import build_tree, command_name
 from kgctl.errors import Interrupted, InvariantViolation, KgctlError, UsageError
@@ -144,7 +143,7 @@ def _check_text(argv: Sequence[str]) -> None:
 def _finish(report: Report, session: Session, argv: Sequence[str]) -> int:
     output = session.flags.output or requested_format(argv)
     if not report.errors or report.rows or report.text or output.speaks_of_errors:
-        text = renderer(output)(report, session.command, session.environment)
+        text = RENDERERS[output](report, session.command, session.environment)
         try:
             session.environment.stdout.write(text)
             session.environment.stdout.flush()

@@ -11,7 +11,7 @@ import typer
 from kgctl.admin.config_file import ClusterContext, is_pointer, is_secret, load_config_file, save_context, save_current_context
 from kgctl.admin.connect import context_settings
 from kgctl.cli.completion import complete_contexts
-from kgctl.cli.output.report import Column, Report
+from kgctl.cli.report import Column, Report
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import Flags
 from kgctl.errors import NotFoundError, UsageError

@@ -17,7 +17,7 @@ import typer
 
 from kgctl.cli.completion import complete_pages
 from kgctl.cli.environment import Environment
-from kgctl.cli.output.report import Column, Report
+from kgctl.cli.report import Column, Report
 from kgctl.cli.session import session_of
 from kgctl.errors import NotFoundError, did_you_mean
 

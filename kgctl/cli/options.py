@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from kgctl.cli.completion import complete_contexts, complete_groups, complete_topics
-from kgctl.cli.output.formats import OutputFormat
+from kgctl.cli.report import OutputFormat
 from kgctl.errors import UsageError
 
 MAX_STRING_BYTES = 2**15 - 1

@@ -47,7 +47,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "Show offsets and lag, members, or state of groups.",
         aliases=("groups",),
     ),
-    CommandSpec("top", "top.command", "top", "Watch groups: lag, rates, time to drain.", long_lived=True),
+    CommandSpec("top", "groups.top", "top", "Watch groups: lag, rates, time to drain.", long_lived=True),
     CommandSpec("reset-offsets", "groups.reset_offsets", "resets", "Move committed offsets; a dry run unless --execute."),
     CommandSpec("undo", "groups.undo", "resets", "Bring back what a reset or a deletion took away."),
     CommandSpec("delete-groups", "groups.delete_groups", "groups", "Delete groups with all their offsets."),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from kgctl.admin.config_file import ClusterContext, load_config_file, resolved, warning
 from kgctl.admin.connect import ADDRESSES
 from kgctl.cli.environment import Environment
-from kgctl.cli.output.formats import OutputFormat
+from kgctl.cli.report import OutputFormat
 from kgctl.errors import UsageError
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from typer.core import TyperCommand, TyperGroup
 import kgctl
 from kgctl.cli.habits import DESTRUCTIVE, kgctl_line
 from kgctl.cli.options import ALL, flag_text, shared_parameters
-from kgctl.cli.output.formats import OutputFormat
 from kgctl.cli.registry import COMMANDS, FAMILIES, CommandSpec
+from kgctl.cli.report import OutputFormat
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import UsageError, did_you_mean
 

@@ -13,10 +13,10 @@ import yaml
 
 from kgctl.admin.plan.sealed_file import FileHeader, seal
 from kgctl.cli.exit_codes import EXIT_CODES, ExitCode, exit_code_of, exit_code_of_all
-from kgctl.cli.output.files import write_new
-from kgctl.cli.output.formats import RENDERERS, OutputFormat
-from kgctl.cli.output.report import error_line
+from kgctl.cli.files import write_new
 from kgctl.cli.registry import COMMANDS
+from kgctl.cli.render import RENDERERS
+from kgctl.cli.report import OutputFormat, error_line
 from kgctl.errors import (
     AuthError,
     BrokerError,

@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
+from kgctl.cli.groups.top import Look
 from kgctl.cli.selection import name_filter
 from kgctl.cli.session import NamedCluster, Session
-from kgctl.cli.top.command import Look
 from kgctl.errors import TimedOutError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
@@ -87,7 +87,7 @@ def test_live_view_sorts_filters_and_survives_an_outage(cli: Cli, cluster: FakeG
     from textual.widgets import DataTable, Input, Static
 
     from kgctl.cli.environment import Environment
-    from kgctl.cli.top.app import TopApp
+    from kgctl.cli.groups.top_app import TopApp
 
     session = Session(Environment(now_ms=lambda: 0))
     look = Look(session, cluster, (), name_filter(None, None), "lag")

@@ -49,7 +49,7 @@ def _reference(name: str) -> Callable[[], str]:
 
 
 def _formats() -> str:
-    from kgctl.cli.output.formats import OutputFormat
+    from kgctl.cli.report import OutputFormat
 
     return _table("| `-o` | |", "".join(f"| `{output.value}` | {output.meaning} |\n" for output in OutputFormat))
 

@@ -18,8 +18,8 @@ from kgctl.admin.plan.times import format_instant
 from kgctl.admin.results import ItemError
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.output.files import write_again, write_new
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.files import write_again, write_new
+from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition

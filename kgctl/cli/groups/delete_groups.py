@@ -25,7 +25,7 @@ from kgctl.cli.groups.changes import (
     settle_undo,
 )
 from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,

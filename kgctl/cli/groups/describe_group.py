@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.admin.client import TellsChanges
+from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.groups.thresholds import (
     AllowUnknown,
     FailIfLagOver,
@@ -22,8 +23,7 @@ from kgctl.cli.groups.thresholds import (
     read_thresholds,
 )
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, merged_groups
-from kgctl.cli.output.frames import Frames, is_shown_in_frames, parse_interval_ms
-from kgctl.cli.output.report import Column, Report
+from kgctl.cli.report import Column, Report
 from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,

@@ -10,7 +10,7 @@ from kgctl.admin.group_view import GroupView, GroupViews, PartitionView
 from kgctl.admin.plan.offset_reset import TopicScope
 from kgctl.admin.plan.times import format_instant
 from kgctl.cli.groups.thresholds import Verdict
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.errors import KgctlError, NotFoundError
 from kgctl.model.groups import Assignment, GroupDescription, GroupState, MemberDescription
 

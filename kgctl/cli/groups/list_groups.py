@@ -22,7 +22,7 @@ from kgctl.cli.groups.thresholds import (
     read_thresholds,
 )
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.selection import ExcludeOption, MatchOption, NameFilter, name_filter, parse_names, plural
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError

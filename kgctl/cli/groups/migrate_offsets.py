@@ -14,7 +14,7 @@ from kgctl.cli.groups.changes import Backup, DryRun, Execute, NoBackup, check_ba
 from kgctl.cli.groups.offset_change import Change
 from kgctl.cli.groups.reset_options import Clamp
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
-from kgctl.cli.output.report import Report
+from kgctl.cli.report import Report
 from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,

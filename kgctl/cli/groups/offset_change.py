@@ -14,9 +14,9 @@ from kgctl.admin.plan.offset_reset import ResetResult, ResetRow
 from kgctl.admin.plan.sealed_file import FileHeader, named_groups, seal
 from kgctl.admin.reset import Executed, GroupPlan, ResetPlan, execute_reset
 from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.files import write_new
 from kgctl.cli.groups.changes import ended, save_undo, settle_undo
-from kgctl.cli.output.files import write_new
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.selection import check_as_shown, confirm, plural
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import RefusedError

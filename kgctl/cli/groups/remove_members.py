@@ -15,7 +15,7 @@ from kgctl.admin.results import ItemError, item_error
 from kgctl.cli.completion import complete_instances, complete_members
 from kgctl.cli.groups.changes import account_report, counted, result_report
 from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups
-from kgctl.cli.output.report import Column, Report
+from kgctl.cli.report import Column, Report
 from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,

@@ -48,7 +48,7 @@ from kgctl.cli.groups.reset_options import (
 )
 from kgctl.cli.history.undo import from_history, open_for_undo
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
-from kgctl.cli.output.report import Report
+from kgctl.cli.report import Report
 from kgctl.cli.selection import (
     AllGroupsOption,
     ExcludeOption,

@@ -26,7 +26,7 @@ from kgctl.cli.groups.changes import (
 from kgctl.cli.groups.offset_change import Change
 from kgctl.cli.groups.reset_options import read_file
 from kgctl.cli.options import Yes
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, StorageError, UsageError
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kgctl.cli.options import TopicOptions
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.errors import UsageError
 
 COLUMNS = (Column("topic"), Column("matches"))

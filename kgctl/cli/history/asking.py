@@ -13,7 +13,7 @@ from kgctl.admin.plan.times import format_instant, parse_duration_ms, parse_past
 from kgctl.cli.completion import complete_history_groups
 from kgctl.cli.environment import Environment
 from kgctl.cli.options import merged_groups
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 

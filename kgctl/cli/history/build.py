@@ -10,7 +10,7 @@ import typer
 
 from kgctl.cli.environment import Environment
 from kgctl.cli.history.asking import Cluster, Warehouse, warehouse_path
-from kgctl.cli.output.report import Column, Report
+from kgctl.cli.report import Column, Report
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions

@@ -10,7 +10,7 @@ import typer
 from kgctl.admin.plan.times import format_instant
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import Question, ask, limits, not_built
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import session_of
 from kgctl.errors import NotFoundError, UsageError
 
@@ -69,7 +69,7 @@ def history_calibrate(
     """
     session = session_of(ctx)
     if out is not None:
-        from kgctl.cli.output.files import check_place
+        from kgctl.cli.files import check_place
 
         check_place(out)
     span = asking.read_span(from_, to, session.environment)
@@ -294,7 +294,7 @@ def _summary(before: Trial, best: Trial) -> dict[str, Any]:
 
 
 def _write(out: Path, tried: Search, best: Trial) -> None:
-    from kgctl.cli.output.files import write_whole
+    from kgctl.cli.files import write_whole
     from kgctl.simulate.batch.calibrate import document
     from kgctl.simulate.batch.shrink import as_yaml
 

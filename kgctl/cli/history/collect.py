@@ -18,7 +18,7 @@ from kgctl.admin.plan.times import format_instant
 from kgctl.cli.environment import Environment
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import LiveOptions, live_options, require_tables, warehouse_path
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import RefusedError, UsageError

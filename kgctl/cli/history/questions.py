@@ -24,7 +24,7 @@ from kgctl.cli.history.asking import (
     warehouse_path,
 )
 from kgctl.cli.options import merged_groups
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError
 
@@ -456,7 +456,7 @@ def history_sql(
         if files
     ]
     if parquet is not None:
-        from kgctl.cli.output.files import write_whole
+        from kgctl.cli.files import write_whole
         from kgctl.pipeline.store.files import write_table
 
         write_whole(parquet, lambda file: write_table(file, found))

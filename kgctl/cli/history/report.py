@@ -12,7 +12,7 @@ from kgctl.admin.plan.times import format_instant
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import Question, Span, ask, limits
 from kgctl.cli.options import merged_groups
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 
@@ -69,7 +69,7 @@ def history_report(
     questions, errors = _questions(session, merged_groups(groups, group), warehouse, cluster or [], as_of_version)
     if not questions:
         return Report(COLUMNS, errors=errors)
-    from kgctl.cli.output.files import write_whole
+    from kgctl.cli.files import write_whole
     from kgctl.pipeline.report.page import Asked, content, html_page
 
     asked = [Asked(each.history, each.groups) for each in questions]

@@ -9,7 +9,7 @@ import typer
 from kgctl.admin.plan.times import format_instant, parse_duration_ms
 from kgctl.cli.environment import Environment
 from kgctl.cli.history.asking import Warehouse, read_time_ms, require_tables, warehouse_path
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.selection import confirm
 from kgctl.cli.session import session_of
 from kgctl.errors import UsageError

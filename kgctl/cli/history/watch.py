@@ -19,9 +19,8 @@ from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.history import asking
 from kgctl.cli.history.asking import LiveOptions, live_options, span_ms, warehouse_path
 from kgctl.cli.history.collect import LiveSource, Reader, ending_on_signals
-from kgctl.cli.output.formats import OutputFormat, renderer
-from kgctl.cli.output.report import Column, Report, Row
-from kgctl.cli.output.table import printable
+from kgctl.cli.render import RENDERERS, printable
+from kgctl.cli.report import Column, OutputFormat, Report, Row
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import BrokerError, ExpectationError, KgctlError, NotFoundError, StorageError, UnreachableError, UsageError
 from kgctl.pipeline.engines import EngineName, EngineOptions
@@ -319,7 +318,7 @@ def _webhook(session: Session, url: str | None, headers: list[str] | None) -> We
 def _metrics(session: Session, stack: ExitStack, cluster: str, address: str | None, file: Path | None) -> Metrics | None:
     if address is None and file is None:
         return None
-    from kgctl.cli.output.files import check_place
+    from kgctl.cli.files import check_place
     from kgctl.pipeline.watch.outlets import Metrics
 
     if file is not None:
@@ -372,7 +371,7 @@ class _Told:
 
     def _screen(self) -> str:
         firing = self.watch.alerts.firing()
-        show = renderer(self._session.flags.output or OutputFormat.TABLE)
+        show = RENDERERS[self._session.flags.output or OutputFormat.TABLE]
         groups = Report(GROUPS, _group_rows(self.watch), notices=())
         alerts = Report(COLUMNS, [_row(each) for each in firing]) if firing else None
         head = f"{self.watch.cluster}, {format_instant(self._session.environment.now_ms())}: {len(firing)} alerts\n"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgctl.cli.options import Yes
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.selection import confirm
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import connection_settings

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.output.report import Report
+from kgctl.cli.report import Report
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, UsageError
 from kgctl.model.error_codes import ErrorCode

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgctl.cli.completion import complete_groups
-from kgctl.cli.output.formats import OutputFormat
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, OutputFormat, Report, Row
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, UsageError
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from kgctl.cli.completion import complete_groups
-from kgctl.cli.output.report import Column, Report
+from kgctl.cli.report import Column, Report
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
 

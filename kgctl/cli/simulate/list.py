@@ -6,7 +6,7 @@ import re
 
 import typer
 
-from kgctl.cli.output.report import Column, Report
+from kgctl.cli.report import Column, Report
 
 COLUMNS = (Column("name"), Column("question"))
 

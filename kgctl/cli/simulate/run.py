@@ -11,7 +11,7 @@ import typer
 
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.options import Yes
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import against as real
 from kgctl.cli.simulate import outputs, running

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgctl.cli.environment import Environment
-from kgctl.cli.output.report import Report
+from kgctl.cli.report import Report
 from kgctl.cli.session import Session
 from kgctl.errors import UsageError
 from kgctl.simulate.recording.history import Identity

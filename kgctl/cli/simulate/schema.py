@@ -6,7 +6,7 @@ import json
 
 import typer
 
-from kgctl.cli.output.report import Report
+from kgctl.cli.report import Report
 
 
 def register(app: typer.Typer) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from kgctl.cli.completion import complete_scenarios
-from kgctl.cli.output.report import Column, Report
+from kgctl.cli.report import Column, Report
 
 COLUMNS = (Column("name"), Column("text"))
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from kgctl.cli.output.files import write_whole
-from kgctl.cli.output.report import Column, Report
+from kgctl.cli.files import write_whole
+from kgctl.cli.report import Column, Report
 from kgctl.cli.session import session_of
 from kgctl.cli.simulate import running
 from kgctl.errors import RefusedError

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from kgctl.cli.output.report import Report
+from kgctl.cli.report import Report
 from kgctl.cli.session import session_of
 from kgctl.cli.simulate import running
 from kgctl.cli.simulate.running import RunOptions

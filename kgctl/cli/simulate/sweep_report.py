@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.output.files import check_place, write_whole
-from kgctl.cli.output.report import Column, Report
+from kgctl.cli.files import check_place, write_whole
+from kgctl.cli.report import Column, Report
 from kgctl.cli.session import Session
 from kgctl.cli.simulate.running import RunOptions, WrongFile, progress
 from kgctl.errors import ExpectationError, InvariantViolation, KgctlError, UsageError
@@ -288,7 +288,7 @@ def report_of(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> Rep
 
 def _write(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> None:
     from kgctl import __version__
-    from kgctl.cli.output.files import write_whole
+    from kgctl.cli.files import write_whole
     from kgctl.simulate.sweep.rows import RowLayout, digest_of_rows
 
     if shown.out is not None:

@@ -8,9 +8,9 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Input, Static
 
-from kgctl.cli.output.table import cell_text
+from kgctl.cli.groups.top import COLUMNS, SORTS, Look, rows
+from kgctl.cli.render import cell_text
 from kgctl.cli.session import NamedCluster
-from kgctl.cli.top.command import COLUMNS, SORTS, Look, rows
 from kgctl.errors import KgctlError
 
 

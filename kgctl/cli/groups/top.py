@@ -10,9 +10,9 @@ import typer
 from kgctl.admin.client import GroupAdmin
 from kgctl.admin.plan.times import format_instant
 from kgctl.admin.watch import WORST_LAST, GroupRate, Watch, take_sample
+from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.options import GroupArguments, GroupOptions, merged_groups
-from kgctl.cli.output.frames import Frames, is_shown_in_frames, parse_interval_ms
-from kgctl.cli.output.report import Column, Report, Row
+from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.selection import ExcludeOption, MatchOption, NameFilter, name_filter, parse_names, plural
 from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.errors import KgctlError
@@ -156,7 +156,7 @@ def _rounded(value: float | None) -> float | None:
 def live_view(look: Look, cluster: NamedCluster, interval_ms: int) -> bool:
     """Run the live view until the user ends it; False where its library is not installed."""
     try:
-        from kgctl.cli.top.app import TopApp
+        from kgctl.cli.groups.top_app import TopApp
     except ModuleNotFoundError:
         look.session.notice("The live view needs textual: pip install 'kgctl[top]'. Frames of text until then.")
         return False

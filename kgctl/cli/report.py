@@ -1,10 +1,11 @@
-"""What a command hands back: rows, errors and notices, with no idea of how they will be shown."""
+"""What a command hands back: rows, errors and notices, with no idea of how they will be shown; and the formats by name."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, TypeAlias
 
 from kgctl.cli.exit_codes import ExitCode, exit_code_of_all
@@ -89,3 +90,34 @@ def error_line(error: KgctlError) -> str:
 
 def _names(message: str, name: str) -> bool:
     return repr(name) in message or re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", message) is not None
+
+
+class OutputFormat(StrEnum):
+    """The forms in which a result is shown."""
+
+    TABLE = "table"
+    WIDE = "wide"
+    JSON = "json"
+    YAML = "yaml"
+    CSV = "csv"
+    NAME = "name"
+
+    @property
+    def meaning(self) -> str:
+        """Return one line for the manual."""
+        return _MEANINGS[self]
+
+    @property
+    def speaks_of_errors(self) -> bool:
+        """Whether the format carries errors itself, so that stdout must have it even when nothing worked."""
+        return self in (OutputFormat.JSON, OutputFormat.YAML)
+
+
+_MEANINGS = {
+    OutputFormat.TABLE: "aligned columns, the default; `-` is unknown",
+    OutputFormat.WIDE: "the same with every column",
+    OutputFormat.JSON: "one envelope (below)",
+    OutputFormat.YAML: "the same envelope",
+    OutputFormat.CSV: "every column, one header line, RFC 4180 quoting; lists joined by spaces",
+    OutputFormat.NAME: "only names, one a line, as other commands take them: groups, `topic:partition`, members",
+}

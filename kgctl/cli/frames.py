@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from kgctl.admin.connect import parse_timeout_ms
-from kgctl.cli.output.formats import OutputFormat, renderer
-from kgctl.cli.output.report import Report, error_line
-from kgctl.cli.output.table import printable
+from kgctl.cli.render import RENDERERS, printable
+from kgctl.cli.report import OutputFormat, Report, error_line
 from kgctl.cli.session import Session
 from kgctl.errors import InvariantViolation, KgctlError, UsageError
 
@@ -87,7 +86,7 @@ class Frames:
     def _show(self, report: Report, number: int) -> None:
         environment = self.session.environment
         between = _CLEAR if self.redraws else "\n" if number > 1 else ""
-        show = renderer(self.session.flags.output or OutputFormat.TABLE)
+        show = RENDERERS[self.session.flags.output or OutputFormat.TABLE]
         environment.stdout.write(f"{between}{self.title()}\n{show(report, self.session.command, environment)}")
         environment.stdout.flush()
         self._notice([*(f"kgctl: {error_line(error)}" for error in report.errors), *report.notices])

@@ -1,1 +1,0 @@
-"""How a `Report` is shown."""

@@ -1,1 +1,0 @@
-"""``kgctl top``: the command with its frames, and the live view."""
