@@ -43,9 +43,8 @@ from kgctl.model.groups import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from kgctl.wire.cluster import Cluster
+from kgctl.wire.cluster import Cluster, Failure, ask_coordinators
 from kgctl.wire.deadline import Deadline
-from kgctl.wire.routing import Failure, ask_coordinators
 from kgctl.wire.settings import WireSettings
 
 if TYPE_CHECKING:

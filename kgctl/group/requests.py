@@ -34,7 +34,7 @@ from kgctl.model.requests import (
     SyncGroupResult,
 )
 from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_topics
-from kgctl.wire.apis import (
+from kgctl.wire.connection import (
     CONSUMER_GROUP_HEARTBEAT,
     HEARTBEAT,
     JOIN_GROUP,

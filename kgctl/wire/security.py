@@ -12,8 +12,7 @@ from typing import Any
 
 from kgctl.errors import AuthError, UsageError
 from kgctl.wire.deadline import Deadline
-from kgctl.wire.oauth import TokenSource, first_message
-from kgctl.wire.settings import SaslSettings, TlsSettings
+from kgctl.wire.settings import SaslSettings, TlsSettings, TokenSource, first_message
 
 
 @cache

@@ -1,13 +1,152 @@
-"""librdkafka's connection properties, as this package's own connection needs them."""
+"""librdkafka's connection properties, as this package's own connection needs them, and tokens for OAUTHBEARER.
+
+OAUTHBEARER (RFC 7628, KIP-255, KIP-768): a token is fetched of an endpoint with client credentials
+(``sasl.oauthbearer.method=oidc``, RFC 6749 section 4.4), or is an unsecured one of our own making
+(``enable.sasl.oauthbearer.unsecure.jwt=true``), which brokers take in tests alone.
+"""
 
 from __future__ import annotations
 
+import base64
+import json
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from kgctl.errors import UsageError
-from kgctl.wire.oauth import TokenSource, token_source
-from kgctl.wire.oauth import not_covered as token_not_covered
+from kgctl.errors import AuthError, UnreachableError, UsageError
+from kgctl.wire.deadline import Deadline
+
+if TYPE_CHECKING:
+    import ssl
+
+
+_PREFIX = "sasl.oauthbearer."
+_LIFE_S = 3600
+_SOH = "\x01"
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSource:
+    """Where tokens come from. ``endpoint`` None: unsecured ones are made here, with these claims."""
+
+    endpoint: str | None = None
+    client_id: str = ""
+    client_secret: str = field(default="", repr=False)
+    scope: str = ""
+    extensions: Mapping[str, str] = field(default_factory=dict)
+    claims: Mapping[str, str] = field(default_factory=dict)
+    ca_location: str | None = None
+
+    @property
+    def user(self) -> str:
+        """Who logs in, as far as that is known before a token is there."""
+        return self.client_id or self.claims.get("principal", "")
+
+
+def _token_not_covered(properties: Mapping[str, str]) -> str | None:
+    """The property for which librdkafka alone can get a token; None where this module can."""
+    grant = properties.get(f"{_PREFIX}grant.type", "client_credentials")
+    if grant != "client_credentials":
+        return f"{_PREFIX}grant.type {grant}"
+    kind = properties.get(f"{_PREFIX}metadata.authentication.type", "none")
+    return None if kind == "none" else f"{_PREFIX}metadata.authentication.type {kind}"
+
+
+def token_source(properties: Mapping[str, str]) -> TokenSource:
+    """What the properties say.
+
+    Raises:
+        UsageError: what is needed for a token is not set.
+    """
+    extensions = _pairs(properties.get(f"{_PREFIX}extensions", ""), ",")
+    if properties.get("enable.sasl.oauthbearer.unsecure.jwt", "false").lower() == "true":
+        claims = _pairs(properties.get(f"{_PREFIX}config", ""), " ")
+        if not claims.get("principal"):
+            raise UsageError(f"unsecured tokens need {_PREFIX}config with principal=NAME")
+        return TokenSource(extensions=extensions, claims=claims)
+    if properties.get(f"{_PREFIX}method", "default").lower() != "oidc":
+        raise UsageError(f"SASL OAUTHBEARER needs {_PREFIX}method=oidc with {_PREFIX}token.endpoint.url")
+    client_id = properties.get(f"{_PREFIX}client.id") or properties.get(f"{_PREFIX}client.credentials.client.id", "")
+    secret = properties.get(f"{_PREFIX}client.secret") or properties.get(f"{_PREFIX}client.credentials.client.secret", "")
+    endpoint = properties.get(f"{_PREFIX}token.endpoint.url", "")
+    needed = {"token.endpoint.url": endpoint, "client.id": client_id, "client.secret": secret}
+    if missing := [name for name, value in needed.items() if not value]:
+        raise UsageError(f"SASL OAUTHBEARER by {_PREFIX}method=oidc needs {_PREFIX}{missing[0]}")
+    if not endpoint.startswith(("http://", "https://")):
+        raise UsageError(f"{_PREFIX}token.endpoint.url: '{endpoint}' is no http or https address")
+    scope, authority = properties.get(f"{_PREFIX}scope", ""), properties.get("https.ca.location") or None
+    return TokenSource(endpoint, client_id, secret, scope, extensions, ca_location=authority)
+
+
+def _pairs(text: str, separator: str) -> dict[str, str]:
+    words = (word.strip().partition("=") for word in text.split(separator) if word.strip())
+    return {name: value for name, _, value in words}
+
+
+def first_message(source: TokenSource, context: ssl.SSLContext | None, deadline: Deadline) -> bytes:
+    """The client's one message: the token, and the extensions. ``context`` is the endpoint's TLS, None for the system's.
+
+    Raises:
+        AuthError: the endpoint does not give a token.
+        UnreachableError: it does not answer.
+    """
+    token = _fetched(source, context, deadline) if source.endpoint else _unsecured(source.claims)
+    pairs = {"auth": f"Bearer {token}", **source.extensions}
+    return f"n,,{_SOH}{_SOH.join(f'{name}={value}' for name, value in pairs.items())}{_SOH}{_SOH}".encode()
+
+
+def _unsecured(claims: Mapping[str, str]) -> str:
+    """A token without a signature (RFC 7515, appendix A.5)."""
+    now_s = int(time.time())  # noqa: TID251 - a login is a matter of the wall clock
+    life_s = int(claims.get("lifeSeconds", _LIFE_S))
+    name = claims.get("principalClaimName", "sub")
+    payload: dict[str, object] = {name: claims["principal"], "iat": now_s, "exp": now_s + life_s}
+    if claims.get("scope"):
+        payload[claims.get("scopeClaimName", "scope")] = claims["scope"].split(",")
+    return f"{_encoded({'alg': 'none'})}.{_encoded(payload)}."
+
+
+def _encoded(value: Mapping[str, object]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(value).encode()).decode().rstrip("=")
+
+
+def _fetched(source: TokenSource, context: ssl.SSLContext | None, deadline: Deadline) -> str:
+    import urllib.error
+    import urllib.parse
+    import urllib.request
+
+    assert source.endpoint is not None
+    fields = {"grant_type": "client_credentials", **({"scope": source.scope} if source.scope else {})}
+    who = f"{urllib.parse.quote(source.client_id, safe='')}:{urllib.parse.quote(source.client_secret, safe='')}"
+    request = urllib.request.Request(  # noqa: S310 - the scheme has been looked at
+        source.endpoint,
+        data=urllib.parse.urlencode(fields).encode(),
+        headers={"Authorization": f"Basic {base64.b64encode(who.encode()).decode()}", "Accept": "application/json"},
+    )
+    try:
+        timeout_s = deadline.seconds_left(source.endpoint)
+        with urllib.request.urlopen(request, timeout=timeout_s, context=context) as answer:  # noqa: S310 - as above
+            return _token(json.loads(answer.read()), source)
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise AuthError(f"{source.endpoint} gives '{source.client_id}' no token: {error.code} {error.reason}") from None
+    except TimeoutError:
+        raise deadline.timed_out(source.endpoint) from None
+    except OSError as error:
+        if isinstance(getattr(error, "reason", None), TimeoutError):
+            raise deadline.timed_out(source.endpoint) from None
+        raise UnreachableError(f"cannot fetch a token of {source.endpoint}: {getattr(error, 'reason', None) or error}") from None
+    except ValueError:
+        raise AuthError(f"{source.endpoint} does not answer as a token endpoint") from None
+
+
+def _token(answer: object, source: TokenSource) -> str:
+    token = answer.get("access_token") if isinstance(answer, dict) else None
+    if not isinstance(token, str) or not token or _SOH in token:
+        raise AuthError(f"{source.endpoint} answers '{source.client_id}' without an access_token")
+    return token
+
 
 DEFAULT_PORT = 9092
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
@@ -86,7 +225,7 @@ def not_covered(properties: Mapping[str, str]) -> str | None:
     protocol = properties.get("security.protocol", "PLAINTEXT").upper()
     if protocol.startswith("SASL") and _mechanism(properties) not in MECHANISMS:
         return f"the SASL mechanism {_mechanism(properties)}"
-    if protocol.startswith("SASL") and _mechanism(properties) == "OAUTHBEARER" and (why := token_not_covered(properties)):
+    if protocol.startswith("SASL") and _mechanism(properties) == "OAUTHBEARER" and (why := _token_not_covered(properties)):
         return why
     if protocol.endswith("SSL"):
         return next((name for name in _NOT_COVERED if properties.get(name)), None)

@@ -21,7 +21,8 @@ from kgctl.model.groups import (
     TopicPartition,
 )
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
-from kgctl.wire.apis import (
+from kgctl.wire.cluster import Cluster, ClusterLayout, Failure, ask_coordinators
+from kgctl.wire.connection import (
     CONSUMER_GROUP_DESCRIBE,
     CONSUMER_GROUP_HEARTBEAT,
     DESCRIBE_CLUSTER,
@@ -29,11 +30,10 @@ from kgctl.wire.apis import (
     LEAVE_GROUP,
     LIST_GROUPS,
     METADATA,
+    Connection,
+    Request,
 )
-from kgctl.wire.cluster import Cluster, ClusterLayout
-from kgctl.wire.connection import Connection, Request
 from kgctl.wire.deadline import Deadline
-from kgctl.wire.routing import Failure, ask_coordinators
 
 R = TypeVar("R")
 

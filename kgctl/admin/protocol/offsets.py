@@ -10,12 +10,9 @@ from kgctl.admin.protocol.groups import group_results, partition_results
 from kgctl.admin.results import GroupResults, PartitionResults, Results
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import LogOffsets, OffsetAndMetadata, TopicPartition
-from kgctl.wire.apis import OFFSET_DELETE, OFFSET_FETCH
-from kgctl.wire.cluster import Cluster
-from kgctl.wire.connection import Connection, Request
+from kgctl.wire.cluster import EARLIEST, LATEST, LEFT_OUT, Answers, Cluster, Failure, ask_coordinators, ask_leaders, list_offsets
+from kgctl.wire.connection import OFFSET_DELETE, OFFSET_FETCH, Connection, Request
 from kgctl.wire.deadline import Deadline
-from kgctl.wire.logs import EARLIEST, LATEST, Answers, list_offsets
-from kgctl.wire.routing import LEFT_OUT, Failure, ask_coordinators, ask_leaders
 
 _GROUPS_PER_REQUEST = 50
 _SEVERAL_GROUPS_SINCE = 8  # KIP-709

@@ -16,11 +16,20 @@ from kgctl.model.groups import TopicPartition
 from kgctl.pipeline.sources.batches import Damage
 from kgctl.pipeline.sources.parse import ParsedLog, parse_log
 from kgctl.serde.record_schema import uuid_text
-from kgctl.wire.cluster import Cluster, ClusterLayout
+from kgctl.wire.cluster import (
+    EARLIEST,
+    LATEST,
+    Cluster,
+    ClusterLayout,
+    Failure,
+    Fetched,
+    FetchLimits,
+    ask_leaders,
+    fetch,
+    list_offsets,
+)
 from kgctl.wire.connection import Connection
 from kgctl.wire.deadline import Deadline
-from kgctl.wire.logs import EARLIEST, LATEST, Fetched, FetchLimits, fetch, list_offsets
-from kgctl.wire.routing import Failure, ask_leaders
 from kgctl.wire.settings import WireSettings, not_covered
 
 OFFSETS_TOPIC = "__consumer_offsets"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kgctl.serde.schemas import load_plan
-from kgctl.wire import apis
-from kgctl.wire.apis import Api
+from kgctl.wire import connection
+from kgctl.wire.connection import Api
 
-APIS = [api for api in vars(apis).values() if isinstance(api, Api)]
+APIS = [api for api in vars(connection).values() if isinstance(api, Api)]
 
 
 @pytest.mark.parametrize("api", APIS, ids=lambda api: api.name)

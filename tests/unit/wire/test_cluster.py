@@ -9,9 +9,8 @@ import pytest
 
 from kgctl.errors import AuthError, TimedOutError, UnreachableError
 from kgctl.model.groups import Node
-from kgctl.wire.apis import API_VERSIONS, LIST_GROUPS, METADATA, SASL_HANDSHAKE
 from kgctl.wire.cluster import Cluster, ClusterLayout, TopicLayout
-from kgctl.wire.connection import Connection
+from kgctl.wire.connection import API_VERSIONS, LIST_GROUPS, METADATA, SASL_HANDSHAKE, Connection
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import Address, SaslSettings, WireSettings
 from tests.support.fake_broker import SILENCE, FakeBroker, metadata

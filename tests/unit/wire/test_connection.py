@@ -17,8 +17,18 @@ from scramp import ScramMechanism
 from kgctl.errors import AuthError, TimedOutError, UnreachableError, UnsupportedError, UsageError
 from kgctl.serde.frames import frame
 from kgctl.serde.messages import DecodedRequest, encode_response
-from kgctl.wire.apis import API_VERSIONS, LIST_GROUPS, METADATA, OFFSET_DELETE, SASL_AUTHENTICATE, SASL_HANDSHAKE
-from kgctl.wire.connection import Connection, Request, open_connection, open_socket
+from kgctl.wire.connection import (
+    API_VERSIONS,
+    LIST_GROUPS,
+    METADATA,
+    OFFSET_DELETE,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    Connection,
+    Request,
+    open_connection,
+    open_socket,
+)
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import Address, SaslSettings, TlsSettings, WireSettings
 from tests.support.fake_broker import CLOSE, SILENCE, FakeBroker, Handler

@@ -7,14 +7,8 @@ from typing import Any
 from kgctl.admin.protocol.groups import remove_members
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.messages import DecodedRequest
-from kgctl.wire.apis import (
-    CONSUMER_GROUP_DESCRIBE,
-    CONSUMER_GROUP_HEARTBEAT,
-    DESCRIBE_GROUPS,
-    LEAVE_GROUP,
-    LIST_GROUPS,
-)
 from kgctl.wire.cluster import Cluster
+from kgctl.wire.connection import CONSUMER_GROUP_DESCRIBE, CONSUMER_GROUP_HEARTBEAT, DESCRIBE_GROUPS, LEAVE_GROUP, LIST_GROUPS
 from kgctl.wire.deadline import Deadline
 from tests.support.fake_broker import FakeBroker, Handler
 

@@ -10,8 +10,8 @@ from kgctl.admin.protocol.offsets import delete_offsets, list_committed_offsets,
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.serde.messages import DecodedRequest
-from kgctl.wire.apis import LIST_OFFSETS, METADATA, OFFSET_DELETE, OFFSET_FETCH
 from kgctl.wire.cluster import Cluster
+from kgctl.wire.connection import LIST_OFFSETS, METADATA, OFFSET_DELETE, OFFSET_FETCH
 from kgctl.wire.deadline import Deadline
 from tests.support.fake_broker import FakeBroker, metadata
 

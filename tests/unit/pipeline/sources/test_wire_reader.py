@@ -11,7 +11,7 @@ import pytest
 from kgctl.errors import AuthError, BrokerError, KgctlError, NotFoundError, RefusedError, UnreachableError, UnsupportedError
 from kgctl.pipeline.sources.live import OFFSETS_TOPIC, LogOffsetRow, WireReader, open_reader
 from kgctl.serde.messages import DecodedRequest
-from kgctl.wire.apis import FETCH, LIST_OFFSETS, METADATA
+from kgctl.wire.connection import FETCH, LIST_OFFSETS, METADATA
 from tests.support.fake_broker import CLOSE, FakeBroker
 from tests.support.patience import PATIENCE_MS
 from tests.support.pipeline.segments import rows, segment
@@ -109,7 +109,7 @@ def test_damage_that_comes_alone_is_passed(broker: FakeBroker, reader: WireReade
 def test_errors_of_a_partition(
     broker: FakeBroker, reader: WireReader, monkeypatch: pytest.MonkeyPatch, code: int, kind: type[KgctlError]
 ) -> None:
-    monkeypatch.setattr("kgctl.wire.routing._LEADER_PATIENCE", 0.0)  # errors that pass are not waited for
+    monkeypatch.setattr("kgctl.wire.cluster._LEADER_PATIENCE", 0.0)  # errors that pass are not waited for
     broker.handlers[FETCH] = answering(b"", error=code)
     parts, errors = reader.fetch({0: 8, 1: 9}, 0)
     assert (parts, [type(error) for error in errors.values()]) == ({}, [kind, kind])
