@@ -59,7 +59,7 @@ from kgctl.serde.consumer_protocol import (
     encode_assignment_by_topic,
     encode_subscription,
 )
-from kgctl.storage.offset_storage import MemoryOffsetStorage, OffsetStorage, StoredOffset
+from kgctl.storage.folder import MemoryOffsetStorage, OffsetStorage, StoredOffset
 
 R = TypeVar("R", bound=Any)
 EVENT_ID = 0

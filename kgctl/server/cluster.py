@@ -18,7 +18,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage, TopicMetadata, TopicPartition
 from kgctl.model.requests import TopicsChanged
 from kgctl.server.runtime import EVENT_ID
-from kgctl.storage.protocols import TopicStore
+from kgctl.storage.record_log import TopicStore
 
 OFFSETS_TOPIC = "__consumer_offsets"
 OFFSETS_TOPIC_ID = uuid5(NAMESPACE_URL, "kgctl:__consumer_offsets")

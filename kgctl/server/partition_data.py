@@ -18,7 +18,7 @@ from kgctl.model.groups import TopicPartition, TransactionMarker
 from kgctl.serde.record_batch import BatchHeader, build_marker, iterate_batches, parse_marker
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.storage.batches import read_batches
-from kgctl.storage.protocols import RecordLog, TopicStore
+from kgctl.storage.record_log import RecordLog, TopicStore
 
 
 @dataclass(frozen=True, slots=True)

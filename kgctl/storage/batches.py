@@ -34,7 +34,7 @@ from kgctl.serde.record_batch import (
     iterate_records,
     parse_marker,
 )
-from kgctl.storage.protocols import RecordLog, StoredRecord
+from kgctl.storage.record_log import RecordLog, StoredRecord
 
 MAX_UNPACKED_BYTES = 64 * 1024 * 1024
 _PIECE_BYTES = 64 * 1024

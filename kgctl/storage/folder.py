@@ -1,4 +1,7 @@
-"""The data folder of an embedded coordinator, its twin in memory, and the way from its record log to a running coordinator.
+"""Where an embedded coordinator's data lives: a data folder, its twin in memory, or a store of offsets alone.
+
+A data folder keeps groups whole, as a broker does, and a running coordinator is made of its record log. An `OffsetStorage` keeps
+committed offsets only, for coordinators that live inside another system and use its store: four methods, one's own or these two.
 
 ::
 
@@ -13,30 +16,31 @@ from __future__ import annotations
 import gc
 import json
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self, TypeAlias
 from uuid import uuid4
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import DamagedError, NotFoundError, StorageError, UsageError
-from kgctl.model.groups import MetadataImage
+from kgctl.model.groups import MetadataImage, TopicPartition
 from kgctl.model.requests import UpdateGroupConfig
 from kgctl.serde.coordinator_records import RecordDecodeError
 from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, PRIVATE_FOLDER, WAY_OUT, Documents, FolderLock, OnDamage, traces
 from kgctl.storage.memory import MemoryRecordLog, MemoryTopicStore
-from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, CommitLog, RecordLog, StoredRecord, TopicStore
+from kgctl.storage.record_log import DEFAULT_OFFSETS_PARTITIONS, CommitLog, RecordLog, StoredRecord, TopicStore
 
 
 class Compacting(Protocol):
     """A log that can be compacted in small steps."""
 
     def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
-        """See `kgctl.storage.protocols.RecordLog`."""
+        """See `kgctl.storage.record_log.RecordLog`."""
         ...
 
     def close(self) -> None:
@@ -318,3 +322,157 @@ def _replay(coordinator: GroupCoordinator, folder: DataFolder, stored: StoredRec
         place = f"offset {stored.offset} of partition {stored.partition}"
         raise StorageError(f"{folder.path or 'memory'}: the record at {place} cannot be read: {error}") from error
     coordinator.replay(record, producer_id=stored.producer_id)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOffset:
+    """A committed offset. Times are milliseconds since the epoch; ``expire_timestamp_ms`` is -1 without a limit of its own."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_timestamp_ms: int = 0
+    expire_timestamp_ms: int = -1
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields by name, for stores that keep JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> Self:
+        """Return the offset that `as_dict` wrote."""
+        return cls(**fields)
+
+
+Offsets = Mapping[TopicPartition, StoredOffset]
+Rows: TypeAlias = list[Any]
+
+
+class OffsetStorage(Protocol):
+    """A store of committed offsets, called by one thread at a time.
+
+    Duty of the implementation: when `save` or `delete` returns, what it was told survives a crash; all of one call or nothing.
+    Whatever it raises reaches the caller of the commit as `kgctl.errors.StorageError`.
+    """
+
+    def save(self, group_id: str, offsets: Offsets) -> None:
+        """Store these; other partitions of the group stay as they are."""
+        ...
+
+    def load(self, group_id: str) -> Offsets:
+        """Return all offsets of the group; an empty mapping for a group that has none. Offset 0 is an offset."""
+        ...
+
+    def delete(self, group_id: str, partitions: Sequence[TopicPartition] | None = None) -> None:
+        """Forget these partitions, or the whole group (None). What is not there is no error."""
+        ...
+
+    def list(self) -> Iterable[str]:
+        """Return the ids of all groups that have offsets."""
+        ...
+
+
+class MemoryOffsetStorage:
+    """An `OffsetStorage` that lives as long as its object."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, dict[TopicPartition, StoredOffset]] = {}
+
+    def save(self, group_id: str, offsets: Offsets) -> None:
+        """See `OffsetStorage.save`."""
+        self._groups.setdefault(group_id, {}).update(offsets)
+
+    def load(self, group_id: str) -> Offsets:
+        """See `OffsetStorage.load`."""
+        return dict(self._groups.get(group_id, {}))
+
+    def delete(self, group_id: str, partitions: Sequence[TopicPartition] | None = None) -> None:
+        """See `OffsetStorage.delete`."""
+        if partitions is None:
+            self._groups.pop(group_id, None)
+            return
+        kept = self._groups.get(group_id, {})
+        for partition in partitions:
+            kept.pop(partition, None)
+        if not kept:
+            self._groups.pop(group_id, None)
+
+    def list(self) -> Iterable[str]:
+        """See `OffsetStorage.list`."""
+        return sorted(self._groups)
+
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS offsets (
+    group_id TEXT NOT NULL, topic TEXT NOT NULL, partition INTEGER NOT NULL, committed_offset INTEGER NOT NULL,
+    leader_epoch INTEGER NOT NULL, metadata TEXT NOT NULL, commit_timestamp_ms INTEGER NOT NULL,
+    expire_timestamp_ms INTEGER NOT NULL, PRIMARY KEY (group_id, topic, partition)
+) WITHOUT ROWID
+"""
+
+
+class SqliteOffsetStorage:
+    """An `OffsetStorage` in one SQLite file, written through to the disk before `save` returns. From any thread.
+
+    Raises:
+        StorageError: the file cannot be opened, read or written.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        import sqlite3
+
+        self._failures = sqlite3.Error
+        self._path = path
+        self._lock = threading.Lock()
+        try:
+            self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = FULL")
+            self._database.execute(_TABLE)
+        except sqlite3.Error as error:
+            raise StorageError(f"{path}: {error}") from error
+
+    def save(self, group_id: str, offsets: Offsets) -> None:
+        """See `OffsetStorage.save`."""
+        rows = [(group_id, *partition, *asdict(stored).values()) for partition, stored in offsets.items()]
+        self._write("INSERT OR REPLACE INTO offsets VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def load(self, group_id: str) -> Offsets:
+        """See `OffsetStorage.load`."""
+        rows = self._read("SELECT * FROM offsets WHERE group_id = ?", (group_id,))
+        return {TopicPartition(topic, partition): StoredOffset(*stored) for _, topic, partition, *stored in rows}
+
+    def delete(self, group_id: str, partitions: Sequence[TopicPartition] | None = None) -> None:
+        """See `OffsetStorage.delete`."""
+        if partitions is None:
+            self._write("DELETE FROM offsets WHERE group_id = ?", [(group_id,)])
+        else:
+            rows = [(group_id, *partition) for partition in partitions]
+            self._write("DELETE FROM offsets WHERE group_id = ? AND topic = ? AND partition = ?", rows)
+
+    def list(self) -> Iterable[str]:
+        """See `OffsetStorage.list`."""
+        return [group for (group,) in self._read("SELECT DISTINCT group_id FROM offsets ORDER BY group_id", ())]
+
+    def close(self) -> None:
+        """Give the file back. Safe to call twice."""
+        with self._lock:
+            self._database.close()
+
+    def _write(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        with self._lock:
+            try:
+                self._database.execute("BEGIN IMMEDIATE")
+                self._database.executemany(statement, rows)
+                self._database.execute("COMMIT")
+            except self._failures as error:
+                if self._database.in_transaction:
+                    self._database.execute("ROLLBACK")
+                raise StorageError(f"{self._path}: {error}") from error
+
+    def _read(self, statement: str, values: tuple[Any, ...]) -> Rows:
+        with self._lock:
+            try:
+                return self._database.execute(statement, values).fetchall()
+            except self._failures as error:
+                raise StorageError(f"{self._path}: {error}") from error

@@ -13,8 +13,16 @@ from kgctl.errors import NotFoundError, RefusedError, UsageError
 from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import parse_header, place
 from kgctl.storage.batches import LEADER_EPOCH, checked_batch, first_at_or_after
-from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, MAX_PARTITIONS, CommitEntry, StoredRecord
-from kgctl.storage.record_log import Compactor, Ledger, LogRow, Plan
+from kgctl.storage.record_log import (
+    DEFAULT_OFFSETS_PARTITIONS,
+    MAX_PARTITIONS,
+    CommitEntry,
+    Compactor,
+    Ledger,
+    LogRow,
+    Plan,
+    StoredRecord,
+)
 
 
 class MemoryCommitLog:
@@ -184,7 +192,7 @@ class _Log:
 
 
 class MemoryTopicStore:
-    """See `kgctl.storage.protocols.TopicStore`. Safe to use from several threads."""
+    """See `kgctl.storage.record_log.TopicStore`. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
@@ -290,7 +298,7 @@ class MemoryTopicStore:
 
 
 def checked_new_topics(topics: Sequence[TopicMetadata], known: Collection[str]) -> dict[str, TopicMetadata]:
-    """These by name. Raises what `kgctl.storage.protocols.TopicStore.create_topics` raises."""
+    """These by name. Raises what `kgctl.storage.record_log.TopicStore.create_topics` raises."""
     found: dict[str, TopicMetadata] = {}
     for topic in topics:
         if topic.name in known or topic.name in found:

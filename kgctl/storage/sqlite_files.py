@@ -37,8 +37,7 @@ from kgctl.storage.files import (
     is_in_use,
     traces,
 )
-from kgctl.storage.protocols import MAX_PARTITIONS, CommitEntry
-from kgctl.storage.record_log import Compactor
+from kgctl.storage.record_log import MAX_PARTITIONS, CommitEntry, Compactor
 from kgctl.storage.sqlite import (
     COORDINATOR,
     TOPICS,
@@ -133,7 +132,7 @@ class SqliteCompaction:
         self._compactor = Compactor(SqliteCompactionTarget(self._database))
 
     def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
-        """See `kgctl.storage.protocols.RecordLog`."""
+        """See `kgctl.storage.record_log.RecordLog`."""
         return self._compactor.step(now_ms, max_records)
 
     def close(self) -> None:

@@ -13,8 +13,7 @@ from crc32c import crc32c
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import DamagedError
 from kgctl.model.groups import TopicPartition
-from kgctl.storage.protocols import DEFAULT_OFFSETS_PARTITIONS, CommitEntry, StoredRecord
-from kgctl.storage.record_log import Compactor, Ledger, LogRow, Plan
+from kgctl.storage.record_log import DEFAULT_OFFSETS_PARTITIONS, CommitEntry, Compactor, Ledger, LogRow, Plan, StoredRecord
 from kgctl.storage.sqlite import DamagedRow, Database, Queried
 
 _COMMIT_PAGE_ROWS = 2_000

@@ -16,7 +16,7 @@ from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import CorruptBatchError, check_batch, parse_header, place
 from kgctl.storage.batches import LEADER_EPOCH, checked_batch, first_at_or_after
 from kgctl.storage.memory import checked_growth, checked_new_topics, unknown_partition, unknown_topic
-from kgctl.storage.protocols import MAX_PARTITIONS
+from kgctl.storage.record_log import MAX_PARTITIONS
 from kgctl.storage.sqlite import DamagedRow, Database, Queried
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class _Topic:
 
 
 class SqliteTopicStore:
-    """See `kgctl.storage.protocols.TopicStore`. Safe to use from several threads."""
+    """See `kgctl.storage.record_log.TopicStore`. Safe to use from several threads."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -16,7 +16,7 @@ from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, S
 from kgctl.library.coordinator import AsyncCoordinator, Coordinator, decode_assignment
 from kgctl.library.group_info import MemberPhase
 from kgctl.model.groups import GroupState, OffsetAndMetadata, TopicPartition
-from kgctl.storage.offset_storage import MemoryOffsetStorage, OffsetStorage, SqliteOffsetStorage, StoredOffset
+from kgctl.storage.folder import MemoryOffsetStorage, OffsetStorage, SqliteOffsetStorage, StoredOffset
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
 

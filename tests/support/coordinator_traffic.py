@@ -26,7 +26,7 @@ from kgctl.model.requests import (
     SyncGroup,
     TxnOffsetCommit,
 )
-from kgctl.storage.protocols import RecordLog
+from kgctl.storage.record_log import RecordLog
 
 CONFIG = CoordinatorConfig.from_properties({"group.initial.rebalance.delay.ms": "0", "offsets.retention.minutes": "1"})
 SUBSCRIPTION = bytes.fromhex("000000000001000174ffffffff")

@@ -15,7 +15,7 @@ from kgctl.model.groups import (
     TransactionMarker,
 )
 from kgctl.storage.folder import DataFolder, memory_folder, open_folder
-from kgctl.storage.protocols import CommitEntry, StoredRecord
+from kgctl.storage.record_log import CommitEntry, StoredRecord
 
 KINDS = ("memory", "sqlite")
 TOPIC_ID = UUID(int=7)

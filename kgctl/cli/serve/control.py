@@ -18,7 +18,7 @@ from kgctl.cli.settings import connection_settings
 from kgctl.errors import NotFoundError, RefusedError, UnreachableError, UsageError
 
 if TYPE_CHECKING:
-    from kgctl.storage.protocols import CommitEntry
+    from kgctl.storage.record_log import CommitEntry
     from kgctl.wire.connection import Connection
     from kgctl.wire.deadline import Deadline
 

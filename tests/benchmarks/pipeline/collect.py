@@ -23,7 +23,7 @@ from kgctl.pipeline.sources.parse import parse_log
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.serde.record_batch import iterate_batches, place
 from kgctl.storage.folder import DataFolder
-from kgctl.storage.protocols import StoredRecord
+from kgctl.storage.record_log import StoredRecord
 from tests.benchmarks.clusters import CLUSTERS, scratch
 from tests.benchmarks.rates.rate import Rates, Row, Scale
 from tests.support.pipeline.segments import CODECS, commit_like, read_by_kafka_python, segment

@@ -42,7 +42,7 @@ from kgctl.model.groups import (
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.files import LOCK_FILE
 from kgctl.storage.folder import DataFolder
-from kgctl.storage.protocols import CommitEntry, StoredRecord
+from kgctl.storage.record_log import CommitEntry, StoredRecord
 from tests.support.coordinator_traffic import Traffic
 from tests.support.storage import commit, contents, marker
 

@@ -1,4 +1,4 @@
-"""The contract of `kgctl.storage.protocols` is tested over both implementations."""
+"""The contract of `kgctl.storage.record_log` is tested over both implementations."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.files import COORDINATOR_FILE
 from kgctl.storage.folder import DataFolder
-from kgctl.storage.protocols import StoredRecord
+from kgctl.storage.record_log import StoredRecord
 from kgctl.storage.sqlite_files import BulkReader, LogBound, LogEndColumns
 from tests.support.storage import TOPIC_ID, commit, delete, marker
 

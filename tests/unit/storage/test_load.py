@@ -13,7 +13,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import StorageError
 from kgctl.model.requests import ConsumerGroupHeartbeat, ListGroups, ListGroupsResult, OffsetFetch, OffsetFetchResult
 from kgctl.storage.folder import DataFolder, load_coordinator
-from kgctl.storage.protocols import StoredRecord
+from kgctl.storage.record_log import StoredRecord
 from tests.support.coordinator_traffic import CONFIG, Traffic
 from tests.support.storage import commit, marker, new_folder
 

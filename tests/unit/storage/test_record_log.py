@@ -11,7 +11,7 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.model.groups import ConsumerGroupMetadataKey, CoordinatorRecord, OffsetCommitKey, TransactionMarker
 from kgctl.serde.coordinator_records import RecordEncodeError, encode_key, encode_record
 from kgctl.storage.folder import DataFolder
-from kgctl.storage.protocols import StoredRecord
+from kgctl.storage.record_log import StoredRecord
 from tests.support.storage import commit, contents, delete, entry, group_record, marker
 
 A, B = "group-a", "group-b"

@@ -14,7 +14,7 @@ from kgctl.model.groups import TopicMetadata, TopicPartition, TransactionMarker
 from kgctl.serde.record_batch import CorruptBatchError, Record, build_batch, build_marker, iterate_batches, iterate_records
 from kgctl.storage.files import TOPICS_FILE
 from kgctl.storage.folder import DataFolder, open_folder
-from kgctl.storage.protocols import MAX_PARTITIONS, TopicStore
+from kgctl.storage.record_log import MAX_PARTITIONS, TopicStore
 
 ID = UUID(int=1)
 T0 = TopicPartition("t", 0)
