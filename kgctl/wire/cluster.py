@@ -1,6 +1,6 @@
 """The brokers of a cluster, and who of them must be asked.
 
-Brokers are found through the bootstrap servers, connected once each, and asked in parallel: the coordinator of a group, the leader
+They are found through the bootstrap servers, connected once each, and asked in parallel: the coordinator of a group, the leader
 of a partition, again where the answer was "not me" or "not yet"; and of its logs a leader tells the bounds, offsets by time
 (ListOffsets), and bytes (Fetch).
 """

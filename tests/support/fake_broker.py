@@ -12,8 +12,7 @@ from typing import Any, Self
 
 from kgctl.serde.frames import frame
 from kgctl.serde.messages import DecodedRequest, decode_request, encode_response
-from kgctl.wire import connection
-from kgctl.wire.connection import Api
+from kgctl.wire.connection import API_VERSIONS, METADATA, Api
 from tests.support.patience import PATIENCE_S
 
 CLOSE = object()
@@ -107,9 +106,9 @@ class FakeBroker:
 
     def _answer(self, request: DecodedRequest) -> Any:
         api = next((api for api in self.handlers if api.key == request.api_key), None)
-        if api is None and request.api_key == connection.API_VERSIONS.key:
+        if api is None and request.api_key == API_VERSIONS.key:
             values: Any = self._api_versions()
-        elif api is None and request.api_key == connection.METADATA.key:
+        elif api is None and request.api_key == METADATA.key:
             values = metadata([self])
         elif api is None:
             return CLOSE
@@ -120,7 +119,7 @@ class FakeBroker:
         return frame(encode_response(request.api_key, request.api_version, request.correlation_id, values))
 
     def _api_versions(self) -> dict[str, Any]:
-        served = {*self.handlers, connection.METADATA, connection.API_VERSIONS, *self.versions}
+        served = {*self.handlers, METADATA, API_VERSIONS, *self.versions}
         ranges = {api: self.versions.get(api, (api.lowest, api.highest)) for api in served}
         return {
             "api_keys": [{"api_key": api.key, "min_version": low, "max_version": high} for api, (low, high) in ranges.items()]
