@@ -26,10 +26,10 @@ from kgctl.library.simulation import simulate as simulate
 from kgctl.model.error_codes import ErrorCode as ErrorCode
 from kgctl.model.groups import OffsetAndMetadata as OffsetAndMetadata
 from kgctl.model.groups import TopicPartition as TopicPartition
-from kgctl.storage.offset_storage import MemoryOffsetStorage as MemoryOffsetStorage
-from kgctl.storage.offset_storage import OffsetStorage as OffsetStorage
-from kgctl.storage.offset_storage import SqliteOffsetStorage as SqliteOffsetStorage
-from kgctl.storage.offset_storage import StoredOffset as StoredOffset
+from kgctl.storage.folder import MemoryOffsetStorage as MemoryOffsetStorage
+from kgctl.storage.folder import OffsetStorage as OffsetStorage
+from kgctl.storage.folder import SqliteOffsetStorage as SqliteOffsetStorage
+from kgctl.storage.folder import StoredOffset as StoredOffset
 
 __all__: list[str]
 __version__: str
