@@ -50,8 +50,10 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("top", "groups.top", "top", "Watch groups: lag, rates, time to drain.", long_lived=True),
     CommandSpec("reset-offsets", "groups.reset_offsets", "resets", "Move committed offsets; a dry run unless --execute."),
     CommandSpec("undo", "groups.undo", "resets", "Bring back what a reset or a deletion took away."),
-    CommandSpec("delete-groups", "groups.delete_groups", "groups", "Delete groups with all their offsets."),
-    CommandSpec("delete-offsets", "groups.delete_offsets", "groups", "Delete committed offsets of topics or partitions."),
+    CommandSpec("delete-groups", "groups.deletions:register_groups", "groups", "Delete groups with all their offsets."),
+    CommandSpec(
+        "delete-offsets", "groups.deletions:register_offsets", "groups", "Delete committed offsets of topics or partitions."
+    ),
     CommandSpec("remove-members", "groups.remove_members", "groups", "Make members leave a group."),
     CommandSpec(
         "migrate-offsets", "groups.migrate_offsets", "zookeeper", "Copy offsets of groups in ZooKeeper into groups on Kafka."
@@ -92,7 +94,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec(
         "simulate explain",
-        "simulate.explain",
+        "simulate.why:register_explain",
         "simulate",
         "Why a run comes out as it does: its worst moment, and what each cause was worth.",
         OUTPUT,
@@ -100,22 +102,33 @@ COMMANDS: tuple[CommandSpec, ...] = (
     ),
     CommandSpec(
         "simulate shrink",
-        "simulate.shrink",
+        "simulate.why:register_shrink",
         "simulate",
         "The smallest scenario in which an expectation still fails.",
         OUTPUT,
         long_lived=True,
     ),
-    CommandSpec("simulate init", "simulate.init", "simulate", "Write a first scenario, best from a group that there is."),
+    CommandSpec(
+        "simulate init",
+        "simulate.scenarios:register_init",
+        "simulate",
+        "Write a first scenario, best from a group that there is.",
+    ),
     CommandSpec(
         "simulate list",
-        "simulate.list",
+        "simulate.scenarios:register_list",
         "simulate",
         "List the built-in scenarios, with the question each answers.",
         OUTPUT,
     ),
-    CommandSpec("simulate show", "simulate.show", "simulate", "Print a built-in scenario.", OUTPUT),
-    CommandSpec("simulate schema", "simulate.schema", "scenario-files", "Print the JSON Schema of scenario files.", OUTPUT),
+    CommandSpec("simulate show", "simulate.scenarios:register_show", "simulate", "Print a built-in scenario.", OUTPUT),
+    CommandSpec(
+        "simulate schema",
+        "simulate.scenarios:register_schema",
+        "scenario-files",
+        "Print the JSON Schema of scenario files.",
+        OUTPUT,
+    ),
     CommandSpec(
         "history collect",
         "history.collect",

@@ -11,15 +11,19 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from kgctl.admin.client import GroupAdmin
 from kgctl.admin.execution import Account, Outcome
-from kgctl.admin.plan.offset_file import undo_rows
-from kgctl.admin.plan.sealed_file import FileHeader, read_header, seal
+from kgctl.admin.plan.offset_file import kafka_rows, plan_rows, undo_rows
+from kgctl.admin.plan.offset_reset import ResetResult, ResetRow
+from kgctl.admin.plan.sealed_file import FileHeader, named_groups, read_header, seal
 from kgctl.admin.plan.times import format_instant
+from kgctl.admin.reset import Executed, GroupPlan, ResetPlan, execute_reset
 from kgctl.admin.results import ItemError
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_again, write_new
 from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.selection import check_as_shown, confirm, plural
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
@@ -254,3 +258,241 @@ def group_failure(errors: Mapping[str, ItemError], group_id: str) -> KgctlError 
     """The error of one group among several, as an exception that names it."""
     error = errors.get(group_id)
     return error.to_exception(group=group_id) if error else None
+
+
+COLUMNS = (
+    Column("group"),
+    Column("topic"),
+    Column("partition"),
+    Column("old_offset"),
+    Column("new_offset"),
+    Column("delta"),
+    Column("lag_after"),
+    Column("log_start_offset", wide=True),
+    Column("log_end_offset", wide=True),
+    Column("result"),
+    Column("note", wide=True),
+)
+SUMMARY = (
+    Column("group"),
+    Column("state"),
+    Column("partitions", "#PARTITIONS"),
+    Column("delta"),
+    Column("lag_before"),
+    Column("lag_after"),
+    Column("results"),
+)
+_DONE = (ResetResult.PLANNED, ResetResult.UNCHANGED, ResetResult.RESET, ResetResult.DELETED)
+
+
+def reset_report(plan: ResetPlan, notices: Sequence[str]) -> Report:
+    """One row a partition; rows that failed or were refused are errors too."""
+    errors = [*plan.errors, *(error for row in plan.rows if (error := row.to_exception()))]
+    counts = _counts(plan)
+    return Report(
+        COLUMNS,
+        [_row(row) for row in plan.rows],
+        errors,
+        notices,
+        ("group", "topic", "partition"),
+        ExitCode.FAILED if plan.is_out_of_range else None,
+        any(row.result in _DONE for group in plan.groups if not group.is_refused for row in group.rows),
+        summary={result.value: counts[result] for result in ResetResult if counts[result]},
+    )
+
+
+def summarised(report: Report, plan: ResetPlan) -> Report:
+    """The report with one row a group: how many partitions of each result, how far they move, and the lag before and after."""
+    return replace(report, columns=SUMMARY, rows=[_group_row(group) for group in plan.groups], name_keys=("group",))
+
+
+def _group_row(group: GroupPlan) -> Row:
+    counts = Counter(row.result.value for row in group.rows)
+    moved = [row.delta for row in group.rows if row.delta is not None]
+    before = [row.log.log_end_offset - row.old.offset for row in group.rows if row.old and row.log.log_end_offset is not None]
+    after = [row.lag_after for row in group.rows if row.lag_after is not None]
+    is_known = all(row.log.log_end_offset is not None for row in group.rows)
+    return {
+        "group": group.group_id,
+        "state": group.state.value,
+        "partitions": len(group.rows),
+        "delta": sum(moved),
+        "lag_before": sum(before) if is_known else None,
+        "lag_after": sum(after) if is_known else None,
+        "results": [f"{count} {result}" for result, count in sorted(counts.items())],
+    }
+
+
+def executed_report(executed: Executed, notices: Sequence[str]) -> Report:
+    """As `reset_report`, with what ended the execution early: what was reset, is unknown, or was not tried."""
+    report = reset_report(executed.plan, notices)
+    if executed.ended_by or executed.signal:
+        told = executed.ended_by.message if executed.ended_by else ""
+        errors = [error for error in report.errors if error.message != told]
+        report = replace(report, errors=errors, something_done=executed.may_have_changed)
+    return ended(replace(report, is_change=True), executed.ended_by, executed.signal)
+
+
+def row_warnings(plan: ResetPlan) -> Iterator[str]:
+    """One line for each partition that does not get what was asked for."""
+    several = len(plan.groups) > 1
+    for row in plan.rows:
+        if row.note and row.result in _DONE:
+            yield f"{f'{row.group_id}: ' if several else ''}{row.partition}: {row.note}"
+
+
+def dry_run_notices(plan: ResetPlan, cluster: NamedCluster) -> Iterator[str]:
+    """That nothing was changed, and what stands in the way of changing it."""
+    for group in plan.groups:
+        if not group.state.is_inactive:
+            yield f"Group {group.group_id!r} is active ({group.state.value}): --execute is refused until its members have left."
+        elif group.description is None:
+            yield f"Group {group.group_id!r} does not exist: --execute makes it."
+    if plan.rows:
+        changes = plan.to_change()
+        groups = len({row.group_id for row in changes})
+        todo = f" Add --execute to change {plural(len(changes), 'partition')} of {plural(groups, 'group')}." if changes else ""
+        yield f"Dry run on {cluster}: nothing was changed.{todo}"
+    elif not plan.errors:
+        yield f"Nothing is to do on {cluster}."
+
+
+def executed_notices(executed: Executed, cluster: NamedCluster) -> Iterator[str]:
+    """Yield a line on what was done, and on which cluster."""
+    counts = _counts(executed.plan)
+    refused = sum(isinstance(error, RefusedError) and error.partition is None for error in executed.plan.errors)
+    parts = [f"{counts[result]} {result.value}" for result in ResetResult if counts[result] and result is not ResetResult.PLANNED]
+    if refused:
+        parts.append(f"{plural(refused, 'group')} refused")
+    summary = ", ".join(parts)
+    if executed.may_have_changed:
+        yield f"Executed on {cluster}: {summary}."
+    elif set(counts) == {ResetResult.UNCHANGED} and not refused:
+        yield f"Nothing was to do on {cluster}: every partition is where it should be."
+    else:
+        yield f"Nothing was changed on {cluster}{f': {summary}' if summary else ''}."
+
+
+def _counts(plan: ResetPlan) -> Counter[ResetResult]:
+    return Counter(row.result for row in plan.rows)
+
+
+def _row(row: ResetRow) -> Row:
+    return {
+        "group": row.group_id,
+        "topic": row.partition.topic,
+        "partition": row.partition.partition,
+        "old_offset": row.old.offset if row.old else None,
+        "new_offset": row.new.offset if row.new else None,
+        "delta": row.delta,
+        "lag_after": row.lag_after,
+        "log_start_offset": row.log.log_start_offset,
+        "log_end_offset": row.log.log_end_offset,
+        "result": row.result.value,
+        "note": row.note,
+    }
+
+
+_CHANGED = (ResetResult.RESET, ResetResult.DELETED, ResetResult.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of offsets on a cluster; ``remarks`` are told beside its result. ``export`` shows Kafka's CSV for the rows."""
+
+    session: Session
+    cluster: NamedCluster
+    remarks: Sequence[str] = ()
+    backup: str | None = None
+    no_backup: bool = False
+    export: bool = False
+    summary: bool = False
+
+    def write_plan(self, plan: ResetPlan, path: str) -> None:
+        """Keep what executing would change, in a file that knows its cluster.
+
+        Raises:
+            KgctlError: there is nothing to change, or it cannot be written.
+        """
+        rows = plan.to_change()
+        if not rows:
+            raise RefusedError("the plan has nothing that could be changed now; no file is written", code="NOTHING_TO_DO")
+        groups = tuple(dict.fromkeys(row.group_id for row in rows))
+        now_ms = self.session.environment.now_ms()
+        cluster = self.cluster
+        header = FileHeader("plan", cluster.identity, cluster.label, self.session.command_line, now_ms, groups, len(rows))
+        text = plan_rows([(row.group_id, row.partition, row.old.offset if row.old else None, row.new) for row in rows])
+        write_new(Path(path).expanduser(), seal(header, text))
+        self.session.notice(
+            f"Plan written; to execute: {shlex.join(['kgctl', *cluster.arguments, 'reset-offsets', '--plan', path, '--execute'])}"
+        )
+
+    def show(self, plan: ResetPlan, plan_out: str | None = None) -> Report:
+        """The dry run, kept as a plan where ``plan_out`` names a file."""
+        if plan_out is not None:
+            self.write_plan(plan, plan_out)
+        notices = [*self.remarks, *row_warnings(plan), *dry_run_notices(plan, self.cluster)]
+        return self._shown(reset_report(plan, notices), plan)
+
+    def execute(self, admin: GroupAdmin, plan: ResetPlan, again: Callable[[], ResetPlan] | None, *, yes: bool) -> Report:
+        """The deed, and what it takes away saved. Asked for first where ``again`` makes the plan anew, for a look at what has
+        changed while the question stood.
+
+        Raises:
+            KgctlError: the answer is no, another change came between, or the offsets cannot be saved; nothing was changed.
+        """
+        rows = plan.to_change()
+        if again is not None and rows:
+            groups = len({row.group_id for row in rows})
+            question = f"Change the offsets of {plural(len(rows), 'partition')} of {plural(groups, 'group')} on {self.cluster}?"
+            if confirm(self.session, question, yes=yes):
+                check_as_shown(_old_offsets(plan), _old_offsets(again()), self.cluster)
+        saved = [(row.group_id, row.partition, row.old) for row in rows]
+        stop = self.session.stop_signals()
+        file = None if self.no_backup else save_undo(self.session, self.cluster, saved, self.backup)
+        with self.session.waiting():
+            executed = execute_reset(admin, plan, stop)
+        changed = {(row.group_id, row.partition) for row in executed.plan.rows if row.result in _CHANGED}
+        settle_undo(self.session, file, saved, changed)
+        return self._told(executed)
+
+    def _told(self, executed: Executed) -> Report:
+        notices = [*self.remarks, *row_warnings(executed.plan), *executed_notices(executed, self.cluster)]
+        return self._shown(executed_report(executed, notices), executed.plan)
+
+    def _shown(self, report: Report, plan: ResetPlan) -> Report:
+        if self.summary:
+            report = summarised(report, plan)
+        if not self.export:
+            return report
+        return replace(report, text=kafka_rows([(row.group_id, row.partition, row.new.offset) for row in plan.rows if row.new]))
+
+
+def _old_offsets(plan: ResetPlan) -> Mapping[tuple[str, TopicPartition], int | None]:
+    return {(row.group_id, row.partition): row.old.offset if row.old else None for row in plan.to_change()}
+
+
+POLL_MS = 500
+
+
+def wait_until_empty(session: Session, admin: GroupAdmin, group_ids: Sequence[str], wait_ms: int) -> None:
+    """Watch the groups until their members have left, and say once that it waits; not at all where ``wait_ms`` is 0.
+
+    Raises:
+        RefusedError: there still are members after the time; nothing was changed.
+    """
+    environment = session.environment
+    until_ms = environment.now_ms() + wait_ms
+    is_told = False
+    while wait_ms:
+        described = admin.describe_groups(group_ids).values
+        active = [group_id for group_id, description in described.items() if not description.state.is_inactive]
+        if not active:
+            return
+        if environment.now_ms() >= until_ms:
+            what = f"{plural(len(active), 'group')} ({named_groups(active)}) still have members after {wait_ms / 1000:g} s"
+            raise RefusedError(f"{what}; nothing was changed", code="NON_EMPTY_GROUP", group=active[0])
+        if not is_told:
+            session.notice(f"Waiting up to {wait_ms / 1000:g} s for the members of {named_groups(active)} to leave.")
+            is_told = True
+        environment.sleep_ms(min(POLL_MS, max(1, until_ms - environment.now_ms())))

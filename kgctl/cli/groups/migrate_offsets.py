@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from kgctl.admin.plan.offset_reset import parse_topic_scopes
-from kgctl.cli.groups.changes import Backup, DryRun, Execute, NoBackup, check_backup
-from kgctl.cli.groups.offset_change import Change
-from kgctl.cli.groups.reset_options import Clamp
+from kgctl.cli.groups.changes import Backup, Change, DryRun, Execute, NoBackup, check_backup
+from kgctl.cli.groups.reset_offsets import Clamp
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
 from kgctl.cli.report import Report
 from kgctl.cli.selection import (

@@ -1,52 +1,50 @@
-"""``kgctl reset-offsets``."""
+"""``kgctl reset-offsets``: the options read into a strategy and a scope, the plan, and the change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from kgctl.admin.client import GroupAdmin
-from kgctl.admin.plan.offset_reset import FromFile, Strategy, ToHistory
-from kgctl.admin.plan.times import parse_duration_ms
+from kgctl.admin.client import EARLIEST_LOCAL, LATEST_TIERED, GroupAdmin
+from kgctl.admin.plan.offset_file import parse_offset_file
+from kgctl.admin.plan.offset_reset import (
+    FromFile,
+    Heal,
+    ShiftBy,
+    Strategy,
+    ToCurrent,
+    ToEarliest,
+    ToHistory,
+    ToLatest,
+    ToMark,
+    ToOffset,
+    TopicScope,
+    ToTime,
+    parse_topic_scopes,
+)
+from kgctl.admin.plan.times import format_instant, parse_duration_ms, parse_past_instant_ms
 from kgctl.admin.reset import ResetPlan, ResetRequest, plan_reset
 from kgctl.admin.reset import from_group as copied
-from kgctl.cli.groups.changes import Backup, DryRun, Execute, NoBackup, OtherCluster, check_backup, check_cluster, check_new_file
-from kgctl.cli.groups.offset_change import Change, wait_until_empty
-from kgctl.cli.groups.reset_options import (
-    AllTopics,
-    ByDurationOption,
-    Clamp,
-    Create,
-    Export,
-    FromFileOption,
-    FromGroupOption,
-    GivenStrategy,
-    HealFlag,
-    HistoryCluster,
-    HistoryWarehouse,
-    PlanOption,
-    PlanOut,
-    ShiftByOption,
-    SkipMissing,
-    Summary,
-    ToCurrentFlag,
-    ToDatetimeOption,
-    ToEarliestFlag,
-    ToEarliestLocalFlag,
-    ToHistoryOption,
-    ToLatestFlag,
-    ToLatestTieredFlag,
-    ToMaxTimestampFlag,
-    ToOffsetOption,
-    WaitEmpty,
-    read_scopes,
-    read_strategy,
+from kgctl.cli.completion import complete_groups
+from kgctl.cli.groups.changes import (
+    Backup,
+    Change,
+    DryRun,
+    Execute,
+    NoBackup,
+    OtherCluster,
+    check_backup,
+    check_cluster,
+    check_file_name,
+    check_new_file,
+    wait_until_empty,
 )
-from kgctl.cli.history.undo import from_history, open_for_undo
+from kgctl.cli.history.asking import from_history, open_for_undo
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
 from kgctl.cli.report import Report
 from kgctl.cli.selection import (
@@ -67,6 +65,221 @@ from kgctl.errors import UnsupportedError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.history import History
+
+
+AllTopics = Annotated[bool, typer.Option("--all-topics", help="Every partition with a committed offset.")]
+ToEarliestFlag = Annotated[bool, typer.Option("--to-earliest", help="To the start of the log.")]
+ToLatestFlag = Annotated[bool, typer.Option("--to-latest", help="To the end of the log.")]
+ToCurrentFlag = Annotated[
+    bool,
+    typer.Option("--to-current", help="Keep what is valid, bring what is outside the log back into it, else to the log end."),
+]
+ToOffsetOption = Annotated[int | None, typer.Option("--to-offset", metavar="N", help="To this offset.")]
+ShiftByOption = Annotated[int | None, typer.Option("--shift-by", metavar="N", help="By N records; back if N is negative.")]
+ToDatetimeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to-datetime",
+        metavar="TIME",
+        help="To the first record at or after TIME: 2024-01-31T10:00:00Z (no zone: UTC), 2024-01-31, `2h ago`, or epoch ms.",
+    ),
+]
+ByDurationOption = Annotated[
+    str | None,
+    typer.Option("--by-duration", metavar="SPAN", help="To the first record of the last SPAN: PT1H, P7D, 1h30m, 2d."),
+]
+ToEarliestLocalFlag = Annotated[
+    bool, typer.Option("--to-earliest-local", help="Tiered storage: to the first record that the broker has itself.")
+]
+ToLatestTieredFlag = Annotated[
+    bool, typer.Option("--to-latest-tiered", help="Tiered storage: to the last record that is in remote storage.")
+]
+ToMaxTimestampFlag = Annotated[bool, typer.Option("--to-max-timestamp", help="To the record with the largest timestamp.")]
+FromFileOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from-file", metavar="FILE", help="To what a plan, an undo file, kgctl's output or Kafka's own CSV says; - is stdin."
+    ),
+]
+ToHistoryOption = Annotated[
+    str | None,
+    typer.Option(
+        "--to-history",
+        metavar="TIME",
+        help="To what was committed at TIME, by the collected history; like --to-datetime, or `2h ago`.",
+    ),
+]
+HealFlag = Annotated[
+    bool, typer.Option("--heal", help="Only bring commits that lie outside their log back into it; leave the rest alone.")
+]
+FromGroupOption = Annotated[
+    str | None,
+    typer.Option("--from-group", metavar="GROUP", help="To what another group has committed.", autocompletion=complete_groups),
+]
+PlanOption = Annotated[
+    str | None, typer.Option("--plan", metavar="FILE", help="To what a plan of --plan-out says, if the cluster is still so.")
+]
+PlanOut = Annotated[str | None, typer.Option("--plan-out", metavar="FILE", help="Write the plan of a dry run here, for --plan.")]
+Summary = Annotated[bool, typer.Option("--summary", help="One row a group, not one a partition.")]
+SkipMissing = Annotated[bool, typer.Option("--skip-missing", help="Leave out topics and partitions that do not exist.")]
+WaitEmpty = Annotated[
+    str | None, typer.Option("--wait-empty", metavar="SPAN", help="With --execute: wait this long for members to leave first.")
+]
+HistoryWarehouse = Annotated[
+    str | None,
+    typer.Option(
+        "--warehouse", metavar="DIR", help="Where the history of --to-history is. [env: KGCTL_WAREHOUSE]", show_default=False
+    ),
+]
+HistoryCluster = Annotated[
+    str | None,
+    typer.Option(
+        "--history-cluster", metavar="NAME", help="This cluster's name in the warehouse, if it has several.", show_default=False
+    ),
+]
+Clamp = Annotated[
+    bool,
+    typer.Option(
+        "--clamp/--no-clamp", help="Bring offsets outside the log to its nearer end (the default), or fail.", show_default=False
+    ),
+]
+Export = Annotated[
+    bool, typer.Option("--export", help="Write the new offsets as kafka-consumer-groups.sh does: CSV without a header.")
+]
+Create = Annotated[bool, typer.Option("--create", help="Make groups that do not exist yet.")]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenStrategy:
+    """The options of the command line, one field each; None or False where not given."""
+
+    to_earliest: bool = False
+    to_latest: bool = False
+    to_current: bool = False
+    to_offset: int | None = None
+    shift_by: int | None = None
+    to_datetime: str | None = None
+    by_duration: str | None = None
+    to_history: str | None = None
+    from_file: str | None = None
+    heal: bool = False
+    from_group: str | None = None
+    plan: str | None = None
+    to_max_timestamp: bool = False
+    to_earliest_local: bool = False
+    to_latest_tiered: bool = False
+
+    def chosen(self) -> str:
+        """The name of the one option given.
+
+        Raises:
+            UsageError: none, or several.
+        """
+        given = [name for name in self.__slots__ if getattr(self, name) is not None and getattr(self, name) is not False]
+        shown = [_option(name) for name in given]
+        if len(given) > 1:
+            raise UsageError(f"{' and '.join(shown)} exclude each other: give one")
+        if not given:
+            raise UsageError(f"no target given: use one of {', '.join(map(_option, self.__slots__))}")
+        return given[0]
+
+
+def read_strategy(given: GivenStrategy, group_ids: Sequence[str], now_ms: int, stdin: TextIO) -> tuple[Strategy, tuple[str, ...]]:
+    """The strategy, and what should be said of it: times are repeated in UTC. `ToHistory` is still without what was committed.
+
+    Raises:
+        UsageError: none or several, or a value or file that cannot be read.
+    """
+    chosen = given.chosen()
+    if chosen in _TIMES:
+        return _time_strategy(chosen, getattr(given, chosen), now_ms)
+    builders: dict[str, Callable[[], Strategy]] = {
+        "to_earliest": ToEarliest,
+        "to_latest": ToLatest,
+        "to_current": ToCurrent,
+        "to_max_timestamp": ToMark,
+        "to_earliest_local": lambda: ToMark(EARLIEST_LOCAL),
+        "to_latest_tiered": lambda: ToMark(LATEST_TIERED),
+        "to_offset": lambda: _to_offset(given.to_offset or 0),
+        "shift_by": lambda: ShiftBy(given.shift_by or 0),
+        "from_file": lambda: read_file(given.from_file or "", group_ids, stdin),
+        "heal": Heal,
+        "from_group": FromFile,
+        "plan": lambda: _read_plan(given.plan or "", group_ids, stdin),
+    }
+    return builders[chosen](), ()
+
+
+def read_scopes(strategy: Strategy, topics: Sequence[str], *, all_topics: bool) -> tuple[TopicScope, ...] | None:
+    """The scope; None for all topics with a commit.
+
+    Raises:
+        UsageError: both, none for a strategy that has no partitions of its own, or one beside a file.
+    """
+    if isinstance(strategy, FromFile) and strategy.groups:
+        if topics or all_topics:
+            raise UsageError("--from-file says which partitions are meant: --topic and --all-topics have no place beside it")
+        return None
+    if topics and all_topics:
+        raise UsageError("--topic and --all-topics exclude each other")
+    if not topics and not all_topics and not isinstance(strategy, ToHistory | Heal | FromFile):
+        raise UsageError("no scope given: use --topic TOPIC, --topic TOPIC:0,2-5 or --all-topics")
+    return parse_topic_scopes(topics) if topics else None
+
+
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _to_offset(offset: int) -> ToOffset:
+    if offset < 0:
+        raise UsageError(f"--to-offset {offset} is negative: offsets begin at 0")
+    return ToOffset(offset)
+
+
+def _time_strategy(chosen: str, text: str, now_ms: int) -> tuple[Strategy, tuple[str, ...]]:
+    try:
+        at_ms = _TIMES[chosen](text, now_ms)
+    except UsageError as error:
+        raise UsageError(f"{_option(chosen)}: {error.message}") from None
+    strategy = ToHistory(at_ms) if chosen == "to_history" else ToTime(at_ms)
+    return strategy, (f"{_option(chosen)} {text} means {format_instant(at_ms)} (UTC).",)
+
+
+_TIMES: dict[str, Callable[[str, int], int]] = {
+    "to_datetime": parse_past_instant_ms,
+    "by_duration": lambda text, now_ms: max(0, now_ms - parse_duration_ms(text)),
+    "to_history": parse_past_instant_ms,
+}
+"""How the strategies that name a time read it."""
+
+
+def _read_plan(path: str, group_ids: Sequence[str], stdin: TextIO) -> FromFile:
+    """A plan, which must be one of ``--plan-out``: it knows its cluster, and what each partition had."""
+    strategy = read_file(path, group_ids, stdin, "--plan")
+    if strategy.header is None or strategy.header.kind != "plan":
+        raise UsageError(f"{path} is no plan that --plan-out wrote; --from-file takes other files")
+    return strategy
+
+
+def read_file(path: str, group_ids: Sequence[str], stdin: TextIO, option: str = "--from-file") -> FromFile:
+    """What a file of offsets says; ``-`` is stdin.
+
+    Raises:
+        UsageError: it cannot be read, or is not as it should be; names the line.
+    """
+    check_file_name(option, path)
+    try:
+        if path == "-":
+            return parse_offset_file(stdin.read(), "stdin", group_ids)
+        text = Path(path).expanduser().read_bytes().decode("utf-8")  # line ends inside of quotes must stay what they are
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise UsageError(f"{path}, line {line}: not UTF-8 text") from None
+    return parse_offset_file(text, path, group_ids)
+
 
 EPILOG = """Examples:
 

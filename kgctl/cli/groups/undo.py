@@ -13,6 +13,7 @@ from kgctl.admin.plan.times import format_instant, parse_duration_ms
 from kgctl.admin.reset import ResetRequest, plan_reset
 from kgctl.cli.groups.changes import (
     Backup,
+    Change,
     DryRun,
     Execute,
     NoBackup,
@@ -23,8 +24,7 @@ from kgctl.cli.groups.changes import (
     find_undo_file,
     undo_files,
 )
-from kgctl.cli.groups.offset_change import Change
-from kgctl.cli.groups.reset_options import read_file
+from kgctl.cli.groups.reset_offsets import read_file
 from kgctl.cli.options import Yes
 from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
-from kgctl.cli.report import Report
-from kgctl.cli.session import session_of
+from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.files import check_place, write_whole
+from kgctl.cli.report import Column, Report
+from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
-from kgctl.cli.simulate.running import RunOptions
-from kgctl.pipeline.engines import EngineName, EngineOptions
+from kgctl.cli.simulate.running import RunOptions, WrongFile, progress
+from kgctl.errors import ExpectationError, InvariantViolation, KgctlError, UsageError
+from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
+
+if TYPE_CHECKING:
+    from kgctl.pipeline.engines import Engine
+    from kgctl.simulate.sweep.plan import Axis, Sweep
+    from kgctl.simulate.sweep.rows import RowLayout, RunRow, Value
 
 
 def register(app: typer.Typer) -> None:
@@ -91,7 +107,6 @@ def simulate_sweep(
 ) -> Report:
     """Run a scenario over a grid of parameters, with every variant and seed: one row a run, whatever comes of it."""
     from kgctl.cli.simulate.running import WrongFile
-    from kgctl.cli.simulate.sweep_report import Shown, planned_sweep, report_of, run_sweep, share_of
 
     session = session_of(ctx)
     how = RunOptions(seed=seed, runs=runs, time_limit=time_limit)
@@ -110,9 +125,347 @@ def simulate_sweep(
 
 def _check_files(out: Path | None, html: Path | None) -> None:
     """Before minutes of work: whether all of it can be written."""
-    from kgctl.cli.simulate.sweep_report import check_out, check_page
 
     if out is not None:
         check_out(out)
     if html is not None:
         check_page(html)
+
+
+def planned_sweep(
+    session: Session,
+    file: str,
+    grid: Path | None,
+    settings: Sequence[str],
+    *,
+    variants: Sequence[str],
+    checks: Sequence[str] | None,
+    seeds: RunOptions,
+    metrics: Sequence[str],
+) -> Sweep:
+    """The sweep that was asked for; the file is checked as it stands, and each parameter for whether it can fit at all.
+
+    ``metrics``: to sum up, instead of the file's.
+
+    Raises:
+        WrongFile: file or grid have mistakes. UsageError, NotFoundError: something cannot be read, or there is nothing to vary.
+    """
+    from kgctl.cli.simulate.live_group import live_reader
+    from kgctl.simulate.scenario.load import DEFAULT, load
+    from kgctl.simulate.scenario.sources import read_source
+    from kgctl.simulate.sweep.plan import Sweep, axes_of, require_axes_that_fit
+    from kgctl.simulate.sweep.rows import checked_metrics
+    from kgctl.yaml_files import FileError
+
+    try:
+        tree = read_source(file, session.environment.stdin, live_reader(session))
+        axes, fixed = axes_of(tree, None if grid is None else read_source(str(grid)), settings)
+        loaded = load(tree, settings=fixed, variants=variants, checks=checks)
+        sweep = Sweep(
+            tree=tree,
+            name=loaded.name,
+            axes=_with_last(axes, loaded.report.x),
+            fixed=fixed,
+            variant_names=tuple(variant.name for variant in loaded.variants),
+            has_variants=loaded.variant_names != (DEFAULT,),
+            seeds=tuple(seeds.seeds(loaded)),
+            words=("kgctl", "simulate", "run", file, *(word for each in checks or () for word in ("--check", each))),
+            checks=None if checks is None else tuple(checks),
+            metrics=checked_metrics(metrics, loaded),
+            along=loaded.report.x,
+        )
+        require_axes_that_fit(sweep)
+    except FileError as error:
+        raise WrongFile(Report(errors=[UsageError(str(problem)) for problem in error.problems])) from None
+    if not axes and sweep.run_count() == 1:
+        raise UsageError(f"nothing to vary: give --set PATH=V1,V2, --grid, --runs, or a `sweep:` section in {file}")
+    return sweep
+
+
+def _with_last(axes: Sequence[Axis], path: str | None) -> tuple[Axis, ...]:
+    """The parameter that a report runs along is the one that changes first."""
+    return tuple(sorted(axes, key=lambda axis: axis.path == path))
+
+
+def share_of(text: str) -> float:
+    """Parse ``--verify``: 1%, or 0. Raises `UsageError`."""
+    from kgctl.simulate.scenario.quantities import parse_share
+
+    try:
+        return parse_share(text if text.strip() != "0" else 0) / 1_000_000
+    except ValueError as error:
+        raise UsageError(f"--verify: {error}") from None
+
+
+class TimeIsUp(BaseException):
+    """The time limit has been reached: like Ctrl-C, nothing may take it for an error of its own."""
+
+
+@dataclass(slots=True)
+class Swept:
+    """What came of it. ``end``: "" for all of it, else why it ended before; ``verified``: how many runs were run again."""
+
+    rows: list[RunRow]
+    end: str = ""
+    was_interrupted: bool = False
+    verified: int = 0
+    differences: Sequence[InvariantViolation] = ()
+
+
+def run_sweep(session: Session, sweep: Sweep, engine: EngineOptions, *, limit_s: float | None, share: float) -> Swept:
+    """All runs of a sweep, and a ``share`` of them once more in this process, to compare.
+
+    Raises:
+        UsageError: the engine needs what is not there. KgctlError: it does not start.
+    """
+    swept = Swept([])
+    total = sweep.run_count()
+    try:
+        with _ends_early(limit_s):
+            with progress(session.environment, sweep.name, total) as on_done, open_engine(engine) as opened:
+                _collect(swept.rows, sweep, opened, on_done)
+            _verify(session, swept, sweep, share)
+    except KeyboardInterrupt:
+        swept.end, swept.was_interrupted = f"interrupted: {len(swept.rows):,} of {total:,} runs are done", True
+    except TimeIsUp:
+        swept.end = f"stopped at the time limit: {len(swept.rows):,} of {total:,} runs are done"
+    return swept
+
+
+def _collect(rows: list[RunRow], sweep: Sweep, engine: Engine, on_done: Callable[[Any], None]) -> None:
+    from kgctl.simulate.sweep.plan import blocks_of
+    from kgctl.simulate.sweep.run import failed_rows, run_block
+
+    blocks = blocks_of(sweep, engine.slots)
+    for done in engine.stream(partial(run_block, sweep), blocks):
+        failure = done.failure
+        found = done.get() if failure is None else failed_rows(sweep, blocks[done.index], (failure.code, failure.message))
+        rows += found
+        for row in found:
+            on_done(row)
+
+
+def _verify(session: Session, swept: Swept, sweep: Sweep, share: float) -> None:
+    from kgctl.simulate.sweep.run import chosen, differences
+
+    again = chosen(sorted(swept.rows, key=lambda row: (row.number, row.variant, row.seed)), share)
+    found = []
+    with progress(session.environment, f"{sweep.name}, once more here", len(again)) as on_done:
+        for difference in differences(sweep, again):
+            swept.verified += 1
+            on_done(difference)
+            if difference is not None:
+                found.append(difference)
+    swept.differences = found
+
+
+@contextmanager
+def _ends_early(limit_s: float | None) -> Iterator[None]:
+    """SIGTERM ends the work as Ctrl-C does, and so does the end of the time: all three leave what is done."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def time_is_up(*_: object) -> None:
+        raise TimeIsUp
+
+    handlers = {signal.SIGTERM: interrupt, signal.SIGINT: interrupt}
+    if limit_s is not None:
+        handlers[signal.SIGALRM] = time_is_up
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        if limit_s is not None:
+            # again after a second: an exception that falls into a finaliser or a garbage collection's callback is lost
+            signal.setitimer(signal.ITIMER_REAL, limit_s, 1.0)
+        yield
+    finally:
+        if limit_s is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+Records = Sequence["Mapping[str, Value]"]
+
+
+def check_out(path: Path) -> None:
+    """Before minutes of work: raise `kgctl.errors.UsageError` for what could not be written after them."""
+    if path.suffix not in _WRITERS:
+        raise UsageError(f"--out {path}: its name must end in one of {', '.join(_WRITERS)}")
+    if path.suffix == ".parquet":
+        from kgctl.pipeline.extras import require
+
+        require(f"--out {path}", "pyarrow")
+    check_place(path)
+
+
+def check_page(path: Path) -> None:
+    """Check the path of ``--html``. Raises `UsageError`."""
+    from kgctl.charts.page import require_library
+
+    require_library()
+    check_place(path)
+
+
+def write_out(path: Path, layout: RowLayout, records: Records, metadata: Mapping[str, str]) -> None:
+    """Write the rows; whoever reads ``path`` meanwhile sees all of them or what was there before.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    write_whole(path, lambda file: _WRITERS[path.suffix](file, layout.kinds(), records, metadata))
+
+
+def _parquet(file: BinaryIO, kinds: Mapping[str, type], records: Records, metadata: Mapping[str, str]) -> None:
+    from kgctl.pipeline.store.files import write_rows
+
+    write_rows(file, kinds, records, metadata=metadata)
+
+
+def _csv(file: BinaryIO, kinds: Mapping[str, type], records: Records, _: Mapping[str, str]) -> None:
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(kinds)
+    writer.writerows([record[name] for name in kinds] for record in records)
+    file.write(text.getvalue().encode())
+
+
+def _json_lines(file: BinaryIO, _: Mapping[str, type], records: Records, __: Mapping[str, str]) -> None:
+    file.writelines(f"{_json_text(record)}\n".encode() for record in records)
+
+
+def _json(file: BinaryIO, _: Mapping[str, type], records: Records, metadata: Mapping[str, str]) -> None:
+    file.write((json.dumps({**metadata, "rows": list(records)}, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def _json_text(record: Mapping[str, Any]) -> str:
+    return json.dumps(record, ensure_ascii=False)
+
+
+_WRITERS: Mapping[str, Callable[[BinaryIO, Mapping[str, type], Records, Mapping[str, str]], None]] = {
+    ".parquet": _parquet,
+    ".csv": _csv,
+    ".json": _json,
+    ".jsonl": _json_lines,
+}
+
+
+_MOST_TOLD = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """``metrics`` are summed up; ``each_run``: a line for each run instead. ``out``, ``html``: files to write."""
+
+    metrics: tuple[str, ...]
+    each_run: bool
+    out: Path | None
+    html: Path | None
+
+    @classmethod
+    def of(cls, sweep: Sweep, *, each_run: bool, out: Path | None, html: Path | None) -> Shown:
+        """Return what is to be shown, with the metrics of this sweep."""
+        from kgctl.simulate.batch.judge import key_of
+
+        return cls(tuple(map(key_of, sweep.metrics)), each_run, out, html)
+
+
+def report_of(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> Report:
+    """Return the report of what was done."""
+    from kgctl.simulate.sweep.rows import RowLayout, summary_columns, summary_rows
+
+    layout = RowLayout(sweep)
+    swept.rows = layout.ordered(swept.rows)
+    _write(session, sweep, swept, shown)
+    summary = list(summary_rows(sweep, swept.rows, shown.metrics))
+    rows = layout.records(swept.rows) if shown.each_run else summary
+    columns = list(layout.kinds()) if shown.each_run else summary_columns(sweep, shown.metrics)
+    errors = _errors(swept)
+    return Report(
+        [Column(name) for name in columns],
+        rows,
+        errors,
+        notices=_notices(sweep, swept, shown),
+        name_keys=("digest",) if shown.each_run else layout.parameters or ("runs",),
+        fixed_exit_code=_exit_code(swept, errors),
+    )
+
+
+def _write(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> None:
+    from kgctl import __version__
+    from kgctl.cli.files import write_whole
+    from kgctl.simulate.sweep.rows import RowLayout, digest_of_rows
+
+    if shown.out is not None:
+        layout = RowLayout(sweep)
+        metadata = {"scenario": sweep.name, "kgctl": __version__, "digest": digest_of_rows(swept.rows)}
+        write_out(shown.out, layout, layout.records(swept.rows), metadata)
+        session.notice(f"written: {shown.out}")
+    if shown.html is not None:
+        from kgctl.simulate.sweep.html import sweep_page
+
+        page = sweep_page(sweep, swept.rows, shown.metrics)
+        write_whole(shown.html, lambda file: file.write(page.encode()))
+        session.notice(f"written: {shown.html}")
+
+
+def _errors(swept: Swept) -> list[KgctlError]:
+    errors: list[KgctlError] = list(swept.differences)
+    if swept.end:
+        errors.append(KgctlError(swept.end, code="LIMIT"))
+    broken = [row for row in swept.rows if row.error is not None]
+    kinds = dict.fromkeys((row.error_code, row.error) for row in broken)
+    for code, message in list(kinds)[:_MOST_TOLD]:
+        alike = [row for row in broken if (row.error_code, row.error) == (code, message)]
+        errors.append(_error_of(alike, len(swept.rows)))
+    if len(kinds) > _MOST_TOLD:
+        errors.append(KgctlError(f"{len(kinds) - _MOST_TOLD} more kinds of errors; --rows and --out have them all"))
+    failed = [row for row in swept.rows if row.expectations_failed]
+    if failed:
+        text = f"expectations did not hold in {len(failed):,} of {len(swept.rows):,} runs; the first: {failed[0].replay}"
+        errors.append(ExpectationError(text))
+    return errors
+
+
+def _error_of(alike: Sequence[RunRow], total: int) -> KgctlError:
+    first = alike[0]
+    text = f"{len(alike):,} of {total:,} runs failed: {first.error}; the first: {first.replay}"
+    return InvariantViolation(text) if is_bug(first) else KgctlError(text, code=first.error_code)
+
+
+def is_bug(row: RunRow) -> bool:
+    """Whether a run failed by what no scenario should be able to cause."""
+    from kgctl.simulate.sweep.run import INTERNAL_ERROR
+
+    return row.error_code in (InvariantViolation.slug, INTERNAL_ERROR)
+
+
+def _notices(sweep: Sweep, swept: Swept, shown: Shown) -> list[str]:
+    from kgctl.simulate.sweep.rows import worst_of
+    from kgctl.simulate.sweep.run import replay_of
+
+    worst = None if shown.each_run else worst_of(swept.rows, shown.metrics[0])
+    told = [] if worst is None else [replay_of(sweep, sweep.points()[worst.number], worst.variant, worst.seed)]
+    notices = [f"the worst by {shown.metrics[0]}: {command}" for command in told]
+    if not swept.verified:
+        return notices
+    runs = "1 run" if swept.verified == 1 else f"{swept.verified:,} runs"
+    same = swept.verified - len(swept.differences)
+    return [*notices, f"{runs} repeated here: {'the same' if same == swept.verified else f'{same:,} the same'}"]
+
+
+def _exit_code(swept: Swept, errors: Sequence[KgctlError]) -> ExitCode | None:
+    """The worst that there is: a bug, then an interruption, expectations, the time limit, runs without a result."""
+    if any(isinstance(error, InvariantViolation) for error in errors):
+        return ExitCode.BUG
+    if swept.was_interrupted:
+        return ExitCode.INTERRUPTED
+    if any(isinstance(error, ExpectationError) for error in errors):
+        return ExitCode.EXPECTATION
+    if swept.end:
+        return ExitCode.FAILED
+    return None if all(row.error is None for row in swept.rows) else _of_errors(swept)
+
+
+def _of_errors(swept: Swept) -> ExitCode:
+    return ExitCode.PARTIAL if any(row.error is None for row in swept.rows) else ExitCode.FAILED

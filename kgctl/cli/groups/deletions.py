@@ -1,7 +1,8 @@
-"""``kgctl delete-offsets``."""
+"""``kgctl delete-groups`` and ``kgctl delete-offsets``."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
@@ -9,9 +10,10 @@ from typing import Annotated
 import typer
 
 from kgctl.admin.client import GroupAdmin
-from kgctl.admin.execution import Account, Outcome, Step, carry_out
+from kgctl.admin.execution import Account, Decision, Outcome, Step, carry_out, decide_deletion, execute_deletion
 from kgctl.admin.plan.offset_reset import TopicScope, parse_topic_scopes
-from kgctl.admin.results import ItemError, item_error
+from kgctl.admin.plan.sealed_file import named_groups
+from kgctl.admin.results import ItemError, Sight, item_error
 from kgctl.cli.groups.changes import (
     Backup,
     NoBackup,
@@ -38,13 +40,152 @@ from kgctl.cli.selection import (
     plural,
     select_groups,
 )
-from kgctl.cli.session import session_of
+from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import NO_OFFSET, GroupDescription, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupListing, GroupType, OffsetAndMetadata, TopicPartition
 
-COLUMNS = (Column("group"), Column("topic"), Column("partition"), Column("offset"))
-EPILOG = """Examples:
+GROUPS_EPILOG = """Examples:
+
+\b
+kgctl delete-groups payments-old payments-test --dry-run
+kgctl delete-groups --match '^tmp-' --exclude keep --max-groups 50 --yes
+"""
+GROUPS_COLUMNS = (Column("group"), Column("type"), Column("state"), Column("offsets", "#OFFSETS"))
+
+
+def register_groups(app: typer.Typer) -> None:
+    app.command(epilog=GROUPS_EPILOG)(delete_groups)
+
+
+def delete_groups(
+    ctx: typer.Context,
+    groups: GroupArguments = None,
+    *,
+    group: GroupOptions = None,
+    all_groups: AllGroupsOption = False,
+    match: MatchOption = None,
+    exclude: ExcludeOption = None,
+    max_groups: MaxGroupsOption = None,
+    backup: Backup = None,
+    no_backup: NoBackup = False,
+    yes: Yes = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show which groups can be deleted now.")] = False,
+) -> Report:
+    """Delete groups with all their committed offsets. Asks first, unless --yes.
+
+    A group with members cannot be deleted, and fails alone: the others are deleted, and the exit code says partial. The offsets
+    are saved first, and kgctl undo commits them again. --match and --all-groups mean consumer groups; others are named.
+    """
+    group_ids = merged_groups(groups, group)
+    names = name_filter(match, exclude)
+    check_selection(group_ids, all_groups=all_groups, names=names)
+    check_backup(backup, no_backup=no_backup)
+    session = session_of(ctx)
+    with session.connect() as admin:
+        cluster = session.cluster(admin)
+        chosen = select_groups(admin, group_ids, names)
+        check_count(len(chosen.group_ids), max_groups)
+        plan = _groups_plan(admin, chosen.group_ids)
+        if dry_run:
+            rows = [(row, plan.refused.get(group_id)) for group_id, row in plan.rows.items()]
+            report = result_report(GROUPS_COLUMNS, rows, "deletable", ("group",))
+            told = (*report.notices, *plan.lost, f"Dry run on {cluster}: nothing was changed.")
+            return replace(report, errors=(*chosen.errors, *plan.flaws, *report.errors), notices=told)
+        if plan.deletable:
+            if _ask(session, cluster, plan, yes=yes):
+                now = _groups_plan(admin, chosen.group_ids)
+                check_as_shown((set(plan.deletable), plan.saved), (set(now.deletable), now.saved), cluster)
+            if plan.unread and not no_backup:
+                raise plan.unread[0]
+        stop = session.stop_signals()
+        file = None if no_backup else save_undo(session, cluster, plan.saved, backup)
+        account = execute_deletion(admin, plan.decisions, stop)
+    gone = {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}
+    settle_undo(session, file, plan.saved, {row[:2] for row in plan.saved if row[0] in gone})
+    return _groups_report(plan, account, (*chosen.errors, *plan.flaws), cluster)
+
+
+@dataclass(frozen=True, slots=True)
+class _GroupsPlan:
+    """Which groups can be deleted, what is committed for them, and what of that cannot be learnt."""
+
+    decisions: Mapping[str, Decision]
+    saved: list[UndoRow]
+    unread: list[KgctlError]
+    sight: Sight
+    flaws: tuple[KgctlError, ...] = ()
+
+    @property
+    def deletable(self) -> dict[str, GroupListing]:
+        return {group_id: one for group_id, one in self.decisions.items() if isinstance(one, GroupListing)}
+
+    @property
+    def lost(self) -> list[str]:
+        """Return what no undo brings back."""
+        shared = sum(listing.type is GroupType.SHARE for listing in self.deletable.values())
+        lines = [f"{plural(shared, 'share group')} cannot be brought back"] if shared else []
+        lines += [f"{error.message}: not saved" for error in self.flaws]
+        if self.sight.lacks_topics:
+            lines.append(f"{self.sight.lacks_topics}: commits on others are deleted and not saved")
+        return lines
+
+    @property
+    def refused(self) -> dict[str, KgctlError]:
+        errors = {group_id: one for group_id, one in self.decisions.items() if not isinstance(one, GroupListing)}
+        return {group_id: error.to_exception(group=group_id) for group_id, error in errors.items()}
+
+    @property
+    def rows(self) -> dict[str, Row]:
+        counts = Counter(group_id for group_id, _, _ in self.saved)
+        return {group_id: _row(group_id, decision, counts) for group_id, decision in self.decisions.items()}
+
+
+def _groups_plan(admin: GroupAdmin, group_ids: Sequence[str]) -> _GroupsPlan:
+    decisions = decide_deletion(admin, group_ids)
+    groups = [
+        group_id for group_id, one in decisions.items() if isinstance(one, GroupListing) and one.type is not GroupType.SHARE
+    ]
+    found = admin.list_committed_offsets(groups)
+    rows = [(group_id, partition, commit) for group_id, commits in found.values.items() for partition, commit in commits.items()]
+    unread = [error.to_exception(group=group_id) for group_id, error in found.errors.items()]
+    flaws = tuple(error for group_id in sorted(found.flaws) for error in found.flaws[group_id])
+    return _GroupsPlan(decisions, list(rows), unread, admin.sight() if groups else Sight(), flaws)
+
+
+def _groups_report(plan: _GroupsPlan, account: Account[str], errors: Sequence[KgctlError], cluster: NamedCluster) -> Report:
+    report = account_report(
+        GROUPS_COLUMNS,
+        plan.rows,
+        account,
+        "deleted",
+        name_keys=("group",),
+        explain=lambda group_id, error: error.to_exception(group=group_id),
+        refused=plan.refused,
+    )
+    told = f"Executed on {cluster}: {counted(report.summary or {})}." if account.may_have_changed else "Nothing was changed."
+    return replace(report, errors=(*errors, *report.errors), notices=(*plan.lost, told))
+
+
+def _ask(session: Session, cluster: NamedCluster, plan: _GroupsPlan, *, yes: bool) -> bool:
+    deletable = plan.deletable
+    named, offsets = named_groups(list(deletable), 10), plural(len(plan.saved), "committed offset")
+    lost = "".join(f"; {line}" for line in plan.lost)
+    return confirm(session, f"Delete {plural(len(deletable), 'group')} ({named}) with {offsets} on {cluster}{lost}?", yes=yes)
+
+
+def _row(group_id: str, decision: Decision, counts: Mapping[str, int]) -> Row:
+    listing = decision if isinstance(decision, GroupListing) else None
+    return {
+        "group": group_id,
+        "type": listing.type.value if listing else None,
+        "state": listing.state.value if listing else None,
+        "offsets": counts.get(group_id, 0) if listing else None,
+    }
+
+
+OFFSETS_COLUMNS = (Column("group"), Column("topic"), Column("partition"), Column("offset"))
+OFFSETS_EPILOG = """Examples:
 
 \b
 kgctl delete-offsets payments --topic orders:0,2-5 --dry-run
@@ -54,8 +195,8 @@ kgctl delete-offsets --match '^payments' --topic orders-old --yes
 Item = tuple[str, TopicPartition]
 
 
-def register(app: typer.Typer) -> None:
-    app.command(epilog=EPILOG)(delete_offsets)
+def register_offsets(app: typer.Typer) -> None:
+    app.command(epilog=OFFSETS_EPILOG)(delete_offsets)
 
 
 def delete_offsets(
@@ -90,28 +231,28 @@ def delete_offsets(
         cluster = session.cluster(admin)
         chosen = select_groups(admin, group_ids, names)
         check_count(len(chosen.group_ids), max_groups)
-        plan = _plan(admin, chosen.group_ids, scopes, is_named=bool(group_ids))
+        plan = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(group_ids))
         errors = (*chosen.errors, *plan.errors)
         if not plan.commits and not plan.refused and errors:
-            return Report(COLUMNS, (), errors)
+            return Report(OFFSETS_COLUMNS, (), errors)
         if dry_run:
             rows = [(plan.row(item), plan.refused.get(item)) for item in plan.items()]
-            report = result_report(COLUMNS, rows, "deletable", ("group", "topic", "partition"))
+            report = result_report(OFFSETS_COLUMNS, rows, "deletable", ("group", "topic", "partition"))
             told = (*report.notices, f"Dry run on {cluster}: nothing was changed.")
             return replace(report, errors=(*errors, *report.errors), notices=told)
         saved: list[UndoRow] = [(*item, commit) for item, commit in plan.commits.items()]
         if saved and confirm(session, _question(plan, cluster), yes=yes):
-            now = _plan(admin, chosen.group_ids, scopes, is_named=bool(group_ids))
+            now = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(group_ids))
             check_as_shown(plan.commits, now.commits, cluster)
         stop = session.stop_signals()
         file = None if no_backup else save_undo(session, cluster, saved, backup)
         account = carry_out(list(_steps(admin, plan)), lambda items: _are_gone(admin, items), stop)
     settle_undo(session, file, saved, {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)})
-    return _report(plan, account, errors, str(cluster))
+    return _offsets_report(plan, account, errors, str(cluster))
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class _OffsetsPlan:
     """The commits that can be deleted, by group and partition; the partitions where that is refused; and groups that failed."""
 
     commits: Mapping[Item, OffsetAndMetadata]
@@ -132,7 +273,7 @@ def _explain(item: Item, error: ItemError) -> KgctlError:
     return error.to_exception(group=item[0], partition=item[1])
 
 
-def _plan(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[TopicScope], *, is_named: bool) -> _Plan:
+def _offsets_plan(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[TopicScope], *, is_named: bool) -> _OffsetsPlan:
     """What is committed there, and which of it is still read. A selected group without any is left out, a named one fails."""
     described = admin.describe_groups(group_ids)
     committed = admin.list_committed_offsets(list(described.values))
@@ -151,7 +292,7 @@ def _plan(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[TopicSco
                 errors.append(_nothing(group_id, scope.topic, counts))
             for partition in wanted:
                 _decide((group_id, partition), described.values[group_id], present, commits, refused)
-    return _Plan(commits, refused, tuple(errors))
+    return _OffsetsPlan(commits, refused, tuple(errors))
 
 
 def _decide(
@@ -184,7 +325,7 @@ def _nothing(group_id: str, topic: str, counts: Mapping[str, int]) -> KgctlError
     return NotFoundError(f"group {group_id!r} has no committed offsets on {topic!r}{missing}", group=group_id, topic=topic)
 
 
-def _steps(admin: GroupAdmin, plan: _Plan) -> Iterator[Step[Item]]:
+def _steps(admin: GroupAdmin, plan: _OffsetsPlan) -> Iterator[Step[Item]]:
     by_group: dict[str, list[TopicPartition]] = {}
     for group_id, partition in plan.commits:
         by_group.setdefault(group_id, []).append(partition)
@@ -204,20 +345,20 @@ def _are_gone(admin: GroupAdmin, items: Sequence[Item]) -> Mapping[Item, bool]:
     return {item: item[1] not in committed[item[0]] for item in items if item[0] in committed}
 
 
-def _report(plan: _Plan, account: Account[Item], errors: Sequence[KgctlError], cluster: str) -> Report:
+def _offsets_report(plan: _OffsetsPlan, account: Account[Item], errors: Sequence[KgctlError], cluster: str) -> Report:
     rows = {item: plan.row(item) for item in plan.items()}
     names = ("group", "topic", "partition")
-    report = account_report(COLUMNS, rows, account, "deleted", name_keys=names, explain=_explain, refused=plan.refused)
+    report = account_report(OFFSETS_COLUMNS, rows, account, "deleted", name_keys=names, explain=_explain, refused=plan.refused)
     told = f"Executed on {cluster}: {counted(report.summary or {})}." if account.may_have_changed else "Nothing was changed."
     return replace(report, errors=(*errors, *report.errors), notices=(told,))
 
 
-def _question(plan: _Plan, cluster: object) -> str:
+def _question(plan: _OffsetsPlan, cluster: object) -> str:
     of = plural(len({group_id for group_id, _ in plan.commits}), "group")
     return f"Delete {plural(len(plan.commits), 'committed offset')} of {of} ({_named(plan)}) on {cluster}?"
 
 
-def _named(plan: _Plan) -> str:
+def _named(plan: _OffsetsPlan) -> str:
     shown = list(dict.fromkeys(partition for _, partition in plan.commits))
     text = ", ".join(map(str, shown[:10]))
     return text if len(shown) <= 10 else f"{text} and {len(shown) - 10} more"

@@ -1,21 +1,76 @@
-"""``kgctl simulate init``."""
+"""Scenario files to start from: ``kgctl simulate list``, ``show``, ``schema`` and ``init``."""
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from kgctl.cli.completion import complete_groups
+from kgctl.cli.completion import complete_groups, complete_scenarios
 from kgctl.cli.report import Column, Report
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
 
-COLUMNS = (Column("file"), Column("text"))
+LIST_COLUMNS = (Column("name"), Column("question"))
 
 
-def register(app: typer.Typer) -> None:
+def register_list(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl simulate list")(simulate_list)
+
+
+def simulate_list() -> Report:
+    """List the built-in scenarios, with the question that each answers."""
+    from kgctl.simulate.scenario.sources import builtin_names, builtin_text
+
+    rows = [{"name": name, "question": _question(builtin_text(name))} for name in builtin_names()]
+    return Report(LIST_COLUMNS, rows, name_keys=("name",))
+
+
+def _question(text: str) -> str:
+    """Its line alone: a list need not read every file as YAML."""
+    found = re.search(r"^question: (.*)$", text, re.MULTILINE)
+    return found.group(1).strip().strip("\"'") if found else ""
+
+
+SHOW_COLUMNS = (Column("name"), Column("text"))
+
+
+def register_show(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl simulate show rolling-restart > mine.yaml")(simulate_show)
+
+
+def simulate_show(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="A built-in scenario.", show_default=False, autocompletion=complete_scenarios)
+    ],
+) -> Report:
+    """Print a built-in scenario, to read it or to start from it."""
+    from kgctl.simulate.scenario.sources import BUILTIN, builtin_text
+
+    text = builtin_text(name.removeprefix(BUILTIN))
+    return Report(SHOW_COLUMNS, [{"name": name, "text": text}], name_keys=("name",), text=text)
+
+
+def register_schema(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl simulate schema > scenario.schema.json")(simulate_schema)
+
+
+def simulate_schema() -> Report:
+    """Print the JSON Schema of scenario files, for editors that complete and check."""
+    from kgctl.simulate.scenario.event_kinds import EVENT_KINDS
+    from kgctl.simulate.scenario.schema import scenario_schema
+
+    schema = scenario_schema(EVENT_KINDS.values())
+    return Report(data=schema, text=json.dumps(schema, indent=2) + "\n")
+
+
+INIT_COLUMNS = (Column("file"), Column("text"))
+
+
+def register_init(app: typer.Typer) -> None:
     app.command(epilog="Example: kgctl simulate init --from-group payments payments.yaml")(simulate_init)
 
 
@@ -43,7 +98,7 @@ def simulate_init(
         raise RefusedError(f"{file} is there already; name another file or remove it")
     text = _text(session, from_group, from_file, sample)
     if file is None:
-        return Report(COLUMNS, [{"file": None, "text": text}], name_keys=("file",), text=text)
+        return Report(INIT_COLUMNS, [{"file": None, "text": text}], name_keys=("file",), text=text)
     try:
         file.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:

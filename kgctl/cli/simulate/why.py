@@ -1,0 +1,159 @@
+"""Why a scenario comes out as it does: ``kgctl simulate explain`` and ``kgctl simulate shrink``."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgctl.cli.files import write_whole
+from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.session import Session, session_of
+from kgctl.cli.simulate import running
+from kgctl.errors import RefusedError
+
+if TYPE_CHECKING:
+    from kgctl.simulate.batch.explain import Ablation, Explanation
+    from kgctl.simulate.scenario.load import LoadedFile, Variant
+
+
+EXPLAIN_COLUMNS = (
+    Column("without"),
+    Column("max_gap"),
+    Column("max_gap_worth"),
+    Column("unavailable"),
+    Column("unavailable_worth"),
+)
+
+
+def register_explain(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl simulate explain deploy.yaml --variant eager --seed 7")(simulate_explain)
+
+
+def simulate_explain(
+    ctx: typer.Context,
+    file: running.Scenario,
+    *,
+    variant: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Which variant; the first if left out.", show_default=False)
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Which seed; the file's if left out.", show_default=False)
+    ] = None,
+    settings: running.Settings = None,
+) -> Report:
+    """Tell why a run comes out as it does: its longest gap, what it waited for, and what each of its causes was worth."""
+    from kgctl.cli.simulate.running import WrongFile, load_scenario
+    from kgctl.simulate.batch.explain import explain
+
+    session = session_of(ctx)
+    try:
+        loaded = load_scenario(session, file, settings=settings, variants=[variant] if variant else None, checks=())
+    except WrongFile as wrong:
+        return wrong.report
+    chosen, number = loaded.variants[0], loaded.seed if seed is None else seed
+    _notice(session, loaded, chosen, variant)
+    explanation = explain(chosen.scenario, number)
+    rows = [_row(each) for each in explanation.ablations]
+    data = {"scenario": loaded.name, "variant": chosen.name, "seed": number, **asdict(explanation)}
+    return Report(EXPLAIN_COLUMNS, rows, name_keys=("without",), data=data, text=_text(loaded, chosen.name, number, explanation))
+
+
+def _notice(session: Session, loaded: LoadedFile, chosen: Variant, asked: str | None) -> None:
+    if asked is None and len(loaded.variant_names) > 1:
+        session.notice(f"variant {chosen.name}; others by --variant: {', '.join(loaded.variant_names[1:])}")
+
+
+def _row(each: Ablation) -> Row:
+    return {
+        "without": each.without,
+        "max_gap": round(each.max_gap, 3),
+        "max_gap_worth": round(each.max_gap_worth, 3),
+        "unavailable": round(each.unavailable, 3),
+        "unavailable_worth": round(each.unavailable_worth, 3),
+    }
+
+
+def _text(loaded: LoadedFile, variant: str, seed: int, found: Explanation) -> str:
+    from kgctl.simulate.batch.explain import explanation_lines
+    from kgctl.simulate.scenario.load import DEFAULT
+
+    name = loaded.name if variant == DEFAULT else f"{loaded.name}, variant {variant}"
+    first, *rest = explanation_lines(found)
+    return "".join(f"{line}\n" for line in (f"{name}, seed {seed}: {first}", *rest))
+
+
+SHRINK_COLUMNS = (
+    Column("check"),
+    Column("seed"),
+    Column("events"),
+    Column("pods"),
+    Column("partitions"),
+    Column("runs"),
+    Column("is_minimal", wide=True),
+    Column("file", wide=True),
+    Column("text", wide=True),
+)
+
+
+def register_shrink(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl simulate shrink chaos.yaml --seed 17 --out small.yaml")(simulate_shrink)
+
+
+def simulate_shrink(
+    ctx: typer.Context,
+    file: running.Scenario,
+    *,
+    seed: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="The seed that fails; the file's if left out.", show_default=False)
+    ] = None,
+    variant: running.Variants = None,
+    settings: running.Settings = None,
+    check: Annotated[
+        list[str] | None,
+        typer.Option(metavar="EXPR", help="Shrink what breaks this, instead of what the file expects.", show_default=False),
+    ] = None,
+    most_runs: Annotated[int, typer.Option("--most-runs", min=1, metavar="N", help="Stop after so many runs.")] = 500,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Where to write it; stdout if left out.", show_default=False)
+    ] = None,
+) -> Report:
+    """Make a scenario whose expectation fails as small as it can be while the expectation still fails."""
+    from kgctl.cli.simulate.live_group import live_reader
+    from kgctl.cli.simulate.running import progress, report_of_problems
+    from kgctl.simulate.batch.shrink import failing, prepared, shrink
+    from kgctl.simulate.scenario.load import load
+    from kgctl.simulate.scenario.sources import read_source
+    from kgctl.yaml_files import FileError
+
+    session = session_of(ctx)
+    if out is not None and out.exists():
+        raise RefusedError(f"{out} is there already; name another file or remove it")
+    try:
+        tree = prepared(read_source(file, session.environment.stdin, live_reader(session)), settings or (), check)
+        loaded = load(tree, variants=variant or ())
+    except FileError as error:
+        return report_of_problems(error)
+    number = loaded.seed if seed is None else seed
+    verdict = failing(tree, loaded, number)
+    with progress(session.environment, f"shrinking {loaded.name}", most_runs) as on_done:
+        found = shrink(tree, verdict, number, most_runs=most_runs, on_run=lambda: on_done(None))
+    text = found.text(file)
+    if out is not None:
+        write_whole(out, lambda target: target.write(text.encode()))
+    words = ("events", "pods", "partitions")
+    told = ", ".join(f"{word} {before} to {after}" for word, before, after in zip(words, found.before, found.after, strict=True))
+    notices = [f"{told}; {found.runs} runs{'' if found.is_minimal else ', which is all that were allowed: --most-runs'}"]
+    notices += [] if out is None else [f"written: {out}; next: kgctl simulate explain {out}"]
+    row = {
+        "check": found.verdict.check.shown,
+        "seed": number,
+        **dict(zip(words, found.after, strict=True)),
+        "runs": found.runs,
+        "is_minimal": found.is_minimal,
+        "file": None if out is None else str(out),
+        "text": text,
+    }
+    return Report(SHRINK_COLUMNS, [row], notices=notices, name_keys=("check",), text=text if out is None else "")
