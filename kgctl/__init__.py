@@ -18,7 +18,7 @@ _PUBLIC = {
     "Coordinator": "kgctl.library.coordinator",
     "ErrorCode": "kgctl.model.error_codes",
     "Generation": "kgctl.group.generation",
-    "GroupAdmin": "kgctl.admin.client",
+    "GroupAdmin": "kgctl.admin",
     "GroupInfo": "kgctl.library.group_info",
     "GroupSpec": "kgctl.assignors.spec",
     "MemberInfo": "kgctl.library.group_info",

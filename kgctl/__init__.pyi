@@ -2,7 +2,7 @@
 
 from kgctl import errors as errors
 from kgctl import testing as testing
-from kgctl.admin.client import GroupAdmin as GroupAdmin
+from kgctl.admin import GroupAdmin as GroupAdmin
 from kgctl.assignors.spec import Assignor as Assignor
 from kgctl.assignors.spec import GroupSpec as GroupSpec
 from kgctl.assignors.spec import MemberSpec as MemberSpec

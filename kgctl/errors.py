@@ -20,7 +20,7 @@
     |   +-- DamagedError                what is in it is not what was written
     +-- InvariantViolation     exit 9   a bug in kgctl or in an assignor under test
 
-Failures of one group or one partition among several are data (`kgctl.admin.results`), not exceptions. Each class has a stable
+Failures of one group or one partition among several are data (`kgctl.admin`), not exceptions. Each class has a stable
 ``slug``: the ``code`` of an error in machine-readable output that has no code of Kafka's own.
 """
 

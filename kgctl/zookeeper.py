@@ -14,8 +14,7 @@ Everything is documented where it is defined, in `kgctl.admin.zookeeper`. Withou
 
 from __future__ import annotations
 
-from kgctl.admin.zookeeper.consumer import ConsumerGroup, assign_range
-from kgctl.admin.zookeeper.nodes import (
+from kgctl.admin.zookeeper import (
     ChangedMeanwhileError,
     GroupNotFoundError,
     InstanceNotRegisteredError,
@@ -28,6 +27,7 @@ from kgctl.admin.zookeeper.nodes import (
     RunningInstancesError,
     SessionLostError,
 )
+from kgctl.admin.zookeeper.consumer import ConsumerGroup, assign_range
 from kgctl.admin.zookeeper.registry import Group, Instance, Registry
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""`kgctl.admin.client.GroupAdmin` over a data folder."""
+"""`kgctl.admin.GroupAdmin` over a data folder."""
 
 from __future__ import annotations
 
@@ -11,8 +11,20 @@ from types import TracebackType
 from typing import Self, TypeVar, cast
 from uuid import UUID
 
-from kgctl.admin.client import EARLIEST_LOCAL, LATEST_TIERED, MAX_TIMESTAMP, Place, removal_reason
-from kgctl.admin.results import ACTIVE_GROUP, GroupResults, ItemError, PartitionResults, Results, Sight, item_error
+from kgctl.admin import (
+    ACTIVE_GROUP,
+    EARLIEST_LOCAL,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    GroupResults,
+    ItemError,
+    PartitionResults,
+    Place,
+    Results,
+    Sight,
+    item_error,
+    removal_reason,
+)
 from kgctl.coordinator.config import MAX_INT, CoordinatorConfig, setting_names
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply
 from kgctl.errors import KgctlError, NotFoundError, UnsupportedError

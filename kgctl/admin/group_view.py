@@ -1,13 +1,16 @@
-"""Groups with their offsets, lag and owners: several calls of `GroupAdmin` put together, failures kept apart."""
+"""Groups with their offsets, lag and owners: several calls of `GroupAdmin` put together, failures kept apart. Watched over time:
+how fast they read, how fast records come, when they will be done, and whether they are well."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import pairwise
 
-from kgctl.admin.client import GroupAdmin, Place, ReadsRecords, Record, TellsCommitTimes
-from kgctl.admin.plan.offset_reset import TopicScope, is_within
-from kgctl.admin.results import PartitionResults, Results
+from kgctl.admin import GroupAdmin, PartitionResults, Place, ReadsRecords, Record, Results, TellsCommitTimes, item_error
+from kgctl.admin.offset_reset import TopicScope, is_within
 from kgctl.errors import KgctlError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -235,7 +238,7 @@ def _timed(each: PartitionView, times: Mapping[Place, int | None]) -> PartitionV
 
 
 def _group_errors(errors: Mapping[str, object], group_ids: Sequence[str]) -> tuple[KgctlError, ...]:
-    from kgctl.admin.results import ItemError
+    from kgctl.admin import ItemError
 
     found = [(group_id, errors[group_id]) for group_id in group_ids if group_id in errors]
     return tuple(error.to_exception(group=group_id) for group_id, error in found if isinstance(error, ItemError))
@@ -310,3 +313,148 @@ def _subscribed(description: GroupDescription) -> set[str] | None:
             return None
         topics |= {*member.subscribed_topics, *(member.assignment or {})}
     return topics
+
+
+WINDOW = 10
+"""How many samples a verdict looks back, as many as Burrow's window has by default."""
+
+
+class Verdict(StrEnum):
+    """How a partition or a group does, in Burrow's words; from the worst partition for a group."""
+
+    OK = "OK"
+    WARN = "WARN"
+    STALL = "STALL"
+    STOP = "STOP"
+    REWIND = "REWIND"
+    UNKNOWN = "-"
+
+
+WORST_LAST = (Verdict.UNKNOWN, Verdict.OK, Verdict.WARN, Verdict.STALL, Verdict.STOP, Verdict.REWIND)
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a group is in a partition, and where its log begins and ends."""
+
+    committed: int
+    start: int
+    end: int
+
+    @property
+    def lag(self) -> int:
+        """Return the records still to read."""
+        return lag_of(self.committed, self.start, self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """All positions at one moment, by group; ``errors`` are what could not be asked."""
+
+    at_ms: int
+    listings: Mapping[str, GroupListing]
+    positions: Mapping[str, Mapping[TopicPartition, Position]]
+    errors: tuple[KgctlError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRate:
+    """One group of a frame. Rates are records a second, None before two samples; ``drain_s`` None where it never ends."""
+
+    group_id: str
+    state: str
+    lag: int | None
+    consumed_per_s: float | None
+    produced_per_s: float | None
+    drain_s: float | None
+    verdict: Verdict
+
+
+def take_sample(admin: GroupAdmin, wanted: Sequence[str], at_ms: int) -> Sample:
+    """Ask where the groups are, all consumer groups where none is wanted: three rounds of requests, whatever their number."""
+    listed = admin.list_groups()
+    chosen = {
+        group_id: listing
+        for group_id, listing in listed.values.items()
+        if (group_id in wanted if wanted else is_consumer_group(listing))
+    }
+    committed = admin.list_committed_offsets(list(chosen))
+    logs = admin.list_log_offsets(sorted({partition for offsets in committed.values.values() for partition in offsets}))
+    positions: dict[str, dict[TopicPartition, Position]] = {}
+    for group_id, offsets in committed.values.items():
+        found = positions.setdefault(group_id, {})
+        for partition, commit in offsets.items():
+            log = logs.values.get(partition)
+            if log and log.log_start_offset is not None and log.log_end_offset is not None:
+                found[partition] = Position(commit.offset, log.log_start_offset, log.log_end_offset)
+    errors = [error.to_exception() for error in listed.unreachable.values()]
+    errors += [_not_found(group_id) for group_id in wanted if group_id not in chosen and not listed.unreachable]
+    errors += [error.to_exception(group=group_id) for group_id, error in committed.errors.items()]
+    errors += [error.to_exception(partition=partition) for partition, error in logs.errors.items()]
+    return Sample(at_ms, chosen, positions, tuple(errors))
+
+
+def _not_found(group_id: str) -> KgctlError:
+    return item_error(ErrorCode.GROUP_ID_NOT_FOUND, group=group_id).to_exception(group=group_id)
+
+
+class Watch:
+    """The last samples, and what they say of each group."""
+
+    def __init__(self) -> None:
+        self._samples: deque[Sample] = deque(maxlen=WINDOW)
+
+    def add(self, sample: Sample) -> None:
+        """Take the next sample; the oldest is forgotten."""
+        self._samples.append(sample)
+
+    def rates(self) -> list[GroupRate]:
+        """Return one entry for each group of the last sample, by id."""
+        if not self._samples:
+            return []
+        last = self._samples[-1]
+        return [self._rate(group_id, last) for group_id in sorted(last.listings)]
+
+    def _rate(self, group_id: str, last: Sample) -> GroupRate:
+        now = last.positions.get(group_id, {})
+        history = [sample.positions.get(group_id, {}) for sample in self._samples]
+        lag = sum(position.lag for position in now.values()) if now else None
+        consumed = produced = drain = None
+        seconds = (last.at_ms - self._samples[0].at_ms) / 1000
+        if seconds > 0 and now:
+            first = history[0]
+            both = [(first[partition], position) for partition, position in now.items() if partition in first]
+            consumed = sum(after.committed - before.committed for before, after in both) / seconds
+            produced = sum(after.end - before.end for before, after in both) / seconds
+            drain = _drain_s(lag or 0, consumed, produced)
+        is_read = not last.listings[group_id].state.is_inactive
+        verdicts = [_verdict([past[each] for past in history if each in past], is_read=is_read) for each in now]
+        worst = max(verdicts, key=WORST_LAST.index, default=Verdict.UNKNOWN)
+        return GroupRate(group_id, last.listings[group_id].state.value, lag, consumed, produced, drain, worst)
+
+
+def _drain_s(lag: int, consumed: float, produced: float) -> float | None:
+    """Seconds until nothing is left to read at these rates; None where that is never."""
+    if lag <= 0:
+        return 0.0
+    return lag / (consumed - produced) if consumed > produced else None
+
+
+def _verdict(history: Sequence[Position], *, is_read: bool) -> Verdict:
+    """Burrow's rules, in its order: a lag of zero anywhere is well; else rewound, stopped, stalled, falling behind.
+
+    Source: Burrow's evaluator ``caching.go``, calculatePartitionStatus. It tells STOP (no commits any more) from STALL (commits
+    that do not move) by the times of commits, which only it sees; here a group that has members stalls, one without has stopped.
+    """
+    if len(history) < 2:
+        return Verdict.OK if history and history[0].lag <= 0 else Verdict.UNKNOWN
+    if any(position.lag <= 0 for position in history):
+        return Verdict.OK
+    steps = list(pairwise(history))
+    if any(after.committed < before.committed for before, after in steps):
+        return Verdict.REWIND
+    if history[0].committed == history[-1].committed:
+        stuck = Verdict.STALL if is_read else Verdict.STOP
+        return stuck if len(history) >= 3 else Verdict.UNKNOWN
+    is_growing = all(after.lag >= before.lag for before, after in steps)
+    return Verdict.WARN if is_growing else Verdict.OK

@@ -3,7 +3,7 @@ lacks.
 
 Why reading does not go through confluent-kafka although it could, in part: it drops share, streams and Connect groups from a
 listing, shows the states of the consumer protocol as UNKNOWN and a share group as a missing one, has no epochs, asks one
-group a request, can abort the process (`kgctl.admin.confluent.calls`), and its import alone costs a third of the time that
+group a request, can abort the process (`kgctl.admin.librdkafka`), and its import alone costs a third of the time that
 ``describe group`` may take. Where kgctl's own connection does not cover the login (GSSAPI, PKCS12 key stores),
 all goes through confluent-kafka, and `connect` says what is lost.
 """
@@ -12,15 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kgctl.admin.client import Place, Record
-from kgctl.admin.protocol import groups
-from kgctl.admin.protocol.groups import describe_groups, explained, list_groups, remove_members
-from kgctl.admin.protocol.offsets import delete_offsets, list_committed_offsets, list_log_offsets, list_offsets_at, list_topics
-from kgctl.admin.results import (
+from kgctl.admin import (
     COMMIT,
     DELETE_GROUP,
     DELETE_OFFSETS,
@@ -29,9 +25,13 @@ from kgctl.admin.results import (
     GroupResults,
     ItemError,
     PartitionResults,
+    Place,
+    Record,
     Results,
     Sight,
+    groups,
 )
+from kgctl.admin.groups import describe_groups, explained, group_results, list_groups, partition_results, remove_members
 from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -43,12 +43,157 @@ from kgctl.model.groups import (
     OffsetAndMetadata,
     TopicPartition,
 )
-from kgctl.wire.cluster import Cluster, Failure, ask_coordinators
+from kgctl.wire.cluster import EARLIEST, LATEST, LEFT_OUT, Answers, Cluster, Failure, ask_coordinators, ask_leaders, list_offsets
+from kgctl.wire.connection import OFFSET_DELETE, OFFSET_FETCH, Connection, Request
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import WireSettings
 
 if TYPE_CHECKING:
-    from kgctl.admin.confluent.admin import ConfluentGroupAdmin
+    from kgctl.admin.confluent import ConfluentGroupAdmin
+
+
+_GROUPS_PER_REQUEST = 50
+_SEVERAL_GROUPS_SINCE = 8  # KIP-709
+
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
+_new_partition = partial(tuple.__new__, TopicPartition)
+
+
+def list_committed_offsets(
+    cluster: Cluster, group_ids: Sequence[str], deadline: Deadline, *, require_stable: bool = False
+) -> GroupResults[Committed]:
+    """All committed offsets of each group, by topic and partition; a group that does not exist has none.
+
+    With ``require_stable`` a group with offsets of an open transaction has the error UNSTABLE_OFFSET_COMMIT.
+    """
+
+    def ask(connection: Connection, groups: list[str]) -> Mapping[str, Committed | Failure]:
+        if connection.version(OFFSET_FETCH) >= _SEVERAL_GROUPS_SINCE:
+            return _in_batches(connection, groups, deadline, require_stable=require_stable)
+        return _one_by_one(connection, groups, deadline, require_stable=require_stable)
+
+    return group_results(ask_coordinators(cluster, group_ids, ask, deadline))
+
+
+def _in_batches(
+    connection: Connection, groups: list[str], deadline: Deadline, *, require_stable: bool
+) -> Mapping[str, Committed | Failure]:
+    version = connection.version(OFFSET_FETCH)
+    requests = []
+    for start in range(0, len(groups), _GROUPS_PER_REQUEST):
+        asked = [{"group_id": group, "topics": None} for group in groups[start : start + _GROUPS_PER_REQUEST]]
+        requests.append(Request(OFFSET_FETCH, version, {"groups": asked, "require_stable": require_stable}))
+    responses = connection.stream(requests, deadline)
+    return {group.group_id: _committed(group) for response in responses for group in response.groups}
+
+
+def _one_by_one(
+    connection: Connection, groups: list[str], deadline: Deadline, *, require_stable: bool
+) -> Mapping[str, Committed | Failure]:
+    version = connection.version(OFFSET_FETCH)
+    fields = {"topics": None, "require_stable": require_stable}
+    requests = [Request(OFFSET_FETCH, version, {"group_id": group, **fields}) for group in groups]
+    responses = connection.stream(requests, deadline)
+    return {group: _committed(response) for group, response in zip(groups, responses, strict=True)}
+
+
+def _committed(answer: Any) -> Committed | Failure:
+    """A partition without a commit is left out; any partition's error is the group's, as its picture would have a hole."""
+    if answer.error_code:
+        return Failure(ErrorCode(answer.error_code))
+    found: dict[TopicPartition, OffsetAndMetadata] = {}
+    for topic in answer.topics:
+        name = topic.name
+        for each in topic.partitions:
+            if each.error_code:
+                return Failure(ErrorCode(each.error_code))
+            if each.committed_offset >= 0:
+                found[_new_partition((name, each.partition_index))] = _offset(each)
+    return dict(sorted(found.items()))
+
+
+def _offset(each: Any) -> OffsetAndMetadata:
+    """librdkafka ends metadata with a NUL that is not part of it."""
+    metadata = each.metadata or ""
+    if metadata[-1:] == "\0":
+        metadata = metadata[:-1]
+    return OffsetAndMetadata(each.committed_offset, metadata, getattr(each, "committed_leader_epoch", -1))
+
+
+def list_log_offsets(
+    cluster: Cluster, partitions: Sequence[TopicPartition], deadline: Deadline, *, read_committed: bool = False
+) -> PartitionResults[LogOffsets]:
+    """Log start and log end (the high watermark, or the last stable offset) of each partition, both asked at once."""
+
+    def ask(connection: Connection, wanted: list[TopicPartition]) -> Mapping[TopicPartition, LogOffsets | Failure]:
+        starts, ends = list_offsets(connection, wanted, (EARLIEST, LATEST), deadline, read_committed=read_committed)
+        return {partition: _both(starts[partition], ends[partition]) for partition in wanted}
+
+    return partition_results(ask_leaders(cluster, partitions, ask, deadline))
+
+
+def list_offsets_at(
+    cluster: Cluster, partitions: Sequence[TopicPartition], timestamp_ms: int, deadline: Deadline
+) -> PartitionResults[int | None]:
+    """The first offset at or after the time; None where there is no such record."""
+
+    def ask(connection: Connection, wanted: list[TopicPartition]) -> Answers:
+        (found,) = list_offsets(connection, wanted, (timestamp_ms,), deadline)
+        return found
+
+    results = partition_results(ask_leaders(cluster, partitions, ask, deadline))
+    return Results({key: None if offset < 0 else offset for key, offset in results.values.items()}, results.errors)
+
+
+def _both(start: int | Failure, end: int | Failure) -> LogOffsets | Failure:
+    if isinstance(start, Failure):
+        return start
+    if isinstance(end, Failure):
+        return end
+    return LogOffsets(start, end)
+
+
+def delete_offsets(
+    cluster: Cluster, group_id: str, partitions: Sequence[TopicPartition], deadline: Deadline
+) -> PartitionResults[None]:
+    """Success also where nothing was committed. A failure of the whole request is on each partition."""
+    wanted = list(dict.fromkeys(partitions))
+    if not wanted:
+        return partition_results({})
+
+    def ask(connection: Connection, groups: list[str]) -> Mapping[str, Any]:
+        answer = connection.call(OFFSET_DELETE, {"group_id": group_id, "topics": _topics(wanted)}, deadline)
+        return dict.fromkeys(groups, Failure(ErrorCode(answer.error_code)) if answer.error_code else answer)
+
+    answer = ask_coordinators(cluster, [group_id], ask, deadline)[group_id]
+    if isinstance(answer, Failure):
+        return partition_results(dict.fromkeys(wanted, answer), group_id)
+    found = _by_partition(answer)
+    return partition_results({partition: found.get(partition, LEFT_OUT) for partition in wanted}, group_id)
+
+
+def _topics(partitions: Sequence[TopicPartition]) -> list[dict[str, Any]]:
+    by_topic: dict[str, list[dict[str, int]]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append({"partition_index": partition})
+    return [{"name": topic, "partitions": numbers} for topic, numbers in by_topic.items()]
+
+
+def _by_partition(answer: Any) -> dict[TopicPartition, Failure | None]:
+    return {
+        TopicPartition(topic.name, each.partition_index): Failure(ErrorCode(each.error_code)) if each.error_code else None
+        for topic in answer.topics
+        for each in topic.partitions
+    }
+
+
+def list_topics(cluster: Cluster, topics: Sequence[str] | None, deadline: Deadline) -> Mapping[str, int]:
+    """Topic -> number of partitions, sorted; None asks for all. Topics that do not exist, or may not be seen, are left out."""
+    if topics is not None and not topics:
+        return {}
+    found = cluster.layout(None if topics is None else sorted(set(topics)), deadline).topics
+    return {name: len(found[name].leaders) for name in sorted(found) if not found[name].error_code}
+
 
 K = TypeVar("K", bound=Hashable)
 
@@ -56,7 +201,7 @@ _SEEMS_MISSING = frozenset({ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.INCONSISTENT
 
 
 class LiveGroupAdmin:
-    """`kgctl.admin.client.GroupAdmin` of a cluster. Nothing is contacted before the first call."""
+    """`kgctl.admin.GroupAdmin` of a cluster. Nothing is contacted before the first call."""
 
     def __init__(self, properties: Mapping[str, str], timeout_ms: int) -> None:
         self._properties = properties
@@ -67,7 +212,7 @@ class LiveGroupAdmin:
 
     @cached_property
     def _confluent(self) -> ConfluentGroupAdmin:
-        from kgctl.admin.confluent.admin import ConfluentGroupAdmin
+        from kgctl.admin.confluent import ConfluentGroupAdmin
 
         return ConfluentGroupAdmin(self._properties, self._timeout_ms)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from kgctl.admin.zookeeper import settings as zookeeper
+from kgctl.admin import zookeeper
 from kgctl.errors import UsageError, did_you_mean
 
 _CLIENT = """

@@ -18,7 +18,7 @@ import typer
 from kgctl.cli.session import session_of
 
 if TYPE_CHECKING:
-    from kgctl.admin.client import GroupAdmin
+    from kgctl.admin import GroupAdmin
     from kgctl.cli.environment import Environment
     from kgctl.model.groups import MemberDescription
 
@@ -72,7 +72,7 @@ def _topics(ctx: typer.Context, admin: GroupAdmin, incomplete: str) -> Iterable[
 
 def complete_contexts(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
     """Return the names of contexts in the config file."""
-    from kgctl.admin.config_file import load_config_file
+    from kgctl.admin.connect import load_config_file
 
     try:
         return _safe(load_config_file(_environment(ctx).config_file).contexts, incomplete)

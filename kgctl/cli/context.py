@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgctl.admin.config_file import ClusterContext, is_pointer, is_secret, load_config_file, save_context, save_current_context
-from kgctl.admin.connect import context_settings
+from kgctl.admin.connect import (
+    ClusterContext,
+    context_settings,
+    is_pointer,
+    is_secret,
+    load_config_file,
+    save_context,
+    save_current_context,
+)
 from kgctl.cli.completion import complete_contexts
 from kgctl.cli.report import Column, Report
 from kgctl.cli.session import Session, session_of

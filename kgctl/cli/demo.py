@@ -85,7 +85,7 @@ class _Stage:
 
     def act(self, bootstrap: str) -> None:
         """The whole story, on the cluster at this address."""
-        from kgctl.admin.confluent.clients import ConsumerTeam, produce
+        from kgctl.admin.librdkafka import ConsumerTeam, produce
 
         variables = {
             "KGCTL_BOOTSTRAP_SERVER": bootstrap,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, TextIO
 from kgctl.errors import Interrupted
 
 if TYPE_CHECKING:
-    from kgctl.admin.client import GroupAdmin
+    from kgctl.admin import GroupAdmin
     from kgctl.admin.connect import ConnectionSettings
 
 
@@ -78,8 +78,8 @@ class Environment:
 
     @property
     def config_file(self) -> Path:
-        """Where contexts are kept; see `kgctl.admin.config_file.config_path`."""
-        from kgctl.admin.config_file import config_path
+        """Where contexts are kept; see `kgctl.admin.connect.config_path`."""
+        from kgctl.admin.connect import config_path
 
         return config_path(self.variables)
 
@@ -117,7 +117,7 @@ MOST_LATE = 2
 
 
 class StopSignals:
-    """A `kgctl.admin.execution.Stop` that is in force inside of its ``with`` block, where it has the two signals to itself.
+    """A `kgctl.admin.changes.Stop` that is in force inside of its ``with`` block, where it has the two signals to itself.
 
     The block lasts until the rows of the change are told (`kgctl.cli.session.Session.stop_signals`): a signal that comes when the
     change is over ends nothing.

@@ -220,7 +220,7 @@ def _dumper() -> Any:
 
 def render_csv(report: Report, command: str, environment: Environment) -> str:  # noqa: ARG001
     """All columns, wide ones too. Unknown is an empty field; a list is joined by spaces. On a terminal no character moves it."""
-    from kgctl.admin.plan.offset_file import csv_text
+    from kgctl.admin.notation import csv_text
 
     keys = [column.key for column in report.columns]
     rows = [[_field(row[key]) for key in keys] for row in report.rows]

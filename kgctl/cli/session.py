@@ -17,7 +17,7 @@ from kgctl.cli.settings import Flags, cluster_reference, connection_settings, se
 from kgctl.errors import Interrupted
 
 if TYPE_CHECKING:
-    from kgctl.admin.client import GroupAdmin
+    from kgctl.admin import GroupAdmin
 
 
 @dataclass(frozen=True, slots=True)

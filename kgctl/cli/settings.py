@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from kgctl.admin.config_file import ClusterContext, load_config_file, resolved, warning
-from kgctl.admin.connect import ADDRESSES
+from kgctl.admin.connect import ADDRESSES, ClusterContext, load_config_file, resolved, warning
 from kgctl.cli.environment import Environment
 from kgctl.cli.report import OutputFormat
 from kgctl.errors import UsageError

@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 from kgctl.errors import ClosedError, MisuseError, RefusedError, UsageError
 
 if TYPE_CHECKING:
-    from kgctl.admin.client import GroupAdmin
-    from kgctl.admin.client import GroupAdmin as _AllOfGroupAdmin
+    from kgctl.admin import GroupAdmin
+    from kgctl.admin import GroupAdmin as _AllOfGroupAdmin
     from kgctl.admin.connect import ConnectionSettings
-    from kgctl.admin.plan.offset_reset import ResetRow, Strategy
-    from kgctl.admin.reset import ResetPlan
+    from kgctl.admin.offset_reset import ResetPlan, ResetRow, Strategy
 
 else:
     _AllOfGroupAdmin = object  # type checkers see all methods, which `Admin.__getattr__` finds
@@ -86,8 +85,8 @@ class Admin(_AllOfGroupAdmin):
             UsageError: no target, or two; a moment without a time zone; no such form of a topic.
             NotFoundError: a topic or partition does not exist.
         """
-        from kgctl.admin.plan.offset_reset import parse_topic_scopes
-        from kgctl.admin.reset import ResetRequest, plan_reset
+        from kgctl.admin.changes import plan_reset
+        from kgctl.admin.offset_reset import ResetRequest, parse_topic_scopes
 
         request = ResetRequest(
             group_ids=(group_ids,) if isinstance(group_ids, str) else tuple(group_ids),
@@ -134,7 +133,7 @@ class Plan:
             RefusedError: an offset lies outside its log, and clamping was not wanted; nothing was changed.
             MisuseError: it was executed before.
         """
-        from kgctl.admin.reset import execute_reset
+        from kgctl.admin.changes import execute_reset
 
         if self._done is not None:
             raise MisuseError("this plan was executed before: plan again, or undo it")
@@ -148,8 +147,9 @@ class Plan:
 
     def undo(self) -> Plan:
         """Return the plan that brings back what `execute` replaced, commits that were not there included; execute it in turn."""
-        from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset, ResetResult
-        from kgctl.admin.reset import ResetRequest, plan_reset
+        from kgctl.admin.changes import plan_reset
+        from kgctl.admin.notation import FromFile, PlannedOffset
+        from kgctl.admin.offset_reset import ResetRequest, ResetResult
 
         if self._done is None:
             raise MisuseError("nothing to undo: this plan was not executed")
@@ -227,8 +227,7 @@ def _admin(groups: GroupAdmin) -> Admin:
 
 
 def _context_settings(name: str, properties: Mapping[str, str], timeout_ms: int | None) -> ConnectionSettings:
-    from kgctl.admin.config_file import config_path, load_config_file, resolved
-    from kgctl.admin.connect import context_settings
+    from kgctl.admin.connect import config_path, context_settings, load_config_file, resolved
 
     context = load_config_file(config_path(os.environ)).context(name)
     limit = f"{timeout_ms}ms" if timeout_ms is not None else None
@@ -237,7 +236,7 @@ def _context_settings(name: str, properties: Mapping[str, str], timeout_ms: int 
 
 
 def _strategy(to: str | int | datetime | None, shift_by: int | None) -> Strategy:
-    from kgctl.admin.plan.offset_reset import ShiftBy, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
+    from kgctl.admin.offset_reset import ShiftBy, ToCurrent, ToEarliest, ToLatest, ToOffset, ToTime
 
     if (to is None) == (shift_by is None):
         raise UsageError("say where to: one of to= and shift_by=")

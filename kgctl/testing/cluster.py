@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from kgctl.admin.client import GroupAdmin
+from kgctl.admin import GroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.classic.rebalance import start_rebalance

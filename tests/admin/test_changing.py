@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.admin.client import GroupAdmin
+from kgctl.admin import GroupAdmin
 from kgctl.errors import UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, OffsetAndMetadata, TopicPartition

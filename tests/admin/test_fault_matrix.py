@@ -14,8 +14,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from kgctl.admin.client import GroupAdmin
-from kgctl.admin.results import ItemError
+from kgctl.admin import GroupAdmin, ItemError
 from kgctl.errors import AuthError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MemberDescription, OffsetAndMetadata, TopicPartition

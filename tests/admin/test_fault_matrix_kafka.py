@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AclOperation, ResourceType
 
-from kgctl.admin.client import GroupAdmin
+from kgctl.admin import GroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.errors import KgctlError, UnreachableError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition

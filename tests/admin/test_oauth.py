@@ -13,8 +13,8 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from kgctl.admin.client import GroupAdmin
-from kgctl.admin.confluent.admin import ConfluentGroupAdmin
+from kgctl.admin import GroupAdmin
+from kgctl.admin.confluent import ConfluentGroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.admin.live import LiveGroupAdmin
 from kgctl.admin.properties import load_command_config

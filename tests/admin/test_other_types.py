@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import ShareConsumer
 
-from kgctl.admin.client import GroupAdmin
+from kgctl.admin import GroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, OffsetAndMetadata, TopicPartition

@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import ShareConsumer
 from confluent_kafka import TopicPartition as ConfluentPartition
 
-from kgctl.admin.client import GroupAdmin
+from kgctl.admin import GroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.model.groups import GroupState
 from tests.support.kafka import KafkaBroker, commit, create_topic, produce, unique

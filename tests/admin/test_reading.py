@@ -8,8 +8,16 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka import TopicPartition as ConfluentPartition
 
-from kgctl.admin.client import EARLIEST_LOCAL, LATEST_TIERED, MAX_TIMESTAMP, GroupAdmin, ReadsRecords, Record, TellsCommitTimes
-from kgctl.admin.confluent import commit_times
+from kgctl.admin import (
+    EARLIEST_LOCAL,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    GroupAdmin,
+    ReadsRecords,
+    Record,
+    TellsCommitTimes,
+    confluent,
+)
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -229,7 +237,7 @@ def test_commit_times_are_read_from_the_end_of_the_offsets_topic(
     target: Target, any_admin: GroupAdmin, monkeypatch: pytest.MonkeyPatch, block: int
 ) -> None:
     """Whole, and in blocks that begin with one record; what was deleted has no time, and the latest commit counts."""
-    monkeypatch.setattr(commit_times, "FIRST_BLOCK", block)
+    monkeypatch.setattr(confluent, "FIRST_BLOCK", block)
     assert isinstance(any_admin, TellsCommitTimes)
     topic = target.topic(partitions=3, records=1)
     groups, partitions = [unique("aged") for _ in range(3)], [TopicPartition(topic, number) for number in range(3)]

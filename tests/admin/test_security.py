@@ -12,11 +12,10 @@ import pytest
 import trustme
 from confluent_kafka.admin import AclOperation, ResourceType
 
-from kgctl.admin.client import GroupAdmin
-from kgctl.admin.confluent.admin import ConfluentGroupAdmin
+from kgctl.admin import GroupAdmin, Sight
+from kgctl.admin.confluent import ConfluentGroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.admin.properties import load_command_config
-from kgctl.admin.results import Sight
 from kgctl.errors import AuthError, KgctlError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from kgctl.admin.client import GroupAdmin
-from kgctl.admin.confluent.admin import ConfluentGroupAdmin
+from kgctl.admin import GroupAdmin
+from kgctl.admin.confluent import ConfluentGroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.errors import TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode

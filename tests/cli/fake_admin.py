@@ -7,8 +7,18 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from kgctl.admin.client import EARLIEST_LOCAL, LATEST_TIERED, MAX_TIMESTAMP, Place, Record
-from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results, Sight
+from kgctl.admin import (
+    EARLIEST_LOCAL,
+    LATEST_TIERED,
+    MAX_TIMESTAMP,
+    GroupResults,
+    ItemError,
+    PartitionResults,
+    Place,
+    Record,
+    Results,
+    Sight,
+)
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     GroupDescription,

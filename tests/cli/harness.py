@@ -17,7 +17,7 @@ from kgctl.model.groups import MemberDescription, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 
 if TYPE_CHECKING:
-    from kgctl.admin.client import GroupAdmin
+    from kgctl.admin import GroupAdmin
     from kgctl.admin.connect import ConnectionSettings
 
 NOW_MS = 1_704_067_200_000  # 2024-01-01T00:00:00Z

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kgctl.admin.plan.sealed_file import FileHeader, seal
+from kgctl.admin.notation import FileHeader, seal
 from kgctl.cli.exit_codes import EXIT_CODES, ExitCode, exit_code_of, exit_code_of_all
 from kgctl.cli.files import write_new
 from kgctl.cli.registry import COMMANDS

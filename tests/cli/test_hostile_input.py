@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.admin.plan.offset_file import csv_text, parse_offset_file
-from kgctl.admin.plan.sealed_file import unseal
+from kgctl.admin.notation import csv_text, parse_offset_file, unseal
 from kgctl.admin.properties import parse_properties
 from kgctl.errors import KgctlError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition

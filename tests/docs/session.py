@@ -76,7 +76,7 @@ class Session:
     @cached_property
     def _cluster(self) -> str:
         """Its address. ``payments`` has left with a lag of 120, ``shipping`` is there with two static members."""
-        from kgctl.admin.confluent.clients import ConsumerTeam, produce
+        from kgctl.admin.librdkafka import ConsumerTeam, produce
         from kgctl.server.background import EmbeddedServer
 
         config = {"group.initial.rebalance.delay.ms": "300"}
@@ -98,7 +98,7 @@ class Session:
         from confluent_kafka import TopicPartition
         from confluent_kafka.admin import AdminClient
 
-        from kgctl.admin.confluent.clients import ConsumerTeam, produce
+        from kgctl.admin.librdkafka import ConsumerTeam, produce
 
         produce(self._cluster, "returns", 40, 1)
         with ConsumerTeam(self._cluster, "billing", ["returns"], 1) as billing:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.core import TyperGroup
 
-from kgctl.admin.config_file import load_config_file
+from kgctl.admin.connect import load_config_file
 from kgctl.cli.app import run
 from kgctl.cli.environment import Environment
 from kgctl.cli.manual import page_names, read_page

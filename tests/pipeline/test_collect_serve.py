@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from kgctl.admin.confluent.clients import produce
+from kgctl.admin.librdkafka import produce
 from kgctl.pipeline.store.delta import Table
 from kgctl.pipeline.store.files import Location
 from kgctl.pipeline.store.tables import RAW, conform, from_stored

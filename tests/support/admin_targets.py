@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from kgctl.admin.client import GroupAdmin
-from kgctl.admin.confluent.admin import ConfluentGroupAdmin
+from kgctl.admin import GroupAdmin
+from kgctl.admin.confluent import ConfluentGroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from tests.support.kafka import create_topic, produce, unique
 from tests.support.patience import PATIENCE_MS

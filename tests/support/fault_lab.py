@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from kgctl.admin.client import AltersManyGroups, GroupAdmin
-from kgctl.admin.results import PartitionResults
+from kgctl.admin import AltersManyGroups, GroupAdmin, PartitionResults
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 
 Key = tuple[str, ...]

@@ -7,10 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from kgctl.admin.config_file import load_config_file
-from kgctl.admin.plan.offset_file import parse_offset_file
-from kgctl.admin.plan.offset_reset import parse_topic_scopes
-from kgctl.admin.plan.times import parse_duration_ms, parse_instant_ms
+from kgctl.admin.connect import load_config_file
+from kgctl.admin.notation import parse_duration_ms, parse_instant_ms, parse_offset_file
+from kgctl.admin.offset_reset import parse_topic_scopes
 from kgctl.admin.properties import load_command_config
 from kgctl.errors import KgctlError
 from kgctl.serde.consumer_protocol import decode_assignment, decode_subscription

@@ -13,7 +13,7 @@ from kgctl.admin.connect import connect
 from tests.cli.harness import Cli, Ran
 
 if TYPE_CHECKING:
-    from kgctl.admin.client import GroupAdmin
+    from kgctl.admin import GroupAdmin
     from kgctl.admin.connect import ConnectionSettings
 
 

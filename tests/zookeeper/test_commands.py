@@ -11,7 +11,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
-from kgctl.admin.results import GroupResults
+from kgctl.admin import GroupResults
 from kgctl.admin.zookeeper.admin import ZooKeeperGroupAdmin
 from kgctl.model.groups import GroupDescription
 from tests.support.patience import PATIENCE_S

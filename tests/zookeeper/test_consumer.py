@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from kgctl.admin.zookeeper.nodes import Pattern, Registration
+from kgctl.admin.zookeeper import Pattern, Registration
 from kgctl.errors import UsageError
 from kgctl.model.groups import TopicPartition
 from kgctl.zookeeper import (

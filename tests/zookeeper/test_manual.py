@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from kgctl.admin.confluent.clients import produce
+from kgctl.admin.librdkafka import produce
 from kgctl.server.background import EmbeddedServer
 from tests.docs.pages import MANUAL, blocks, comparable, with_output
 from tests.docs.session import Session

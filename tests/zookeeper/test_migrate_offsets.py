@@ -13,7 +13,7 @@ from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
 from tests.zookeeper.conftest import ZooKeeperCli, commits, rows, topic
 
 if TYPE_CHECKING:
-    from kgctl.admin.client import GroupAdmin
+    from kgctl.admin import GroupAdmin
     from kgctl.admin.connect import ConnectionSettings
 
 pytestmark = pytest.mark.zookeeper

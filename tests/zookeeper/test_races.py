@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from kgctl.admin.zookeeper import ChangedMeanwhileError, RunningInstancesError
 from kgctl.admin.zookeeper.admin import ZooKeeperGroupAdmin, open_zookeeper
 from kgctl.admin.zookeeper.connection import Answers, Connection, Operation
-from kgctl.admin.zookeeper.nodes import ChangedMeanwhileError, RunningInstancesError
 from kgctl.admin.zookeeper.registry import Registry
 from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode

@@ -10,7 +10,7 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_acl
 
-from kgctl.admin.zookeeper.nodes import (
+from kgctl.admin.zookeeper import (
     GroupNotFoundError,
     InstanceNotRegisteredError,
     InstanceRegisteredError,
@@ -105,7 +105,7 @@ def test_group_with_running_instances_is_not_deleted(group: Group) -> None:
 
 
 def test_a_group_of_more_nodes_than_a_transaction_takes_is_deleted(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgctl.admin.zookeeper.changes.NODES_A_TRANSACTION", 7)
+    monkeypatch.setattr("kgctl.admin.zookeeper.admin.NODES_A_TRANSACTION", 7)
     group.reset({TopicPartition("orders", number): number for number in range(30)})
     group.delete()
     assert not group.exists()

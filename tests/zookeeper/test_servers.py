@@ -9,8 +9,8 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
+from kgctl.admin.zookeeper import ZooKeeperSettings
 from kgctl.admin.zookeeper.connection import Connection
-from kgctl.admin.zookeeper.settings import ZooKeeperSettings
 from kgctl.zookeeper import Registry
 from tests.support.kafka.fixtures import java_or_skip
 from tests.support.kafka.ports import free_ports

@@ -1,31 +1,36 @@
-"""`kgctl.admin.client.GroupAdmin` of the groups in ZooKeeper, so that every command works on them as on Kafka's own.
+"""`kgctl.admin.GroupAdmin` of the groups in ZooKeeper, so that every command works on them as on Kafka's own.
 
 ZooKeeper knows groups, instances, claims and offsets, and how many partitions topics have. How long the logs are only the
 brokers know: ``brokers`` is their `GroupAdmin`, where one is given; without it logs are unknown, never guessed.
+
+A group's offsets are changed, and a group is removed, in one transaction, and never beside a running instance: the transaction
+takes the group's ``ids`` node away and puts it back as it was. ZooKeeper refuses that as soon as an instance is registered below,
+and with it the whole transaction: there is no moment between the look and the deed in which one could begin. Offsets are written
+by the version that was read; what others changed in between is read again, `ATTEMPTS` times. After an answer that never came, the
+next attempt reads back what is there: what has been written is not written twice.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Self
 
-from kgctl.admin.client import GroupAdmin, Place
-from kgctl.admin.results import GroupResults, ItemError, PartitionResults, Results, Sight, item_error
-from kgctl.admin.zookeeper import changes, nodes, snapshot
-from kgctl.admin.zookeeper.connection import Connection, Unanswered
-from kgctl.admin.zookeeper.nodes import (
+from kgctl.admin import GroupAdmin, GroupResults, ItemError, PartitionResults, Place, Results, Sight, item_error, zookeeper
+from kgctl.admin.zookeeper import (
     ChangedMeanwhileError,
     GroupNotFoundError,
     Pattern,
     Registration,
     RunningInstancesError,
+    ZooKeeperSettings,
     is_name,
+    registry,
 )
-from kgctl.admin.zookeeper.settings import ZooKeeperSettings
-from kgctl.admin.zookeeper.snapshot import GroupSnapshot
+from kgctl.admin.zookeeper.connection import Connection, NodeData, Operation, RefusedOperation, Unanswered, denied
+from kgctl.admin.zookeeper.registry import GroupSnapshot
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnreachableError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -38,6 +43,214 @@ from kgctl.model.groups import (
     OffsetAndMetadata,
     TopicPartition,
 )
+
+ATTEMPTS = 10
+PARTITIONS_A_TRANSACTION = 1_000
+NODES_A_TRANSACTION = 4_000
+_RETRY_S = 0.02
+
+Failures = dict[TopicPartition, KgctlError]
+
+
+def write_offsets(connection: Connection, group: str, offsets: Mapping[TopicPartition, int], *, guarded: bool = True) -> Failures:
+    """Commit these offsets; makes the group where there is none. ``guarded``: only while no instance runs.
+
+    Returns what failed, by partition; up to `PARTITIONS_A_TRANSACTION` are written together or not at all.
+    """
+    return _in_parts(connection, group, sorted(offsets), lambda part: _write(connection, group, part, offsets, guarded=guarded))
+
+
+def remove_offsets(connection: Connection, group: str, partitions: Sequence[TopicPartition], *, guarded: bool = True) -> Failures:
+    """Take commits away, and topics that have none left. ``guarded``: only while no instance runs. Returns what failed."""
+    return _in_parts(connection, group, sorted(set(partitions)), lambda part: _remove(connection, group, part, guarded=guarded))
+
+
+def remove_group(connection: Connection, group: str) -> None:
+    """Delete a group with all that is below it.
+
+    Raises:
+        GroupNotFoundError: there is none.
+        RunningInstancesError: instances are running; nothing was deleted, or not all of a group of more than
+            `NODES_A_TRANSACTION` nodes.
+        ChangedMeanwhileError: others kept changing it.
+        AuthError: a node may not be deleted.
+    """
+    if connection.children(zookeeper.group_path(group)) is None:
+        raise GroupNotFoundError(group)
+    _attempt(connection, group, lambda: _remove_tree(connection, group))
+
+
+def _in_parts(
+    connection: Connection,
+    group: str,
+    partitions: Sequence[TopicPartition],
+    change: Callable[[Sequence[TopicPartition]], tuple[list[Operation], Failures]],
+) -> Failures:
+    failed: Failures = {}
+    with connection.within():
+        for start in range(0, len(partitions), PARTITIONS_A_TRANSACTION):
+            part = list(partitions[start : start + PARTITIONS_A_TRANSACTION])
+            failed |= _change_part(connection, group, part, change)
+    return failed
+
+
+def _change_part(
+    connection: Connection,
+    group: str,
+    part: list[TopicPartition],
+    change: Callable[[Sequence[TopicPartition]], tuple[list[Operation], Failures]],
+) -> Failures:
+    failed: Failures = {}
+
+    def once() -> bool:
+        operations, refused = change([each for each in part if each not in failed])
+        failed.update(refused)
+        try:
+            if operations:
+                connection.transact(operations)
+        except RefusedOperation as refusal:
+            at = _partition_of(refusal.operation, group)
+            if refusal.reason != "no_auth" or at is None:
+                raise
+            failed[at] = denied(refusal.operation.path)
+            return False
+        return True
+
+    try:
+        _attempt(connection, group, once)
+    except KgctlError as error:
+        return {**dict.fromkeys(part, error), **failed}
+    return failed
+
+
+def _attempt(connection: Connection, group: str, once: Callable[[], bool]) -> None:
+    """Call ``once`` until it answers that all is done, reading anew after each change by others.
+
+    Raises:
+        KgctlError: it cannot be done; nothing of the last attempt was. `Unanswered`: that is not known.
+    """
+    with connection.within() as deadline:
+        changed = 0
+        while changed < ATTEMPTS:
+            try:
+                if once():
+                    return
+            except RefusedOperation as refusal:
+                if refusal.reason == "no_auth":
+                    raise denied(refusal.operation.path) from None
+                if refusal.operation.path == zookeeper.ids_path(group) and refusal.reason == "not_empty":
+                    raise RunningInstancesError(group) from None
+                changed += 1
+            except Unanswered:
+                if deadline.is_over:
+                    raise
+                deadline.wait(_RETRY_S)
+        raise ChangedMeanwhileError(group, ATTEMPTS)
+
+
+@dataclass(frozen=True, slots=True)
+class _Guard:
+    """The operations at the beginning of a transaction that ZooKeeper refuses while an instance is registered."""
+
+    operations: tuple[Operation, ...]
+
+    @classmethod
+    def read(cls, connection: Connection, group: str) -> _Guard:
+        """For the group as it is now.
+
+        Raises:
+            RunningInstancesError: there are instances already.
+        """
+        path = zookeeper.ids_path(group)
+        instances, node = connection.children(path), connection.get(path)
+        if instances:
+            raise RunningInstancesError(group, len(instances))
+        if instances is None or node is None:
+            return cls((Operation("create", path), Operation("delete", path)))
+        return cls((Operation("delete", path), Operation("create", path, node.data, acl=connection.acl(path))))
+
+
+def _write(
+    connection: Connection,
+    group: str,
+    partitions: Sequence[TopicPartition],
+    offsets: Mapping[TopicPartition, int],
+    *,
+    guarded: bool,
+) -> tuple[list[Operation], Failures]:
+    """What is to be written, as ZooKeeper is now; nothing for offsets that are there already."""
+    paths = {partition: zookeeper.offsets_path(group, *partition) for partition in partitions}
+    above = [zookeeper.GROUPS, zookeeper.group_path(group), zookeeper.offsets_path(group)]
+    above += [zookeeper.offsets_path(group, topic) for topic in dict.fromkeys(partition.topic for partition in partitions)]
+    found = connection.get_many([*above, *paths.values()])
+    failed: Failures = {partition: denied(path) for partition, path in paths.items() if path in found.denied}
+    missing = [path for path in above if path not in found.values and path not in found.denied]
+    changes = [
+        _set(path, found.values.get(path), zookeeper.encode_offset(offsets[partition]))
+        for partition, path in paths.items()
+        if partition not in failed
+    ]
+    wanted = [operation for operation in changes if operation is not None]
+    if not wanted:
+        return [], failed
+    guard = _Guard.read(connection, group).operations if guarded else ()
+    at_the_top = [Operation("create", path) for path in missing if path in above[:2]]
+    below = [Operation("create", path) for path in missing if path not in above[:2]]
+    return [*at_the_top, *guard, *below, *wanted], failed
+
+
+def _set(path: str, node: NodeData | None, data: bytes) -> Operation | None:
+    if node is None:
+        return Operation("create", path, data)
+    return None if node.data == data else Operation("set", path, data, node.version)
+
+
+def _remove(
+    connection: Connection, group: str, partitions: Sequence[TopicPartition], *, guarded: bool
+) -> tuple[list[Operation], Failures]:
+    topics = sorted({partition.topic for partition in partitions})
+    listed = connection.children_many([zookeeper.offsets_path(group, topic) for topic in topics])
+    operations = []
+    for topic in topics:
+        path = zookeeper.offsets_path(group, topic)
+        there = set(listed.values.get(path, ()))
+        gone = {str(partition.partition) for partition in partitions if partition.topic == topic} & there
+        operations += [Operation("delete", f"{path}/{name}") for name in sorted(gone, key=int)]
+        if gone and gone == there:
+            operations.append(Operation("delete", path))
+    if not operations:
+        return [], {}
+    guard = _Guard.read(connection, group).operations if guarded else ()
+    return [*guard, *operations], {}
+
+
+def _remove_tree(connection: Connection, group: str) -> bool:
+    """Whether nothing is left, after one transaction."""
+    root, ids = zookeeper.group_path(group), zookeeper.ids_path(group)
+    paths, level = [], [root]
+    while level:
+        listed = connection.children_many(level)
+        paths += [path for path in level if path in listed.values]
+        level = [f"{path}/{name}" for path in level for name in listed.values.get(path, ())]
+    if not paths:
+        return True
+    if instances := [path for path in paths if path.startswith(f"{ids}/")]:
+        raise RunningInstancesError(group, len(instances))
+    deletes = [Operation("delete", path) for path in reversed(paths)]
+    if len(deletes) <= NODES_A_TRANSACTION:
+        connection.transact(deletes)
+        return True
+    guard = _Guard.read(connection, group).operations
+    leaves = [each for each in deletes if each.path not in (root, ids)]
+    connection.transact([*guard, *leaves[:NODES_A_TRANSACTION]])
+    return False
+
+
+def _partition_of(operation: Operation, group: str) -> TopicPartition | None:
+    """The partition whose offset an operation is about."""
+    topic, slash, number = operation.path.removeprefix(zookeeper.offsets_path(group) + "/").partition("/")
+    return TopicPartition(topic, int(number)) if slash and number.isdecimal() else None
+
 
 MOST_GROUPS = 100
 """Of more groups nothing is watched: each watch is a request, and is kept by the server."""
@@ -61,9 +274,9 @@ class GroupWatches:
         self._changed = changed
         if len(groups) > MOST_GROUPS:
             return
-        owners = [nodes.owners_path(group) for group in groups]
+        owners = [zookeeper.owners_path(group) for group in groups]
         with self._connection.within():
-            self._hold([*(nodes.ids_path(group) for group in groups), *owners])
+            self._hold([*(zookeeper.ids_path(group) for group in groups), *owners])
             self._hold([f"{path}/{topic}" for path in owners for topic in self._names.get(path, ())])
 
     def _hold(self, paths: Sequence[str]) -> None:
@@ -119,7 +332,7 @@ class ZooKeeperGroupAdmin:
 
     def cluster_id(self) -> str | None:
         """``zookeeper:`` and Kafka's own id, or else the hosts, sorted, and the chroot: never the id that brokers tell."""
-        return snapshot.read_cluster_id(self._connection)
+        return registry.read_cluster_id(self._connection)
 
     def sight(self) -> Sight:
         """What may not be read in ZooKeeper is an error of its own; brokers may hide the logs of topics."""
@@ -128,8 +341,8 @@ class ZooKeeperGroupAdmin:
     def list_groups(self, *, states: Sequence[GroupState] = (), types: Sequence[GroupType] = ()) -> GroupResults[GroupListing]:
         """All groups; Stable where instances run."""
         with self._connection.within():
-            names = snapshot.list_names(self._connection)
-            running, refused = snapshot.running_instances(self._connection, names)
+            names = registry.list_names(self._connection)
+            running, refused = registry.running_instances(self._connection, names)
         if types and GroupType.ZOOKEEPER not in types:
             return Results()
         found = {name: GroupListing(name, PROTOCOL_TYPE, _state(count), GroupType.ZOOKEEPER) for name, count in running.items()}
@@ -141,7 +354,7 @@ class ZooKeeperGroupAdmin:
         with self._connection.within():
             groups, errors = self._read(group_ids, offsets=False)
             is_list = any(_is_list(registration) for group in groups.values() for registration in group.instances.values())
-            topics = tuple(snapshot.read_topics(self._connection)) if is_list else ()
+            topics = tuple(registry.read_topics(self._connection)) if is_list else ()
         values = {name: _description(group, topics) for name, group in groups.items()}
         return Results(values, errors, flaws=_flaws(groups))
 
@@ -186,13 +399,13 @@ class ZooKeeperGroupAdmin:
         """Topic -> number of partitions, by the brokers where there are any, else by what Kafka keeps in ZooKeeper."""
         if self._brokers is not None:
             return self._brokers.list_topics(topics)
-        return snapshot.read_topics(self._connection, topics)
+        return registry.read_topics(self._connection, topics)
 
     def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
         """In one transaction for up to 1,000 partitions; NON_EMPTY_GROUP while instances run. Metadata has no place there."""
         if not is_name(group_id):
             return Results({}, dict.fromkeys(offsets, item_error(ErrorCode.INVALID_GROUP_ID, group=group_id)))
-        failed = changes.write_offsets(self._connection, group_id, {each: commit.offset for each, commit in offsets.items()})
+        failed = write_offsets(self._connection, group_id, {each: commit.offset for each, commit in offsets.items()})
         return _partition_results(offsets, failed)
 
     def delete_offsets(self, group_id: str, partitions: Sequence[TopicPartition]) -> PartitionResults[None]:
@@ -206,7 +419,7 @@ class ZooKeeperGroupAdmin:
             read = {topic for member in members for topic in (*(member.subscribed_topics or ()), *(member.assignment or ()))}
             unclear = any(member.subscribed_topics is None for member in members)
             in_use = {each for each in wanted if unclear or each.topic in read}
-            failed = changes.remove_offsets(
+            failed = remove_offsets(
                 self._connection, group_id, [each for each in wanted if each not in in_use], guarded=not members
             )
         results = _partition_results([each for each in wanted if each not in in_use], failed)
@@ -223,7 +436,7 @@ class ZooKeeperGroupAdmin:
                 errors[group_id] = item_error(ErrorCode.INVALID_GROUP_ID, group=group_id)
                 continue
             try:
-                changes.remove_group(self._connection, group_id)
+                remove_group(self._connection, group_id)
             except KgctlError as error:
                 errors[group_id] = _item(error)
         return Results({group_id: None for group_id in wanted if group_id not in errors}, errors)
@@ -263,7 +476,7 @@ class ZooKeeperGroupAdmin:
     ) -> tuple[Mapping[str, GroupSnapshot], dict[str, ItemError]]:
         """The groups that can be read, and an error for each of the others."""
         named = [group_id for group_id in dict.fromkeys(group_ids) if is_name(group_id)]
-        groups = snapshot.read_groups(self._connection, named, members=members, offsets=offsets)
+        groups = registry.read_groups(self._connection, named, members=members, offsets=offsets)
         errors: dict[str, ItemError] = {}
         for group_id in dict.fromkeys(group_ids):
             if error := groups.denied.get(group_id):

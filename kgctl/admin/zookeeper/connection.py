@@ -19,8 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
-from kgctl.admin.zookeeper.nodes import SessionLostError
-from kgctl.admin.zookeeper.settings import ZooKeeperSettings
+from kgctl.admin.zookeeper import SessionLostError, ZooKeeperSettings
 from kgctl.errors import AuthError, KgctlError, NotFoundError, TimedOutError, UnreachableError, UsageError
 from kgctl.wire.deadline import Deadline
 

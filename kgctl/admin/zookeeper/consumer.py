@@ -10,6 +10,10 @@ nothing: records are read with whatever client one has, from the offsets that it
 Partitions go to instances by range, as Kafka's own high-level consumer deals them out (kafka.consumer.RangeAssignor): both may
 be in one group. What stays with an instance is kept through a rebalance; what goes is handed to ``on_revoked`` first, and
 released when that returns, so that the next owner starts where this one committed.
+
+The way out of ZooKeeper: offsets of its groups, copied into groups on Kafka (`plan_migration`): a reset of the Kafka groups to
+what the others have committed, with all that a reset has. The source must be at rest, before and after; all that was written is
+read back.
 """
 
 from __future__ import annotations
@@ -17,22 +21,28 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from kgctl.admin.zookeeper import nodes, snapshot
-from kgctl.admin.zookeeper.changes import write_offsets
-from kgctl.admin.zookeeper.nodes import (
+from kgctl.admin import GroupAdmin, zookeeper
+from kgctl.admin.changes import plan_reset
+from kgctl.admin.notation import FromFile, PlannedOffset
+from kgctl.admin.offset_reset import ResetPlan, ResetRequest, ResetResult, TopicScope, is_within
+from kgctl.admin.zookeeper import (
     InstanceNotRegisteredError,
     InstanceRegisteredError,
     PartitionClaimedError,
     PartitionNotClaimedError,
     Registration,
+    RunningInstancesError,
     SessionLostError,
+    registry,
 )
+from kgctl.admin.zookeeper.admin import write_offsets
 from kgctl.admin.zookeeper.registry import Registry
-from kgctl.errors import KgctlError, UsageError
-from kgctl.model.groups import TopicPartition
+from kgctl.errors import KgctlError, NotFoundError, UsageError
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 
 RETRY_S = 0.1
 ENDING_S = 30.0
@@ -162,7 +172,7 @@ class ConsumerGroup:
         for partition, offset in offsets.items():
             if partition not in self._claimed:
                 raise PartitionNotClaimedError(self._group.name, *partition, self.instance)
-            nodes.check_offset(offset)
+            zookeeper.check_offset(offset)
         for error in write_offsets(self._registry.connection, self._group.name, offsets, guarded=False).values():
             raise error
 
@@ -202,12 +212,12 @@ class ConsumerGroup:
 
     def _watch_topics(self) -> None:
         connection = self._registry.connection
-        if isinstance(self._topics, Registration) and self._topics.pattern is not nodes.Pattern.STATIC:
-            connection.ensure(nodes.TOPICS)
-            connection.watch_children(nodes.TOPICS, self._wake)
+        if isinstance(self._topics, Registration) and self._topics.pattern is not zookeeper.Pattern.STATIC:
+            connection.ensure(zookeeper.TOPICS)
+            connection.watch_children(zookeeper.TOPICS, self._wake)
             return
         for topic in self._topics.subscription if isinstance(self._topics, Registration) else self._topics:
-            connection.watch_data(f"{nodes.TOPICS}/{topic}", self._wake)
+            connection.watch_data(f"{zookeeper.TOPICS}/{topic}", self._wake)
 
     def _run(self) -> None:
         try:
@@ -242,10 +252,10 @@ class ConsumerGroup:
 
     def _wanted(self) -> frozenset[TopicPartition]:
         connection = self._registry.connection
-        groups = snapshot.read_groups(connection, [self._group.name], offsets=False).found
+        groups = registry.read_groups(connection, [self._group.name], offsets=False).found
         running = groups[self._group.name].instances if self._group.name in groups else {}
         instances = {name: registration for name, registration in running.items() if registration is not None}
-        return frozenset(assign_range(instances, snapshot.read_topics(connection)).get(self.instance, ()))
+        return frozenset(assign_range(instances, registry.read_topics(connection)).get(self.instance, ()))
 
     def _claim(self, partition: TopicPartition) -> bool:
         try:
@@ -306,3 +316,90 @@ class ConsumerGroup:
 
 def _nothing_to_do(_: object) -> None:
     """Do nothing, for a consumer without a listener."""
+
+
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
+NOT_VERIFIED = "NOT_VERIFIED"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """What is to be copied. ``names`` maps each source to its target; ``active`` are the sources with running instances."""
+
+    names: Mapping[str, str]
+    offsets: Mapping[str, Committed]
+    plan: ResetPlan
+    active: Mapping[str, int]
+
+    def for_execution(self) -> ResetPlan:
+        """The plan without the targets of active sources, which are errors of it."""
+        refused = [RunningInstancesError(source, count) for source, count in self.active.items()]
+        targets = {self.names[source] for source in self.active}
+        groups = tuple(group for group in self.plan.groups if group.group_id not in targets)
+        return ResetPlan(groups, (*self.plan.errors, *refused))
+
+
+def plan_migration(
+    source: GroupAdmin, target: GroupAdmin, names: Mapping[str, str], scopes: Sequence[TopicScope] = (), *, clamp: bool = True
+) -> Migration:
+    """Look at both sides and change nothing. ``names``: source -> target; ``scopes``: only these topics and partitions."""
+    described = source.describe_groups(list(names))
+    errors = [error.to_exception(group=group_id) for group_id, error in described.errors.items()]
+    present = [name for name in names if name in described.values]
+    committed = source.list_committed_offsets(present)
+    errors += [error.to_exception(group=group_id) for group_id, error in committed.errors.items()]
+    errors += [flaw for flaws in (described.flaws, committed.flaws) for group in flaws.values() for flaw in group]
+    offsets = {name: _within(committed.values[name], scopes) for name in present if name in committed.values}
+    errors += [_nothing(name) for name, commits in offsets.items() if not commits]
+    wanted = {names[name]: _planned(commits) for name, commits in offsets.items() if commits}
+    plan = ResetPlan(())
+    if wanted:
+        plan = plan_reset(target, ResetRequest(tuple(wanted), FromFile(wanted), clamp=clamp, create=True))
+    active = {name: len(group.members) for name, group in described.values.items() if not group.state.is_inactive}
+    return Migration(names, offsets, ResetPlan(plan.groups, (*errors, *plan.errors)), active)
+
+
+def verify_migration(
+    source: GroupAdmin, target: GroupAdmin, migration: Migration, done: Mapping[str, Sequence[TopicPartition]]
+) -> list[KgctlError]:
+    """What is not as it should be after the deed. ``done``: target -> the partitions that were written, or were right already."""
+    targets = {name: migration.names[name] for name in migration.offsets if migration.names[name] in done}
+    if not targets:
+        return []
+    problems: list[KgctlError] = []
+    running = source.describe_groups(list(targets)).values
+    now = source.list_committed_offsets(list(targets)).values
+    there = target.list_committed_offsets(list(targets.values())).values
+    planned = {(row.group_id, row.partition): row.new for row in migration.plan.rows if row.result is not ResetResult.FAILED}
+    for name, to_group in targets.items():
+        if name in running and not running[name].state.is_inactive:
+            problems.append(RunningInstancesError(name, len(running[name].members)))
+        for partition in done[to_group]:
+            wanted, found = planned.get((to_group, partition)), there.get(to_group, {}).get(partition)
+            if wanted is not None and (found is None or found.offset != wanted.offset):
+                problems.append(_differs(to_group, partition, f"{wanted.offset} was written, {_shown(found)} is there"))
+            before, after = migration.offsets[name].get(partition), now.get(name, {}).get(partition)
+            if after != before:
+                problems.append(_differs(name, partition, f"{_shown(before)} was copied, {_shown(after)} is committed now"))
+    return problems
+
+
+def _within(commits: Committed, scopes: Sequence[TopicScope]) -> Committed:
+    return {partition: commit for partition, commit in commits.items() if not scopes or is_within(partition, scopes)}
+
+
+def _planned(commits: Committed) -> dict[TopicPartition, PlannedOffset]:
+    return {partition: PlannedOffset(commit) for partition, commit in sorted(commits.items())}
+
+
+def _nothing(group: str) -> NotFoundError:
+    return NotFoundError(f"group {group!r} has no committed offsets there: nothing to copy", group=group)
+
+
+def _differs(group: str, partition: TopicPartition, how: str) -> KgctlError:
+    message = f"group {group!r}, {partition}: {how}"
+    return KgctlError(message, code=NOT_VERIFIED, group=group, topic=partition.topic, partition=partition.partition)
+
+
+def _shown(commit: OffsetAndMetadata | None) -> str:
+    return "no offset" if commit is None else str(commit.offset)

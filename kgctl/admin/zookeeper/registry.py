@@ -9,9 +9,13 @@
         instance.claim("orders", 0)
         group.commit("orders", 0, 42)
 
-Every call answers or raises within the registry's time limit. Errors are classes of `kgctl.admin.zookeeper.nodes` and
+Every call answers or raises within the registry's time limit. Errors are classes of `kgctl.admin.zookeeper` and
 `kgctl.errors`: `UnreachableError` and `AuthError` can come from every method and are not repeated there. What is ephemeral
 (registrations, claims) ends with the session that made it, at the latest when the registry is closed.
+
+What ZooKeeper has at one moment is read level by level: few round trips, however many groups, topics and partitions. Nodes come
+and go while they are read. An instance or a claim that is listed and then gone is no error: it is left out. A node holding what
+it should not is an error of its own (`GroupSnapshot.flaws`), and the rest is there.
 """
 
 from __future__ import annotations
@@ -21,22 +25,207 @@ import socket
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Generic, Protocol, Self, TypeVar
 
-from kgctl.admin.zookeeper import nodes, snapshot
-from kgctl.admin.zookeeper.changes import ATTEMPTS, remove_group, remove_offsets, write_offsets
-from kgctl.admin.zookeeper.connection import Connection, Operation, RefusedOperation, denied
-from kgctl.admin.zookeeper.nodes import (
+from kgctl.admin import zookeeper
+from kgctl.admin.zookeeper import (
     ChangedMeanwhileError,
     InstanceNotRegisteredError,
     InstanceRegisteredError,
     PartitionClaimedError,
     PartitionNotClaimedError,
     Registration,
+    ZooKeeperSettings,
 )
-from kgctl.admin.zookeeper.settings import ZooKeeperSettings
+from kgctl.admin.zookeeper.admin import ATTEMPTS, remove_group, remove_offsets, write_offsets
+from kgctl.admin.zookeeper.connection import Answers, Connection, NodeData, Operation, RefusedOperation, denied
+from kgctl.errors import KgctlError
 from kgctl.model.groups import Node, TopicPartition
+
+
+@dataclass
+class GroupSnapshot:
+    """One group. ``instances`` has None where the registration cannot be read; ``owners`` are the ids as claimed.
+
+    ``flaws`` name each node that could not be read or understood.
+    """
+
+    name: str
+    instances: dict[str, Registration | None] = field(default_factory=dict)
+    owners: dict[TopicPartition, str] = field(default_factory=dict)
+    offsets: dict[TopicPartition, int] = field(default_factory=dict)
+    flaws: list[KgctlError] = field(default_factory=list)
+
+    def flaw(self, error: KgctlError, partition: TopicPartition | None = None) -> None:
+        """Note an error of this group, or of one partition of it."""
+        error.group = self.name
+        if partition is not None:
+            error.topic, error.partition = partition
+        self.flaws.append(error)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """The groups that are there, in the order asked for, and the errors of those that may not be read."""
+
+    found: Mapping[str, GroupSnapshot]
+    denied: Mapping[str, KgctlError]
+
+
+def list_names(connection: Connection) -> list[str]:
+    """Return the group names of ZooKeeper, sorted."""
+    return connection.children(zookeeper.GROUPS) or []
+
+
+def running_instances(connection: Connection, names: Sequence[str]) -> tuple[dict[str, int], dict[str, KgctlError]]:
+    """How many instances each group has running, and the groups whose instances may not be listed."""
+    answers = connection.children_many([zookeeper.ids_path(name) for name in names])
+    refused: dict[str, KgctlError] = {
+        name: denied(zookeeper.ids_path(name)) for name in names if zookeeper.ids_path(name) in answers.denied
+    }
+    return {name: len(answers.values.get(zookeeper.ids_path(name), ())) for name in names if name not in refused}, refused
+
+
+def read_groups(connection: Connection, names: Sequence[str], *, members: bool = True, offsets: bool = True) -> Groups:
+    """The groups of these names; ``members`` and ``offsets`` say which part of each is wanted."""
+    with connection.within():
+        names = list(dict.fromkeys(names))
+        parts = (*(("ids", "owners") if members else ()), *(("offsets",) if offsets else ()))
+        top = [zookeeper.group_path(name, *part) for name in names for part in ((), *((each,) for each in parts))]
+        listed = connection.children_many(top)
+        refused = {name: path for name in names for path in _own(name, parts) if path in listed.denied}
+        found = {
+            name: GroupSnapshot(name) for name in names if zookeeper.group_path(name) in listed.values and name not in refused
+        }
+        if members:
+            _read_instances(connection, found, listed)
+            for partition, group, path, node in _read_partitions(connection, found, "owners", listed):
+                _take_owner(group, partition, path, node)
+        if offsets:
+            for partition, group, path, node in _read_partitions(connection, found, "offsets", listed):
+                _take_offset(group, partition, path, node)
+    return Groups(found, {name: denied(path) for name, path in refused.items()})
+
+
+def _own(name: str, parts: Iterable[str]) -> list[str]:
+    return [zookeeper.group_path(name), *(zookeeper.group_path(name, part) for part in parts)]
+
+
+def _read_instances(connection: Connection, groups: Mapping[str, GroupSnapshot], listed: Answers[list[str]]) -> None:
+    wanted = [
+        (group, instance, zookeeper.ids_path(group.name, instance))
+        for group in groups.values()
+        for instance in listed.values.get(zookeeper.ids_path(group.name), ())
+    ]
+    answers = connection.get_many([path for _, _, path in wanted])
+    for group, instance, path in wanted:
+        node = answers.values.get(path)
+        if path in answers.denied:
+            group.instances[instance] = None
+            group.flaw(denied(path))
+        elif node is not None:
+            group.instances[instance] = _registration(group, path, node)
+
+
+def _registration(group: GroupSnapshot, path: str, node: NodeData) -> Registration | None:
+    try:
+        return zookeeper.decode_registration(path, node.data)
+    except KgctlError as error:
+        group.flaw(error)
+        return None
+
+
+def _read_partitions(
+    connection: Connection, groups: Mapping[str, GroupSnapshot], part: str, listed: Answers[list[str]]
+) -> list[tuple[TopicPartition, GroupSnapshot, str, NodeData | None]]:
+    """The nodes of all partitions below ``owners`` or ``offsets``; None for one that may not be read."""
+    topics = [
+        (group, topic, zookeeper.group_path(group.name, part, topic))
+        for group in groups.values()
+        for topic in listed.values.get(zookeeper.group_path(group.name, part), ())
+    ]
+    names = connection.children_many([path for _, _, path in topics])
+    wanted = []
+    for group, topic, path in topics:
+        if path in names.denied:
+            group.flaw(denied(path))
+        for name in names.values.get(path, ()):
+            try:
+                number = zookeeper.decode_partition(path, name)
+            except KgctlError as error:
+                group.flaw(error)
+            else:
+                wanted.append((TopicPartition(topic, number), group, f"{path}/{name}"))
+    answers = connection.get_many([path for _, _, path in wanted])
+    return [
+        (partition, group, path, answers.values.get(path))
+        for partition, group, path in sorted(wanted, key=lambda each: each[0])
+        if path in answers.values or path in answers.denied
+    ]
+
+
+def _take_owner(group: GroupSnapshot, partition: TopicPartition, path: str, node: NodeData | None) -> None:
+    if node is None:
+        group.flaw(denied(path), partition)
+    else:
+        group.owners[partition] = node.data.decode("utf-8", "backslashreplace")
+
+
+def _take_offset(group: GroupSnapshot, partition: TopicPartition, path: str, node: NodeData | None) -> None:
+    try:
+        if node is None:
+            raise denied(path)
+        group.offsets[partition] = zookeeper.decode_offset(path, node.data)
+    except KgctlError as error:
+        group.flaw(error, partition)
+
+
+def read_topics(connection: Connection, names: Sequence[str] | None = None) -> dict[str, int]:
+    """Topic -> number of partitions, as Kafka keeps it in ZooKeeper; topics that are not there, or not readable, are left out."""
+    with connection.within():
+        wanted = (
+            (connection.children(zookeeper.TOPICS) or [])
+            if names is None
+            else [name for name in names if zookeeper.is_name(name)]
+        )
+        answers = connection.get_many([f"{zookeeper.TOPICS}/{name}" for name in wanted])
+    counts: dict[str, int] = {}
+    for name in sorted(wanted):
+        node = answers.values.get(f"{zookeeper.TOPICS}/{name}")
+        if node is not None:
+            counts[name] = zookeeper.decode_partition_count(f"{zookeeper.TOPICS}/{name}", node.data)
+    return counts
+
+
+def read_brokers(connection: Connection) -> dict[int, Node]:
+    """The brokers that are alive, by id.
+
+    Raises:
+        MalformedNodeError: one has no address.
+    """
+    with connection.within():
+        numbers = sorted(int(name) for name in connection.children(zookeeper.BROKERS) or [] if name.isdecimal())
+        answers = connection.get_many([f"{zookeeper.BROKERS}/{number}" for number in numbers])
+    found = {number: answers.values.get(f"{zookeeper.BROKERS}/{number}") for number in numbers}
+    return {
+        number: zookeeper.decode_broker(f"{zookeeper.BROKERS}/{number}", node.data)
+        for number, node in found.items()
+        if node is not None
+    }
+
+
+def read_cluster_id(connection: Connection) -> str:
+    """``zookeeper:`` and Kafka's id of the cluster; where Kafka keeps none there, ZooKeeper's hosts, sorted, and the chroot.
+
+    It is never the id that the cluster's brokers tell: the groups there are others.
+    """
+    node = connection.get(zookeeper.CLUSTER_ID)
+    if node is not None:
+        return f"zookeeper:{zookeeper.decode_cluster_id(zookeeper.CLUSTER_ID, node.data)}"
+    settings = connection.settings
+    return f"zookeeper:{','.join(sorted(host.lower() for host in settings.hosts))}{settings.chroot}"
 
 
 class _Named(Protocol):
@@ -72,7 +261,7 @@ class Registry:
     def connect(
         cls, address: str, properties: Mapping[str, str] | None = None, *, timeout_ms: int = 10_000, session_ms: int = 10_000
     ) -> Registry:
-        """``HOST:PORT[,HOST:PORT][/CHROOT]``, contacted at the first call; ``properties`` as in `kgctl.admin.zookeeper.settings`.
+        """``HOST:PORT[,HOST:PORT][/CHROOT]``, contacted at the first call; ``properties`` as in `kgctl.admin.zookeeper`.
 
         Raises:
             UsageError: an address or property that cannot be.
@@ -82,7 +271,7 @@ class Registry:
 
     def groups(self) -> Found[Group]:
         """Return all groups."""
-        return Found.of(self.group(name) for name in snapshot.list_names(self.connection))
+        return Found.of(self.group(name) for name in list_names(self.connection))
 
     def group(self, name: str) -> Group:
         """The group of this name; nothing is read, and it need not exist.
@@ -94,15 +283,15 @@ class Registry:
 
     def brokers(self) -> Mapping[int, Node]:
         """Return the brokers that are alive, by id."""
-        return snapshot.read_brokers(self.connection)
+        return read_brokers(self.connection)
 
     def topics(self) -> Mapping[str, int]:
         """Return the number of partitions of each topic."""
-        return snapshot.read_topics(self.connection)
+        return read_topics(self.connection)
 
     def cluster_id(self) -> str:
         """``zookeeper:`` and Kafka's own id of the cluster, or else the hosts and the chroot."""
-        return snapshot.read_cluster_id(self.connection)
+        return read_cluster_id(self.connection)
 
     def close(self) -> None:
         """End the session. Safe to call twice."""
@@ -119,7 +308,7 @@ class Group:
     """One consumer group."""
 
     def __init__(self, connection: Connection, name: str) -> None:
-        nodes.check_name(name)
+        zookeeper.check_name(name)
         self._connection = connection
         self.name = name
 
@@ -128,12 +317,12 @@ class Group:
 
     def exists(self) -> bool:
         """Return whether ZooKeeper has the group."""
-        return self._connection.children(nodes.group_path(self.name)) is not None
+        return self._connection.children(zookeeper.group_path(self.name)) is not None
 
     def create(self) -> None:
         """Make its nodes; one that exists already is left as it is."""
         with self._connection.within():
-            for path in (nodes.ids_path(self.name), nodes.owners_path(self.name), nodes.offsets_path(self.name)):
+            for path in (zookeeper.ids_path(self.name), zookeeper.owners_path(self.name), zookeeper.offsets_path(self.name)):
                 self._connection.ensure(path)
 
     def delete(self) -> None:
@@ -147,7 +336,7 @@ class Group:
 
     def instances(self) -> Found[Instance]:
         """The instances that are running; none for a group that does not exist."""
-        return Found.of(map(self.instance, self._connection.children(nodes.ids_path(self.name)) or ()))
+        return Found.of(map(self.instance, self._connection.children(zookeeper.ids_path(self.name)) or ()))
 
     def instance(self, name: str) -> Instance:
         """The instance of this id; nothing is read, and it need not be registered."""
@@ -163,9 +352,9 @@ class Group:
         It is called from a thread of the connection: it must not block, and must not call this API. Makes the group's ``ids``
         node where it is not there.
         """
-        self._connection.ensure(nodes.ids_path(self.name))
+        self._connection.ensure(zookeeper.ids_path(self.name))
         self._connection.watch_children(
-            nodes.ids_path(self.name), lambda names: changed(Found.of(map(self.instance, names))) is not False
+            zookeeper.ids_path(self.name), lambda names: changed(Found.of(map(self.instance, names))) is not False
         )
 
     def instance_changes(self, timeout_s: float | None = None) -> Generator[Found[Instance], None, None]:
@@ -189,7 +378,7 @@ class Group:
 
     def owner(self, topic: str, partition: int) -> Instance | None:
         """The instance that has claimed a partition; None where nobody has."""
-        node = self._connection.get(nodes.owners_path(self.name, topic, partition))
+        node = self._connection.get(zookeeper.owners_path(self.name, topic, partition))
         return None if node is None else self.instance(node.data.decode("utf-8", "backslashreplace"))
 
     def owners(self) -> Mapping[TopicPartition, Instance]:
@@ -204,11 +393,11 @@ class Group:
             owner = None if data is None else self.instance(data.decode("utf-8", "backslashreplace"))
             return changed(owner) is not False
 
-        self._connection.watch_data(nodes.owners_path(self.name, topic, partition), told)
+        self._connection.watch_data(zookeeper.owners_path(self.name, topic, partition), told)
 
     def topics(self) -> tuple[str, ...]:
         """The topics of which a partition was ever claimed."""
-        return tuple(self._connection.children(nodes.owners_path(self.name)) or ())
+        return tuple(self._connection.children(zookeeper.owners_path(self.name)) or ())
 
     def commit(self, topic: str, partition: int, offset: int) -> None:
         """Commit an offset, as a running consumer does: nobody is asked whether instances run.
@@ -217,8 +406,8 @@ class Group:
             UsageError: a negative offset.
             ChangedMeanwhileError: others commit the same partition all the time.
         """
-        nodes.check_offset(offset)
-        path, data = nodes.offsets_path(self.name, topic, partition), nodes.encode_offset(offset)
+        zookeeper.check_offset(offset)
+        path, data = zookeeper.offsets_path(self.name, topic, partition), zookeeper.encode_offset(offset)
         with self._connection.within():
             for _ in range(ATTEMPTS):
                 if self._commit_once(path, data):
@@ -231,9 +420,9 @@ class Group:
         Raises:
             MalformedNodeError: the node holds no offset.
         """
-        path = nodes.offsets_path(self.name, topic, partition)
+        path = zookeeper.offsets_path(self.name, topic, partition)
         node = self._connection.get(path)
-        return None if node is None else nodes.decode_offset(path, node.data)
+        return None if node is None else zookeeper.decode_offset(path, node.data)
 
     def offsets(self) -> Mapping[TopicPartition, int]:
         """All committed offsets.
@@ -260,11 +449,11 @@ class Group:
         for error in failed.values():
             raise error
 
-    def _read(self, *, members: bool = True, offsets: bool = True) -> snapshot.GroupSnapshot:
-        groups = snapshot.read_groups(self._connection, [self.name], members=members, offsets=offsets)
+    def _read(self, *, members: bool = True, offsets: bool = True) -> GroupSnapshot:
+        groups = read_groups(self._connection, [self.name], members=members, offsets=offsets)
         for error in groups.denied.values():
             raise error
-        return groups.found.get(self.name) or snapshot.GroupSnapshot(self.name)
+        return groups.found.get(self.name) or GroupSnapshot(self.name)
 
     def _commit_once(self, path: str, data: bytes) -> bool:
         """Return whether the offset was written before anybody else's."""
@@ -285,7 +474,7 @@ class Instance:
     """One consumer of a group. Registration and claims belong to the session of the registry that made them."""
 
     def __init__(self, connection: Connection, group: Group, name: str) -> None:
-        nodes.check_name(name)
+        zookeeper.check_name(name)
         self._connection = connection
         self.group = group
         self.name = name
@@ -301,7 +490,7 @@ class Instance:
 
     @property
     def _path(self) -> str:
-        return nodes.ids_path(self.group.name, self.name)
+        return zookeeper.ids_path(self.group.name, self.name)
 
     def registered(self) -> bool:
         """Return whether the instance is running."""
@@ -317,7 +506,7 @@ class Instance:
         node = self._connection.get(self._path)
         if node is None:
             raise InstanceNotRegisteredError(self.group.name, self.name)
-        return nodes.decode_registration(self._path, node.data)
+        return zookeeper.decode_registration(self._path, node.data)
 
     def register(self, topics: Sequence[str] | Registration, *, timestamp: int | None = None) -> None:
         """Register, with one stream of each of these topics, or with a registration of one's own.
@@ -333,7 +522,7 @@ class Instance:
         with self._connection.within():
             self.group.create()
             try:
-                self._connection.create(self._path, nodes.encode_registration(topics), ephemeral=True)
+                self._connection.create(self._path, zookeeper.encode_registration(topics), ephemeral=True)
             except RefusedOperation as refusal:
                 raise self._explained(refusal, InstanceRegisteredError(self.group.name, self.name)) from None
 
@@ -359,7 +548,7 @@ class Instance:
         Raises:
             PartitionClaimedError: another instance has it: wait for its release (`Group.watch_owner`) and try again.
         """
-        path = nodes.owners_path(self.group.name, topic, partition)
+        path = zookeeper.owners_path(self.group.name, topic, partition)
         with self._connection.within():
             for _ in range(ATTEMPTS):
                 try:
@@ -383,7 +572,7 @@ class Instance:
             PartitionNotClaimedError: this instance has not claimed it; whoever has keeps it.
         """
         not_claimed = PartitionNotClaimedError(self.group.name, topic, partition, self.name)
-        path = nodes.owners_path(self.group.name, topic, partition)
+        path = zookeeper.owners_path(self.group.name, topic, partition)
         with self._connection.within():
             node = self._connection.get(path)
             if node is None or node.data != self.name.encode():

@@ -11,14 +11,10 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from kgctl.admin.client import GroupAdmin
-from kgctl.admin.execution import Account, Outcome
-from kgctl.admin.plan.offset_file import kafka_rows, plan_rows, undo_rows
-from kgctl.admin.plan.offset_reset import ResetResult, ResetRow
-from kgctl.admin.plan.sealed_file import FileHeader, named_groups, read_header, seal
-from kgctl.admin.plan.times import format_instant
-from kgctl.admin.reset import Executed, GroupPlan, ResetPlan, execute_reset
-from kgctl.admin.results import ItemError
+from kgctl.admin import GroupAdmin, ItemError
+from kgctl.admin.changes import Account, Executed, Outcome, execute_reset
+from kgctl.admin.notation import FileHeader, format_instant, kafka_rows, named_groups, plan_rows, read_header, seal, undo_rows
+from kgctl.admin.offset_reset import GroupPlan, ResetPlan, ResetResult, ResetRow
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_again, write_new

@@ -9,11 +9,10 @@ from typing import Annotated
 
 import typer
 
-from kgctl.admin.client import GroupAdmin
-from kgctl.admin.execution import Account, Decision, Outcome, Step, carry_out, decide_deletion, execute_deletion
-from kgctl.admin.plan.offset_reset import TopicScope, parse_topic_scopes
-from kgctl.admin.plan.sealed_file import named_groups
-from kgctl.admin.results import ItemError, Sight, item_error
+from kgctl.admin import GroupAdmin, ItemError, Sight, item_error
+from kgctl.admin.changes import Account, Decision, Outcome, Step, carry_out, decide_deletion, execute_deletion
+from kgctl.admin.notation import named_groups
+from kgctl.admin.offset_reset import TopicScope, parse_topic_scopes
 from kgctl.cli.groups.changes import (
     Backup,
     NoBackup,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgctl.admin.client import TellsChanges
+from kgctl.admin import TellsChanges
 from kgctl.cli.frames import Frames, is_shown_in_frames, parse_interval_ms
 from kgctl.cli.groups.thresholds import (
     AllowUnknown,
@@ -40,9 +40,9 @@ from kgctl.errors import AuthError, KgctlError, NotFoundError, UsageError, did_y
 from kgctl.model.groups import TopicPartition
 
 if TYPE_CHECKING:
-    from kgctl.admin.client import GroupAdmin
+    from kgctl.admin import GroupAdmin
     from kgctl.admin.group_view import GroupViews
-    from kgctl.admin.plan.offset_reset import TopicScope
+    from kgctl.admin.offset_reset import TopicScope
     from kgctl.cli.groups.describe_rows import Shown
 
 EPILOG = """Examples:
@@ -132,7 +132,7 @@ def describe_group(
     limits = read_thresholds(fail_if_lag_over, fail_if_partition_lag_over, fail_if_time_lag_over, allow_unknown=allow_unknown)
     of_partitions = only_lagging or bool(sort) or time_lag or commit_age or next_record
     _check_view(view, of_partitions=of_partitions, of_offsets=bool(topic or limits or lag_mode or totals), totals=totals)
-    from kgctl.admin.plan.offset_reset import parse_topic_scopes
+    from kgctl.admin.offset_reset import parse_topic_scopes
     from kgctl.cli.groups import describe_rows
 
     scopes = parse_topic_scopes(topic or ())
@@ -230,7 +230,7 @@ def _with_neighbours(admin: GroupAdmin, errors: tuple[KgctlError, ...]) -> tuple
 
 def _frames(question: Question, admin: GroupAdmin, interval_ms: int, iterations: int | None) -> Frames:
     """Frames that are due after the interval, or as soon as the admin tells of a change."""
-    from kgctl.admin.plan.times import format_instant
+    from kgctl.admin.notation import format_instant
 
     session, environment = question.session, question.session.environment
     label, _ = cluster_reference(session.flags, environment)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgctl.admin.group_view import GroupView, GroupViews, PartitionView
-from kgctl.admin.plan.offset_reset import TopicScope
-from kgctl.admin.plan.times import format_instant
+from kgctl.admin.notation import format_instant
+from kgctl.admin.offset_reset import TopicScope
 from kgctl.cli.groups.thresholds import Verdict
 from kgctl.cli.report import Column, Report, Row
 from kgctl.errors import KgctlError, NotFoundError

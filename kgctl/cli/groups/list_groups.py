@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from kgctl.admin.client import GroupAdmin
+from kgctl.admin import GroupAdmin
 from kgctl.cli.groups.thresholds import (
     AllowUnknown,
     FailIfLagOver,

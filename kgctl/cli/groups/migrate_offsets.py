@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kgctl.admin.plan.offset_reset import parse_topic_scopes
+from kgctl.admin.offset_reset import parse_topic_scopes
 from kgctl.cli.groups.changes import Backup, Change, DryRun, Execute, NoBackup, check_backup
 from kgctl.cli.groups.reset_offsets import Clamp
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, Yes, merged_groups
@@ -31,8 +31,8 @@ from kgctl.errors import UsageError
 from kgctl.model.groups import TopicPartition
 
 if TYPE_CHECKING:
-    from kgctl.admin.client import GroupAdmin
-    from kgctl.admin.zookeeper.migration import Migration
+    from kgctl.admin import GroupAdmin
+    from kgctl.admin.zookeeper.consumer import Migration
 
 EPILOG = """Examples:
 
@@ -86,7 +86,7 @@ def migrate_offsets(
     if len(group_ids) > 1 or not group_ids:
         _check_holder(to_group)
     with _both(session) as (source, target, cluster):
-        from kgctl.admin.zookeeper.migration import plan_migration
+        from kgctl.admin.zookeeper.consumer import plan_migration
 
         chosen = select_groups(source, group_ids, names)
         check_count(len(chosen.group_ids), max_groups)
@@ -138,7 +138,7 @@ def _remarks(migration: Migration, *, execute: bool) -> Sequence[str]:
 
 def _verified(source: GroupAdmin, target: GroupAdmin, migration: Migration, report: Report) -> Report:
     """Return the report with what reading back found."""
-    from kgctl.admin.zookeeper.migration import verify_migration
+    from kgctl.admin.zookeeper.consumer import verify_migration
 
     done: dict[str, list[TopicPartition]] = {}
     for row in report.rows:

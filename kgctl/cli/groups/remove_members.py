@@ -8,10 +8,9 @@ from typing import Annotated
 
 import typer
 
-from kgctl.admin.client import GroupAdmin
-from kgctl.admin.execution import Account, Step, carry_out
-from kgctl.admin.plan.sealed_file import named_groups
-from kgctl.admin.results import ItemError, item_error
+from kgctl.admin import GroupAdmin, ItemError, item_error
+from kgctl.admin.changes import Account, Step, carry_out
+from kgctl.admin.notation import named_groups
 from kgctl.cli.completion import complete_instances, complete_members
 from kgctl.cli.groups.changes import account_report, counted, result_report
 from kgctl.cli.options import GroupArguments, GroupOptions, Yes, merged_groups

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
-from kgctl.admin.client import EARLIEST_LOCAL, LATEST_TIERED, GroupAdmin
-from kgctl.admin.plan.offset_file import parse_offset_file
-from kgctl.admin.plan.offset_reset import (
-    FromFile,
+from kgctl.admin import EARLIEST_LOCAL, LATEST_TIERED, GroupAdmin
+from kgctl.admin.changes import from_group as copied
+from kgctl.admin.changes import plan_reset
+from kgctl.admin.notation import FromFile, format_instant, parse_duration_ms, parse_offset_file, parse_past_instant_ms
+from kgctl.admin.offset_reset import (
     Heal,
+    ResetPlan,
+    ResetRequest,
     ShiftBy,
     Strategy,
     ToCurrent,
@@ -27,9 +30,6 @@ from kgctl.admin.plan.offset_reset import (
     ToTime,
     parse_topic_scopes,
 )
-from kgctl.admin.plan.times import format_instant, parse_duration_ms, parse_past_instant_ms
-from kgctl.admin.reset import ResetPlan, ResetRequest, plan_reset
-from kgctl.admin.reset import from_group as copied
 from kgctl.cli.completion import complete_groups
 from kgctl.cli.groups.changes import (
     Backup,

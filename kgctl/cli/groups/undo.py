@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from kgctl.admin.plan.offset_reset import FromFile
-from kgctl.admin.plan.sealed_file import named_groups
-from kgctl.admin.plan.times import format_instant, parse_duration_ms
-from kgctl.admin.reset import ResetRequest, plan_reset
+from kgctl.admin.changes import plan_reset
+from kgctl.admin.notation import FromFile, format_instant, named_groups, parse_duration_ms
+from kgctl.admin.offset_reset import ResetRequest
 from kgctl.cli.groups.changes import (
     Backup,
     Change,

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kgctl.admin.plan.offset_reset import PastOffset, Strategy, ToHistory
-from kgctl.admin.plan.times import format_instant, parse_duration_ms, parse_past_instant_ms
+from kgctl.admin.notation import format_instant, parse_duration_ms, parse_past_instant_ms
+from kgctl.admin.offset_reset import PastOffset, Strategy, ToHistory
 from kgctl.cli.completion import complete_history_groups
 from kgctl.cli.environment import Environment
 from kgctl.cli.options import merged_groups
@@ -21,7 +21,7 @@ from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
 from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
-    from kgctl.admin.plan.offset_reset import TopicScope
+    from kgctl.admin.offset_reset import TopicScope
     from kgctl.pipeline.answers.history import Behind, History
     from kgctl.pipeline.answers.series import CommitAt, Series
     from kgctl.pipeline.collect.live import Plan
@@ -402,7 +402,7 @@ def scopes_of(topics: Sequence[str] | None) -> Sequence[TopicScope]:
     """What ``--topic`` asks for; nothing: all. Raises `UsageError`."""
     if not topics:
         return ()
-    from kgctl.admin.plan.offset_reset import parse_topic_scopes
+    from kgctl.admin.offset_reset import parse_topic_scopes
 
     return parse_topic_scopes(topics)
 
@@ -411,7 +411,7 @@ def is_in(topic: str, partition: int, scopes: Sequence[TopicScope]) -> bool:
     """Whether ``--topic`` asks for this partition."""
     if not scopes:
         return True
-    from kgctl.admin.plan.offset_reset import is_within
+    from kgctl.admin.offset_reset import is_within
     from kgctl.model.groups import TopicPartition
 
     return is_within(TopicPartition(topic, partition), scopes)

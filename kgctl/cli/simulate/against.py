@@ -19,7 +19,7 @@ from kgctl.errors import KgctlError, UsageError
 from kgctl.model.error_codes import ErrorCode
 
 if TYPE_CHECKING:
-    from kgctl.admin.client import GroupAdmin
+    from kgctl.admin import GroupAdmin
     from kgctl.model.groups import GroupDescription
     from kgctl.simulate.against.fleet import ClientKind
     from kgctl.simulate.batch.against import Stage

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from kgctl.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
-    from kgctl.admin.client import GroupAdmin
+    from kgctl.admin import GroupAdmin
     from kgctl.cli.session import Session
     from kgctl.model.groups import GroupDescription, TopicPartition
     from kgctl.simulate.scenario.sources import LiveGroup, Observed

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.admin.client import Record
-from kgctl.admin.results import ItemError
+from kgctl.admin import ItemError, Record
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error

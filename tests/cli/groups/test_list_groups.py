@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kgctl.admin.results import Sight
+from kgctl.admin import Sight
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, error

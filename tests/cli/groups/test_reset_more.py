@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.admin.results import ItemError
+from kgctl.admin import ItemError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.admin.confluent.admin import ConfluentGroupAdmin
+from kgctl.admin.confluent import ConfluentGroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.admin.live import LiveGroupAdmin
 from kgctl.errors import UnsupportedError, UsageError

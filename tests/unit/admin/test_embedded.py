@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
+from kgctl.admin import ItemError, Results
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.admin.embedded import EmbeddedGroupAdmin, open_embedded
-from kgctl.admin.results import ItemError, Results
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import NotFoundError, RefusedError, UsageError
 from kgctl.model.error_codes import ErrorCode

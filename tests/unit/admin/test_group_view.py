@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kgctl.admin.group_view import is_consumer_group, lag_by_group, partition_lag, range_flags, total_lag, view_offsets
-from kgctl.admin.plan.offset_reset import parse_topic_scopes
+from kgctl.admin.group_view import (
+    Position,
+    Sample,
+    Verdict,
+    Watch,
+    is_consumer_group,
+    lag_by_group,
+    partition_lag,
+    range_flags,
+    total_lag,
+    view_offsets,
+)
+from kgctl.admin.offset_reset import parse_topic_scopes
 from kgctl.model.groups import (
     GroupListing,
+    GroupState,
     GroupType,
     LogOffsets,
     MemberDescription,
@@ -129,3 +144,53 @@ def test_total_of_a_group_is_the_sum_of_its_rows(drawn: dict[TopicPartition, tup
     logs = {partition: LogOffsets(0, end) for partition, (_, end) in drawn.items()}
     rows = [partition_lag(partition, commit, logs[partition]) for partition, commit in commits.items()]
     assert lag_by_group({"g": commits}, logs) == {"g": total_lag(rows)}
+
+
+P = TopicPartition("t", 0)
+
+
+def watched(positions: Sequence[tuple[int, int]]) -> Watch:
+    """One group's partition, a sample each ten seconds: (committed, end)."""
+    watch = Watch()
+    listing = GroupListing("g", "consumer", GroupState.STABLE)
+    for number, (committed, end) in enumerate(positions):
+        watch.add(Sample(number * 10_000, {"g": listing}, {"g": {P: Position(committed, 0, end)}}))
+    return watch
+
+
+@pytest.mark.parametrize(
+    ("positions", "lag", "consumed", "produced", "drain", "verdict"),
+    [
+        ([(0, 100)], 100, None, None, None, Verdict.UNKNOWN),
+        ([(100, 100)], 0, None, None, None, Verdict.OK),
+        ([(0, 100), (50, 110)], 60, 5.0, 1.0, 15.0, Verdict.OK),
+        ([(0, 100), (10, 150), (20, 200)], 180, 1.0, 5.0, None, Verdict.WARN),
+        ([(10, 100), (10, 150), (10, 200)], 190, 0.0, 5.0, None, Verdict.STALL),
+        ([(50, 100), (10, 100), (20, 100)], 80, -1.5, 0.0, None, Verdict.REWIND),
+        ([(100, 100), (100, 150), (100, 200)], 100, 0.0, 5.0, None, Verdict.OK),
+        ([(0, 100), (100, 100)], 0, 10.0, 0.0, 0.0, Verdict.OK),
+    ],
+)
+def test_rates_and_verdicts(
+    positions: Sequence[tuple[int, int]],
+    lag: int,
+    consumed: float | None,
+    produced: float | None,
+    drain: float | None,
+    verdict: Verdict,
+) -> None:
+    (found,) = watched(positions).rates()
+    assert (found.lag, found.consumed_per_s, found.produced_per_s, found.drain_s) == (lag, consumed, produced, drain)
+    assert found.verdict is verdict
+
+
+def test_group_without_commits_is_unknown() -> None:
+    watch = Watch()
+    watch.add(Sample(0, {"g": GroupListing("g")}, {"g": {}}))
+    (found,) = watch.rates()
+    assert (found.lag, found.verdict) == (None, Verdict.UNKNOWN)
+
+
+def test_only_the_window_counts() -> None:
+    history = [(100, 100), *[(10, 100 + number) for number in range(10)]]
+    assert watched(history).rates()[0].verdict is Verdict.STALL

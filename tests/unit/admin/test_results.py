@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.admin.results import ItemError, item_error
+from kgctl.admin import ItemError, item_error
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 

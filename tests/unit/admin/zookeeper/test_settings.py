@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.admin.zookeeper.settings import Tls, ZooKeeperSettings
+from kgctl.admin.zookeeper import Tls, ZooKeeperSettings
 from kgctl.errors import UsageError
 
 

@@ -1,18 +1,26 @@
-"""Resets of committed offsets: gather what is known, plan, and execute a plan that still holds."""
+"""Changes of groups: resets are planned from what the cluster has, and executed where the plan still holds; groups are deleted.
+
+A change is carried out in steps, so that whatever ends it early leaves an account of each item: done, failed, unknown, not tried.
+A step is one request to the cluster, or several that are under way at once. Between two steps the change can be stopped without
+any doubt; of a step that is cut short (a lost connection, a time-out, a second signal) the items that were not answered for are
+unknown, and these are read back where the cluster answers again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Generic, Protocol, Self, TypeVar
 
-from kgctl.admin.client import AltersManyGroups, GroupAdmin
-from kgctl.admin.execution import Account, Answer, Outcome, Step, Stop, carry_out
-from kgctl.admin.plan.offset_reset import (
-    OUT_OF_RANGE,
-    FromFile,
+from kgctl.admin import AltersManyGroups, GroupAdmin, ItemError, PartitionResults, item_error
+from kgctl.admin.notation import FromFile, PlannedOffset
+from kgctl.admin.offset_reset import (
+    GroupPlan,
     Heal,
     PartitionFacts,
-    PlannedOffset,
+    ResetPlan,
+    ResetRequest,
     ResetResult,
     ResetRow,
     Strategy,
@@ -25,73 +33,244 @@ from kgctl.admin.plan.offset_reset import (
     present_scopes,
     resolve_scopes,
 )
-from kgctl.admin.results import ItemError, PartitionResults
-from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnsupportedError
+from kgctl.errors import Interrupted, KgctlError, NotFoundError, RefusedError, TimedOutError, UnreachableError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupState, GroupType, LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import (
+    NO_OFFSET,
+    GroupDescription,
+    GroupListing,
+    GroupState,
+    GroupType,
+    LogOffsets,
+    OffsetAndMetadata,
+    TopicPartition,
+)
 
-Committed = Mapping[TopicPartition, OffsetAndMetadata]
+K = TypeVar("K", bound=Hashable)
+
+MOST_LOST_IN_A_ROW = 3
+"""Steps that may fail in a row for want of a broker, before the rest is not tried: one of several brokers may be away."""
+
+LAST_LOOK_S = 2.0
+"""How long the cluster may be asked, after a signal, what became of the items that it has not answered for."""
+
+_UNANSWERED = frozenset(
+    {
+        ErrorCode.REQUEST_TIMED_OUT,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+"""Errors that do not tell whether it was done: a client sends a request again when a coordinator is lost, and the answer to the
+second says nothing of the first."""
+
+
+class Stop(Protocol):
+    """Whether the change shall end. ``signal`` is the number of the signal that asked for it, None as long as none did."""
+
+    @property
+    def signal(self) -> int | None: ...
+
+    def allow(self, seconds: float) -> None:
+        """Raise `Interrupted` in the main thread after this time, for a last look at the cluster; 0: never again."""
+        ...
+
+
+class NeverStop:
+    """A stop signal for callers that no signal ends."""
+
+    signal: int | None = None
+
+    def allow(self, seconds: float) -> None:
+        """Do nothing: there is no deadline."""
+
+
+class Outcome(StrEnum):
+    """What became of one item of a change."""
+
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+    NOT_TRIED = "not-tried"
 
 
 @dataclass(frozen=True, slots=True)
-class ResetRequest:
-    """What to reset, and to where.
+class Answer(Generic[K]):
+    """Items that were answered for, and the errors of those that failed."""
 
-    ``scopes`` None means every partition with a commit, with `ToHistory` also those that had one then; a strategy from a file
-    brings its own scope. ``create`` allows groups that do not exist, which the reset then makes. ``skip_missing`` leaves out
-    topics and partitions that do not exist, which are errors else.
+    items: Sequence[K]
+    errors: Mapping[K, ItemError]
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Generic[K]):
+    """The items that it changes, and what sends the requests and yields their answers as they come."""
+
+    items: Sequence[K]
+    act: Callable[[], Iterator[Answer[K]]]
+
+    @classmethod
+    def of_one_request(cls, items: Sequence[K], act: Callable[[], Mapping[K, ItemError]]) -> Self:
+        """A step of one request: ``act`` sends it and answers the errors of the items that failed."""
+        return cls(items, lambda: iter([Answer(items, act())]))
+
+
+@dataclass(slots=True)
+class Account(Generic[K]):
+    """What became of every item, kept up to date while the change is carried out.
+
+    ``errors`` has the reason for items that failed or are unknown. ``ended_by`` is the error that ended the change early, None
+    where none did; ``signal`` is the signal that did.
     """
 
-    group_ids: tuple[str, ...]
-    strategy: Strategy
-    scopes: tuple[TopicScope, ...] | None = None
-    clamp: bool = True
-    create: bool = False
-    skip_missing: bool = False
+    outcomes: dict[K, Outcome] = field(default_factory=dict)
+    errors: dict[K, ItemError] = field(default_factory=dict)
+    ended_by: KgctlError | None = None
+    signal: int | None = None
 
-
-@dataclass(frozen=True, slots=True)
-class GroupPlan:
-    """The rows of one group, by topic, then by number; ``description`` None for a group that is still to be made."""
-
-    group_id: str
-    description: GroupDescription | None
-    rows: tuple[ResetRow, ...]
+    def having(self, outcome: Outcome) -> list[K]:
+        """Return the items with this outcome."""
+        return [item for item, found in self.outcomes.items() if found is outcome]
 
     @property
-    def state(self) -> GroupState:
-        """Return the group's state when the plan was made."""
-        return self.description.state if self.description else GroupState.DEAD
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether executing must leave the whole group alone: it is active, or not as the plan says."""
-        return not self.state.is_inactive or any(row.result is ResetResult.REFUSED for row in self.rows)
+    def may_have_changed(self) -> bool:
+        """Whether the cluster is, or may be, no longer as it was."""
+        return any(outcome in (Outcome.DONE, Outcome.UNKNOWN) for outcome in self.outcomes.values())
 
 
-@dataclass(frozen=True, slots=True)
-class ResetPlan:
-    """The plans of all groups that could be looked at, and what failed about the others."""
+def carry_out(
+    steps: Iterable[Step[K]], read_back: Callable[[Sequence[K]], Mapping[K, bool]], stop: Stop | None = None
+) -> Account[K]:
+    """Do the steps in order, and answer what became of every item. Raises nothing that a cluster or a user can cause.
 
-    groups: tuple[GroupPlan, ...]
-    errors: tuple[KgctlError, ...] = ()
+    ``read_back`` tells of items whether they are done now; one that is not, or is left out, stays unknown: the request may still
+    be on its way. A time-out in a step of which nothing was answered ends the change, as the next would not fare better: else
+    one of several brokers is away, and the others' groups are gone on with. So do `MOST_LOST_IN_A_ROW` steps that were cut short
+    one after the other, and a signal.
+    """
+    pending, stop = list(steps), stop or NeverStop()
+    account: Account[K] = Account({item: Outcome.NOT_TRIED for step in pending for item in step.items})
+    lost_in_a_row = 0
+    for step in pending:
+        if stop.signal is not None:
+            break
+        unanswered = dict.fromkeys(step.items)
+        try:
+            for answer in step.act():
+                _note(account, answer)
+                for item in answer.items:
+                    unanswered.pop(item, None)
+            lost_in_a_row = 0
+        except Interrupted:
+            stop.allow(LAST_LOOK_S)
+            interrupted = ItemError(ErrorCode.REQUEST_TIMED_OUT, "interrupted before the answer came")
+            _mark(account, unanswered, Outcome.UNKNOWN, interrupted)
+            break
+        except UnreachableError as error:
+            _mark(account, unanswered, Outcome.FAILED if error.nothing_sent else Outcome.UNKNOWN, _item_error(error))
+            lost_in_a_row += 1
+            is_hopeless = isinstance(error, TimedOutError) and len(unanswered) == len(set(step.items))
+            if is_hopeless or lost_in_a_row == MOST_LOST_IN_A_ROW or len(pending) == 1:
+                account.ended_by = error
+                break
+        except KgctlError as error:
+            _mark(account, unanswered, Outcome.FAILED, _item_error(error))
+            account.ended_by = error
+            break
+    account.signal = stop.signal
+    _read_back(account, read_back, stop)
+    stop.allow(0)
+    return account
 
-    @property
-    def rows(self) -> tuple[ResetRow, ...]:
-        """Return all rows, group by group."""
-        return tuple(row for group in self.groups for row in group.rows)
 
-    @property
-    def is_out_of_range(self) -> bool:
-        """Whether an offset lies outside its log and clamping was not wanted: then nothing at all is executed."""
-        return any(row.code == OUT_OF_RANGE for row in self.rows)
+def _note(account: Account[K], answer: Answer[K]) -> None:
+    for item in answer.items:
+        error = answer.errors.get(item)
+        if error is None:
+            account.outcomes[item] = Outcome.DONE
+        else:
+            is_unknown = error.code in _UNANSWERED and not error.nothing_sent
+            account.outcomes[item] = Outcome.UNKNOWN if is_unknown else Outcome.FAILED
+            account.errors[item] = error
 
-    def to_change(self) -> tuple[ResetRow, ...]:
-        """Return the rows that executing would change."""
-        if self.is_out_of_range:
-            return ()
-        groups = [group for group in self.groups if not group.is_refused]
-        return tuple(row for group in groups for row in group.rows if row.result is ResetResult.PLANNED)
+
+def _mark(account: Account[K], items: Iterable[K], outcome: Outcome, error: ItemError) -> None:
+    for item in items:
+        account.outcomes[item], account.errors[item] = outcome, error
+
+
+def _read_back(account: Account[K], read_back: Callable[[Sequence[K]], Mapping[K, bool]], stop: Stop) -> None:
+    unknown = account.having(Outcome.UNKNOWN)
+    if not unknown:
+        return
+    if account.signal is not None:
+        stop.allow(LAST_LOOK_S)
+    try:
+        found = read_back(unknown)
+    except (KgctlError, Interrupted):
+        return
+    for item, is_done in found.items():
+        if is_done:
+            account.outcomes[item] = Outcome.DONE
+            account.errors.pop(item, None)
+
+
+def _item_error(error: KgctlError) -> ItemError:
+    try:
+        code = ErrorCode[error.code]
+    except KeyError:
+        code = ErrorCode.REQUEST_TIMED_OUT if isinstance(error, TimedOutError) else ErrorCode.NETWORK_EXCEPTION
+    return ItemError(code, error.message)
+
+
+_GROUPS_PER_STEP = 50
+
+Decision = GroupListing | ItemError
+"""The group as it is listed, which can be deleted; or why it cannot."""
+
+
+def decide_deletion(admin: GroupAdmin, group_ids: Sequence[str]) -> dict[str, Decision]:
+    """Which of these groups can be deleted now: those of every type that are Empty, as a broker sees it.
+
+    Source: Group#validateDeleteGroup of the classic, consumer, share and streams groups: anything but Empty is NON_EMPTY_GROUP.
+    """
+    listed = admin.list_groups()
+    found = {group_id: listed.values.get(group_id) for group_id in group_ids}
+    unlisted = [group_id for group_id, listing in found.items() if listing is None]
+    described = admin.describe_groups(unlisted).errors if unlisted else {}
+    return {group_id: _decision(group_id, listing, described.get(group_id)) for group_id, listing in found.items()}
+
+
+def _decision(group_id: str, listing: GroupListing | None, error: ItemError | None) -> Decision:
+    if listing is None:
+        return error or item_error(ErrorCode.GROUP_ID_NOT_FOUND, group=group_id)
+    if listing.state in (GroupState.EMPTY, GroupState.UNKNOWN):  # of an unknown state, only the broker can tell
+        return listing
+    if listing.state is GroupState.DEAD:
+        return item_error(ErrorCode.GROUP_ID_NOT_FOUND, group=group_id)
+    return ItemError(ErrorCode.NON_EMPTY_GROUP, f"group '{group_id}' is active ({listing.state.value}): it has members")
+
+
+def execute_deletion(admin: GroupAdmin, decisions: Mapping[str, Decision], stop: Stop | None = None) -> Account[str]:
+    """Delete the groups that were decided to be deletable, and tell what became of each of these, whatever ends it."""
+    wanted = [group_id for group_id, decision in decisions.items() if isinstance(decision, GroupListing)]
+    batches = [wanted[start : start + _GROUPS_PER_STEP] for start in range(0, len(wanted), _GROUPS_PER_STEP)]
+    return carry_out([_step(admin, batch) for batch in batches], lambda items: _are_gone(admin, items), stop)
+
+
+def _step(admin: GroupAdmin, batch: list[str]) -> Step[str]:
+    return Step.of_one_request(batch, lambda: admin.delete_groups(batch).errors)
+
+
+def _are_gone(admin: GroupAdmin, group_ids: Sequence[str]) -> Mapping[str, bool]:
+    """Nothing where a broker does not tell its groups: the missing ones may be there."""
+    listed = admin.list_groups()
+    return {} if listed.unreachable else {group_id: group_id not in listed.values for group_id in group_ids}
+
+
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 def plan_reset(admin: GroupAdmin, request: ResetRequest) -> ResetPlan:

@@ -1,33 +1,108 @@
-"""Files of offsets: Kafka's CSV, kgctl's own CSV, JSON and YAML (plans and undo files), read into one shape, and undo files
-written.
+"""What people and tools write down about offsets: points in time, spans of time, files of offsets, undo files and plans.
 
-Five shapes are read, told apart by their content:
+Files of offsets come in five shapes, told apart by their content:
 
 - three columns ``topic,partition,offset``, as Kafka's tool exports one group: for exactly one group, named beside the file;
 - four columns ``group,topic,partition,offset``, as it exports several;
-- CSV with a header: the output of ``kgctl ... -o csv``, a plan, or an undo file (`kgctl.admin.plan.sealed_file`);
+- CSV with a header: the output of ``kgctl ... -o csv``, a plan, or an undo file;
 - JSON: the output of ``kgctl ... -o json``, or a list of such rows;
 - YAML: the output of ``kgctl ... -o yaml``, or a list of such rows.
 
 Where rows have ``old_offset`` and ``new_offset`` (a plan), the old one is what the cluster must still have when the plan is
 executed. An empty ``offset`` in an undo file stands for "nothing was committed": restoring it takes the commit away. In
 Kafka's own format an offset is never left out: there a short row is an error, not offset 0.
+
+Undo files and plans are sealed: CSV between a first line that says whose it is (the cluster, the command, the time and the
+groups), and a last line that says that it is whole (the number of rows and a digest of everything before it). A file without its
+last line was cut short, by a full disk say, and is refused.
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, fields, replace
+from datetime import UTC, date, datetime, time, timedelta
+from fractions import Fraction
 from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from kgctl.admin.plan.offset_reset import FromFile, PlannedOffset
-from kgctl.admin.plan.sealed_file import unseal
 from kgctl.errors import UsageError
 from kgctl.model.groups import NO_LEADER_EPOCH, OffsetAndMetadata, TopicPartition
+
+_MARK = "# kgctl "
+_END = re.compile(r"# end rows=(\d+) sha256=([0-9a-f]{64})\n?")
+
+
+@dataclass(frozen=True, slots=True)
+class FileHeader:
+    """Whose file it is. ``cluster_id`` is the cluster's own id, or its address where it has none; ``kind`` is undo or plan."""
+
+    kind: str
+    cluster_id: str
+    cluster: str
+    command: str
+    time_ms: int
+    groups: tuple[str, ...]
+    partitions: int
+
+
+def seal(header: FileHeader, csv_text: str) -> str:
+    """The file's whole text. ``csv_text`` has one header line and ``header.partitions`` rows."""
+    body = f"{_MARK}{json.dumps(asdict(header), ensure_ascii=False)}\n{csv_text}"
+    return f"{body}# end rows={header.partitions} sha256={_digest(body)}\n"
+
+
+def unseal(text: str, name: str) -> tuple[FileHeader | None, str]:
+    """The header and the CSV, whose first line is left empty so that line numbers stay; a file that has no seal is all CSV.
+
+    Raises:
+        UsageError: the file is sealed, and not whole or not as it was written.
+    """
+    if not text.startswith(_MARK):
+        return None, text
+    body, _, last = text.rstrip("\n").rpartition("\n")
+    found = _END.fullmatch(last)
+    if found is None:
+        raise UsageError(f"{name} is cut short: its last line, with the number of rows, is missing; nothing of it is used")
+    if _digest(f"{body}\n") != found[2]:
+        raise UsageError(
+            f"{name} is not as kgctl wrote it: its digest differs (without its first and its last line it is used as it stands)"
+        )
+    first, _, rest = body.partition("\n")
+    return read_header(first, name), f"\n{rest}\n"
+
+
+def read_header(line: str, name: str) -> FileHeader | None:
+    """The header that a file's first line is; None where it is none.
+
+    Raises:
+        UsageError: it is one of another version of kgctl.
+    """
+    if not line.startswith(_MARK):
+        return None
+    try:
+        found = json.loads(line.removeprefix(_MARK))
+        known = {field.name: found[field.name] for field in fields(FileHeader)}
+    except (json.JSONDecodeError, KeyError, TypeError):
+        raise UsageError(f"{name}, line 1: written by another version of kgctl, and not readable") from None
+    return FileHeader(**{**known, "groups": tuple(known["groups"])})
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def named_groups(groups: Sequence[str], at_most: int = 3) -> str:
+    """``'a', 'b' and 7 more``."""
+    shown = ", ".join(map(repr, groups[:at_most]))
+    return shown if len(groups) <= at_most else f"{shown} and {len(groups) - at_most} more"
+
 
 _FORMULA = re.compile(r"'*(?:[=@\t\r]|[+-].*[^\w.,:+\- ])", re.DOTALL)
 """What a spreadsheet may run, and what stands for it in a file: with apostrophes before it."""
@@ -128,8 +203,8 @@ class _Reader:
     def read(self, text: str) -> dict[str, dict[TopicPartition, PlannedOffset]]:
         groups: dict[str, dict[TopicPartition, PlannedOffset]] = {}
         lines: dict[tuple[str, TopicPartition], int] = {}
-        for line, fields in self._rows(text):
-            group_id, partition, planned = self._planned(line, fields)
+        for line, cells in self._rows(text):
+            group_id, partition, planned = self._planned(line, cells)
             earlier = lines.setdefault((group_id, partition), line)
             if partition in groups.setdefault(group_id, {}):
                 raise self._wrong(line, f"{partition} of group {group_id!r} is there already, in line {earlier}")
@@ -289,3 +364,175 @@ def _start_of_rows(text: str) -> int:
 def _next_mark(text: str, position: int) -> int:
     """The first character from here on that is no space."""
     return len(text) - len(text[position:].lstrip())
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MAX_MS = 253_402_300_799_999  # the last millisecond of the year 9999
+
+_UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_SHORT = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[a-zA-Z]+)")
+_ISO = re.compile(
+    r"P(?:(?P<years>\d+(?:\.\d+)?)Y)?(?:(?P<months>\d+(?:\.\d+)?)M)?(?:(?P<w>\d+(?:\.\d+)?)W)?(?:(?P<d>\d+(?:\.\d+)?)D)?"
+    r"(?P<time>T(?:(?P<h>\d+(?:\.\d+)?)H)?(?:(?P<m>\d+(?:\.\d+)?)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
+    re.IGNORECASE,
+)
+_MISTAKEN = {8: "a date: write it as 2024-01-31", 10: "seconds since 1970: write milliseconds, three digits more"}
+"""What a bare number of so many digits was probably meant as."""
+_DURATION_HELP = "write P7D, PT1H, PT30M, or 2d, 1h, 1h30m, 90s, 500ms"
+
+
+def parse_instant_ms(text: str) -> int:
+    """Read a point in time: milliseconds since the epoch.
+
+    Takes ISO 8601 with or without fractions of a second, ``Z``, ``+02:00``, ``+0200`` or ``+02``; a date alone (its first
+    moment); or epoch milliseconds. Without a zone it means UTC, as in Kafka's tool. What lies between two milliseconds is rounded
+    up, so that no record before the time asked for is found.
+
+    Raises:
+        UsageError: the text is nothing of that.
+    """
+    stripped = text.strip()
+    if stripped.isdecimal() and stripped.isascii():
+        return _epoch_ms(stripped)
+    try:
+        moment = datetime.fromisoformat(stripped)
+    except ValueError:
+        raise UsageError(
+            f"cannot read {text!r} as a time: write 2024-01-31T10:00:00Z, 2024-01-31T10:00:00+02:00, 2024-01-31 "
+            "(without a zone: UTC) or milliseconds since 1970"
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    milliseconds = -((_EPOCH - moment) // timedelta(milliseconds=1))
+    if milliseconds < 0:
+        raise UsageError(f"the time {text!r} is before 1970, when no record can have been written")
+    return milliseconds
+
+
+def parse_past_instant_ms(text: str, now_ms: int) -> int:
+    """Read a point in time as `parse_instant_ms` does, or one that ``now_ms`` tells.
+
+    ``now``; so long before: ``2h ago``, ``PT90S ago``; or of a day, in UTC unless a zone is named: ``yesterday``,
+    ``today 08:30``, ``yesterday 14:00 Europe/Berlin``, ``2024-01-31 14:00 Europe/Berlin``.
+
+    Raises:
+        UsageError: the text is nothing of that.
+    """
+    words = text.split()
+    if [word.lower() for word in words] == ["now"]:
+        return now_ms
+    if words and words[-1].lower() == "ago":
+        return max(0, now_ms - parse_duration_ms(" ".join(words[:-1])))
+    if words and (words[0].lower() in _DAYS or (_DATE.fullmatch(words[0]) and words[-1][0].isalpha())):
+        return _of_day(text, words, now_ms)
+    return parse_instant_ms(text)
+
+
+_DAYS = {"today": 0, "yesterday": 1}
+
+
+def _of_day(text: str, words: list[str], now_ms: int) -> int:
+    """``yesterday [HH:MM[:SS]] [ZONE]``, or a date instead: a wall clock's time in that zone."""
+    rest = words[1:]
+    clock = time.fromisoformat(rest.pop(0)) if rest and _CLOCK.fullmatch(rest[0]) else time()
+    try:
+        zone = ZoneInfo(rest.pop(0)) if rest else UTC
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise UsageError(f"no time: {text!r} names no time zone as Europe/Berlin") from None
+    if rest:
+        raise UsageError(f"no time: {text!r}; a day is written as 'yesterday 14:00 Europe/Berlin'")
+    if words[0].lower() in _DAYS:
+        day = datetime.fromtimestamp(now_ms / 1000, zone).date() - timedelta(days=_DAYS[words[0].lower()])
+    else:
+        day = _date(words[0])
+    return int(datetime.combine(day, clock, zone).timestamp() * 1000)
+
+
+def _date(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"no time: there is no day {text!r}") from None
+
+
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_CLOCK = re.compile(r"([01]\d|2[0-3]):[0-5]\d(:[0-5]\d)?")
+
+
+def _epoch_ms(digits: str) -> int:
+    if meant := _MISTAKEN.get(len(digits)):
+        raise UsageError(f"the time {digits!r} looks like {meant}")
+    if len(digits) > 15 or int(digits) > _MAX_MS:
+        raise UsageError(f"the time {digits!r} is out of range: give milliseconds since 1970")
+    return int(digits)
+
+
+def format_instant(instant_ms: int) -> str:
+    """A point in time as ``2024-01-31T10:00:00.000Z``."""
+    moment = _EPOCH + timedelta(milliseconds=instant_ms)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{instant_ms % 1000:03d}Z"
+
+
+def parse_duration_ms(text: str) -> int:
+    """Read a span of time in milliseconds, rounded up: ISO 8601 (``P7D``, ``PT1H``) or short (``2d``, ``1h30m``).
+
+    Raises:
+        UsageError: not a span, a negative one, or one of months or years, which have no fixed length.
+    """
+    stripped = text.strip()
+    if stripped.startswith("-") or "-" in stripped:
+        raise UsageError(f"the duration {text!r} is negative: write it without a sign")
+    parts = _iso_parts(stripped, text) if stripped[:1] in "Pp" and stripped else _short_parts(stripped, text)
+    total = sum((Fraction(number) * _UNIT_MS[unit] for number, unit in parts), Fraction(0))
+    if total > _MAX_MS:
+        raise UsageError(f"the duration {text!r} is out of range")
+    return math.ceil(total)
+
+
+def _iso_parts(stripped: str, text: str) -> list[tuple[str, str]]:
+    match = _ISO.fullmatch(stripped)
+    if match is None or match["time"] in ("T", "t"):
+        raise UsageError(f"cannot read {text!r} as a duration: {_DURATION_HELP}")
+    for unit, example in (("years", "P365D"), ("months", "P30D, or PT1M for one minute")):
+        if match[unit]:
+            raise UsageError(f"the duration {text!r} counts {unit}, which have no fixed length: write days, {example}")
+    parts = [(match[unit], unit) for unit in ("w", "d", "h", "m", "s") if match[unit]]
+    if not parts:
+        raise UsageError(f"the duration {text!r} has no length: {_DURATION_HELP}")
+    return parts
+
+
+def _short_parts(stripped: str, text: str) -> list[tuple[str, str]]:
+    parts = [(match["number"], match["unit"]) for match in _SHORT.finditer(stripped)]
+    if not parts or "".join(number + unit for number, unit in parts) != stripped:
+        hint = "a unit is missing; " if stripped.isdecimal() else ""
+        raise UsageError(f"cannot read {text!r} as a duration: {hint}{_DURATION_HELP}")
+    for _, unit in parts:
+        if unit in ("M", "y", "Y", "mo"):
+            raise UsageError(
+                f"the duration {text!r} counts months or years, which have no fixed length: "
+                "write days, 30d (minutes are a small m)"
+            )
+        if unit not in _UNIT_MS:
+            raise UsageError(f"cannot read {text!r} as a duration: {unit!r} is no unit; {_DURATION_HELP}")
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedOffset:
+    """What a file says of one partition. ``target`` None: take the commit away.
+
+    With ``verify``, the file also says what it was made from: ``expected_old``, None for no commit.
+    """
+
+    target: OffsetAndMetadata | None
+    expected_old: int | None = None
+    verify: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FromFile:
+    """To what a file says, by group; ``header`` where the file tells whose it is."""
+
+    groups: Mapping[str, Mapping[TopicPartition, PlannedOffset]] = field(default_factory=dict)
+    header: FileHeader | None = None

@@ -8,12 +8,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import assert_never
 
-from kgctl.admin.client import LATEST_TIERED, MAX_TIMESTAMP
-from kgctl.admin.plan.sealed_file import FileHeader
-from kgctl.admin.plan.times import format_instant
-from kgctl.admin.results import ItemError
+from kgctl.admin import LATEST_TIERED, MAX_TIMESTAMP, ItemError
+from kgctl.admin.notation import FromFile, format_instant
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
-from kgctl.model.groups import NO_OFFSET, LogOffsets, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupState, LogOffsets, OffsetAndMetadata, TopicPartition
 
 _MAX_PARTITION = 2**31 - 1
 
@@ -166,7 +164,7 @@ class ToTime:
 
 @dataclass(frozen=True, slots=True)
 class ToMark:
-    """To an offset that the broker marks: `kgctl.admin.client.MAX_TIMESTAMP` (the end of an empty log), `EARLIEST_LOCAL`, or
+    """To an offset that the broker marks: `kgctl.admin.MAX_TIMESTAMP` (the end of an empty log), `EARLIEST_LOCAL`, or
     `LATEST_TIERED` (KIP-405), which there is none of where nothing is in remote storage.
     """
 
@@ -181,26 +179,6 @@ class ToCurrent:
 @dataclass(frozen=True, slots=True)
 class Heal:
     """Bring commits that lie outside their log to its nearer end, and leave everything else alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedOffset:
-    """What a file says of one partition. ``target`` None: take the commit away.
-
-    With ``verify``, the file also says what it was made from: ``expected_old``, None for no commit.
-    """
-
-    target: OffsetAndMetadata | None
-    expected_old: int | None = None
-    verify: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class FromFile:
-    """To what a file says, by group; ``header`` where the file tells whose it is."""
-
-    groups: Mapping[str, Mapping[TopicPartition, PlannedOffset]] = field(default_factory=dict)
-    header: FileHeader | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,3 +423,64 @@ def _planned(row: ResetRow, new: OffsetAndMetadata, note: str | None) -> ResetRo
 
 def _failed(row: ResetRow, code: str, why: str) -> ResetRow:
     return replace(row, result=ResetResult.FAILED, note=why, code=code)
+
+
+@dataclass(frozen=True, slots=True)
+class ResetRequest:
+    """What to reset, and to where.
+
+    ``scopes`` None means every partition with a commit, with `ToHistory` also those that had one then; a strategy from a file
+    brings its own scope. ``create`` allows groups that do not exist, which the reset then makes. ``skip_missing`` leaves out
+    topics and partitions that do not exist, which are errors else.
+    """
+
+    group_ids: tuple[str, ...]
+    strategy: Strategy
+    scopes: tuple[TopicScope, ...] | None = None
+    clamp: bool = True
+    create: bool = False
+    skip_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """The rows of one group, by topic, then by number; ``description`` None for a group that is still to be made."""
+
+    group_id: str
+    description: GroupDescription | None
+    rows: tuple[ResetRow, ...]
+
+    @property
+    def state(self) -> GroupState:
+        """Return the group's state when the plan was made."""
+        return self.description.state if self.description else GroupState.DEAD
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether executing must leave the whole group alone: it is active, or not as the plan says."""
+        return not self.state.is_inactive or any(row.result is ResetResult.REFUSED for row in self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class ResetPlan:
+    """The plans of all groups that could be looked at, and what failed about the others."""
+
+    groups: tuple[GroupPlan, ...]
+    errors: tuple[KgctlError, ...] = ()
+
+    @property
+    def rows(self) -> tuple[ResetRow, ...]:
+        """Return all rows, group by group."""
+        return tuple(row for group in self.groups for row in group.rows)
+
+    @property
+    def is_out_of_range(self) -> bool:
+        """Whether an offset lies outside its log and clamping was not wanted: then nothing at all is executed."""
+        return any(row.code == OUT_OF_RANGE for row in self.rows)
+
+    def to_change(self) -> tuple[ResetRow, ...]:
+        """Return the rows that executing would change."""
+        if self.is_out_of_range:
+            return ()
+        groups = [group for group in self.groups if not group.is_refused]
+        return tuple(row for group in groups for row in group.rows if row.result is ResetResult.PLANNED)

@@ -1,4 +1,8 @@
-"""Groups over kgctl's own connection: which there are, what they are like, removal of members, and what a user may not see."""
+"""Groups over kgctl's own connection: which there are, what they are like, removal of members, and what a user may not see.
+
+Here is what confluent-kafka cannot do, or cannot do exactly: groups of every type, raw states, epochs, many groups a request,
+removal of members. Each is a function of a `kgctl.wire.cluster.Cluster` and a deadline.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from kgctl.admin.client import removal_reason
-from kgctl.admin.results import NO_SUCH_NAME, GroupResults, ItemError, PartitionResults, Results, Sight, item_error, other_type
+from kgctl.admin import (
+    NO_SUCH_NAME,
+    GroupResults,
+    ItemError,
+    PartitionResults,
+    Results,
+    Sight,
+    item_error,
+    other_type,
+    removal_reason,
+)
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (

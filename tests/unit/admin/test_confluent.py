@@ -7,13 +7,15 @@ from concurrent.futures import Future
 from typing import Any
 
 import pytest
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, ConsumerGroupType, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ConfluentPartition
 
-from kgctl.admin.confluent.admin import ConfluentGroupAdmin
+from kgctl.admin import confluent
+from kgctl.admin.confluent import ConfluentGroupAdmin
+from kgctl.admin.librdkafka import client_config
 from kgctl.errors import AuthError, TimedOutError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupState, GroupType, OffsetAndMetadata, TopicPartition
 
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
@@ -135,3 +137,40 @@ def test_partitions_without_a_commit_are_left_out(admin: ConfluentGroupAdmin) ->
     answer_with(admin, ConsumerGroupTopicPartitions("g", [ConfluentPartition("t", 1, 5), ConfluentPartition("t", 0, -1001)]))
 
     assert admin.list_committed_offsets(["g"]).values == {"g": {P1: OffsetAndMetadata(5)}}
+
+
+def test_every_state_has_kafkas_spelling() -> None:
+    known = {each: confluent.state(each) for each in ConsumerGroupState}
+
+    assert {each.name for each, found in known.items() if found is GroupState.UNKNOWN} <= {"UNKNOWN", "UNKOWN"}
+
+
+def test_every_type_has_kafkas_spelling() -> None:
+    assert {confluent.group_type(each) for each in ConsumerGroupType} == {
+        GroupType.UNKNOWN,
+        GroupType.CONSUMER,
+        GroupType.CLASSIC,
+    }
+    assert confluent.group_type(None) is GroupType.UNKNOWN
+
+
+@pytest.mark.parametrize("offset", [OffsetAndMetadata(3), OffsetAndMetadata(0, "note"), OffsetAndMetadata(7, "", 0)])
+def test_an_offset_survives_the_way_there_and_back(offset: OffsetAndMetadata) -> None:
+    made = confluent.to_commit(TopicPartition("t", 1), offset)
+
+    assert (made.topic, made.partition) == ("t", 1)
+    assert confluent.committed(made) == offset
+
+
+def test_the_users_properties_win_and_those_of_consumers_are_left_out() -> None:
+    config = client_config({"bootstrap.servers": "a:1", "client.id": "me", "group.id": "g", "reconnect.backoff.ms": "9"})
+
+    assert config["client.id"] == "me"
+    assert config["reconnect.backoff.ms"] == "9"
+    assert "group.id" not in config
+    assert config["log_level"] == 0
+
+
+def test_debugging_librdkafka_needs_its_log() -> None:
+    assert client_config({"debug": "admin"})["log_level"] == "7"
+    assert client_config({"debug": "admin", "log_level": "3"})["log_level"] == "3"
