@@ -39,13 +39,13 @@ def demo(
     Starts the embedded coordinator on a free port of this machine, lets real consumers of confluent-kafka read and commit
     there, then runs the very commands that you would type, each printed before its output. Nothing is left behind.
     """
-    from kgctl.server.background import EmbeddedServer
+    from kgctl.server.background import BackgroundServer
 
     outer = session_of(ctx).environment
     with _ended_by_sigterm(), tempfile.TemporaryDirectory(prefix="kgctl-demo-") as folder:
         stage = _Stage(outer, Path(folder))
         stage.say("Starting an embedded coordinator: Kafka's protocol on a free local port, kept in memory.")
-        with EmbeddedServer(topics={TOPIC: PARTITIONS}, config=SERVER_CONFIG) as server:
+        with BackgroundServer(topics={TOPIC: PARTITIONS}, config=SERVER_CONFIG) as server:
             stage.act(server.bootstrap)
             if keep:
                 _stay(stage, server.bootstrap)

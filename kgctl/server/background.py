@@ -20,7 +20,7 @@ logging.getLogger("kgctl.server").addHandler(logging.NullHandler())  # the progr
 T = TypeVar("T")
 
 
-class EmbeddedServer:
+class BackgroundServer:
     """A context manager: listening inside the block, stopped with all acknowledged writes on disk after it.
 
     Entering raises what `Server.start` raises, leaving StorageError when the log could not be written.

@@ -4,6 +4,6 @@ With pytest the fixtures ``kafka_cluster`` and ``consumer_group`` are there as s
 `kgctl.testing.plugin`.
 """
 
-from kgctl.testing.cluster import EmbeddedCluster
+from kgctl.testing.cluster import EmbeddedServer
 
-__all__ = ["EmbeddedCluster"]
+__all__ = ["EmbeddedServer"]

@@ -19,7 +19,7 @@ from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError
 from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.model.groups import GroupDescription, OffsetAndMetadata, TopicPartition
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from kgctl.server.runtime import CoordinatorRuntime
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ QUICK = {
 Offsets = Mapping[tuple[str, int], int]
 
 
-class EmbeddedCluster:
+class EmbeddedServer:
     """A context manager: kgctl's server, listening on free local ports inside the block. Real clients connect to ``bootstrap``.
 
     ``topics``: names with numbers of partitions. ``config`` has Kafka's broker settings, beside those that make tests quick.
@@ -53,7 +53,7 @@ class EmbeddedCluster:
         brokers: int = 1,
         data: Path | None = None,
     ) -> None:
-        self._server = EmbeddedServer(topics=topics, config={**QUICK, **(config or {})}, brokers=brokers, data=data)
+        self._server = BackgroundServer(topics=topics, config={**QUICK, **(config or {})}, brokers=brokers, data=data)
         self._admin: GroupAdmin | None = None
         self._is_running = False
 
@@ -177,7 +177,7 @@ class EmbeddedCluster:
 
     def _check_is_running(self) -> None:
         if not self._is_running:
-            raise MisuseError("an EmbeddedCluster runs inside its `with` block, and this is outside of it")
+            raise MisuseError("an EmbeddedServer runs inside its `with` block, and this is outside of it")
 
     def _in_loop(self, work: Callable[[], T]) -> T:
         self._check_is_running()

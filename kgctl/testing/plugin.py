@@ -10,21 +10,21 @@ import pytest
 
 if TYPE_CHECKING:
     from kgctl.group.consumer_group import ConsumerGroup
-    from kgctl.testing.cluster import EmbeddedCluster
+    from kgctl.testing.cluster import EmbeddedServer
 
 
 @pytest.fixture
-def kafka_cluster() -> Iterator[EmbeddedCluster]:
-    """An `kgctl.testing.EmbeddedCluster` of the test's own, without topics; it starts in a few milliseconds."""
-    from kgctl.testing.cluster import EmbeddedCluster
+def kafka_cluster() -> Iterator[EmbeddedServer]:
+    """A `kgctl.testing.EmbeddedServer` of the test's own, without topics; it starts in a few milliseconds."""
+    from kgctl.testing.cluster import EmbeddedServer
 
-    with EmbeddedCluster() as cluster:
+    with EmbeddedServer() as cluster:
         yield cluster
 
 
 @pytest.fixture
-def consumer_group(kafka_cluster: EmbeddedCluster) -> Iterator[Callable[..., ConsumerGroup]]:
-    """Call it as `kgctl.testing.EmbeddedCluster.consumer_group`: members that are closed when the test ends."""
+def consumer_group(kafka_cluster: EmbeddedServer) -> Iterator[Callable[..., ConsumerGroup]]:
+    """Call it as `kgctl.testing.EmbeddedServer.consumer_group`: members that are closed when the test ends."""
     with ExitStack() as stack:
 
         def start(group_id: str, *topics: str, **settings: Any) -> ConsumerGroup:

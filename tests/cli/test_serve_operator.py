@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from tests.cli.harness import Cli
 from tests.support.members import wait_until
 from tests.support.wire.classic_member import ClassicMember
@@ -19,13 +19,13 @@ CONFIG = {"group.initial.rebalance.delay.ms": "0"}
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(topics={"t": 1}, config=CONFIG, data=tmp_path / "data") as running:
+def server(tmp_path: Path) -> Iterator[BackgroundServer]:
+    with BackgroundServer(topics={"t": 1}, config=CONFIG, data=tmp_path / "data") as running:
         yield running
 
 
 @pytest.fixture
-def stuck(server: EmbeddedServer) -> Iterator[tuple[str, str]]:
+def stuck(server: BackgroundServer) -> Iterator[tuple[str, str]]:
     """A group whose rebalance waits for its first member: its name, and the member's."""
     with RawClient(server.bootstrap) as raw, RawClient(server.bootstrap) as other:
         first = ClassicMember(raw, "g", ["t"])
@@ -35,7 +35,7 @@ def stuck(server: EmbeddedServer) -> Iterator[tuple[str, str]]:
         yield "g", first.member_id
 
 
-def test_status_names_whom_a_rebalance_waits_for(cli: Cli, server: EmbeddedServer, stuck: tuple[str, str]) -> None:
+def test_status_names_whom_a_rebalance_waits_for(cli: Cli, server: BackgroundServer, stuck: tuple[str, str]) -> None:
     ran = cli(f"serve status {server.bootstrap} -o json")
     (row,) = ran.data
 
@@ -45,7 +45,7 @@ def test_status_names_whom_a_rebalance_waits_for(cli: Cli, server: EmbeddedServe
     assert "connections, " in ran.err
 
 
-def test_status_of_some_groups_and_of_their_members(cli: Cli, server: EmbeddedServer, stuck: tuple[str, str]) -> None:
+def test_status_of_some_groups_and_of_their_members(cli: Cli, server: BackgroundServer, stuck: tuple[str, str]) -> None:
     (row,) = cli(f"serve status {server.bootstrap} --rebalancing --group g -o json").data
     members = cli(f"serve status {server.bootstrap} --group g --members -o json").data
     missing = cli(f"serve status {server.bootstrap} --group g --group nosuch -o json")
@@ -61,14 +61,14 @@ def test_status_of_some_groups_and_of_their_members(cli: Cli, server: EmbeddedSe
 
 def test_a_group_from_before_the_start_has_no_time_of_making(cli: Cli, tmp_path: Path) -> None:
     for asked in (commit_values("t", None, group_id="g"), None):
-        with EmbeddedServer(topics={"t": 1}, config=CONFIG, data=tmp_path) as server, RawClient(server.bootstrap) as raw:
+        with BackgroundServer(topics={"t": 1}, config=CONFIG, data=tmp_path) as server, RawClient(server.bootstrap) as raw:
             if asked is not None:
                 raw.call(OFFSET_COMMIT, 8, asked)
             (row,) = cli(f"serve status {server.bootstrap} -o json").data
             assert [row[key] is not None for key in ("created", "last_activity")] == [asked is not None] * 2
 
 
-def test_status_over_thousands_of_groups_goes_in_pieces(cli: Cli, server: EmbeddedServer) -> None:
+def test_status_over_thousands_of_groups_goes_in_pieces(cli: Cli, server: BackgroundServer) -> None:
     with RawClient(server.bootstrap) as raw:
         for number in range(2_000):
             raw.call(OFFSET_COMMIT, 8, commit_values("t", None, group_id=f"g{number}"))
@@ -78,14 +78,16 @@ def test_status_over_thousands_of_groups_goes_in_pieces(cli: Cli, server: Embedd
 
 
 def test_status_finds_the_server_of_a_data_folder(
-    cli: Cli, server: EmbeddedServer, stuck: tuple[str, str], tmp_path: Path
+    cli: Cli, server: BackgroundServer, stuck: tuple[str, str], tmp_path: Path
 ) -> None:
     (row,) = cli(f"serve status {tmp_path / 'data'} -o json").data
 
     assert row["waiting_for"] == "join"
 
 
-def test_a_rebalance_is_completed_when_the_question_is_answered(cli: Cli, server: EmbeddedServer, stuck: tuple[str, str]) -> None:
+def test_a_rebalance_is_completed_when_the_question_is_answered(
+    cli: Cli, server: BackgroundServer, stuck: tuple[str, str]
+) -> None:
     refused = cli(f"serve complete-rebalance g {server.bootstrap}", stdin="n\n")
     assert (refused.code, stuck[1] in refused.err) == (1, True)
     done = cli(f"serve complete-rebalance g {server.bootstrap} -o json", stdin="y\n")
@@ -94,7 +96,7 @@ def test_a_rebalance_is_completed_when_the_question_is_answered(cli: Cli, server
 
 
 @pytest.mark.parametrize(("group", "code"), [("nosuch", 4), ("idle", 5)])
-def test_only_a_rebalance_under_way_is_completed(cli: Cli, server: EmbeddedServer, group: str, code: int) -> None:
+def test_only_a_rebalance_under_way_is_completed(cli: Cli, server: BackgroundServer, group: str, code: int) -> None:
     partition = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
     with RawClient(server.bootstrap) as raw:
         raw.call(8, 8, {"group_id": "idle", "topics": [{"name": "t", "partitions": [partition]}]})
@@ -108,7 +110,7 @@ def test_what_is_no_server_is_said(cli: Cli, tmp_path: Path) -> None:
     assert cli(f"serve complete-rebalance g {tmp_path} --yes").code == 7
 
 
-def test_the_commit_log_is_filtered_and_replayed(cli: Cli, server: EmbeddedServer, tmp_path: Path) -> None:
+def test_the_commit_log_is_filtered_and_replayed(cli: Cli, server: BackgroundServer, tmp_path: Path) -> None:
     with RawClient(server.bootstrap) as raw:
         for group, offset in (("a", 1), ("b", 2), ("a", 3)):
             partition = {"partition_index": 0, "committed_offset": offset, "committed_metadata": ""}

@@ -25,7 +25,7 @@ REFERENCE: Mapping[str, Sequence[str]] = {
         "kgctl.OffsetStorage",
         "kgctl.MemoryOffsetStorage", "kgctl.SqliteOffsetStorage", "kgctl.StoredOffset",
     ),
-    "reference-testing": ("kgctl.testing.EmbeddedCluster", "kgctl.library.simulation.simulate", "kgctl.errors"),
+    "reference-testing": ("kgctl.testing.EmbeddedServer", "kgctl.library.simulation.simulate", "kgctl.errors"),
 }  # fmt: skip
 """Page -> what it describes, in this order."""
 

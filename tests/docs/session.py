@@ -77,10 +77,10 @@ class Session:
     def _cluster(self) -> str:
         """Its address. ``payments`` has left with a lag of 120, ``shipping`` is there with two static members."""
         from kgctl.admin.librdkafka import ConsumerTeam, produce
-        from kgctl.server.background import EmbeddedServer
+        from kgctl.server.background import BackgroundServer
 
         config = {"group.initial.rebalance.delay.ms": "300"}
-        server = self._stack.enter_context(EmbeddedServer(topics={"orders": 3, "returns": 1}, config=config))
+        server = self._stack.enter_context(BackgroundServer(topics={"orders": 3, "returns": 1}, config=config))
         produce(server.bootstrap, "orders", 300, 3)
         with ConsumerTeam(server.bootstrap, "payments", ["orders"], 1) as payments:
             payments.consume(300)

@@ -16,8 +16,8 @@ from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.group.generation import Generation
 from kgctl.group.lines import Errands
 from kgctl.model.groups import MetadataImage, OffsetAndMetadata
-from kgctl.server.background import EmbeddedServer
-from kgctl.testing import EmbeddedCluster
+from kgctl.server.background import BackgroundServer
+from kgctl.testing import EmbeddedServer
 from tests.support.patience import PATIENCE_S
 from tests.support.wire.raw_client import RawClient
 
@@ -30,10 +30,10 @@ KINDS = pytest.mark.parametrize("kind", [CLASSIC, COOPERATIVE, CONSUMER], ids=["
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedServer]:
+def server() -> Iterator[BackgroundServer]:
     config = {"group.initial.rebalance.delay.ms": "0", "group.consumer.min.heartbeat.interval.ms": "100",
               "group.consumer.heartbeat.interval.ms": "100"}  # fmt: skip
-    with EmbeddedServer(topics={TOPIC: 4}, config=config) as running:
+    with BackgroundServer(topics={TOPIC: 4}, config=config) as running:
         yield running
 
 
@@ -42,19 +42,21 @@ def group_id(request: pytest.FixtureRequest) -> str:
     return str(request.node.name)
 
 
-def member(server: EmbeddedServer, group_id: str, **settings: Any) -> ConsumerGroup:
+def member(server: BackgroundServer, group_id: str, **settings: Any) -> ConsumerGroup:
     given = {"heartbeat_interval_ms": 50, "auto_offset_reset": "earliest", "retry_backoff_ms": 10, **settings}
     return ConsumerGroup(server.bootstrap, group_id, [TOPIC], **given)
 
 
-def committed(server: EmbeddedServer, group_id: str) -> dict[int, tuple[int, str]]:
+def committed(server: BackgroundServer, group_id: str) -> dict[int, tuple[int, str]]:
     with RawClient(server.bootstrap) as raw:
         group = raw.call(9, 8, {"groups": [{"group_id": group_id, "topics": None}]}).groups[0]
     return {each.partition_index: (each.committed_offset, each.metadata) for topic in group.topics for each in topic.partitions}
 
 
 @KINDS
-def test_the_first_generation_has_everything_from_the_start(server: EmbeddedServer, group_id: str, kind: dict[str, Any]) -> None:
+def test_the_first_generation_has_everything_from_the_start(
+    server: BackgroundServer, group_id: str, kind: dict[str, Any]
+) -> None:
     with member(server, group_id, **kind) as group:
         generation = group.next(PATIENCE_S)
         assert (generation.topics, set(generation.assignments.values())) == (ALL, {0})
@@ -63,7 +65,7 @@ def test_the_first_generation_has_everything_from_the_start(server: EmbeddedServ
 
 
 @KINDS
-def test_a_second_member_gets_half_and_gives_it_back(server: EmbeddedServer, group_id: str, kind: dict[str, Any]) -> None:
+def test_a_second_member_gets_half_and_gives_it_back(server: BackgroundServer, group_id: str, kind: dict[str, Any]) -> None:
     with member(server, group_id, **kind) as first:
         alone = first.next(PATIENCE_S)
         with member(server, group_id, **kind) as second:
@@ -82,7 +84,7 @@ def settled(group: ConsumerGroup, partitions: int) -> Generation:
 
 
 @KINDS
-def test_a_commit_is_where_the_next_generation_begins(server: EmbeddedServer, group_id: str, kind: dict[str, Any]) -> None:
+def test_a_commit_is_where_the_next_generation_begins(server: BackgroundServer, group_id: str, kind: dict[str, Any]) -> None:
     with member(server, group_id, **kind) as group:
         generation = group.next(PATIENCE_S)
         generation.commit({})
@@ -97,7 +99,7 @@ def test_a_commit_is_where_the_next_generation_begins(server: EmbeddedServer, gr
 
 @KINDS
 def test_one_function_that_returns_ends_the_generation_for_all(
-    server: EmbeddedServer, group_id: str, kind: dict[str, Any]
+    server: BackgroundServer, group_id: str, kind: dict[str, Any]
 ) -> None:
     with member(server, group_id, **kind) as group:
         generation = group.next(PATIENCE_S)
@@ -114,7 +116,7 @@ def test_one_function_that_returns_ends_the_generation_for_all(
 
 @KINDS
 def test_partitions_are_given_away_only_when_functions_have_returned(
-    server: EmbeddedServer, group_id: str, kind: dict[str, Any]
+    server: BackgroundServer, group_id: str, kind: dict[str, Any]
 ) -> None:
     may_end = threading.Event()
     with member(server, group_id, **kind) as first:
@@ -141,7 +143,7 @@ def settled_within(group: ConsumerGroup, timeout_s: float) -> None:
         pass
 
 
-def test_an_exception_of_a_function_comes_out_of_next(server: EmbeddedServer, group_id: str) -> None:
+def test_an_exception_of_a_function_comes_out_of_next(server: BackgroundServer, group_id: str) -> None:
     def fail(_: Generation) -> None:
         raise ValueError("a broken record")
 
@@ -152,7 +154,7 @@ def test_an_exception_of_a_function_comes_out_of_next(server: EmbeddedServer, gr
         assert group.next(PATIENCE_S).topics == ALL
 
 
-def test_a_function_started_too_late_sees_the_end(server: EmbeddedServer, group_id: str) -> None:
+def test_a_function_started_too_late_sees_the_end(server: BackgroundServer, group_id: str) -> None:
     with member(server, group_id) as group:
         generation = group.next(PATIENCE_S)
         generation.start(lambda _: None)
@@ -169,7 +171,7 @@ def test_a_function_started_too_late_sees_the_end(server: EmbeddedServer, group_
         assert seen == [True]
 
 
-def test_the_body_of_a_loop_counts_as_a_function(server: EmbeddedServer, group_id: str) -> None:
+def test_the_body_of_a_loop_counts_as_a_function(server: BackgroundServer, group_id: str) -> None:
     bodies: list[tuple[int, ...]] = []
     with member(server, group_id) as group, member(server, group_id) as other:
         for generation in group:
@@ -180,7 +182,7 @@ def test_the_body_of_a_loop_counts_as_a_function(server: EmbeddedServer, group_i
         assert sorted(bodies[-1] + settled(other, 2).topics[TOPIC]) == [0, 1, 2, 3]
 
 
-def test_coroutines_are_cancelled_at_the_end(server: EmbeddedServer, group_id: str) -> None:
+def test_coroutines_are_cancelled_at_the_end(server: BackgroundServer, group_id: str) -> None:
     async def run() -> tuple[list[str], list[int]]:
         story: list[str] = []
 
@@ -209,7 +211,7 @@ def test_coroutines_are_cancelled_at_the_end(server: EmbeddedServer, group_id: s
 
 
 @KINDS
-def test_closing_leaves_at_once_and_says_so_afterwards(server: EmbeddedServer, group_id: str, kind: dict[str, Any]) -> None:
+def test_closing_leaves_at_once_and_says_so_afterwards(server: BackgroundServer, group_id: str, kind: dict[str, Any]) -> None:
     group = member(server, group_id, **kind)
     generation = group.next(PATIENCE_S)
     group.close()
@@ -222,7 +224,7 @@ def test_closing_leaves_at_once_and_says_so_afterwards(server: EmbeddedServer, g
         assert settled(other, 4).topics == ALL  # no session had to run out
 
 
-def test_closing_while_the_coordinator_holds_the_join_back(server: EmbeddedServer, group_id: str) -> None:
+def test_closing_while_the_coordinator_holds_the_join_back(server: BackgroundServer, group_id: str) -> None:
     """The second member's JoinGroup waits for the first, whose function does not return."""
     may_end = threading.Event()
     with member(server, group_id) as first:
@@ -235,7 +237,7 @@ def test_closing_while_the_coordinator_holds_the_join_back(server: EmbeddedServe
         assert settled(first, 4).topics == ALL
 
 
-def test_a_static_member_comes_back_to_its_partitions(server: EmbeddedServer, group_id: str) -> None:
+def test_a_static_member_comes_back_to_its_partitions(server: BackgroundServer, group_id: str) -> None:
     with member(server, group_id, group_instance_id="pod-0") as group:
         before = group.next(PATIENCE_S)
     with member(server, group_id, group_instance_id="pod-0") as again:
@@ -246,7 +248,7 @@ def test_a_static_member_comes_back_to_its_partitions(server: EmbeddedServer, gr
 def test_new_partitions_are_noticed(group_id: str) -> None:
     config = {"group.initial.rebalance.delay.ms": "0"}
     with (
-        EmbeddedServer(topics={TOPIC: 1}, config=config) as server,
+        BackgroundServer(topics={TOPIC: 1}, config=config) as server,
         member(server, group_id, partition_watch_interval_ms=50) as group,
     ):
         assert group.next(PATIENCE_S).topics == {TOPIC: (0,)}
@@ -265,12 +267,12 @@ def test_new_partitions_are_noticed(group_id: str) -> None:
         ({(TOPIC, 0): OffsetAndMetadata(-5)}, "not -5"),
     ],
 )
-def test_offsets_that_cannot_be(server: EmbeddedServer, group_id: str, offsets: Any, message: str) -> None:
+def test_offsets_that_cannot_be(server: BackgroundServer, group_id: str, offsets: Any, message: str) -> None:
     with member(server, group_id) as group, pytest.raises(UsageError, match=message):
         group.next(PATIENCE_S).commit(offsets)
 
 
-def test_a_fenced_member_cannot_commit(server: EmbeddedServer, group_id: str) -> None:
+def test_a_fenced_member_cannot_commit(server: BackgroundServer, group_id: str) -> None:
     with member(server, group_id, group_instance_id="pod-0") as group:
         generation = group.next(PATIENCE_S)
         with member(server, group_id, group_instance_id="pod-0") as usurper:
@@ -280,7 +282,7 @@ def test_a_fenced_member_cannot_commit(server: EmbeddedServer, group_id: str) ->
             assert caught.value.code in ("FENCED_INSTANCE_ID", "GENERATION_ENDED")
 
 
-def test_a_member_that_knows_that_it_is_fenced_does_not_look_for_the_coordinator(server: EmbeddedServer, group_id: str) -> None:
+def test_a_member_that_knows_that_it_is_fenced_does_not_look_for_the_coordinator(server: BackgroundServer, group_id: str) -> None:
     with member(server, group_id, group_instance_id="pod-0") as group:
         generation = group.next(PATIENCE_S)
         with member(server, group_id, group_instance_id="pod-0") as usurper:
@@ -292,7 +294,7 @@ def test_a_member_that_knows_that_it_is_fenced_does_not_look_for_the_coordinator
 
 
 def test_nobody_there() -> None:
-    with EmbeddedServer() as gone:
+    with BackgroundServer() as gone:
         bootstrap = gone.bootstrap
     group = ConsumerGroup(bootstrap, "group", [TOPIC], timeout_ms=500)
     with group, pytest.raises(TimedOutError, match=r"no generation within 0\.2 s: .*refused"):
@@ -300,7 +302,7 @@ def test_nobody_there() -> None:
 
 
 def test_what_keeps_it_from_joining_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
-    with EmbeddedServer() as gone:
+    with BackgroundServer() as gone:
         bootstrap = gone.bootstrap
     group = ConsumerGroup(bootstrap, "group", [TOPIC], timeout_ms=500, retry_backoff_ms=10)
     with group, pytest.raises(TimedOutError):
@@ -311,14 +313,14 @@ def test_what_keeps_it_from_joining_is_warned_of_once(caplog: pytest.LogCaptureF
 
 
 @pytest.mark.parametrize("call", ["close", "next"])
-def test_a_function_of_the_generation_does_not_wait_for_itself(server: EmbeddedServer, group_id: str, call: str) -> None:
+def test_a_function_of_the_generation_does_not_wait_for_itself(server: BackgroundServer, group_id: str, call: str) -> None:
     with member(server, group_id) as group:
         group.next(PATIENCE_S).start(lambda _: getattr(group, call)())
         with pytest.raises(MisuseError, match=rf"{call}\(\) waits until .* and was called by one: return from the function"):
             group.next(PATIENCE_S)
 
 
-def test_what_cannot_be_started(server: EmbeddedServer, group_id: str) -> None:
+def test_what_cannot_be_started(server: BackgroundServer, group_id: str) -> None:
     async def nobody_runs(_: Generation) -> None: ...
 
     with member(server, group_id) as group:
@@ -330,7 +332,7 @@ def test_what_cannot_be_started(server: EmbeddedServer, group_id: str) -> None:
         assert not generation.ended.is_set()
 
 
-def test_a_task_of_the_generation_does_not_wait_for_itself(server: EmbeddedServer, group_id: str) -> None:
+def test_a_task_of_the_generation_does_not_wait_for_itself(server: BackgroundServer, group_id: str) -> None:
     async def live() -> None:
         async with member(server, group_id) as group:
 
@@ -376,7 +378,7 @@ def test_a_leader_asks_for_the_topics_that_it_assigns_and_for_no_others(monkeypa
         return real(errands, own, others)
 
     monkeypatch.setattr(Errands, "metadata", metadata)
-    with EmbeddedCluster({"orders": 2, "refunds": 3, "unrelated": 1}) as cluster:
+    with EmbeddedServer({"orders": 2, "refunds": 3, "unrelated": 1}) as cluster:
         with cluster.consumer_group("g", "orders") as leader:
             leader.next(PATIENCE_S)
             assert asked
@@ -404,7 +406,7 @@ class Weighted:
         return {each.member_id: {TOPIC: [0, 1, 2, 3]} if each is strongest else {} for each in group.members}
 
 
-def test_what_members_tell_an_assignor_of_ones_own(server: EmbeddedServer, group_id: str) -> None:
+def test_what_members_tell_an_assignor_of_ones_own(server: BackgroundServer, group_id: str) -> None:
     Weighted.weights = itertools.count()
     given: dict[str, Any] = {"assignors": [f"{__name__}:Weighted"], "rack": "a"}
     with member(server, group_id, **given) as first:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 
 from kgctl.coordinator.config import partition_for
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from tests.support.kafka import commit, produce
 from tests.support.kafka.kgctl import KgctlRun, run_kgctl
 
@@ -32,7 +32,7 @@ LEFT = [group for group in GROUPS if coordinator(group) != STOPPED]
 class Cluster:
     """Three brokers, and commits of every group on a partition of each broker."""
 
-    server: EmbeddedServer
+    server: BackgroundServer
 
     def kgctl(self, *arguments: str, code: int) -> KgctlRun:
         """kgctl, told only of the first broker; it looks for a coordinator that is gone for half of its time."""
@@ -41,7 +41,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    with EmbeddedServer(topics={"orders": 3}, config={"group.initial.rebalance.delay.ms": "0"}, brokers=3) as server:
+    with BackgroundServer(topics={"orders": 3}, config={"group.initial.rebalance.delay.ms": "0"}, brokers=3) as server:
         produce(server.bootstrap, "orders", dict.fromkeys(range(3), RECORDS))
         for group in GROUPS:
             commit(server.bootstrap, group, {("orders", number): COMMITTED for number in range(3)})

@@ -13,7 +13,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 
 import kgctl
 from kgctl.errors import UsageError
-from kgctl.testing import EmbeddedCluster
+from kgctl.testing import EmbeddedServer
 from tests.support import kafka_python
 from tests.support.patience import PATIENCE_S, SOON_S
 
@@ -108,14 +108,14 @@ def test_one_s_own_assignor_is_used_by_aiokafka() -> None:
                 await consumer.stop()
 
     topics = {f"{tenant}.{topic}": 2 for tenant in ("blue", "red") for topic in ("clicks", "orders")}
-    with EmbeddedCluster(topics) as cluster:
+    with EmbeddedServer(topics) as cluster:
         tenants = asyncio.run(run(cluster.bootstrap))
     assert sorted(map(sorted, tenants)) == [["blue"], ["red"]]
 
 
 def test_a_consumer_of_kafka_python_starts_with_it() -> None:
     """Several chances: kafka-python 3.0.12 may never join, now and then, whatever its assignor (tests/interop/test_groups.py)."""
-    with EmbeddedCluster({"orders": 2}) as cluster:
+    with EmbeddedServer({"orders": 2}) as cluster:
         assert any(joins(cluster.bootstrap) for _ in range(CHANCES))
 
 

@@ -14,15 +14,15 @@ from confluent_kafka import Producer
 import kgctl
 from kgctl.errors import ClosedError, MisuseError, NotFoundError, RefusedError, UsageError
 from kgctl.library.clusters import AsyncAdmin, _context_settings
-from kgctl.testing import EmbeddedCluster
+from kgctl.testing import EmbeddedServer
 from kgctl.zookeeper import Registry
 from tests.support.patience import PATIENCE_S
 
 
 @pytest.fixture
-def cluster() -> Iterator[EmbeddedCluster]:
+def cluster() -> Iterator[EmbeddedServer]:
     """Ten records in each of two partitions; the group has read four of one."""
-    with EmbeddedCluster({"orders": 2}) as running:
+    with EmbeddedServer({"orders": 2}) as running:
         producer = Producer({"bootstrap.servers": running.bootstrap})
         for number in range(20):
             producer.produce("orders", b"x", partition=number % 2)
@@ -31,7 +31,7 @@ def cluster() -> Iterator[EmbeddedCluster]:
         yield running
 
 
-def test_a_reset_is_planned_done_and_undone(cluster: EmbeddedCluster) -> None:
+def test_a_reset_is_planned_done_and_undone(cluster: EmbeddedServer) -> None:
     with kgctl.connect(cluster.bootstrap) as admin:
         plan = admin.plan_reset("payments", to="latest", topics=["orders"])
         assert [
@@ -60,14 +60,14 @@ def test_a_reset_is_planned_done_and_undone(cluster: EmbeddedCluster) -> None:
         ({"to": datetime(2000, 1, 1, tzinfo=UTC)}, 0),
     ],
 )
-def test_targets(cluster: EmbeddedCluster, target: dict[str, Any], offset: int) -> None:
+def test_targets(cluster: EmbeddedServer, target: dict[str, Any], offset: int) -> None:
     with kgctl.connect(cluster.bootstrap) as admin:
         (row,) = admin.plan_reset(["payments"], **target).rows
     assert row.new is not None
     assert row.new.offset == offset
 
 
-def test_active_groups_and_offsets_outside_are_left_alone(cluster: EmbeddedCluster) -> None:
+def test_active_groups_and_offsets_outside_are_left_alone(cluster: EmbeddedServer) -> None:
     with kgctl.connect(cluster.bootstrap) as admin:
         with pytest.raises(RefusedError, match="nothing was changed"):
             admin.plan_reset("payments", to=99, clamp=False).execute()
@@ -89,12 +89,12 @@ def test_active_groups_and_offsets_outside_are_left_alone(cluster: EmbeddedClust
         ({"to": "latest", "topics": ["ordres"]}, NotFoundError, "ordres"),
     ],
 )
-def test_refused_plans(cluster: EmbeddedCluster, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
+def test_refused_plans(cluster: EmbeddedServer, arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with kgctl.connect(cluster.bootstrap) as admin, pytest.raises(error, match=message):
         admin.plan_reset("payments", **arguments)
 
 
-def test_a_context_names_the_cluster(cluster: EmbeddedCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_context_names_the_cluster(cluster: EmbeddedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As ``kgctl --context`` has it: the file that KGCTL_CONFIG names, its secrets looked up, its time limit."""
     config = tmp_path / "config.yaml"
     properties = "client.id: reporter\n      ssl.key.password: 'env:KEY_PASSWORD'"
@@ -116,7 +116,7 @@ def test_a_context_names_the_cluster(cluster: EmbeddedCluster, tmp_path: Path, m
         kgctl.connect(cluster.bootstrap, context="staging")
 
 
-def test_groups_in_zookeeper(cluster: EmbeddedCluster, zookeeper: str) -> None:
+def test_groups_in_zookeeper(cluster: EmbeddedServer, zookeeper: str) -> None:
     with Registry.connect(zookeeper) as registry:
         registry.group("mirror").commit("orders", 0, 7)
     with kgctl.connect(zookeeper=zookeeper) as admin:
@@ -131,18 +131,18 @@ def test_groups_in_zookeeper(cluster: EmbeddedCluster, zookeeper: str) -> None:
 
 
 def test_a_data_folder(tmp_path: Path) -> None:
-    with EmbeddedCluster({"orders": 1}, data=tmp_path) as running:
+    with EmbeddedServer({"orders": 1}, data=tmp_path) as running:
         running.commit("payments", {("orders", 0): 0})
     with kgctl.connect(embedded=tmp_path) as admin:
         assert list(admin.list_groups().values) == ["payments"]
 
 
-def test_nothing_to_undo(cluster: EmbeddedCluster) -> None:
+def test_nothing_to_undo(cluster: EmbeddedServer) -> None:
     with kgctl.connect(cluster.bootstrap) as admin, pytest.raises(MisuseError, match="not executed"):
         admin.plan_reset("payments", to="latest").undo()
 
 
-def test_coroutines_may_ask_too(cluster: EmbeddedCluster) -> None:
+def test_coroutines_may_ask_too(cluster: EmbeddedServer) -> None:
     async def ask() -> Any:
         async with AsyncAdmin(kgctl.connect(cluster.bootstrap)) as admin:
             return await asyncio.gather(admin.list_groups(), admin.list_topics(["orders"]))
@@ -151,7 +151,7 @@ def test_coroutines_may_ask_too(cluster: EmbeddedCluster) -> None:
     assert (list(groups.values), topics) == (["payments"], {"orders": 2})
 
 
-def test_a_closed_admin_says_so(cluster: EmbeddedCluster) -> None:
+def test_a_closed_admin_says_so(cluster: EmbeddedServer) -> None:
     admin = kgctl.connect(cluster.bootstrap)
     admin.close()
 
@@ -160,7 +160,7 @@ def test_a_closed_admin_says_so(cluster: EmbeddedCluster) -> None:
             ask()
 
 
-def test_two_threads_do_not_share_an_admin(cluster: EmbeddedCluster) -> None:
+def test_two_threads_do_not_share_an_admin(cluster: EmbeddedServer) -> None:
     """The one that comes while the other waits for its answer is told; here it comes from inside the other's call."""
     with kgctl.connect(cluster.bootstrap) as admin:
 

@@ -21,7 +21,7 @@ def test_there_are_examples() -> None:
 def test_examples_in_order(request: pytest.FixtureRequest) -> None:
     """One test, since later examples use what earlier ones define."""
     namespace: dict[str, Any] = {}
-    exec("import kgctl\nfrom kgctl.testing import EmbeddedCluster", namespace)
+    exec("import kgctl\nfrom kgctl.testing import EmbeddedServer", namespace)
     for number, block in enumerate(BLOCKS, 1):
         exec(compile(block, f"python.md, example {number}", "exec"), namespace)
         namespace.pop("producer", None)  # librdkafka goes on looking for a cluster that is gone, and says so

@@ -26,7 +26,7 @@ def signatures() -> dict[str, Any]:
     for name in sorted(set(kgctl.__all__) - {"__version__", "simulate"}):
         value = getattr(kgctl, name)
         found[name] = members(value) if inspect.isclass(value) else str(inspect.signature(value))
-    found["testing.EmbeddedCluster"] = members(kgctl.testing.EmbeddedCluster)
+    found["testing.EmbeddedServer"] = members(kgctl.testing.EmbeddedServer)
     found["deprecated"] = {name: since for name, (since, _) in kgctl._DEPRECATED.items()}
     found["errors"] = sorted(name for name, value in vars(errors).items() if is_error(value))
     return found
@@ -115,7 +115,7 @@ def test_a_deprecated_name_says_what_to_use(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_every_public_name_is_in_the_reference() -> None:
     described = {SHOWN_AS.get(path, path).removeprefix("kgctl.") for paths in REFERENCE.values() for path in paths}
-    assert described == {*kgctl.__all__, "errors", "testing.EmbeddedCluster"} - {"__version__"}
+    assert described == {*kgctl.__all__, "errors", "testing.EmbeddedServer"} - {"__version__"}
 
 
 def test_every_public_name_is_documented() -> None:
@@ -194,7 +194,7 @@ def test_simulate_names_what_is_wrong() -> None:
 def test_connect_needs_one_cluster() -> None:
     with pytest.raises(UsageError, match="name one cluster"):
         kgctl.connect()
-    with kgctl.testing.EmbeddedCluster({"orders": 1}) as cluster, kgctl.connect(cluster.bootstrap) as admin:
+    with kgctl.testing.EmbeddedServer({"orders": 1}) as cluster, kgctl.connect(cluster.bootstrap) as admin:
         assert admin.list_topics(["orders"]) == {"orders": 1}
 
 

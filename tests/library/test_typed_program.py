@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import assert_type
 
 import kgctl
-from kgctl.testing import EmbeddedCluster
+from kgctl.testing import EmbeddedServer
 
 Stored = Mapping[kgctl.TopicPartition, kgctl.StoredOffset]
 
@@ -49,7 +49,7 @@ def read(generation: kgctl.Generation) -> None:
 
 
 def test_a_member_and_an_admin() -> None:
-    with EmbeddedCluster({"orders": 1}) as cluster:
+    with EmbeddedServer({"orders": 1}) as cluster:
         with kgctl.ConsumerGroup(cluster.bootstrap, "payments", ["orders"], auto_offset_reset="earliest") as group:
             for generation in group:
                 assert_type(generation.assignments, Mapping[kgctl.TopicPartition, int])

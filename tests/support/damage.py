@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 from kgctl.errors import DamagedError, KgctlError
 from kgctl.model.groups import TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from kgctl.server.security import Credentials
 from kgctl.server.transactions import ProducerIdentity
 from kgctl.storage.files import ADDRESS_FILE, LOCK_FILE
@@ -50,7 +50,7 @@ class Harm(NamedTuple):
 
 def fill(path: Path, commits: int = 40) -> None:
     """Make a folder with all that a server keeps: groups, offsets, topics, records, transactions, settings, users."""
-    with EmbeddedServer(topics={"orders": 3, "clicks": 2}, data=path, config=CONFIG) as server:
+    with BackgroundServer(topics={"orders": 3, "clicks": 2}, data=path, config=CONFIG) as server:
         server.run(_produce(server))
     with open_folder(path, create=False) as folder:
         for number in range(commits):
@@ -60,7 +60,7 @@ def fill(path: Path, commits: int = 40) -> None:
         Credentials(folder.documents).set_passwords(PASSWORDS)
 
 
-async def _produce(server: EmbeddedServer) -> None:
+async def _produce(server: BackgroundServer) -> None:
     services = server.server.services
     for number in range(12):
         partition = TopicPartition("orders", number % 3)
@@ -81,11 +81,11 @@ def _header(batch: bytes) -> Any:
 
 def seen(path: Path) -> dict[str, Any]:
     """All that a server on the folder answers. Raises what its start raises, and `StorageError` where something is not read."""
-    with EmbeddedServer(data=path, config=CONFIG) as server:
+    with BackgroundServer(data=path, config=CONFIG) as server:
         return server.run(_seen(server))
 
 
-async def _seen(server: EmbeddedServer) -> dict[str, Any]:
+async def _seen(server: BackgroundServer) -> dict[str, Any]:
     services, folder = server.server.services, server.server.folder
     shard, data = services.runtime.core.shard, services.data
     topics = {name: (topic.topic_id, topic.partition_count) for name, topic in services.catalog.topics.items()}
@@ -200,7 +200,7 @@ def prepared(where: Path, *, killed: bool) -> Folders:
     fill(folders.other, 9)
     fill(where / "live")
     shutil.copytree(where / "live", folders.older)
-    with EmbeddedServer(data=where / "live", config=CONFIG) as server:
+    with BackgroundServer(data=where / "live", config=CONFIG) as server:
         server.run(_go_on(server))
         if killed:
             shutil.copytree(where / "live", folders.folder)
@@ -210,7 +210,7 @@ def prepared(where: Path, *, killed: bool) -> Folders:
     return folders
 
 
-async def _go_on(server: EmbeddedServer) -> None:
+async def _go_on(server: BackgroundServer) -> None:
     """Write to every file once more."""
     await _produce(server)
     services, folder = server.server.services, server.server.folder

@@ -10,14 +10,14 @@ from confluent_kafka import Producer
 from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError
 from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.group.generation import Generation
-from kgctl.testing import EmbeddedCluster
+from kgctl.testing import EmbeddedServer
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
 
 Start = Callable[..., ConsumerGroup]
 
 
-def test_topics_groups_and_offsets(kafka_cluster: EmbeddedCluster, consumer_group: Start) -> None:
+def test_topics_groups_and_offsets(kafka_cluster: EmbeddedServer, consumer_group: Start) -> None:
     kafka_cluster.create_topic("orders", 2)
     kafka_cluster.commit("payments", {("orders", 0): 4})
     generation = consumer_group("payments", "orders").next(PATIENCE_S)
@@ -31,7 +31,7 @@ def test_topics_groups_and_offsets(kafka_cluster: EmbeddedCluster, consumer_grou
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_an_expired_session_ends_the_generation(kafka_cluster: EmbeddedCluster, consumer_group: Start, protocol: str) -> None:
+def test_an_expired_session_ends_the_generation(kafka_cluster: EmbeddedServer, consumer_group: Start, protocol: str) -> None:
     kafka_cluster.create_topic("orders", 2)
     group = consumer_group("payments", "orders", protocol=protocol, client_id="pod-0")
     before = all_of(group)
@@ -49,7 +49,7 @@ def all_of(group: ConsumerGroup) -> Generation:
             return generation
 
 
-def test_a_forced_rebalance_is_a_new_generation(kafka_cluster: EmbeddedCluster, consumer_group: Start) -> None:
+def test_a_forced_rebalance_is_a_new_generation(kafka_cluster: EmbeddedServer, consumer_group: Start) -> None:
     kafka_cluster.create_topic("orders")
     group = consumer_group("payments", "orders")
     before = group.next(PATIENCE_S)
@@ -58,7 +58,7 @@ def test_a_forced_rebalance_is_a_new_generation(kafka_cluster: EmbeddedCluster, 
     assert (after.generation_id, after.member_id) == (before.generation_id + 1, before.member_id)
 
 
-def test_a_lost_broker_comes_back(kafka_cluster: EmbeddedCluster, consumer_group: Start) -> None:
+def test_a_lost_broker_comes_back(kafka_cluster: EmbeddedServer, consumer_group: Start) -> None:
     kafka_cluster.create_topic("orders")
     group = consumer_group("payments", "orders")
     generation = group.next(PATIENCE_S)
@@ -69,7 +69,7 @@ def test_a_lost_broker_comes_back(kafka_cluster: EmbeddedCluster, consumer_group
     assert not generation.ended.is_set()
 
 
-def test_what_is_not_there_is_named(kafka_cluster: EmbeddedCluster, consumer_group: Start) -> None:
+def test_what_is_not_there_is_named(kafka_cluster: EmbeddedServer, consumer_group: Start) -> None:
     kafka_cluster.create_topic("orders")
     with pytest.raises(NotFoundError, match="no group 'nobody'"):
         kafka_cluster.describe("nobody")
@@ -81,14 +81,14 @@ def test_what_is_not_there_is_named(kafka_cluster: EmbeddedCluster, consumer_gro
 
 
 def test_real_clients_produce_and_read() -> None:
-    with EmbeddedCluster({"orders": 1}) as cluster:
+    with EmbeddedServer({"orders": 1}) as cluster:
         producer = Producer({"bootstrap.servers": cluster.bootstrap})
         producer.produce("orders", b"one")
         assert producer.flush(PATIENCE_S) == 0
 
 
 def test_outside_of_its_block() -> None:
-    cluster = EmbeddedCluster()
+    cluster = EmbeddedServer()
     with pytest.raises(MisuseError, match="runs inside its `with` block"):
         cluster.create_topic("orders")
     with cluster:

@@ -12,7 +12,7 @@ import pytest
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.messages import decode_response, encode_request
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from kgctl.server.service import default_registry
 from tests.support.members import wait_until
 from tests.support.wire.classic_member import ClassicMember
@@ -23,14 +23,14 @@ FORGED_COUNT = bytes.fromhex("ffffffff7f0000")
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedServer]:
+def server() -> Iterator[BackgroundServer]:
     config = {"group.initial.rebalance.delay.ms": "0", "socket.request.max.bytes": "100000"}
-    with EmbeddedServer(topics={"t": 2}, config=config) as running:
+    with BackgroundServer(topics={"t": 2}, config=config) as running:
         yield running
 
 
 @pytest.fixture
-def raw(server: EmbeddedServer) -> Iterator[RawClient]:
+def raw(server: BackgroundServer) -> Iterator[RawClient]:
     with RawClient(server.bootstrap) as client:
         yield client
 
@@ -55,7 +55,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize(("payload", "reason"), HOSTILE.values(), ids=HOSTILE)
 def test_what_cannot_be_read_closes_its_own_connection_and_no_other(
-    payload: bytes, reason: str, server: EmbeddedServer, raw: RawClient, caplog: pytest.LogCaptureFixture
+    payload: bytes, reason: str, server: BackgroundServer, raw: RawClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     bystander = ClassicMember(raw, "bystanders", ["t"])
     bystander.join()
@@ -74,7 +74,7 @@ def test_what_cannot_be_read_closes_its_own_connection_and_no_other(
     [(b"\x00\x01\x86\xa1", "a frame of 100001 bytes, the limit is 100000"), (b"\xff\xff\xff\xff", "-1 bytes")],
 )
 def test_a_frame_too_large_closes_the_connection_before_it_is_read(
-    prefix: bytes, reason: str, server: EmbeddedServer, caplog: pytest.LogCaptureFixture
+    prefix: bytes, reason: str, server: BackgroundServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     with RawClient(server.bootstrap) as hostile, caplog.at_level(logging.WARNING, "kgctl.server"):
         hostile.socket.sendall(prefix)
@@ -84,7 +84,7 @@ def test_a_frame_too_large_closes_the_connection_before_it_is_read(
     assert any(reason in line for line in caplog.messages)
 
 
-def test_text_of_another_protocol_closes_the_connection(server: EmbeddedServer) -> None:
+def test_text_of_another_protocol_closes_the_connection(server: BackgroundServer) -> None:
     with RawClient(server.bootstrap) as hostile:
         hostile.socket.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
 
@@ -152,7 +152,7 @@ def test_requests_in_one_packet_are_answered_in_their_order(raw: RawClient) -> N
     assert [struct.unpack(">i", raw.receive()[:4])[0] for _ in requests] == [0, 1, 2, 3, 4]
 
 
-def test_a_client_that_leaves_while_it_waits_is_forgotten(server: EmbeddedServer, raw: RawClient) -> None:
+def test_a_client_that_leaves_while_it_waits_is_forgotten(server: BackgroundServer, raw: RawClient) -> None:
     partition = {"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1000}
     for _ in range(5):
         with RawClient(server.bootstrap) as waiting:
@@ -165,7 +165,7 @@ def test_a_client_that_leaves_while_it_waits_is_forgotten(server: EmbeddedServer
     wait_until(lambda: not server.server.services.data.signal.is_watched, "nobody waits for data any more")
 
 
-def test_a_client_that_only_sends_is_read_no_further(server: EmbeddedServer, raw: RawClient) -> None:
+def test_a_client_that_only_sends_is_read_no_further(server: BackgroundServer, raw: RawClient) -> None:
     """A join that is parked, and then requests without end behind it: they stay in the client's own socket."""
     waiting = encode_request(
         FETCH,

@@ -20,7 +20,7 @@ from kgctl.serde.coordinator_records import RecordDecodeError, decode_record
 from kgctl.serde.messages import encode_request
 from kgctl.serde.record_batch import CorruptBatchError, Record, build_batch, check_batch, parse_header
 from kgctl.serde.schemas import load_plan
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from kgctl.server.service import default_registry
 from kgctl.storage.batches import UnpackedTooLargeError, check_records, import_segments
 from kgctl.storage.folder import memory_folder
@@ -36,9 +36,9 @@ GOOD = build_batch([Record(n, n, b"key", b"value" * n) for n in range(5)])
 
 
 @pytest.fixture
-def server() -> Iterator[EmbeddedServer]:
+def server() -> Iterator[BackgroundServer]:
     config = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1"}
-    with EmbeddedServer(topics={"t": 2}, config=config) as running:
+    with BackgroundServer(topics={"t": 2}, config=config) as running:
         yield running
 
 
@@ -59,7 +59,7 @@ def damaged(payload: bytes, rng: random.Random) -> bytes:
     return bytes(data)
 
 
-def throw(server: EmbeddedServer, frames: int, seed: int) -> None:
+def throw(server: BackgroundServer, frames: int, seed: int) -> None:
     """Damaged frames of every API, over a new connection whenever one is closed; nobody else may notice."""
     rng = random.Random(seed)
     specs = default_registry().specs()
@@ -90,13 +90,13 @@ def throw(server: EmbeddedServer, frames: int, seed: int) -> None:
     server.server.services.runtime.core.check()
 
 
-def test_frames_that_nobody_meant(server: EmbeddedServer) -> None:
+def test_frames_that_nobody_meant(server: BackgroundServer) -> None:
     throw(server, FRAMES, 1)
 
 
 @pytest.mark.deep
 @pytest.mark.timeout(21_600)
-def test_two_million_frames(server: EmbeddedServer) -> None:
+def test_two_million_frames(server: BackgroundServer) -> None:
     throw(server, DEEP_FRAMES, 2)
 
 

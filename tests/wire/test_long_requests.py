@@ -16,7 +16,7 @@ import pytest
 from kgctl.model.requests import OffsetCommit, OffsetCommitPartition
 from kgctl.serde.messages import decode_response, encode_request
 from kgctl.serde.schemas import EntityPlan, FieldPlan, load_plan
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from kgctl.server.request_context import ApiSpec
 from kgctl.server.runtime import EVENT_ID
 from kgctl.server.service import default_registry
@@ -78,7 +78,7 @@ class CallCounter:
 class Subject:
     """A server with a topic of many partitions, and what counts its calls."""
 
-    def __init__(self, server: EmbeddedServer) -> None:
+    def __init__(self, server: BackgroundServer) -> None:
         self.server = server
         self.counter: CallCounter = server.run(self._counter())
 
@@ -110,7 +110,7 @@ class Subject:
 @pytest.fixture(scope="module")
 def subject() -> Iterator[Subject]:
     config = {"group.initial.rebalance.delay.ms": "0", "group.min.session.timeout.ms": "1"}
-    with EmbeddedServer(topics={TOPIC: ENTRIES}, config=config) as running:
+    with BackgroundServer(topics={TOPIC: ENTRIES}, config=config) as running:
         yield Subject(running)
 
 

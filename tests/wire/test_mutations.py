@@ -12,7 +12,7 @@ import pytest
 from kgctl.serde.frames import MalformedMessage
 from kgctl.serde.messages import decode_request, decode_response, encode_request
 from kgctl.serde.schemas import load_plan
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from kgctl.server.dispatch import Dispatcher, Refused
 from kgctl.server.request_context import ApiSpec, ClientSession
 from kgctl.server.service import default_registry
@@ -52,9 +52,9 @@ def mutated(payload: bytes, rng: random.Random) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedServer]:
+def server() -> Iterator[BackgroundServer]:
     config = {"group.initial.rebalance.delay.ms": "0", "auto.create.topics.enable": "true"}
-    with EmbeddedServer(topics={"t": 2, "abc": 3}, config=config) as running:
+    with BackgroundServer(topics={"t": 2, "abc": 3}, config=config) as running:
         yield running
 
 
@@ -87,7 +87,7 @@ def test_damaged_responses_are_read_or_malformed_and_nothing_else(spec: ApiSpec)
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=lambda spec: spec.name)
-def test_any_request_is_answered_in_its_own_version_or_refused(spec: ApiSpec, server: EmbeddedServer) -> None:
+def test_any_request_is_answered_in_its_own_version_or_refused(spec: ApiSpec, server: BackgroundServer) -> None:
     """Values at random, so that every handler meets things it does not expect; no handler may fail."""
     rng = random.Random(100 + spec.key)
 
@@ -117,7 +117,7 @@ def test_any_request_is_answered_in_its_own_version_or_refused(spec: ApiSpec, se
     server.run(check(server))
 
 
-async def check(server: EmbeddedServer) -> None:
+async def check(server: BackgroundServer) -> None:
     server.server.services.runtime.core.check()
 
 

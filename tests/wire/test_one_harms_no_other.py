@@ -13,7 +13,7 @@ import pytest
 from kgctl.errors import InvariantViolation, StorageError
 from kgctl.serde.messages import encode_request
 from kgctl.serde.record_batch import HEADER_BYTES, Record, build_batch
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from tests.support.wire.raw_client import ConnectionClosed, RawClient
 
 PRODUCE, FETCH, LIST_OFFSETS, HEARTBEAT, LIST_GROUPS = 0, 1, 2, 12, 16
@@ -22,8 +22,8 @@ BEAT = {"group_id": "g", "generation_id": 1, "member_id": "m"}
 
 
 @pytest.fixture
-def server() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(topics={"t": 1}) as running:
+def server() -> Iterator[BackgroundServer]:
+    with BackgroundServer(topics={"t": 1}) as running:
         yield running
 
 
@@ -44,7 +44,7 @@ def fetch_and_wait(raw: RawClient) -> None:
     )
 
 
-def test_a_client_that_only_sends_is_not_read_from(server: EmbeddedServer) -> None:
+def test_a_client_that_only_sends_is_not_read_from(server: BackgroundServer) -> None:
     size = 8 << 20
     with RawClient(server.bootstrap) as raw, RawClient(server.bootstrap) as other:
         fetch_and_wait(raw)
@@ -69,7 +69,7 @@ def send_until_nobody_reads(connection: socket.socket, parts: list[bytes]) -> in
 
 
 def test_large_requests_share_the_room_and_all_are_answered() -> None:
-    with EmbeddedServer(topics={"t": 1}, config={"queued.max.request.bytes": "1000000"}) as server:
+    with BackgroundServer(topics={"t": 1}, config={"queued.max.request.bytes": "1000000"}) as server:
         clients = [RawClient(server.bootstrap) for _ in range(4)]
         batch = build_batch([Record(0, 1, None, bytes(900_000))])
         data = [{"name": "t", "partition_data": [{"index": 0, "records": batch}]}]
@@ -85,7 +85,7 @@ def test_large_requests_share_the_room_and_all_are_answered() -> None:
 
 def test_max_connections() -> None:
     with (
-        EmbeddedServer(config={"max.connections": "2"}) as server,
+        BackgroundServer(config={"max.connections": "2"}) as server,
         RawClient(server.bootstrap) as raw,
         RawClient(server.bootstrap),
     ):
@@ -96,7 +96,7 @@ def test_max_connections() -> None:
 
 
 def test_a_failing_timer_reaches_nobody_elses_connection(
-    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: BackgroundServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     runtime = server.server.services.runtime
 
@@ -115,7 +115,7 @@ def test_a_failing_timer_reaches_nobody_elses_connection(
     assert "a timer of group bad failed: broken" in caplog.text
 
 
-def test_a_failing_handler_answers_whom_it_concerns(server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_handler_answers_whom_it_concerns(server: BackgroundServer, monkeypatch: pytest.MonkeyPatch) -> None:
     core = server.server.services.runtime.core
     handle = core.handle
 
@@ -131,7 +131,7 @@ def test_a_failing_handler_answers_whom_it_concerns(server: EmbeddedServer, monk
 
 
 def test_the_same_protocol_twice_closes_no_connection() -> None:
-    with EmbeddedServer(config={"group.initial.rebalance.delay.ms": "0"}) as server, RawClient(server.bootstrap) as raw:
+    with BackgroundServer(config={"group.initial.rebalance.delay.ms": "0"}) as server, RawClient(server.bootstrap) as raw:
         protocols = [{"name": "range", "metadata": b""}] * 2
         values = {
             "group_id": "bad",
@@ -168,7 +168,7 @@ def varint(value: int) -> bytes:
     return bytes([*out, value])
 
 
-def test_a_small_batch_that_unpacks_to_much_is_refused(server: EmbeddedServer) -> None:
+def test_a_small_batch_that_unpacks_to_much_is_refused(server: BackgroundServer) -> None:
     size = 200_000_000
     inner = b"\0\0\0" + b"\x01" + varint(size)
     bomb = compressed(varint(len(inner) + size + 1) + inner + bytes(size) + b"\0", 1)
@@ -189,14 +189,14 @@ def test_a_small_batch_that_unpacks_to_much_is_refused(server: EmbeddedServer) -
     ],
     ids=["zeros", "text", "more than records", "fewer than it says", "cut off"],
 )
-def test_what_is_no_records_is_refused_at_produce(server: EmbeddedServer, batch: bytes) -> None:
+def test_what_is_no_records_is_refused_at_produce(server: BackgroundServer, batch: bytes) -> None:
     with RawClient(server.bootstrap) as raw:
         assert produce(raw, batch) == INVALID_RECORD
         assert produce(raw, compressed(build_batch([Record(0, 1, b"k", b"v")])[HEADER_BYTES:], 1)) == 0
 
 
 def test_a_full_disk_is_an_answer_and_one_line(
-    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    server: BackgroundServer, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: Any, **__: Any) -> int:
         raise StorageError("topics.db: cannot write: the disk is full")
@@ -210,7 +210,7 @@ def test_a_full_disk_is_an_answer_and_one_line(
         assert produce(raw, batch) == 0
 
 
-def test_a_frame_that_is_too_large_ends_its_connection_only(server: EmbeddedServer) -> None:
+def test_a_frame_that_is_too_large_ends_its_connection_only(server: BackgroundServer) -> None:
     with RawClient(server.bootstrap) as raw, RawClient(server.bootstrap) as other:
         raw.socket.sendall(struct.pack(">i", 2**31 - 1))
         with pytest.raises((ConnectionClosed, ConnectionResetError)):

@@ -16,7 +16,7 @@ import pytest
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.messages import encode_request
 from kgctl.serde.record_batch import Record, build_batch
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from tests.support.serve import ServeFactory, ServeProcess
 from tests.support.wire.classic_member import ClassicMember
 from tests.support.wire.proxy import Proxy
@@ -178,7 +178,7 @@ def cut_everywhere() -> list[tuple[str, int]]:
 
 @pytest.mark.parametrize("with_reset", [False, True])
 def test_a_connection_that_is_cut_in_a_frame_harms_nobody(with_reset: bool) -> None:
-    with EmbeddedServer(topics={"t": 1}) as server, RawClient(server.bootstrap) as witness:
+    with BackgroundServer(topics={"t": 1}) as server, RawClient(server.bootstrap) as witness:
         for number, (way, place) in enumerate(cut_everywhere()):
             proxy = Proxy(server.bootstrap, with_reset=with_reset, **{way: place})
             with proxy, RawClient(proxy.address) as raw, pytest.raises(GONE):
@@ -197,7 +197,7 @@ def commit_twice(raw: RawClient, offset: int) -> None:
 
 def test_a_connection_that_brings_a_byte_at_a_time_is_answered() -> None:
     with (
-        EmbeddedServer(topics={"t": 1}) as server,
+        BackgroundServer(topics={"t": 1}) as server,
         Proxy(server.bootstrap, delay_s=0.0005, piece_bytes=1) as proxy,
         RawClient(proxy.address) as raw,
     ):
@@ -207,7 +207,7 @@ def test_a_connection_that_brings_a_byte_at_a_time_is_answered() -> None:
 
 def test_clients_that_never_read_and_half_open_ones_keep_nobody_waiting() -> None:
     """Answers that nobody takes, half a frame, a connection without a word: twenty of each."""
-    with EmbeddedServer(topics={"t": 1}) as server:
+    with BackgroundServer(topics={"t": 1}) as server:
         idle = [RawClient(server.bootstrap) for _ in range(60)]
         for raw in idle[:20]:
             for _ in range(50):

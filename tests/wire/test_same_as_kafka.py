@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from kgctl.server.service import default_registry
 from tests.support.kafka import KafkaBroker
 from tests.wire.differential.about_groups import static_joining
@@ -32,13 +32,13 @@ def cases() -> Iterator[tuple[str, int]]:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedServer]:
-    with EmbeddedServer(config=CONFIG) as running:
+def server() -> Iterator[BackgroundServer]:
+    with BackgroundServer(config=CONFIG) as running:
         yield running
 
 
 @pytest.mark.parametrize(("name", "version"), list(cases()), ids=str)
-def test_every_answer_is_kafkas(name: str, version: int, server: EmbeddedServer, kafka_broker: KafkaBroker) -> None:
+def test_every_answer_is_kafkas(name: str, version: int, server: BackgroundServer, kafka_broker: KafkaBroker) -> None:
     _, conversation = CONVERSATIONS[name]
     subject = f"same-{name.replace(' ', '-').replace(chr(39), '')}-{version}"
     answers = []
@@ -60,7 +60,7 @@ def test_every_answer_is_kafkas(name: str, version: int, server: EmbeddedServer,
     assert not found, "\n".join(found)
 
 
-def test_the_versions_are_kafkas(server: EmbeddedServer, kafka_broker: KafkaBroker) -> None:
+def test_the_versions_are_kafkas(server: BackgroundServer, kafka_broker: KafkaBroker) -> None:
     """Every API that is served has Kafka's own range."""
     ranges = []
     for bootstrap in (kafka_broker.bootstrap, server.bootstrap):

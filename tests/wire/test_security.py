@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient
 
 from kgctl.errors import UsageError
 from kgctl.serde.messages import encode_request
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from kgctl.server.security import MECHANISMS, split_security
 from tests.support.kafka.fixtures import java_or_skip
 from tests.support.kafka.install import kafka_class_path
@@ -50,13 +50,13 @@ def config(certificates: Certificates, **more: str) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def server(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]:
+def server(certificates: Certificates, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BackgroundServer]:
     data = tmp_path_factory.mktemp("secure") / "data"
-    with EmbeddedServer(topics={"t": 1}, config=config(certificates), data=data, protocol="SASL_SSL") as running:
+    with BackgroundServer(topics={"t": 1}, config=config(certificates), data=data, protocol="SASL_SSL") as running:
         yield running
 
 
-def librdkafka(server: EmbeddedServer, certificates: Certificates, mechanism: str, password: str) -> dict[str, Any]:
+def librdkafka(server: BackgroundServer, certificates: Certificates, mechanism: str, password: str) -> dict[str, Any]:
     return {
         "bootstrap.servers": server.bootstrap,
         "security.protocol": "SASL_SSL",
@@ -69,7 +69,7 @@ def librdkafka(server: EmbeddedServer, certificates: Certificates, mechanism: st
 
 @pytest.mark.interop
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_librdkafka_logs_in_produces_and_reads(server: EmbeddedServer, certificates: Certificates, mechanism: str) -> None:
+def test_librdkafka_logs_in_produces_and_reads(server: BackgroundServer, certificates: Certificates, mechanism: str) -> None:
     properties = librdkafka(server, certificates, mechanism, PASSWORD)
     producer = confluent_kafka.Producer(properties)
     producer.produce("t", value=mechanism.encode())
@@ -85,7 +85,7 @@ def test_librdkafka_logs_in_produces_and_reads(server: EmbeddedServer, certifica
 
 @pytest.mark.interop
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_librdkafka_with_a_wrong_password_is_told(server: EmbeddedServer, certificates: Certificates, mechanism: str) -> None:
+def test_librdkafka_with_a_wrong_password_is_told(server: BackgroundServer, certificates: Certificates, mechanism: str) -> None:
     errors: list[str] = []
     properties: dict[str, Any] = librdkafka(server, certificates, mechanism, "wrong") | {"log_level": 0}
     properties["error_cb"] = lambda error: errors.append(error.name())
@@ -100,7 +100,7 @@ def test_librdkafka_with_a_wrong_password_is_told(server: EmbeddedServer, certif
 
 @pytest.mark.interop
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_kafka_python_logs_in(server: EmbeddedServer, certificates: Certificates, mechanism: str) -> None:
+def test_kafka_python_logs_in(server: BackgroundServer, certificates: Certificates, mechanism: str) -> None:
     properties = {
         "bootstrap_servers": server.bootstrap,
         "security_protocol": "SASL_SSL",
@@ -117,7 +117,7 @@ def test_kafka_python_logs_in(server: EmbeddedServer, certificates: Certificates
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("mechanism", MECHANISMS)
-def test_the_java_client_logs_in(server: EmbeddedServer, certificates: Certificates, mechanism: str, tmp_path: Path) -> None:
+def test_the_java_client_logs_in(server: BackgroundServer, certificates: Certificates, mechanism: str, tmp_path: Path) -> None:
     with java_or_skip():
         kafka_class_path()
     module = "plain.PlainLoginModule" if mechanism == "PLAIN" else "scram.ScramLoginModule"
@@ -133,7 +133,7 @@ def test_the_java_client_logs_in(server: EmbeddedServer, certificates: Certifica
 
 
 def test_a_login_over_plain_tcp_and_before_anything_else(certificates: Certificates) -> None:
-    with EmbeddedServer(config=config(certificates), protocol="SASL_PLAINTEXT") as server:
+    with BackgroundServer(config=config(certificates), protocol="SASL_PLAINTEXT") as server:
         for version in (0, 1):
             with RawClient(server.bootstrap) as raw:
                 assert raw.call(SASL_HANDSHAKE, version, {"mechanism": "GSSAPI"}).error_code == 33
@@ -153,7 +153,7 @@ def test_a_login_over_plain_tcp_and_before_anything_else(certificates: Certifica
 
 @pytest.mark.parametrize("token", [b"\0bob\0wrong", b"\0nobody\0bob-secret", b"bob", b"\0\0\0\0", b"\0bob\0", b"\xff" * 600])
 def test_a_wrong_login_is_told_and_ends_the_connection(certificates: Certificates, token: bytes) -> None:
-    with EmbeddedServer(config=config(certificates), protocol="SASL_PLAINTEXT") as server, RawClient(server.bootstrap) as raw:
+    with BackgroundServer(config=config(certificates), protocol="SASL_PLAINTEXT") as server, RawClient(server.bootstrap) as raw:
         raw.call(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
         answer = raw.call(SASL_AUTHENTICATE, 2, {"auth_bytes": token})
 
@@ -161,7 +161,7 @@ def test_a_wrong_login_is_told_and_ends_the_connection(certificates: Certificate
         assert raw.is_closed()
 
 
-def test_passwords_are_nowhere_in_the_folder(server: EmbeddedServer) -> None:
+def test_passwords_are_nowhere_in_the_folder(server: BackgroundServer) -> None:
     data = server.server.options.data
     assert data is not None
     for path in data.iterdir():
@@ -172,16 +172,16 @@ def test_passwords_are_nowhere_in_the_folder(server: EmbeddedServer) -> None:
 
 
 def test_users_of_the_folder_need_no_password_at_the_next_start(certificates: Certificates, tmp_path: Path) -> None:
-    with EmbeddedServer(config=config(certificates), data=tmp_path, protocol="SASL_PLAINTEXT"):
+    with BackgroundServer(config=config(certificates), data=tmp_path, protocol="SASL_PLAINTEXT"):
         pass
-    with EmbeddedServer(data=tmp_path, protocol="SASL_PLAINTEXT") as server, RawClient(server.bootstrap) as raw:
+    with BackgroundServer(data=tmp_path, protocol="SASL_PLAINTEXT") as server, RawClient(server.bootstrap) as raw:
         raw.call(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
         assert raw.call(SASL_AUTHENTICATE, 2, {"auth_bytes": b"\0bob\0bob-secret"}).error_code == 0
 
 
 def test_certificates_of_clients_are_asked_for(certificates: Certificates) -> None:
     settings = config(certificates, ssl_client_auth="required", ssl_truststore_location=str(certificates.ca))
-    with EmbeddedServer(config=settings, protocol="SSL") as server:
+    with BackgroundServer(config=settings, protocol="SSL") as server:
         host, _, port = server.bootstrap.rpartition(":")
         assert is_served(host, int(port), certificates, with_certificate=True)
         assert not is_served(host, int(port), certificates, with_certificate=False)
@@ -201,7 +201,7 @@ def is_served(host: str, port: int, certificates: Certificates, *, with_certific
             return False
 
 
-def test_a_client_without_tls_is_closed(server: EmbeddedServer) -> None:
+def test_a_client_without_tls_is_closed(server: BackgroundServer) -> None:
     with RawClient(server.bootstrap) as raw:
         raw.send_payload(bytes(20))
         assert raw.is_closed()
@@ -217,7 +217,7 @@ def test_a_client_without_tls_is_closed(server: EmbeddedServer) -> None:
     ],
 )
 def test_settings_that_cannot_be_are_named(protocol: str, settings: dict[str, str], message: str) -> None:
-    with pytest.raises(UsageError, match=message), EmbeddedServer(config=settings, protocol=protocol):
+    with pytest.raises(UsageError, match=message), BackgroundServer(config=settings, protocol=protocol):
         pass
 
 
@@ -230,7 +230,7 @@ def test_secrets_are_not_among_the_brokers_configs() -> None:
 
 
 def test_a_page_for_prometheus() -> None:
-    with EmbeddedServer(metrics=("127.0.0.1", 0)) as plain, RawClient(plain.bootstrap) as raw:
+    with BackgroundServer(metrics=("127.0.0.1", 0)) as plain, RawClient(plain.bootstrap) as raw:
         raw.call(LIST_GROUPS, 4)
         assert plain.server.metrics_page is not None
         with urlopen(f"http://127.0.0.1:{plain.server.metrics_page.port}/metrics", timeout=PATIENCE_S) as answer:

@@ -10,7 +10,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from kgctl.admin.librdkafka import produce
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from tests.docs.pages import MANUAL, blocks, comparable, with_output
 from tests.docs.session import Session
 from tests.docs.shell import Shell
@@ -39,7 +39,7 @@ class ZooKeeperSession(Session):
 def examples(server: ZooKeeperServer, folder: Path) -> str:
     """The page with its examples run: ``payments`` has left, ``audit`` has one instance that runs."""
     with contextlib.ExitStack() as stack:
-        broker = stack.enter_context(EmbeddedServer(topics={"orders": 3}))
+        broker = stack.enter_context(BackgroundServer(topics={"orders": 3}))
         produce(broker.bootstrap, "orders", 150, 3)
         root = KazooClient(server.hosts)
         root.start()

@@ -103,7 +103,7 @@ def measure(clusters: Sequence[str], scale: Scale) -> Iterator[Row]:
             for client, numbers in found.items():
                 yield _row(f"{client}, {members} members, {running.name}", numbers)
     starts = sorted(_fixture_s() for _ in range(FIXTURES))
-    yield Row("kgctl.testing.EmbeddedCluster to its first answer", (f"{starts[0]:.3f}", f"{starts[len(starts) // 2]:.3f}"))
+    yield Row("kgctl.testing.EmbeddedServer to its first answer", (f"{starts[0]:.3f}", f"{starts[len(starts) // 2]:.3f}"))
 
 
 def _contest(client: str, bootstrap: str, members: int, seconds: float) -> dict[str, float]:
@@ -124,10 +124,10 @@ def _row(name: str, runs: Sequence[Numbers]) -> Row:
 
 
 def _fixture_s() -> float:
-    from kgctl.testing import EmbeddedCluster
+    from kgctl.testing import EmbeddedServer
 
     begun = time.perf_counter()
-    with EmbeddedCluster({"orders": 1}) as cluster:
+    with EmbeddedServer({"orders": 1}) as cluster:
         assert cluster.admin.list_topics(["orders"]) == {"orders": 1}
         return time.perf_counter() - begun
 

@@ -12,7 +12,7 @@ import pytest
 
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import KgctlError, RefusedError, StorageError, UsageError
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from kgctl.server.config import FILE_NAME
 from tests.support.members import wait_until
 from tests.support.wire.classic_member import ClassicMember
@@ -26,19 +26,19 @@ GROUP_RESOURCE = 32
 def test_a_port_that_is_taken_is_said() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(KgctlError, match=f"cannot listen on 127.0.0.1:{port}"), EmbeddedServer(port=port):
+        with pytest.raises(KgctlError, match=f"cannot listen on 127.0.0.1:{port}"), BackgroundServer(port=port):
             pass
 
 
 def test_a_folder_in_use_is_refused_and_free_again_afterwards(tmp_path: Path) -> None:
-    with EmbeddedServer(data=tmp_path / "data"), pytest.raises(RefusedError), EmbeddedServer(data=tmp_path / "data"):
+    with BackgroundServer(data=tmp_path / "data"), pytest.raises(RefusedError), BackgroundServer(data=tmp_path / "data"):
         pass
-    with EmbeddedServer(data=tmp_path / "data") as again:
+    with BackgroundServer(data=tmp_path / "data") as again:
         assert again.bootstrap.startswith("127.0.0.1:")
 
 
 def test_a_bad_config_opens_nothing(tmp_path: Path) -> None:
-    with pytest.raises(UsageError), EmbeddedServer(config={"nosuch": "1"}, data=tmp_path / "data"):
+    with pytest.raises(UsageError), BackgroundServer(config={"nosuch": "1"}, data=tmp_path / "data"):
         pass
 
     assert not (tmp_path / "data").exists()
@@ -46,7 +46,7 @@ def test_a_bad_config_opens_nothing(tmp_path: Path) -> None:
 
 def test_topics_that_are_there_are_kept_and_grown(tmp_path: Path) -> None:
     for wanted, expected in (({"a": 2}, 2), ({"a": 1}, 2), ({}, 2), ({"a": 3}, 3)):
-        with EmbeddedServer(topics=wanted, data=tmp_path) as server, RawClient(server.bootstrap) as raw:
+        with BackgroundServer(topics=wanted, data=tmp_path) as server, RawClient(server.bootstrap) as raw:
             (topic,) = raw.call(METADATA, 9, {"topics": [{"name": "a"}]}).topics
 
             assert len(topic.partitions) == expected
@@ -54,10 +54,10 @@ def test_topics_that_are_there_are_kept_and_grown(tmp_path: Path) -> None:
 
 def test_a_log_that_cannot_be_written_ends_the_server_without_an_answer(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="disk full"):
-        commit_on_a_full_disk(EmbeddedServer(topics={"t": 1}, data=tmp_path))
+        commit_on_a_full_disk(BackgroundServer(topics={"t": 1}, data=tmp_path))
 
 
-def commit_on_a_full_disk(server: EmbeddedServer) -> None:
+def commit_on_a_full_disk(server: BackgroundServer) -> None:
     with server, RawClient(server.bootstrap) as raw:
         log = server.server.services.runtime.writer._log
         log.append = _disk_is_full  # type: ignore[method-assign]
@@ -73,7 +73,7 @@ def _disk_is_full(effects: Sequence[AppendRecord], now_ms: int) -> None:
 
 def test_status_tells_whom_a_rebalance_waits_for() -> None:
     config = {"group.initial.rebalance.delay.ms": "0"}
-    with EmbeddedServer(config=config) as server, RawClient(server.bootstrap) as raw, RawClient(server.bootstrap) as other:
+    with BackgroundServer(config=config) as server, RawClient(server.bootstrap) as raw, RawClient(server.bootstrap) as other:
         first = ClassicMember(raw, "g", ["t"])
         first.join(3)
         ClassicMember(other, "g", ["t"]).send_join(3)
@@ -103,20 +103,20 @@ def test_group_settings_are_altered_checked_and_kept(tmp_path: Path) -> None:
         (config,) = raw.call(DESCRIBE_CONFIGS, 4, {"resources": resources}).results[0].configs
         return config.value, config.config_source
 
-    with EmbeddedServer(data=tmp_path) as server, RawClient(server.bootstrap) as raw:
+    with BackgroundServer(data=tmp_path) as server, RawClient(server.bootstrap) as raw:
         assert session_timeout(raw) == ("45000", 5)
         assert alter(raw, consumer_session_timeout_ms="50000") == 0
         assert alter(raw, consumer_session_timeout_ms="1") == 40
         assert alter(raw, nosuch="1") == 40
     assert json.loads((tmp_path / FILE_NAME).read_text())["data"] == {"g": {"consumer.session.timeout.ms": "50000"}}
-    with EmbeddedServer(data=tmp_path) as server, RawClient(server.bootstrap) as raw:
+    with BackgroundServer(data=tmp_path) as server, RawClient(server.bootstrap) as raw:
         assert session_timeout(raw) == ("50000", 8)
 
 
 def test_several_brokers_share_groups_and_partitions_and_one_can_stop() -> None:
     groups = [f"g{number}" for number in range(12)]
     config = {"group.initial.rebalance.delay.ms": "0"}
-    with EmbeddedServer(topics={"t": 6}, config=config, brokers=3) as server:
+    with BackgroundServer(topics={"t": 6}, config=config, brokers=3) as server:
         addresses = server.bootstrap.split(",")
         connections = [RawClient(address) for address in addresses]
         found = {group: connections[0].call(FIND_COORDINATOR, 3, {"key": group, "key_type": 0}).node_id for group in groups}
@@ -151,7 +151,7 @@ def test_several_brokers_share_groups_and_partitions_and_one_can_stop() -> None:
 
 def test_who_connects_while_the_server_ends_is_not_left_open(recwarn: pytest.WarningsRecorder) -> None:
     for _ in range(5):
-        with EmbeddedServer() as server:
+        with BackgroundServer() as server:
             raw = RawClient(server.bootstrap)
         raw.close()
         gc.collect()

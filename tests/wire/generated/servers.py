@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
-from kgctl.server.background import EmbeddedServer
+from kgctl.server.background import BackgroundServer
 from kgctl.server.runtime import new_member_id
 from tests.support.kafka import KafkaBroker
 from tests.support.kafka.data import wait_until_coordinating
@@ -47,7 +47,7 @@ def both_servers(folder: Path) -> Iterator[tuple[Server, Server]]:
         _wait_for_transactions(broker.bootstrap)
         kafka = _with_topics(broker.bootstrap)
         told: deque[str] = deque()
-        with patch("kgctl.server.service.new_member_id", told_or_own(told)), EmbeddedServer(config=CONFIG) as embedded:
+        with patch("kgctl.server.service.new_member_id", told_or_own(told)), BackgroundServer(config=CONFIG) as embedded:
             # The same ids, for they decide orders, and by that who gets which partitions.
             with patch("kgctl.server.cluster.new_topic_id", side_effect=list(kafka.topic_ids.values())):
                 kgctl = _with_topics(embedded.bootstrap)
