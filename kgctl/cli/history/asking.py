@@ -295,10 +295,11 @@ def limits(question: Question, first_ms: int | None, last_ms: int | None) -> lis
         notices.append(f"Nothing from before {format_instant(reach.first_ms)} was collected.")
     if reach is not None and last_ms is not None and last_ms > reach.last_ms:
         notices.append(f"Collected up to {format_instant(reach.last_ms)}: what came later is not known.")
-    return [*notices, *_behind_text(question.behind)]
+    return [*notices, *behind_text(question.behind)]
 
 
-def _behind_text(behind: Behind) -> Iterator[str]:
+def behind_text(behind: Behind) -> Iterator[str]:
+    """What a reader must know of records and samples that no build has brought in."""
     late = f", {behind.late} of them late: older than what is built, which will change" if behind.late else ""
     if behind.records:
         yield f"{behind.records} records were collected after the last build{late}: kgctl history build brings them in."
@@ -306,9 +307,13 @@ def _behind_text(behind: Behind) -> Iterator[str]:
         yield f"{behind.samples} samples of log ends were collected after the last build: kgctl history build brings them in."
 
 
-def not_built(behind: Behind) -> dict[str, int]:
-    """The same for programs."""
-    return {"records_not_built": behind.records, "late_records_not_built": behind.late, "samples_not_built": behind.samples}
+def not_built(*parts: Behind) -> dict[str, int]:
+    """Return the same for programs, of one cluster or several."""
+    found = {"records_not_built": 0, "late_records_not_built": 0, "samples_not_built": 0}
+    for each in parts:
+        for name, count in zip(found, (each.records, each.late, each.samples), strict=True):
+            found[name] += count
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -443,26 +443,23 @@ def history_sql(
         raise UsageError("give a query, or --tables for what can be asked")
     if query is None:
         return Report(TABLES, described(), name_keys=("table", "column"))
-    from kgctl.pipeline.answers.history import versions_of
+    from kgctl.pipeline.answers.history import History, versions_of
     from kgctl.pipeline.store.warehouse import Warehouse as Opened
 
     opened = Opened.open(warehouse_path(warehouse, session.environment))
-    found = ask(opened, query, versions_of(opened, as_of_version))
-    behind = {} if as_of_version is not None else {name: opened.files_behind("records", name) for name in opened.clusters()}
-    told = [
-        f"cluster '{name}': {sum(file.rows for file in files)} records were collected after the last build: "
-        "kgctl history build brings them in."
-        for name, files in behind.items()
-        if files
-    ]
+    versions = versions_of(opened, as_of_version)
+    found = ask(opened, query, versions)
+    behind = {name: History(opened, name, versions, as_of_version).behind() for name in opened.clusters()}
+    told = [f"cluster '{name}': {line}" for name, each in behind.items() for line in asking.behind_text(each)]
+    summary = asking.not_built(*behind.values())
     if parquet is not None:
         from kgctl.cli.files import write_whole
         from kgctl.pipeline.store.files import write_table
 
         write_whole(parquet, lambda file: write_table(file, found))
-        return Report(notices=[f"written: {parquet}, {found.num_rows} rows", *told], something_done=True)
+        return Report(notices=[f"written: {parquet}, {found.num_rows} rows", *told], something_done=True, summary=summary)
     columns = [Column(name, name.upper().replace("_", "-")) for name in found.column_names]
-    return Report(columns, [_sql_row(row) for row in found.to_pylist()], notices=told, something_done=True)
+    return Report(columns, [_sql_row(row) for row in found.to_pylist()], notices=told, something_done=True, summary=summary)
 
 
 def _sql_row(row: dict[str, Any]) -> Row:

@@ -85,13 +85,8 @@ def history_report(
         [*made.notes, *told],
         ("group",),
         something_done=True,
-        summary=_not_built(questions),
+        summary=asking.not_built(*(each.behind for each in questions)),
     )
-
-
-def _not_built(questions: Sequence[Question]) -> dict[str, int]:
-    parts = [asking.not_built(each.behind) for each in questions]
-    return {name: sum(part[name] for part in parts) for name in parts[0]}
 
 
 def _of_cluster(question: Question, line: str, clusters: int) -> str:

@@ -1,0 +1,26 @@
+"""``kgctl history sql``: what it tells besides the rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.pipeline.store.warehouse import Warehouse
+from tests.cli.harness import Cli
+from tests.support.pipeline.generated_log import Size, generated_log
+from tests.support.pipeline.warehouses import add, built
+
+
+@pytest.mark.parametrize("query", ["SELECT count(*) AS n FROM lag", "SELECT count(*) AS n FROM records"])
+def test_what_no_build_has_brought_in_is_told_by_cluster_and_counted(cli: Cli, query: str) -> None:
+    warehouse = Warehouse.create(cli.folder / "warehouse")
+    add(warehouse, "c1", generated_log(0, Size(10)), "generated")
+    built(warehouse)
+    add(warehouse, "c1", generated_log(0, Size(30)).slice(10), "generated")
+    add(warehouse, "c2", generated_log(0, Size(30)), "generated")
+    cli.variables["KGCTL_WAREHOUSE"] = str(cli.folder / "warehouse")
+
+    ran = cli.run(["history", "sql", query, "-o", "json"])
+
+    assert ran.json["summary"] == {"records_not_built": 50, "late_records_not_built": 0, "samples_not_built": 0}
+    told = "records were collected after the last build: kgctl history build brings them in."
+    assert ran.err.splitlines() == [f"cluster 'c1': 20 {told}", f"cluster 'c2': 30 {told}"]
