@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from kgctl.pipeline.builds.run import begun_range
 from kgctl.pipeline.store.delta import Table, vacuum
 from kgctl.pipeline.store.files import DataFile, buckets_of, is_provisional, prefix_of, write_files
 from kgctl.pipeline.store.tables import GOLD, TABLES
@@ -41,22 +42,59 @@ def prune(warehouse: Warehouse, before_ms: int, *, hours: int = KEPT_HOURS) -> P
     """
     day = datetime.fromtimestamp(before_ms / 1000, UTC).date().isoformat()
     found = Pruned()
-    old = [file for name in ("records", "samples") for file in warehouse.table(name).files() if file.date < day]
-    clusters = {file.low["cluster"] for file in old} | {file.high["cluster"] for file in old}
+    thinned = [each for name in ("records", "samples", "damaged") if (each := _thinned(warehouse.table(name), day)) is not None]
+    built_of = [file for each in thinned if each.table.name != "damaged" for file in each.old]
+    clusters = {bound["cluster"] for file in built_of for bound in (file.low, file.high)}
     _note_thinned(warehouse, clusters)
-    for name in ("records", "samples", "damaged"):
-        table = warehouse.table(name)
-        old = [file for file in table.files() if file.date < day]
-        if old:
-            kept = _last_of_each(table.rows(old)) if name == "records" else table.stored.schema.empty_table()
-            taken = sum(file.rows for file in old) - kept.num_rows
-            if taken:
-                table.commit(_by_cluster(warehouse, name, kept), old)
-                found.rows[name] = taken
-    _note_thinned(warehouse, clusters if found.rows else ())
+    for each in thinned:
+        each.table.commit(_by_cluster(warehouse, each.table.name, each.kept), each.old)
+        found.rows[each.table.name] = each.taken
+    _note_thinned(warehouse, clusters)
     found.merged = compact(warehouse)
-    found.files = sum(vacuum(warehouse.table(name), hours=hours) for name in TABLES)
+    found.files = _clean(warehouse, hours)
     return found
+
+
+@dataclass(frozen=True)
+class _Thinned:
+    """The files of a table's old days, and the rows of theirs that stay."""
+
+    table: Table
+    old: list[DataFile]
+    kept: pa.Table
+
+    @property
+    def taken(self) -> int:
+        """Return how many rows go."""
+        return sum(file.rows for file in self.old) - int(self.kept.num_rows)
+
+
+def _thinned(table: Table, day: str) -> _Thinned | None:
+    """What thinning makes of a table's days before ``day``; None where it takes nothing away."""
+    old = [file for file in table.files() if file.date < day]
+    if not old:
+        return None
+    kept = _last_of_each(table.rows(old)) if table.name == "records" else table.stored.schema.empty_table()
+    found = _Thinned(table, old, kept)
+    return found if found.taken else None
+
+
+def _clean(warehouse: Warehouse, hours: int) -> int:
+    """Remove files and logs that nothing needs: answers read the versions of the last build, a build that was begun those of its
+    range, and the next one asks what came since the versions that were built, however long ago that was."""
+    state = warehouse.table("state")
+    read: dict[str, list[int]] = {name: [version] for name, version in warehouse.versions().items()}
+    listed: dict[str, list[int]] = {}
+    for cluster in warehouse.clusters():
+        for name in ("records", "samples"):
+            built = state.number(f"{name}/{cluster}")
+            listed.setdefault(name, []).extend([built] if built is not None and built >= 0 else [])
+        begun = begun_range(warehouse, cluster)
+        for name, version in () if begun is None else (("records", begun.bronze_to), ("samples", begun.samples_to)):
+            read.setdefault(name, []).extend([version] if version >= 0 else [])
+    return sum(
+        vacuum(warehouse.table(name), hours=hours, read=read.get(name, ()), listed=listed.get(name, ())) for name in TABLES
+    )
 
 
 def compact(warehouse: Warehouse) -> int:

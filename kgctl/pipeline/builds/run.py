@@ -238,6 +238,11 @@ def _plan(warehouse: Warehouse, cluster: str, now_ms: int, *, is_rebuild: bool) 
     return _known(warehouse, cluster, number)
 
 
+def begun_range(warehouse: Warehouse, cluster: str) -> Range | None:
+    """Return what the build of a cluster reads that was begun and has not ended, whoever does it; None where there is none."""
+    return _known(warehouse, cluster, _next(warehouse.table("state").number(_number("build", cluster))))
+
+
 def _next(number: int | None) -> int:
     return 0 if number is None else number + 1
 

@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import date, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -165,29 +165,33 @@ class Table:
 
         self._opened = None
         if self._asked is None or self._asked >= 0:
-            with suppress(TableNotFoundError), _told(self.uri):
-                self._opened = DeltaTable(self.uri, version=self._asked, storage_options=self.location.storage_options())
+            try:
+                with _told(self.uri):
+                    self._opened = DeltaTable(self.uri, version=self._asked, storage_options=self.location.storage_options())
+            except TableNotFoundError as error:
+                if self._asked is not None:
+                    raise StorageError(f"{self.uri}: version {self._asked} is not kept any more") from error
         self._is_looked_for = True
         return self._opened
 
 
-def delete_before(table: Table, day: date) -> int:
-    """Take away whole days before ``day``; how many files."""
-    old = [file for file in table.files() if file.date < day.isoformat()]
-    if old:
-        table.commit([], old)
-    return len(old)
+def vacuum(table: Table, *, hours: int, read: Iterable[int] = (), listed: Iterable[int] = ()) -> int:
+    """Remove files that no version of the last ``hours`` has, and the log of more than a month ago; return how many files went.
 
-
-def vacuum(table: Table, *, hours: int) -> int:
-    """Remove files that no version of the last ``hours`` has; how many."""
+    The versions ``read`` keep their files; these and those ``listed`` can still be opened, whatever their age: a checkpoint of
+    each makes the log before the oldest of them dispensable, and that alone.
+    """
     from deltalake import DeltaTable
     from deltalake.exceptions import TableNotFoundError
 
+    options = table.location.storage_options()
     with suppress(TableNotFoundError), _told(table.uri):
-        opened = DeltaTable(table.uri, storage_options=table.location.storage_options())
-        found = opened.vacuum(hours, dry_run=False, enforce_retention_duration=False)
-        opened.create_checkpoint()
+        opened = DeltaTable(table.uri, storage_options=options)
+        now, kept = opened.version(), sorted(set(read))
+        found = opened.vacuum(hours, dry_run=False, enforce_retention_duration=False, keep_versions=kept)
+        for version in sorted({*kept, *listed} - {now}):
+            DeltaTable(table.uri, version=version, storage_options=options).create_checkpoint()
+        DeltaTable(table.uri, storage_options=options).create_checkpoint()
         opened.cleanup_metadata()
         return len(found)
     return 0

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from shutil import copytree
 
 import pyarrow as pa
 import pytest
 
-from kgctl.errors import UsageError
+from kgctl.errors import StorageError, UsageError
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.answers.series import Exactness, offsets_at
 from kgctl.pipeline.sql import described, query
@@ -18,6 +20,7 @@ from tests.support.pipeline.segments import commit_like
 from tests.support.pipeline.warehouses import LOG, add, built, built_whole, collected, rows_of, tables_of, tables_of_whole
 
 DAY_MS = 86_400_000
+NOW_MS = 1 << 50
 
 
 def days(warehouse: Warehouse, count: int) -> None:
@@ -32,6 +35,18 @@ def days(warehouse: Warehouse, count: int) -> None:
     }
     empty = {name: pa.nulls(len(records), RAW.field(name).type) for name in ("producer_id", "producer_epoch", "commits")}
     add(warehouse, "c1", pa.table({**columns, **empty}).cast(RAW))
+
+
+@pytest.fixture(scope="module")
+def in_parts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The first 40 records of each partition, collected and built in ten parts."""
+    folder = tmp_path_factory.mktemp("parts") / "w"
+    warehouse = collected(folder, [])
+    for low in range(0, 40, 4):
+        for part in LOG:
+            add(warehouse, "c1", part.slice(low, 4))
+        built(warehouse)
+    return folder
 
 
 def test_sql_sees_tables_and_stretches(tmp_path: Path) -> None:
@@ -102,13 +117,9 @@ def test_a_cluster_or_a_source_is_forgotten(tmp_path: Path) -> None:
     assert add(opened, "c2", LOG[0]) == LOG[0].num_rows
 
 
-def test_many_small_files_become_few_and_builds_go_on(tmp_path: Path) -> None:
+def test_many_small_files_become_few_and_builds_go_on(tmp_path: Path, in_parts: Path) -> None:
     expected = tables_of_whole()
-    warehouse = collected(tmp_path / "w", [])
-    for low in range(0, 40, 4):
-        for part in LOG:
-            add(warehouse, "c1", part.slice(low, 4))
-        built(warehouse)
+    warehouse = Warehouse.open(copytree(in_parts, tmp_path / "w"))
     add(warehouse, "c1", LOG[0].slice(40))
     files = {name: len(warehouse.table(name).files()) for name in ("records", "offset_commits")}
     before = tables_of(warehouse)
@@ -123,6 +134,41 @@ def test_many_small_files_become_few_and_builds_go_on(tmp_path: Path) -> None:
     assert (result.failed, result.late) == ([], {})
     assert tables_of(warehouse) == expected
     assert compact(warehouse) == 0
+
+
+def test_what_takes_nothing_away_makes_nothing_anew(tmp_path: Path) -> None:
+    warehouse = Warehouse.create(tmp_path / "w")
+    days(warehouse, 6)
+    built(warehouse)
+
+    assert prune(warehouse, 4 * DAY_MS).rows == {"records": 36}
+    assert built(warehouse).built == 1
+    assert prune(warehouse, 4 * DAY_MS).rows == {}
+    assert built(warehouse).unchanged == 1
+
+
+def test_answers_and_builds_go_on_when_the_log_of_long_ago_is_gone(tmp_path: Path, in_parts: Path) -> None:
+    warehouse = Warehouse.open(copytree(in_parts, tmp_path / "w"))
+    expected, offsets = tables_of(warehouse), offsets_at(History.open(tmp_path / "w"), None, NOW_MS)
+    add(warehouse, "c1", LOG[0].slice(40))
+    for file in (tmp_path / "w").glob("*/_delta_log/*"):
+        os.utime(file, (0, 0))
+
+    pruned = prune(warehouse, 0, hours=0)
+    assert (pruned.rows, pruned.merged > 40) == ({}, True)
+    assert not (tmp_path / "w" / "records" / "_delta_log" / f"{0:020}.json").exists()
+    assert (tables_of(warehouse), offsets_at(History.open(tmp_path / "w"), None, NOW_MS)) == (expected, offsets)
+    for number in range(2):
+        assert History.open(tmp_path / "w").behind().records == LOG[0].num_rows - 40, number
+        prune(warehouse, 0, hours=0)
+    for part in LOG[1:]:
+        add(warehouse, "c1", part.slice(40))
+    result = built(warehouse)
+
+    assert (result.failed, result.late, result.decoded) == ([], {}, sum(part.num_rows - 40 for part in LOG))
+    assert tables_of(warehouse) == tables_of_whole()
+    with pytest.raises(StorageError, match="version 0 is not kept any more"):
+        warehouse.new_files("records", 0)
 
 
 def test_files_of_an_earlier_version_stay_for_a_week(tmp_path: Path) -> None:
