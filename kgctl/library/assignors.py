@@ -18,7 +18,7 @@ from kgctl.errors import UsageError, names_in
 from kgctl.model.groups import NO_GENERATION
 from kgctl.serde.consumer_protocol import group_by_topic
 from kgctl.simulate.assign.evaluation import answer
-from kgctl.simulate.assign.group_document import GroupDocument, Member
+from kgctl.simulate.assign.groups import GroupDocument, Member
 
 PREVIOUS_GENERATION = 1
 

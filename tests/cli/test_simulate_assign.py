@@ -335,7 +335,7 @@ def test_file_that_is_not_utf_8_is_a_usage_error(cli: Cli, tmp_path: Path) -> No
 
 
 def test_large_yaml_is_read_with_a_hint(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgctl.simulate.assign.group_files.YAML_HINT_CHARACTERS", 10)
+    monkeypatch.setattr("kgctl.simulate.assign.groups.YAML_HINT_CHARACTERS", 10)
 
     ran = cli(f"simulate assign {_write(tmp_path, 'a.yaml', GROUP)} -o json")
 

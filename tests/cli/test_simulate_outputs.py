@@ -9,7 +9,7 @@ import pytest
 
 from kgctl.admin.embedded import open_embedded
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.simulate.report.gantt import LEGEND
+from kgctl.simulate.report.text import LEGEND
 from kgctl.storage.folder import DataFolder
 from tests.cli.harness import Cli
 

@@ -13,8 +13,8 @@ import pytest
 from kgctl.errors import InvariantViolation
 from kgctl.simulate.batch.judge import RunValues
 from kgctl.simulate.batch.plan import Task, run_task
-from kgctl.simulate.sweep import run as sweep_run
-from kgctl.simulate.sweep.rows import AFTER, BEFORE, METRIC_NAMES
+from kgctl.simulate.sweep import plan as sweep_run
+from kgctl.simulate.sweep.plan import AFTER, BEFORE, METRIC_NAMES
 from tests.cli.harness import Cli
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import re
 import yaml
 
 from kgctl.assignors.registry import CLIENT_ASSIGNORS, SERVER_ASSIGNORS
-from kgctl.simulate.assign.group_document import parse_document
+from kgctl.simulate.assign.groups import parse_document
 from tests.docs.pages import MANUAL
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from kgctl.assignors import assignor_names, get_assignor
 from kgctl.assignors.spec import Promises, promises_of
 from kgctl.simulate.assign.evaluation import MAX_ROUNDS, answer, rounds
-from kgctl.simulate.assign.group_document import GroupDocument, parse_document
+from kgctl.simulate.assign.groups import GroupDocument, parse_document
 
 NAMES = (*assignor_names(), *filter(None, os.environ.get("KGCTL_TEST_ASSIGNORS", "").split(",")))
 FEWER = settings(max_examples=max(settings().max_examples // 4, 10))
@@ -220,7 +220,7 @@ def test_an_assignor_has_no_memory(name: str, raw: dict[str, Any]) -> None:
 _HASHED = """
 import json, sys
 from kgctl.assignors import get_assignor
-from kgctl.simulate.assign.group_document import parse_document
+from kgctl.simulate.assign.groups import parse_document
 raw = json.loads(sys.argv[1])
 names = sys.argv[2].split(",")
 print(json.dumps([dict(get_assignor(name).assign(parse_document(raw, 1).group(name))) for name in names]))

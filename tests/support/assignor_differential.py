@@ -18,7 +18,7 @@ from hypothesis.strategies import SearchStrategy
 
 from kgctl.assignors import get_assignor
 from kgctl.assignors.spec import AssignorError
-from kgctl.simulate.assign.group_document import parse_document
+from kgctl.simulate.assign.groups import parse_document
 from tests.support.assignor_strategies import client_documents, server_documents
 from tests.support.java_assignors import SOURCES, JavaAssignors
 from tests.support.maven import compile_java, digest

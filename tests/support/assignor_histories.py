@@ -12,7 +12,7 @@ from typing import Any
 
 from kgctl.assignors import get_assignor
 from kgctl.assignors.spec import AssignorError
-from kgctl.simulate.assign.group_document import SERVER_ASSIGNORS, parse_document
+from kgctl.simulate.assign.groups import SERVER_ASSIGNORS, parse_document
 
 Document = dict[str, Any]
 

@@ -16,7 +16,7 @@ from kgctl.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.pipeline.answers.recorded import Happened, Stay
-    from kgctl.simulate.batch.calibrate import Pod, Search, Story, Trial
+    from kgctl.simulate.batch.against import Pod, Search, Story, Trial
 
 COLUMNS = (
     Column("metric"),
@@ -132,7 +132,7 @@ def _window(question: Question, group: str, span: asking.Span) -> tuple[int, int
 
 
 def _require(found: Happened, group: str, window: tuple[int, int]) -> None:
-    from kgctl.simulate.batch.calibrate import MOST_EVENTS
+    from kgctl.simulate.batch.against import MOST_EVENTS
 
     shown = f"between {format_instant(window[0])} and {format_instant(window[1])}"
     if not found.generations:
@@ -152,7 +152,7 @@ def _require(found: Happened, group: str, window: tuple[int, int]) -> None:
 
 def _story(found: Happened, group: str, from_ms: int, to_ms: int, client: str | None) -> Story:
     from kgctl.pipeline.answers.recorded import measures
-    from kgctl.simulate.batch.calibrate import Story
+    from kgctl.simulate.batch.against import Story
 
     row = found.generations[-1]
     interval = measures(found, from_ms, to_ms)["commit_interval_s"]
@@ -172,7 +172,7 @@ def _story(found: Happened, group: str, from_ms: int, to_ms: int, client: str | 
 
 def _pods(found: Happened, from_ms: int, to_ms: int, commit_ms: int | None) -> list[Pod]:
     """A pod for each member; one for all stays under one instance id."""
-    from kgctl.simulate.batch.calibrate import Pod
+    from kgctl.simulate.batch.against import Pod
 
     stays: dict[str, list[Stay]] = {}
     for stay in found.stays:
@@ -192,7 +192,7 @@ def _pods(found: Happened, from_ms: int, to_ms: int, commit_ms: int | None) -> l
 
 def _played(stay: Stay, from_ms: int, to_ms: int, commit_ms: int | None) -> Any:
     from kgctl.pipeline.answers.recorded import is_crash
-    from kgctl.simulate.batch.calibrate import Stay as Played
+    from kgctl.simulate.batch.against import Stay as Played
 
     begin_us = None if stay.from_ms < from_ms else (stay.from_ms - from_ms) * 1000
     if stay.to_ms is None or stay.to_ms >= to_ms:
@@ -213,7 +213,7 @@ def _written(found: Happened, length_ms: int) -> dict[str, float]:
 
 def _search(story: Story, recorded: dict[str, float | None]) -> Search:
     from kgctl.pipeline.answers.recorded import happened_in, measures
-    from kgctl.simulate.batch.calibrate import Search
+    from kgctl.simulate.batch.against import Search
 
     def measure(records: Any, begin_ms: int, end_ms: int) -> dict[str, float | None]:
         return measures(happened_in(records, begin_ms, end_ms), begin_ms, end_ms)
@@ -223,7 +223,7 @@ def _search(story: Story, recorded: dict[str, float | None]) -> Search:
 
 def _fitted(tried: Search, runs: int, *, searches: bool) -> tuple[Trial, Trial]:
     """The defaults and the best, each with all seeds."""
-    from kgctl.simulate.batch.calibrate import first
+    from kgctl.simulate.batch.against import first
 
     start = first(tried.story)
     best = tried.best().settings if searches else start
@@ -295,7 +295,7 @@ def _summary(before: Trial, best: Trial) -> dict[str, Any]:
 
 def _write(out: Path, tried: Search, best: Trial) -> None:
     from kgctl.cli.files import write_whole
-    from kgctl.simulate.batch.calibrate import document
+    from kgctl.simulate.batch.against import document
     from kgctl.simulate.batch.shrink import as_yaml
 
     text = as_yaml(document(tried.story, best.settings))

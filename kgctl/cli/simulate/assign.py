@@ -16,7 +16,7 @@ from kgctl.errors import KgctlError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.simulate.assign.evaluation import Answer
-    from kgctl.simulate.assign.group_files import ReadDocument
+    from kgctl.simulate.assign.groups import ReadDocument
 
 
 DATA_FORMATS = (OutputFormat.JSON, OutputFormat.YAML)
@@ -181,8 +181,7 @@ def _without_garbage_collection() -> Iterator[None]:
 def _documents(
     session: Session, files: list[str] | None, members: int | None, topics: list[str] | None, from_group: str | None
 ) -> Iterator[ReadDocument]:
-    from kgctl.simulate.assign.group_files import ReadDocument, read_groups
-    from kgctl.simulate.assign.quick_groups import quick_group
+    from kgctl.simulate.assign.groups import ReadDocument, quick_group, read_groups
 
     ways = [way for way, given in (("FILE", files), ("--members", members), ("--from-group", from_group)) if given is not None]
     if len(ways) != 1:
@@ -199,8 +198,7 @@ def _documents(
 
 def _live(session: Session, group_id: str) -> ReadDocument:
     from kgctl.cli.simulate.live_group import group_with_members
-    from kgctl.simulate.assign.group_files import ReadDocument
-    from kgctl.simulate.assign.quick_groups import live_group
+    from kgctl.simulate.assign.groups import ReadDocument, live_group
 
     with session.connect() as admin:
         group = group_with_members(admin, group_id, "to assign anything to")
@@ -233,7 +231,7 @@ def _report(session: Session, documents: Iterator[ReadDocument], assignors: list
 
 def _answers(read: ReadDocument, assignors: list[str] | None, *, rounds: bool) -> Iterator[list[Answer] | KgctlError]:
     from kgctl.simulate.assign.evaluation import rounds as run
-    from kgctl.simulate.assign.group_document import DEFAULT_ASSIGNORS
+    from kgctl.simulate.assign.groups import DEFAULT_ASSIGNORS
 
     if read.document is None:
         assert read.error is not None

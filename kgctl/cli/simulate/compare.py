@@ -12,7 +12,7 @@ from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.simulate import running
 from kgctl.errors import ExpectationError, KgctlError, UsageError
-from kgctl.simulate.recording.history import Identity
+from kgctl.simulate.recording.recording import Identity
 
 if TYPE_CHECKING:
     from kgctl.cli.simulate.running import RunOptions

@@ -19,7 +19,7 @@ from kgctl.cli.simulate import against as real
 from kgctl.cli.simulate import running
 from kgctl.errors import ExpectationError, KgctlError, UsageError
 from kgctl.simulate.batch.files import OutputFiles
-from kgctl.simulate.recording.history import Identity
+from kgctl.simulate.recording.recording import Identity
 
 if TYPE_CHECKING:
     from kgctl.cli.simulate.running import RunOptions
@@ -92,7 +92,7 @@ class Outputs:
     def gantt_of(self, outcome: Outcome) -> list[str]:
         """The lines of all variants' pictures, if they are wanted; those first of which an expectation failed."""
         from kgctl.simulate.batch.plan import in_order_of_interest
-        from kgctl.simulate.report.gantt import LEGEND, gantt_lines
+        from kgctl.simulate.report.text import LEGEND, gantt_lines
 
         if not self._gantt:
             return []

@@ -15,7 +15,7 @@ from kgctl.cli.environment import Environment
 from kgctl.cli.report import Report
 from kgctl.cli.session import Session
 from kgctl.errors import UsageError
-from kgctl.simulate.recording.history import Identity
+from kgctl.simulate.recording.recording import Identity
 
 if TYPE_CHECKING:
     from kgctl.simulate.batch.judge import RunValues

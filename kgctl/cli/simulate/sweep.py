@@ -26,8 +26,7 @@ from kgctl.pipeline.engines import EngineName, EngineOptions, open_engine
 
 if TYPE_CHECKING:
     from kgctl.pipeline.engines import Engine
-    from kgctl.simulate.sweep.plan import Axis, Sweep
-    from kgctl.simulate.sweep.rows import RowLayout, RunRow, Value
+    from kgctl.simulate.sweep.plan import Axis, Cell, RowLayout, RunRow, Sweep
 
 
 def register(app: typer.Typer) -> None:
@@ -153,8 +152,7 @@ def planned_sweep(
     from kgctl.cli.simulate.live_group import live_reader
     from kgctl.simulate.scenario.load import DEFAULT, load
     from kgctl.simulate.scenario.sources import read_source
-    from kgctl.simulate.sweep.plan import Sweep, axes_of, require_axes_that_fit
-    from kgctl.simulate.sweep.rows import checked_metrics
+    from kgctl.simulate.sweep.plan import Sweep, axes_of, checked_metrics, require_axes_that_fit
     from kgctl.yaml_files import FileError
 
     try:
@@ -233,8 +231,7 @@ def run_sweep(session: Session, sweep: Sweep, engine: EngineOptions, *, limit_s:
 
 
 def _collect(rows: list[RunRow], sweep: Sweep, engine: Engine, on_done: Callable[[Any], None]) -> None:
-    from kgctl.simulate.sweep.plan import blocks_of
-    from kgctl.simulate.sweep.run import failed_rows, run_block
+    from kgctl.simulate.sweep.plan import blocks_of, failed_rows, run_block
 
     blocks = blocks_of(sweep, engine.slots)
     for done in engine.stream(partial(run_block, sweep), blocks):
@@ -246,7 +243,7 @@ def _collect(rows: list[RunRow], sweep: Sweep, engine: Engine, on_done: Callable
 
 
 def _verify(session: Session, swept: Swept, sweep: Sweep, share: float) -> None:
-    from kgctl.simulate.sweep.run import chosen, differences
+    from kgctl.simulate.sweep.plan import chosen, differences
 
     again = chosen(sorted(swept.rows, key=lambda row: (row.number, row.variant, row.seed)), share)
     found = []
@@ -285,7 +282,7 @@ def _ends_early(limit_s: float | None) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-Records = Sequence["Mapping[str, Value]"]
+Records = Sequence["Mapping[str, Cell]"]
 
 
 def check_out(path: Path) -> None:
@@ -372,7 +369,7 @@ class Shown:
 
 def report_of(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> Report:
     """Return the report of what was done."""
-    from kgctl.simulate.sweep.rows import RowLayout, summary_columns, summary_rows
+    from kgctl.simulate.sweep.plan import RowLayout, summary_columns, summary_rows
 
     layout = RowLayout(sweep)
     swept.rows = layout.ordered(swept.rows)
@@ -394,7 +391,7 @@ def report_of(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> Rep
 def _write(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> None:
     from kgctl import __version__
     from kgctl.cli.files import write_whole
-    from kgctl.simulate.sweep.rows import RowLayout, digest_of_rows
+    from kgctl.simulate.sweep.plan import RowLayout, digest_of_rows
 
     if shown.out is not None:
         layout = RowLayout(sweep)
@@ -435,14 +432,13 @@ def _error_of(alike: Sequence[RunRow], total: int) -> KgctlError:
 
 def is_bug(row: RunRow) -> bool:
     """Whether a run failed by what no scenario should be able to cause."""
-    from kgctl.simulate.sweep.run import INTERNAL_ERROR
+    from kgctl.simulate.sweep.plan import INTERNAL_ERROR
 
     return row.error_code in (InvariantViolation.slug, INTERNAL_ERROR)
 
 
 def _notices(sweep: Sweep, swept: Swept, shown: Shown) -> list[str]:
-    from kgctl.simulate.sweep.rows import worst_of
-    from kgctl.simulate.sweep.run import replay_of
+    from kgctl.simulate.sweep.plan import replay_of, worst_of
 
     worst = None if shown.each_run else worst_of(swept.rows, shown.metrics[0])
     told = [] if worst is None else [replay_of(sweep, sweep.points()[worst.number], worst.variant, worst.seed)]

@@ -1,4 +1,4 @@
-"""Processes with real clients, and the lines that they say."""
+"""Processes with real clients and the lines that they say; and what stands in a play for the simulation's parts."""
 
 from __future__ import annotations
 
@@ -13,12 +13,26 @@ import tempfile
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kgctl.errors import KgctlError, UsageError
+from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, UsageError
+from kgctl.member.api import StopReason
+from kgctl.simulate.against.playable import can_be_killed, settings_of
+from kgctl.simulate.engine.cluster import Topics
+from kgctl.simulate.engine.pods import Pod
+from kgctl.simulate.engine.process import GRACE_US, Phase, Process
+from kgctl.simulate.recording.recording import Counted
+from kgctl.simulate.recording.trace import PodChanged
+from kgctl.simulate.recording.traffic import split_rate
+from kgctl.simulate.scenario.model import Topic
+
+if TYPE_CHECKING:
+    from kgctl.simulate.against.play import Play
+
 
 HELPER = "helper"
 READY_S = 60.0
@@ -255,3 +269,253 @@ class Fleet:
         client = Client(kind.command(), self._connection, self.said)
         self._all.append(client)
         return client
+
+
+_REFUSED_COMMITS = frozenset(
+    {
+        "ILLEGAL_GENERATION",
+        "UNKNOWN_MEMBER_ID",
+        "FENCED_INSTANCE_ID",
+        "STALE_MEMBER_EPOCH",
+        "FENCED_MEMBER_EPOCH",
+        "COMMIT_FAILED",
+        "REBALANCE_IN_PROGRESS",
+    }
+)
+
+
+class PlayedTopics(Topics):
+    """The cluster's real topics, under names with the play's prefix."""
+
+    def __init__(self, play: Play) -> None:
+        super().__init__(play.context, play.pods, play.broker, play.ownership, play.fast_forward)
+        self._play = play
+        self._numbers: dict[str, int] = {}
+
+    def begin(self) -> None:
+        """Create the scenario's topics. Raises `KgctlError` where the cluster refuses one."""
+        for topic in self._play.scenario.topics:
+            refused = self._play.fleet.ask("create", self._play.prefix + topic.name, str(topic.partitions))
+            raise_refusal(refused, f"topic {topic.name!r} cannot be created as {self._play.prefix + topic.name!r}")
+            self._numbers[topic.name] = topic.partitions
+
+    def end(self) -> str:
+        """Delete all topics of the play: "" or why some are left."""
+        names = [self._play.prefix + name for name in self._numbers]
+        refused = self._play.fleet.ask("delete", ",".join(names)) if names else ()
+        return "" if not refused else f"topics {', '.join(names)} could not be deleted: {refused[1]}"
+
+    def create(self, topic: Topic) -> None:
+        """Create the topic on the cluster."""
+        super().create(topic)
+        self._play.ask_later("create", topic.name, str(topic.partitions))
+        self._numbers[topic.name] = topic.partitions
+
+    def grow(self, name: str, partitions: int) -> None:
+        """Raise the topic's number of partitions on the cluster."""
+        super().grow(name, partitions)
+        self._play.ask_later("grow", name, str(partitions))
+        self._numbers[name] = partitions
+        self._tell_rate(name)
+
+    def delete(self, name: str) -> None:
+        """Delete the topic from the cluster."""
+        super().delete(name)
+        self._play.ask_later("delete", name)
+        self._numbers.pop(name, None)
+
+    def set_rate(self, name: str, rate_uhz: int) -> None:
+        """Write this many records from now on. The ledger is not told: what is really read stands in the clients' lines."""
+        self._rate_uhz[name] = rate_uhz
+        self._tell_rate(name)
+
+    def _tell_rate(self, name: str) -> None:
+        if name in self._numbers and name in self._rate_uhz:
+            rates = split_rate(self._rate_uhz[name], self._numbers[name], self._weights.get(name, ()))
+            text = ",".join(f"{rate / 1_000_000:g}" for rate in rates)
+            self._play.fleet.help("produce", self._play.prefix + name, text)
+
+    def _share_out(self, name: str) -> None:
+        """Do nothing: what real consumers read is not modelled."""
+
+
+def raise_refusal(refused: Sequence[str], what: str) -> None:
+    """Raise what the helper's answer amounts to: nothing where it is done."""
+    if not refused:
+        return
+    code, why = refused[0], " ".join(refused[1:])
+    if code == "_TIMED_OUT":
+        raise TimedOutError(f"{what}: {why}")
+    kind = AuthError if "AUTHORIZATION" in code or "AUTHENTICATION" in code else BrokerError
+    raise kind(f"{what}: {why}", code=code.lstrip("_"))
+
+
+class PlayedProcess(Process):
+    """A process with a real consumer. What it does is heard by `heard`, line by line."""
+
+    def __init__(self, pod: Pod, on_ready: Callable[[], None] | None, play: Play) -> None:
+        super().__init__(pod, play.around, on_ready)
+        self._play = play
+        self._client: Client = play.fleet.take(alone=can_be_killed(play.scenario, pod.members))
+        self._is_told_to_start = False
+        self._member_id = ""
+
+    @property
+    def member_id(self) -> str:
+        """The id that the coordinator knows it by; "" for none yet."""
+        return self._member_id
+
+    def _booted(self, _: object) -> None:
+        if self.phase is not Phase.BOOTING or self._is_told_to_start or self._hold(self._booted, None):
+            return
+        self._is_told_to_start = True
+        play = self._play
+        settings = settings_of(self.pod, play.profile, play.group_id)
+        topics = play.subscription(self.pod.members)
+        self._client.tell("start", self.pod.name, topics, *(f"{name}={value}" for name, value in settings.items()))
+
+    def stop(self, then: Callable[[], None] | None = None, *, grace_us: int = GRACE_US, on_sigterm: str | None = None) -> None:
+        """SIGTERM, as the simulation has it; who closes is told to."""
+        was_wanted = self.stop_wanted
+        super().stop(then, grace_us=grace_us, on_sigterm=on_sigterm)
+        if self.stop_wanted and not was_wanted:
+            self.close()
+
+    def close(self) -> None:
+        """Have the consumer leave the group, and its process end."""
+        self._client.tell("close", self.pod.name)
+
+    def die(self, what: str) -> None:
+        """The process is gone, killed where it has not ended by itself."""
+        if self.phase is Phase.GONE:
+            return
+        self._play.fleet.give_back(self._client)
+        super().die(what)
+        self._play.is_gone(self, has_left=what == "stopped" and self.stop_wanted)
+
+    def stall(self, until_us: int) -> None:
+        """The application does not call poll() until then."""
+        length_us = until_us - self.loop.now_us
+        self.stalled_until_us = max(until_us, self.stalled_until_us)
+        self._client.tell("stall", self.pod.name, str(length_us // 1000))
+        limit_us = self.config.max_poll_interval_ms * 1000
+        if length_us > limit_us:
+            self.loop.at(self.loop.now_us + limit_us, self._is_past_limit)
+
+    def _is_past_limit(self, _: object) -> None:
+        if self.phase is Phase.RUNNING and self.consuming:
+            self._simulation_ends(StopReason.POLL_TIMEOUT)
+
+    def _simulation_ends(self, reason: StopReason) -> None:
+        names = [self._play.partitions.names[number] for number in self.consuming]
+        self._play.ownership.stop(self, names, reason)
+
+    def suspend(self) -> None:
+        """Stop the process with SIGSTOP."""
+        super().suspend()
+        self._client.freeze()
+
+    def resume(self, _: object = None) -> None:
+        """Let the process go on with SIGCONT."""
+        self._client.thaw()
+        super().resume()
+
+    def slow(self) -> None:
+        """Processing takes longer, or as long as usual again."""
+        self._client.tell("slow", self.pod.name, f"{self.pod.factor_ppm / 1_000_000:g}")
+
+    # --- what its client says
+
+    def heard(self, line: Line) -> None:
+        """Act on a line that the consumer has printed."""
+        hear = _HEAR.get(line.what)
+        if hear is not None:
+            hear(self, line)
+
+    def subscribed(self, _: Line) -> None:
+        if self.phase is not Phase.BOOTING:
+            return
+        self.phase = Phase.RUNNING
+        self._play.log(PodChanged(self._play.log_time, self.pod.name, "start"))
+        self._play.on_running(self)
+        self._ready()
+
+    def in_generation(self, line: Line) -> None:
+        generation, self._member_id = int(line.rest[0]), line.rest[1] if len(line.rest) > 1 else ""
+        if self._member_id:
+            self._play.history.pods[self.pod.number].came(self._member_id, self.loop.now_us)
+        self._play.is_in_generation(generation)
+
+    def assigned(self, line: Line) -> None:
+        partitions = self._play.partitions_of(line)
+        self._called("assigned", line)
+        self._play.owners.assign(self.pod.number, self._play.partitions.numbers_of(partitions))
+        self._play.ownership.start(self, dict.fromkeys(partitions, 0))
+
+    def revoked(self, line: Line) -> None:
+        reason = StopReason.CLOSED if self.stop_wanted else StopReason.REVOKED
+        self._called("revoked", line)
+        self._stop(line, reason)
+
+    def _called(self, callback: str, line: Line) -> None:
+        number = len(self._play.partitions_of(line))
+        self._play.history.callbacks.append(Counted(self.loop.now_us, number, self.pod.number, callback))
+
+    def lost_some(self, line: Line) -> None:
+        self._called("lost", line)
+        self._stop(line, StopReason.CLOSED if self.stop_wanted else StopReason.LOST)
+
+    def _stop(self, line: Line, reason: StopReason) -> None:
+        named = self._play.partitions_of(line)
+        held = [partition for partition in named if self._play.partitions.numbers.get(partition) in self.consuming]
+        self._play.ownership.stop(self, held, reason)
+
+    def closing(self, _: Line) -> None:
+        if self.consuming:
+            self._simulation_ends(StopReason.CLOSED)
+
+    def closed(self, _: Line) -> None:
+        self.stop_wanted = True
+        self.die("stopped")
+
+    def refused_commit(self, line: Line) -> None:
+        code = line.rest[0]
+        counted = Counted(self.loop.now_us, 1, self.pod.number, code)
+        self._play.history.errors.append(counted)
+        if code in _REFUSED_COMMITS:
+            self._play.history.fenced_commits.append(counted)
+
+    def has_error(self, line: Line) -> None:
+        _raise_if_not_allowed(line)
+        self._play.history.errors.append(Counted(self.loop.now_us, 1, self.pod.number, line.rest[0].lstrip("_")))
+
+    def has_failed(self, line: Line) -> None:
+        _raise_if_not_allowed(line)
+        if self.consuming:
+            self._simulation_ends(StopReason.FAILED)
+        self.fail(line.rest[0].lstrip("_"))
+
+    def read(self, line: Line) -> None:
+        self._play.has_read(self.pod.number, line)
+
+
+def _raise_if_not_allowed(line: Line) -> None:
+    code = line.rest[0]
+    if "AUTHORIZATION" in code or "AUTHENTICATION" in code:
+        raise AuthError(f"a client of the play ({line.name}) may not do what it needs: {code.lstrip('_')}", code=code.lstrip("_"))
+
+
+_HEAR: dict[str, Callable[[PlayedProcess, Line], None]] = {
+    "subscribed": PlayedProcess.subscribed,
+    "generation": PlayedProcess.in_generation,
+    "assigned": PlayedProcess.assigned,
+    "revoked": PlayedProcess.revoked,
+    "lost": PlayedProcess.lost_some,
+    "closing": PlayedProcess.closing,
+    "closed": PlayedProcess.closed,
+    "commit-failed": PlayedProcess.refused_commit,
+    "error": PlayedProcess.has_error,
+    "failed": PlayedProcess.has_failed,
+    "read": PlayedProcess.read,
+}
+"""What a client says -> what is made of it."""

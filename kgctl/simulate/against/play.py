@@ -18,8 +18,7 @@ from typing import Protocol
 
 from kgctl.errors import AuthError, KgctlError
 from kgctl.model.groups import GroupDescription, GroupState, GroupType, TopicPartition
-from kgctl.simulate.against.fleet import HELPER, ClientKind, Fleet, Line
-from kgctl.simulate.against.parts import PlayedProcess, PlayedTopics, raise_refusal
+from kgctl.simulate.against.fleet import HELPER, ClientKind, Fleet, Line, PlayedProcess, PlayedTopics, raise_refusal
 from kgctl.simulate.engine.cluster import Topics
 from kgctl.simulate.engine.context import Loop, Task
 from kgctl.simulate.engine.pods import Pod
@@ -27,9 +26,8 @@ from kgctl.simulate.engine.process import Phase, Process
 from kgctl.simulate.engine.run import NO_LIMITS, RunLimits, complete
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.metrics.result import MetricView
-from kgctl.simulate.recording.history import Counted, GroupPoint, Identity
 from kgctl.simulate.recording.owners import NOBODY
-from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.recording.recording import Counted, GroupPoint, Identity, Recording
 from kgctl.simulate.recording.trace import GroupChanged, Observer, Removed
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.vocabulary import Cause

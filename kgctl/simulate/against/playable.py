@@ -1,13 +1,17 @@
-"""What of a scenario can be played with real clients, and which metrics can then be measured."""
+"""What of a scenario can be played with real clients, what each client is told, and which metrics can then be measured."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import random  # noqa: TID251  # pauses of a real application, which no seed governs
+from collections.abc import Iterator, Mapping
 
+from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.scenario.checks import Check, Compiled
 from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Event, Target
 from kgctl.simulate.scenario.expressions import Metric, metrics_of
+from kgctl.simulate.scenario.fields import CommitMode, client_id_of, commit_of, member_config
 from kgctl.simulate.scenario.model import MemberSet, Scenario
+from kgctl.simulate.scenario.quantities import Distribution
 from kgctl.simulate.scenario.vocabulary import Choice
 
 _MEASURED = """
@@ -76,3 +80,106 @@ def _may_mean(event: Event, members: MemberSet) -> bool:
         return False
     selector = event.selector
     return selector is None or selector.negated or selector.member_set in (None, members.name)
+
+
+_DRAWS = 64
+_JAVA_ASSIGNORS = {
+    "range": "org.apache.kafka.clients.consumer.RangeAssignor",
+    "roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAssignor",
+    "sticky": "org.apache.kafka.clients.consumer.StickyAssignor",
+    "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+}
+_LIBRDKAFKA_ASSIGNORS = ("range", "roundrobin", "cooperative-sticky")
+_STRATEGY = "partition.assignment.strategy"
+_BROKERS_SET = ("session.timeout.ms", "heartbeat.interval.ms", _STRATEGY)
+"""With the consumer protocol they are the brokers' settings; clients refuse them."""
+_LIBRDKAFKA = {
+    "metadata.max.age.ms": "topic.metadata.refresh.interval.ms",
+    "request.timeout.ms": "socket.timeout.ms",
+    **{
+        name: name
+        for name in (
+            "group.protocol",
+            "group.remote.assignor",
+            "session.timeout.ms",
+            "heartbeat.interval.ms",
+            "max.poll.interval.ms",
+            "enable.auto.commit",
+            "auto.commit.interval.ms",
+            "auto.offset.reset",
+            "retry.backoff.ms",
+            "retry.backoff.max.ms",
+            "client.rack",
+            "group.instance.id",
+            _STRATEGY,
+        )
+    },
+}
+"""Kafka's name -> librdkafka's. Others it does not have, and they are left out."""
+
+
+def settings_of(pod: Pod, profile: str, group_id: str) -> dict[str, str]:
+    """Return the settings of this pod's next consumer in a group of this name, for `kgctl.simulate.against.client` or Java's."""
+    config = member_config(pod.members, pod.settings)
+    given = {"group.protocol": config.group_protocol, **pod.settings}
+    given.pop("group.membership.operation", None)
+    if pod.instance_id is not None:
+        given["group.instance.id"] = pod.instance_id
+    if pod.rack is not None:
+        given["client.rack"] = pod.rack
+    names = config.partition_assignment_strategy
+    given[_STRATEGY] = ",".join(names if profile != "java" else (_JAVA_ASSIGNORS[name] for name in names))
+    if config.group_protocol == "consumer":
+        given = {name: value for name, value in given.items() if name not in _BROKERS_SET}
+    if profile != "java":
+        given = {_LIBRDKAFKA[name]: value for name, value in given.items() if name in _LIBRDKAFKA}
+    client_id = client_id_of(pod.members, group_id, pod.name, pod.instance_id)
+    return {**given, "group.id": group_id, "client.id": client_id, **_loop(pod)}
+
+
+def _loop(pod: Pod) -> dict[str, str]:
+    """How the application of this pod polls, in the words of `kgctl.simulate.against.client.Loop`."""
+    members, config = pod.members, member_config(pod.members, pod.settings)
+    commit = commit_of(members, config)
+    found = {"poll.pauses.ms": _draws(members.poll), "commit.mode": str(commit.mode)}
+    if commit.mode is CommitMode.EVERY:
+        found["commit.every.ms"] = str(commit.interval_us / 1000)
+    if members.poll_timeout_us is not None:
+        found |= {"poll.timeout.ms": str(members.poll_timeout_us / 1000), "poll.pauses.always": "true"}
+    if members.rate_uhz is not None:
+        found["records.per.second"] = str(members.rate_uhz / 1_000_000)
+    if "max.poll.records" in pod.settings:
+        found["max.poll.records"] = pod.settings["max.poll.records"]
+    for name in ("assigned", "revoked", "lost"):
+        duration: Distribution = getattr(members.callbacks, name)
+        if duration.mean_us:
+            found[f"callback.{name}.ms"] = _draws(duration)
+    return found
+
+
+def _draws(distribution: Distribution) -> str:
+    """Return values of a distribution, in milliseconds, as a client's argument."""
+    if distribution.upper_us == 0:
+        return "0"
+    values = [distribution.sample(random) for _ in range(_DRAWS)]
+    return ",".join(f"{value / 1000:g}" for value in values)
+
+
+def unknown_to(profile: str, scenario: Scenario) -> Iterator[str]:
+    """Say which assignors of the scenario a client does not have, a sentence each."""
+    known = tuple(_JAVA_ASSIGNORS) if profile == "java" else _LIBRDKAFKA_ASSIGNORS
+    for members in scenario.members:
+        yield from _unknown(
+            f"members {members.name}", member_config(members, members.config).partition_assignment_strategy, known
+        )
+        for event in scenario.events:
+            changed: Mapping[str, str] = event["set"] or event["with"] or {}
+            if _STRATEGY in changed:
+                config = member_config(members, {**members.config, **changed})
+                yield from _unknown(f"event {event.name or event.kind}", config.partition_assignment_strategy, known)
+
+
+def _unknown(where: str, names: tuple[str, ...], known: tuple[str, ...]) -> Iterator[str]:
+    for name in names:
+        if name not in known:
+            yield f"{where}: this client has no assignor {name!r}; it has {', '.join(known)}"

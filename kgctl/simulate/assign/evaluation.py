@@ -19,7 +19,7 @@ from kgctl.assignors.spec import (
     subscribed_space,
 )
 from kgctl.errors import InvariantViolation, UsageError
-from kgctl.simulate.assign.group_document import GroupDocument
+from kgctl.simulate.assign.groups import GroupDocument
 
 
 @dataclass(frozen=True, slots=True)

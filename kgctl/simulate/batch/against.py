@@ -1,22 +1,34 @@
-"""A scenario simulated and played with real clients: the same metrics, the same expectations, side by side."""
+"""A scenario beside the real thing: played with real clients, or made of a recorded group and held against its record.
+
+A recorded group's scenario has the members that came and went, at the times at which they did. What the records do not tell (how
+long the application pauses between polls, its heartbeats, the network) is searched: one setting after the other, each over a few
+values, with the same seeds, until no change of one of them comes nearer.
+"""
 
 from __future__ import annotations
 
+import io
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from statistics import median
+from typing import Any
 
+from kgctl.model.groups import CoordinatorRecord
 from kgctl.simulate.against.fleet import ClientKind
 from kgctl.simulate.against.play import ClusterPort, play
-from kgctl.simulate.against.playable import MEASURED, is_measured, obstacles
-from kgctl.simulate.against.settings import unknown_to
+from kgctl.simulate.against.playable import MEASURED, is_measured, obstacles, unknown_to
 from kgctl.simulate.batch.judge import RunValues, watchers_for
 from kgctl.simulate.batch.outcome import outcome_of
 from kgctl.simulate.batch.plan import Task, values_of
-from kgctl.simulate.metrics.result import RunResult
+from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.report import outcome as shown
 from kgctl.simulate.report.outcome import Outcome
 from kgctl.simulate.scenario.fields import changed
-from kgctl.simulate.scenario.load import LoadedFile, Variant
+from kgctl.simulate.scenario.load import LoadedFile, Variant, load
+from kgctl.simulate.scenario.model import Scenario
+from kgctl.simulate.scenario.quantities import format_duration
+from kgctl.simulate.scenario.sources import profile_of, read_source, stem_of
 from kgctl.yaml_files import Problem
 
 TAIL_US = 120_000_000
@@ -116,3 +128,249 @@ def with_measured(outcome: Outcome, loaded: LoadedFile, stage: Stage, values: Se
         notes=notes,
     )
     return replace(outcome, measured=measured)
+
+
+Values = Mapping[str, float | None]
+Measure = Callable[[Sequence[tuple[int, CoordinatorRecord]], int, int], Values]
+"""What to make of a log: (time in ms, record), from when, before when."""
+
+SEARCH_SEEDS = (1, 2, 3)
+_ROUNDS = 2
+_BETTER = 0.005
+"""So much nearer on the scale of `distance` is nearer; less is chance."""
+_WARMUP_US = 60_000_000
+_NOTICED_US = 1_500_000
+"""Before the end of a classic group's join phase its cause lies so long: half a heartbeat's period, in which members notice."""
+_EPOCH_US = 100_000
+MOST_EVENTS = 500
+_SESSION_MS, _HEARTBEAT_MS = 45_000, 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """Of a pod, from the window's begin. ``begin_us`` None: it was there. ``end_us`` None: it stays."""
+
+    begin_us: int | None
+    end_us: int | None
+    is_crash: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """``session_ms`` is None where the records do not tell it."""
+
+    client_id: str
+    is_static: bool
+    session_ms: int | None
+    max_poll_ms: int | None
+    stays: tuple[Stay, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """What was recorded of a group: enough to play it again.
+
+    ``written``: records a second by topic. ``client``: the profile of all members; None: by their client ids.
+    """
+
+    group: str
+    is_consumer: bool
+    assignor: str | None
+    topics: Mapping[str, int]
+    pods: Sequence[Pod]
+    commit_ms: int | None
+    written: Mapping[str, float]
+    length_us: int
+    client: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """In milliseconds. ``pause``: of the poll loop, at most; ``latency``: of one direction. ``session`` is not searched.
+
+    Whether a member crashed can be inferred only where its session time-out is known; where it is not nothing hangs on it.
+    """
+
+    pause: int = 100
+    heartbeat: int = _HEARTBEAT_MS
+    session: int = _SESSION_MS
+    latency: int = 1
+
+
+_CHOICES: Mapping[str, tuple[int, ...]] = {
+    "heartbeat": (1_000, 3_000, 5_000, 10_000),
+    "pause": (100, 500, 1_000, 3_000, 10_000),
+    "latency": (1, 5, 20, 50, 100),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What some seeds gave: by name the lowest, the median and the highest; ``distance`` from what was recorded."""
+
+    settings: Settings
+    ranges: Mapping[str, tuple[float, float, float]]
+    distance: float
+
+
+@dataclass
+class Search:
+    """Trials of a story, each settings once. ``runs`` counts simulations."""
+
+    story: Story
+    recorded: Values
+    measure: Measure
+    runs: int = 0
+    _known: dict[tuple[Settings, tuple[int, ...]], Trial] = field(default_factory=dict)
+
+    def tried(self, settings: Settings, seeds: Sequence[int]) -> Trial:
+        """These settings, with these seeds."""
+        key = settings, tuple(seeds)
+        if key not in self._known:
+            scenario = scenario_of(document(self.story, settings))
+            values = [self._run(scenario, seed) for seed in seeds]
+            ranges = _ranges(values)
+            self._known[key] = Trial(settings, ranges, distance(self.recorded, ranges))
+        return self._known[key]
+
+    def best(self, on_trial: Callable[[Trial], object] = lambda _: None) -> Trial:
+        """The nearest that the search finds; as `first` where nothing is nearer."""
+        now = self.tried(first(self.story), SEARCH_SEEDS)
+        for _ in range(_ROUNDS):
+            before = now.settings
+            for name, values in _CHOICES.items():
+                for value in values:
+                    settings = replace(now.settings, **{name: value})
+                    if settings.heartbeat * 3 > settings.session:
+                        continue
+                    trial = self.tried(settings, SEARCH_SEEDS)
+                    on_trial(trial)
+                    now = trial if trial.distance < now.distance - _BETTER else now
+            if now.settings == before:
+                break
+        return now
+
+    def _run(self, scenario: Scenario, seed: int) -> Values:
+        self.runs += 1
+        records = run(scenario, seed, keeps_records=True, keeps_all_commits=True).records()
+        timed = [(at_us // 1000, each.record) for at_us, each in records if isinstance(each.record, CoordinatorRecord)]
+        begin_ms = scenario.warmup_us // 1000
+        return self.measure(timed, begin_ms, begin_ms + self.story.length_us // 1000)
+
+
+def first(story: Story) -> Settings:
+    """Where the search begins: what the records tell, and else the defaults."""
+    session = _known_session(story) or _SESSION_MS
+    return Settings(session=session, heartbeat=min(_HEARTBEAT_MS, session // 3))
+
+
+def _known_session(story: Story) -> int | None:
+    return max((pod.session_ms for pod in story.pods if pod.session_ms is not None), default=None)
+
+
+def distance(recorded: Values, ranges: Mapping[str, tuple[float, float, float]]) -> float:
+    """How far medians are from what was recorded: the mean over what both tell, 0 for the same and 1 for nothing like it."""
+    both = [(value, ranges[name][1]) for name, value in recorded.items() if value is not None and name in ranges]
+    parts = [abs(a - b) / (abs(a) + abs(b) + 1) for a, b in both]  # 1: a second, or one of them, more or less is little
+    return sum(parts) / len(parts) if parts else 1.0
+
+
+def _ranges(values: Sequence[Values]) -> dict[str, tuple[float, float, float]]:
+    found = {}
+    for name in values[0]:
+        known = [value for each in values if (value := each[name]) is not None]
+        if known:
+            found[name] = (min(known), float(median(known)), max(known))
+    return found
+
+
+def scenario_of(found: Mapping[str, Any]) -> Scenario:
+    """The one variant of a scenario document. Raises as `kgctl.simulate.scenario.load.load`."""
+    return load(read_source("-", io.StringIO(json.dumps(found)))).variants[0].scenario
+
+
+def document(story: Story, settings: Settings) -> dict[str, Any]:
+    """The scenario file's content."""
+    sets = _sets(story.pods)
+    cluster: dict[str, Any] = {"network": {"latency": _ms(settings.latency)}}
+    if story.is_consumer:
+        names = {"session.timeout.ms": settings.session, "heartbeat.interval.ms": settings.heartbeat}
+        limits = ("", "min.", "max.")
+        cluster["config"] = {f"group.consumer.{limit}{name}": value for name, value in names.items() for limit in limits}
+    rate = sum(story.written.values()) * 2 / max(len(story.pods), 1)
+    return {
+        "kgctl": 1,
+        "name": f"{story.group}-as-recorded",
+        "question": f"Does the simulation of {story.group} come out as its history says?",
+        "topics": {name: {"partitions": count} for name, count in story.topics.items()},
+        "cluster": cluster,
+        "group": {"id": story.group, "config": _config(story, settings)},
+        "members": {
+            name: _member_set(pods, is_there=is_there, settings=settings, story=story, rate=rate)
+            for name, (is_there, pods) in sets.items()
+        },
+        **({"traffic": {name: f"{max(rate, 0.1):.1f}/s" for name, rate in story.written.items()}} if story.written else {}),
+        "warmup": format_duration(_WARMUP_US),
+        "duration": format_duration(story.length_us),
+        "events": _events(story, sets),
+        "runs": 5,
+    }
+
+
+def _config(story: Story, settings: Settings) -> dict[str, Any]:
+    if story.is_consumer:
+        assignor = {"group.remote.assignor": story.assignor} if story.assignor in ("uniform", "range") else {}
+        return {"group.protocol": "consumer", **assignor}
+    strategy: dict[str, Any] = {"partition.assignment.strategy": [story.assignor]} if story.assignor else {}
+    return {**strategy, "session.timeout.ms": settings.session, "heartbeat.interval.ms": settings.heartbeat}
+
+
+def _sets(pods: Sequence[Pod]) -> dict[str, tuple[bool, list[Pod]]]:
+    """Pods that are alike: by client id, and by whether they were there when the window began."""
+    found: dict[str, tuple[bool, list[Pod]]] = {}
+    for pod in pods:
+        is_there = pod.stays[0].begin_us is None
+        name = stem_of(pod.client_id) + ("-static" if pod.is_static else "") + ("" if is_there else "-later")
+        found.setdefault(name, (is_there, []))[1].append(pod)
+    return found
+
+
+def _member_set(pods: Sequence[Pod], *, is_there: bool, settings: Settings, story: Story, rate: float) -> dict[str, Any]:
+    config = {}
+    sessions = {pod.session_ms for pod in pods} - {None, settings.session}
+    if not story.is_consumer and len(sessions) == 1:
+        config["session.timeout.ms"] = sessions.pop()
+    longest = max((pod.max_poll_ms for pod in pods if pod.max_poll_ms is not None), default=None)
+    if longest is not None:
+        config["max.poll.interval.ms"] = max(longest, config.get("session.timeout.ms") or settings.session)
+    return {
+        "count": len(pods),
+        "start": "0s" if is_there else "never",
+        "boot": "0s",
+        "client": story.client or profile_of(pods[0].client_id) or "java",
+        **({"instance_id": "$name"} if pods[0].is_static else {}),
+        **({"config": config} if config else {}),
+        "poll": {"timeout": "100ms", "pause": f"0ms..{_ms(settings.pause)}"},
+        **({"commit": f"every {_ms(story.commit_ms)}"} if story.commit_ms else {}),
+        **({"rate": f"{max(round(rate), 1)}/s"} if story.written else {}),
+    }
+
+
+def _events(story: Story, sets: Mapping[str, tuple[bool, list[Pod]]]) -> list[dict[str, Any]]:
+    lead_us = _EPOCH_US if story.is_consumer else _NOTICED_US
+    found: list[tuple[int, dict[str, Any]]] = []
+    for name, (_, pods) in sets.items():
+        for number, pod in enumerate(pods):
+            for stay in pod.stays:
+                if stay.begin_us is not None:
+                    found.append((max(stay.begin_us - lead_us, 0), {"start": f"{name}/{number}"}))
+                if stay.end_us is not None and stay.is_crash:
+                    found.append((max(stay.end_us, 0), {"crash": f"{name}/{number}"}))
+                elif stay.end_us is not None:
+                    found.append((max(stay.end_us - lead_us, 0), {"stop": f"{name}/{number}"}))
+    found.sort(key=lambda each: each[0])
+    return [{"at": format_duration(at_us), **event} for at_us, event in found]
+
+
+def _ms(value: int) -> str:
+    return format_duration(value * 1000)

@@ -16,10 +16,9 @@ from kgctl.simulate.recording.owners import NOBODY, Gap
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Requested, TraceEvent
 from kgctl.simulate.report.outcome import duration, show
 from kgctl.simulate.scenario.checks import NO_FILTERS
-from kgctl.simulate.scenario.fields import changed
+from kgctl.simulate.scenario.fields import changed, member_config, read_broker_settings
 from kgctl.simulate.scenario.model import AssignTime, Callbacks, MemberSet, Network, PollLoop, Scenario
 from kgctl.simulate.scenario.quantities import ZERO, Constant
-from kgctl.simulate.scenario.settings import member_config, read_broker_settings
 from kgctl.simulate.scenario.vocabulary import MEANINGS, Cause
 
 _BEFORE_US = 600_000_000

@@ -262,7 +262,7 @@ def _html(outcome: Outcome) -> str:
 
 
 def _junit(outcome: Outcome) -> str:
-    from kgctl.simulate.report.junit import junit_xml
+    from kgctl.simulate.report.text import junit_xml
 
     return junit_xml(outcome)
 

@@ -18,8 +18,7 @@ from kgctl.simulate.batch.explain import explain, explanation_lines
 from kgctl.simulate.batch.judge import RunValues, Watcher, key_of, metric_keys, watchers_for
 from kgctl.simulate.engine.run import RunLimits, rare_collections
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
-from kgctl.simulate.recording.history import Identity, Scaling
-from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.recording.recording import Identity, Recording, Scaling
 from kgctl.simulate.recording.traffic import UNIT_PR
 from kgctl.simulate.report.outcome import LagSeries, Lane, Mark, Outcome, Picture, Replicas, Segment, duration, show
 from kgctl.simulate.scenario.checks import Check

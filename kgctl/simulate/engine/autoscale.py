@@ -18,7 +18,7 @@ from kgctl.model.values import quick_enum
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Phase, Process
 from kgctl.simulate.engine.simulation import Simulation
-from kgctl.simulate.recording.history import Scaling
+from kgctl.simulate.recording.recording import Scaling
 from kgctl.simulate.recording.trace import Scaled
 from kgctl.simulate.recording.traffic import UNIT_PR, max_min_shares
 from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, ScalingPolicy, ScalingRules, Select

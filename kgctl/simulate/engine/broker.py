@@ -30,8 +30,7 @@ from kgctl.simulate.engine.context import RunContext, draw_uuid
 from kgctl.simulate.engine.group_observer import GroupObserver
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
-from kgctl.simulate.recording.history import Counted
-from kgctl.simulate.recording.recording import EPOCH_MS
+from kgctl.simulate.recording.recording import EPOCH_MS, Counted
 from kgctl.simulate.recording.trace import Replied, Requested
 from kgctl.simulate.scenario.vocabulary import Cause
 

@@ -13,7 +13,7 @@ from kgctl.simulate.engine.fast_forward import FastForward
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
-from kgctl.simulate.recording.history import Counted
+from kgctl.simulate.recording.recording import Counted
 from kgctl.simulate.recording.traffic import UNIT_PR, split_rate
 from kgctl.simulate.scenario.model import MemberSet, Topic
 from kgctl.simulate.scenario.vocabulary import Cause

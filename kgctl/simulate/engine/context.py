@@ -14,8 +14,7 @@ from uuid import UUID
 
 from kgctl.member.api import Rng
 from kgctl.model.groups import MetadataImage
-from kgctl.simulate.recording.history import Identity
-from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.recording.recording import Identity, Recording
 from kgctl.simulate.recording.trace import EventLog, Observer
 from kgctl.simulate.scenario.model import Scenario
 

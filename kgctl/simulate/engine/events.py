@@ -9,7 +9,7 @@ from kgctl.simulate.engine.coordination import Coordination
 from kgctl.simulate.engine.pods import FOREVER_US, LinkFault, Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.engine.simulation import Simulation
-from kgctl.simulate.recording.history import EventMark
+from kgctl.simulate.recording.recording import EventMark
 from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.scenario.event_kinds import Event, EventKind
 from kgctl.simulate.scenario.model import Topic

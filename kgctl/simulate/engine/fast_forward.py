@@ -12,7 +12,7 @@ from kgctl.simulate.engine.broker import Broker
 from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.process import Process
-from kgctl.simulate.recording.history import Counted
+from kgctl.simulate.recording.recording import Counted
 from kgctl.simulate.scenario.fields import CommitMode
 from kgctl.simulate.scenario.model import SECOND_US
 

@@ -32,8 +32,8 @@ from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.invariants import Invariants
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
-from kgctl.simulate.recording.history import Counted, GroupPoint
 from kgctl.simulate.recording.owners import NOBODY
+from kgctl.simulate.recording.recording import Counted, GroupPoint
 from kgctl.simulate.recording.trace import GroupChanged, Removed
 from kgctl.simulate.scenario.vocabulary import Cause
 

@@ -12,8 +12,8 @@ from kgctl.simulate.engine.context import RunContext
 from kgctl.simulate.engine.invariants import Invariants
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
-from kgctl.simulate.recording.history import Counted, Overtaken
 from kgctl.simulate.recording.owners import NOBODY
+from kgctl.simulate.recording.recording import Counted, Overtaken
 from kgctl.simulate.recording.trace import Committed, Disowned, Owned
 from kgctl.simulate.recording.traffic import Flow
 from kgctl.simulate.scenario.fields import CommitMode

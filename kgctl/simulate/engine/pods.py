@@ -15,10 +15,9 @@ from kgctl.errors import UsageError
 from kgctl.member.api import MemberIdentity, Rng
 from kgctl.member.config import HeartbeatDrift, MemberConfig
 from kgctl.simulate.engine.context import RunContext
-from kgctl.simulate.scenario.fields import RANDOM_DRIFT
+from kgctl.simulate.scenario.fields import RANDOM_DRIFT, client_id_of, member_config
 from kgctl.simulate.scenario.model import SECOND_US, MemberSet, Network
 from kgctl.simulate.scenario.quantities import Constant, Distribution
-from kgctl.simulate.scenario.settings import client_id_of, member_config
 
 if TYPE_CHECKING:
     from kgctl.simulate.engine.process import Process

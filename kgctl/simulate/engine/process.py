@@ -33,12 +33,11 @@ from kgctl.member.factory import make_member
 from kgctl.model.groups import MetadataImage, TopicPartition
 from kgctl.model.values import quick_enum
 from kgctl.simulate.engine.pods import Pod, PollCadence
-from kgctl.simulate.recording.history import Counted
+from kgctl.simulate.recording.recording import Counted
 from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.recording.traffic import Flow
-from kgctl.simulate.scenario.fields import CommitMode
+from kgctl.simulate.scenario.fields import CommitMode, commit_of
 from kgctl.simulate.scenario.quantities import Distribution
-from kgctl.simulate.scenario.settings import commit_of
 from kgctl.simulate.scenario.vocabulary import Cause
 
 

@@ -17,8 +17,7 @@ from kgctl.simulate.engine.autoscale import AutoscaleLoop
 from kgctl.simulate.engine.context import Loop
 from kgctl.simulate.engine.events import Countdown, EventRun
 from kgctl.simulate.engine.simulation import Simulation
-from kgctl.simulate.recording.history import Identity
-from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.recording.recording import Identity, Recording
 from kgctl.simulate.recording.trace import Observer
 from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Event, MetricSource, Target
 from kgctl.simulate.scenario.fields import changed

@@ -13,12 +13,11 @@ from kgctl.simulate.engine.fast_forward import FastForward
 from kgctl.simulate.engine.ownership import Ownership
 from kgctl.simulate.engine.pods import Nodes, Pod, PodHome
 from kgctl.simulate.engine.process import Process, Surroundings
-from kgctl.simulate.recording.history import Counted, EventMark, Identity, PodHistory
-from kgctl.simulate.recording.recording import Ending, Recording
+from kgctl.simulate.recording.recording import Counted, Ending, EventMark, Identity, PodHistory, Recording
 from kgctl.simulate.recording.trace import Happened, Observer, PodChanged
 from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Event, MetricSource, Target
+from kgctl.simulate.scenario.fields import read_broker_settings
 from kgctl.simulate.scenario.model import MemberSet, Scenario
-from kgctl.simulate.scenario.settings import read_broker_settings
 from kgctl.simulate.scenario.vocabulary import Cause
 
 _SETTLED_STATES = ("Stable", "Dead")

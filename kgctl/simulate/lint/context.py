@@ -8,9 +8,9 @@ from functools import cached_property
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.member.config import MemberConfig
+from kgctl.simulate.scenario.fields import read_broker_settings
 from kgctl.simulate.scenario.load import EMPTY_REPORT, Report, Variant
 from kgctl.simulate.scenario.model import MemberSet, Scenario
-from kgctl.simulate.scenario.settings import read_broker_settings
 from kgctl.yaml_files import Path
 
 

@@ -1,43 +1,472 @@
-"""The linter's rules by name, and how they are applied. A new rule is a function and a line here."""
+"""The linter's rules: who is in the group and with which protocol, timeouts, autoscalers; by name, and how they are applied.
+
+A new rule is a function and a line of ``RULES``.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
-from kgctl.simulate.lint import membership, settings
+from kgctl.coordinator.config import replicas_of
+from kgctl.errors import did_you_mean
+from kgctl.member.config import COOPERATIVE_ASSIGNORS, MemberConfig, refusal
 from kgctl.simulate.lint.context import Context, Finding
+from kgctl.simulate.scenario.autoscale import Autoscale, ScaleMetric, Select
+from kgctl.simulate.scenario.event_kinds import Share
+from kgctl.simulate.scenario.fields import CommitMode
 from kgctl.simulate.scenario.load import LoadedFile
+from kgctl.simulate.scenario.model import ONE_PER_SECOND_UHZ, MemberSet, Traffic
+from kgctl.simulate.scenario.patches import values_of
+from kgctl.simulate.scenario.quantities import format_duration
+from kgctl.simulate.scenario.vocabulary import NODE, Choice
 from kgctl.yaml_files import Problem
 
+
+def ids_not_unique(context: Context) -> Iterator[Finding]:
+    """Two pods with one instance id fence each other."""
+    seen: dict[str, str] = {}
+    for members, _ in context.sets():
+        if members.instance_id is None:
+            continue
+        for index in range(members.count):
+            pod = f"{members.name}-{index}"
+            instance_id = members.instance_id.replace("$name", pod)
+            if instance_id in seen:
+                yield Finding(
+                    ("members", members.name, "instance_id"),
+                    f"the instance id {instance_id!r} is that of {seen[instance_id]!r} and of {pod!r}: they fence each other; "
+                    "$name makes it each pod's own",
+                )
+                break
+            seen[instance_id] = pod
+
+
+_REPLACES_PODS = frozenset({"rollout", "drain", "spot_loss"})
+
+
+def new_ids_in_each_rollout(context: Context) -> Iterator[Finding]:
+    """Static members whose ids end with their pods: the coordinator keeps the partitions of the old id until its session ends."""
+    named = {members.name for members, _ in context.sets() if "$name" in (members.instance_id or "")}
+    for index, event in enumerate(context.scenario.events):
+        is_deployment = event.kind in _REPLACES_PODS and (event["workload"] or "deployment") == "deployment"
+        meant = event.target if event.selector is None else event.selector.member_set
+        static = sorted(named if meant in (None, NODE) else {meant} & named)
+        if is_deployment and static:
+            yield Finding(
+                ("events", index, event.kind),
+                f"a Deployment's new pods of {static[0]!r} have new instance ids: the partitions of each old pod are kept for "
+                "its session timeout and nobody reads them; use workload: statefulset, or no instance_id",
+            )
+
+
+def mixed_assignor_lists(context: Context) -> Iterator[Finding]:
+    """No assignor that all members have, or lists that put the group into another protocol than each member believes."""
+    classic = [(members, config) for members, config in context.sets() if config.group_protocol == "classic" and members.count]
+    if not classic:
+        return
+    first, first_config = classic[0]
+    common = list(first_config.partition_assignment_strategy)
+    for members, config in classic[1:]:
+        strategy = config.partition_assignment_strategy
+        left = [name for name in common if name in strategy]
+        path = context.path_of_setting(members.name, "partition.assignment.strategy")
+        if not left:
+            yield Finding(path, f"{members.name!r} has no assignor in common with {first.name!r}: INCONSISTENT_GROUP_PROTOCOL")
+            return
+        if strategy != first_config.partition_assignment_strategy:
+            yield Finding(path, f"{members.name!r} and {first.name!r} have different lists of assignors: a vote decides")
+        common = left
+
+
+def client_refuses(context: Context) -> Iterator[Finding]:
+    """Settings with which the client does not start."""
+    for members, config in context.sets():
+        if (why := refusal(config)) is not None:
+            yield Finding(("members", members.name), f"a {config.profile} client does not start: {why}")
+
+
+def settings_without_effect(context: Context) -> Iterator[Finding]:
+    """Settings of the classic protocol in a group of the consumer protocol. Those of the group may be for another variant."""
+    dead = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy")
+    for members, config in context.sets():
+        if config.group_protocol != "consumer":
+            continue
+        for name in dead:
+            path = context.path_of_setting(members.name, name)
+            if path[-1] == name and (path[0] == "members" or context.is_lone):
+                yield Finding(path, f"{name} has no effect with group.protocol=consumer; the brokers set it (group.consumer.*)")
+
+
+def more_members_than_partitions(context: Context) -> Iterator[Finding]:
+    """Members that get nothing and still take part in every rebalance."""
+    partitions = sum(topic.partitions for topic in context.scenario.topics)
+    members = context.started_at_once()
+    if members > partitions:
+        yield Finding(("members",), f"{members} members for {partitions} partitions: {members - partitions} of them are idle")
+
+
+def mixes_eager_and_cooperative(context: Context) -> Iterator[Finding]:
+    """A list of both is for the middle of a migration: as long as an eager assignor is in it, rebalances are eager."""
+    for members, config in context.sets():
+        strategy = config.partition_assignment_strategy
+        path = context.path_of_setting(members.name, "partition.assignment.strategy")
+        cooperative = [name for name in strategy if name in COOPERATIVE_ASSIGNORS]
+        given = path[-1] == "partition.assignment.strategy"
+        if given and config.group_protocol == "classic" and cooperative and len(cooperative) < len(strategy):
+            yield Finding(path, f"{', '.join(strategy)}: with an eager assignor in the list, every rebalance is eager")
+
+
+def selects_nobody(context: Context) -> Iterator[Finding]:
+    """Find events whose selector never matches a pod."""
+    counts = {members.name: members.count for members in context.scenario.members}
+    scaled = {event.target for event in context.scenario.events if event.kind in ("scale", "rollout")}
+    if any(event.kind in ("drain", "spot_loss") for event in context.scenario.events):
+        scaled.update(counts)
+    for index, event in enumerate(context.scenario.events):
+        selector = event.selector
+        if selector is None or selector.member_set is None or selector.member_set in scaled:
+            continue
+        if selector.member_set == NODE and NODE not in counts:
+            continue
+        if selector.member_set not in counts:  # of another group
+            continue
+        count = counts[selector.member_set]
+        if selector.choice is Choice.RANGE and selector.last >= count:
+            there = f"{count} pods, 0 to {count - 1}" if count > 1 else "one pod, 0" if count else "no pods"
+            yield Finding(("events", index, event.kind), f"{selector.text!r}: {selector.member_set!r} has {there}")
+
+
+def drains_that_evict_nobody(context: Context) -> Iterator[Finding]:
+    """A disruption budget of nought: kubectl drain asks again and again, and gives up at its deadline."""
+    for index, event in enumerate(context.scenario.events):
+        if event.kind == "drain" and event["budget"] in (0, Share(0)):
+            yield Finding(
+                ("events", index, "drain"), "no pod may be missing (budget: 0), so none is evicted: the drain changes nothing"
+            )
+
+
+def patterns_without_topics(context: Context) -> Iterator[Finding]:
+    """Find subscriptions that no topic ever matches."""
+    created = [event.target for event in context.scenario.events if event.kind == "create_topic"]
+    topics = [topic.name for topic in context.scenario.topics] + created
+    for members, _ in context.sets():
+        if members.pattern is not None and not any(re.fullmatch(members.pattern, topic) for topic in topics):
+            path = ("members", members.name, "subscribe")
+            yield Finding(path, f"{members.pattern!r} matches none of the topics, as a whole: {', '.join(topics)}")
+
+
+def names_nearly_there(context: Context) -> Iterator[Finding]:
+    """A patch that changes nothing, and adds another set or topic, for a slip of the finger."""
+    for key, name in context.variant.added:
+        others = [other for other in context.variant.tree.data[key] if other != name and not _is_derived(name, other)]
+        if near := did_you_mean(name, others, quoted=True):
+            yield Finding((key, name), f"only this variant has {name!r}: it is added, nothing is changed{near}")
+
+
+def _is_derived(name: str, other: str) -> bool:
+    """Whether one is the other and more: ``app-new`` or ``app2`` is no slip for ``app``."""
+    short, long = sorted((name, other), key=len)
+    return long.startswith(short) and not long[len(short)].isalpha()
+
+
+def racks_without_racks(context: Context) -> Iterator[Finding]:
+    """Find members with racks in a cluster without racks."""
+    racks = context.scenario.cluster.racks
+    for members, _ in context.sets():
+        if members.rack is not None and members.rack != "spread" and members.rack not in racks:
+            yield Finding(("members", members.name, "rack"), f"the cluster has no rack {members.rack!r}")
+        elif members.rack == "spread" and not racks:
+            yield Finding(("members", members.name, "rack"), "the cluster has no racks to spread over (cluster.racks)")
+
+
+def session_below_boot(context: Context) -> Iterator[Finding]:
+    """A static member whose session ends before it is back: its restart is two rebalances instead of none."""
+    for members, config in context.sets():
+        session_us = context.broker.group_consumer_session_timeout_ms if config.group_protocol == "consumer" else None
+        session_us = (session_us or config.session_timeout_ms) * 1_000
+        boot_us = members.boot.upper_us or members.boot.mean_us
+        if members.instance_id is not None and session_us <= boot_us:
+            yield Finding(
+                context.path_of_setting(members.name, "session.timeout.ms"),
+                f"the session timeout ({format_duration(session_us)}) is below the boot time of {members.name!r} "
+                f"({format_duration(boot_us)}): static membership then costs two rebalances a restart instead of none",
+            )
+
+
+def heartbeat_above_third(context: Context) -> Iterator[Finding]:
+    """Fewer than three heartbeats in a session: one that is lost may cost the membership."""
+    for members, config in context.sets():
+        if config.group_protocol == "classic" and config.heartbeat_interval_ms * 3 > config.session_timeout_ms:
+            yield Finding(
+                context.path_of_setting(members.name, "heartbeat.interval.ms"),
+                f"heartbeat.interval.ms ({config.heartbeat_interval_ms} ms) is above a third of session.timeout.ms "
+                f"({config.session_timeout_ms} ms)",
+            )
+
+
+def session_outside_of_the_brokers_bounds(context: Context) -> Iterator[Finding]:
+    """Find session time-outs that the coordinator refuses."""
+    low, high = context.broker.group_min_session_timeout_ms, context.broker.group_max_session_timeout_ms
+    for members, config in context.sets():
+        if config.group_protocol == "classic" and not low <= config.session_timeout_ms <= high:
+            yield Finding(
+                context.path_of_setting(members.name, "session.timeout.ms"),
+                f"the brokers refuse session.timeout.ms {config.session_timeout_ms}: they allow {low} to {high} "
+                "(group.min.session.timeout.ms, group.max.session.timeout.ms)",
+            )
+
+
+def poll_beyond_its_limit(context: Context) -> Iterator[Finding]:
+    """Find members whose processing exceeds max.poll.interval.ms."""
+    for members, config in context.sets():
+        longest_us = members.poll.upper_us or members.poll.mean_us
+        if config.behaviour.limits_poll_interval and longest_us >= config.max_poll_interval_ms * 1_000:
+            yield Finding(
+                ("members", members.name, "poll"),
+                f"poll ({format_duration(longest_us)}) reaches max.poll.interval.ms ({config.max_poll_interval_ms} ms): "
+                "such a member leaves its group again and again",
+            )
+
+
+def no_warmup(context: Context) -> Iterator[Finding]:
+    """Events that fall into the time in which the group comes together."""
+    scenario = context.scenario
+    early = [each for each in scenario.events if each.after is None and each.at_us == 0]
+    starts = any(each.start is not None and each.count for each in scenario.members)
+    if early and starts and scenario.warmup_us < 10_000_000 and any(each.kind not in ("start", "scale") for each in early):
+        yield Finding(
+            ("warmup",) if context.sets_at(("warmup",)) else (),
+            f"events at 0s after a warm-up of {format_duration(scenario.warmup_us)}: the group is not together by then; "
+            "write warmup: 60s",
+        )
+
+
+def event_after_the_end(context: Context) -> Iterator[Finding]:
+    """Find events that would begin after the run's end."""
+    end_us = context.scenario.duration_us
+    for index, event in enumerate(context.scenario.events):
+        if end_us is not None and event.after is None and event.at_us >= end_us:
+            yield Finding(("events", index, "at"), f"this event is never reached: the run ends at {format_duration(end_us)}")
+
+
+def more_traffic_than_the_members_can_take(context: Context) -> Iterator[Finding]:
+    """Find topics that get more records than the members can process."""
+    scenario = context.scenario
+    rates = [members.rate_uhz for members in scenario.members if members.start is not None and members.count]
+    if not rates or None in rates:
+        return
+    most = {scenario.autoscale.members: scenario.autoscale.maximum} if scenario.autoscale is not None else {}
+    counts = {members.name: most.get(members.name, members.count) for members in scenario.members if members.start is not None}
+    capacity = sum((members.rate_uhz or 0) * counts.get(members.name, 0) for members in scenario.members)
+    last = sum(traffic.steps[-1][1] for traffic in scenario.traffic if traffic.steps)
+    last += sum(traffic.wave.mean_uhz for traffic in scenario.traffic if traffic.wave is not None)
+    if last > capacity:
+        yield Finding(
+            ("traffic",),
+            f"{last // ONE_PER_SECOND_UHZ}/s are written in the end and {capacity // ONE_PER_SECOND_UHZ}/s can be processed: "
+            "the lag has no end",
+        )
+
+
+def rates_without_traffic(context: Context) -> Iterator[Finding]:
+    """Members that process nothing: lag and duplicates are all 0."""
+    scenario = context.scenario
+    for members in scenario.members:
+        if members.rate_uhz is not None and not context.writes:
+            yield Finding(("members", members.name, "rate"), "there is no traffic to process: lag and duplicates stay 0")
+            return
+
+
+_OF_RECORDS = frozenset(
+    {
+        "lag",
+        "lag_peak",
+        "backlog",
+        "backlog_peak",
+        "lag_area",
+        "lag_age",
+        "latency_mean",
+        "latency_p99",
+        "drain_time",
+        "processed",
+        "duplicates",
+        "duplicates_bound",
+        "lost",
+        "r_score",
+    }
+)
+
+
+def one_value_along(context: Context) -> Iterator[Finding]:
+    """A chart along a parameter that never changes is a dot."""
+    path = context.report.x
+    if path is not None and len(values_of(context.variant.tree.data["sweep"][path])) == 1:
+        yield Finding(("report", "x"), f"{path} has one value: there is nothing to see along it")
+
+
+def records_without_traffic(context: Context) -> Iterator[Finding]:
+    """Find metrics of records in a scenario that writes none."""
+    if context.writes or any(path.startswith("traffic") for path in context.variant.tree.data.get("sweep") or ()):
+        return
+    for metric in context.report.y:
+        if metric.name in _OF_RECORDS:
+            yield Finding(("report", "y"), f"there is no traffic: {metric.name} has nothing to show")
+            return
+
+
+def nobody_takes_over(context: Context) -> Iterator[Finding]:
+    """Find a stopped coordinator without a replica on another broker."""
+    scenario = context.scenario
+    leader, *others = replicas_of(scenario.group_id, context.broker, scenario.cluster.brokers)
+    if others:
+        return
+    for index, event in enumerate(scenario.events):
+        if event.kind == "broker_down" and event.target in ("coordinator", str(leader)):
+            until = "until it is back" if event["for"] is not None else "for the rest of the run"
+            yield Finding(("events", index), f"no other broker has the group's records: there is no coordinator {until}")
+
+
+def _autoscaled(context: Context) -> Iterator[tuple[Autoscale, MemberSet, MemberConfig]]:
+    """The autoscaler with the pods that it changes, if there is one."""
+    spec = context.scenario.autoscale
+    for members, config in context.sets():
+        if spec is not None and members.name == spec.members:
+            yield spec, members, config
+
+
+def maximum_above_partitions(context: Context) -> Iterator[Finding]:
+    """Pods that would get nothing: KEDA's Kafka scaler stops before, other metrics do not."""
+    partitions = sum(topic.partitions for topic in context.scenario.topics)
+    for spec, _, _ in _autoscaled(context):
+        if not context.sets_at(("autoscale", "max")) or spec.maximum <= partitions:
+            continue
+        more = spec.metric is not ScaleMetric.LAG or spec.allow_idle_consumers
+        what = "the pods above that are idle" if more else "KEDA stops there"
+        yield Finding(("autoscale", "max"), f"max is {spec.maximum}, and there are {partitions} partitions: {what}")
+
+
+def target_below_what_commits_leave(context: Context) -> Iterator[Finding]:
+    """Lag that is there though everything is processed: it asks for pods that nothing needs."""
+    for spec, members, config in _autoscaled(context):
+        if spec.metric is ScaleMetric.CPU or members.rate_uhz is None:
+            continue
+        between_us = _between_commits_us(members, config)
+        if spec.metric is ScaleMetric.LAG_AGE:
+            if spec.target <= between_us:
+                yield Finding(
+                    ("autoscale", "target"),
+                    f"a record is up to {format_duration(between_us)} old before it is committed, however many pods there are: "
+                    f"the target of {format_duration(spec.target)} is out of reach",
+                )
+            continue
+        left = members.rate_uhz * between_us // 2 // (ONE_PER_SECOND_UHZ * 1_000_000)
+        if spec.target < left:
+            yield Finding(
+                ("autoscale", "target"),
+                f"between two commits, {format_duration(between_us)}, a busy pod leaves {left:,} records of lag in the mean and "
+                f"keeps up: a target of {spec.target:,} asks for more pods than the traffic needs",
+            )
+
+
+def _between_commits_us(members: MemberSet, config: MemberConfig) -> int:
+    if members.commit.mode is CommitMode.AUTO and config.enable_auto_commit:
+        return config.auto_commit_interval_ms * 1_000
+    return members.commit.interval_us if members.commit.mode is CommitMode.EVERY else members.poll.mean_us
+
+
+def window_below_boot(context: Context) -> Iterator[Finding]:
+    """Pods that are stopped before the pods beside them have shown what they can do."""
+    for spec, members, config in _autoscaled(context):
+        boot_us = members.boot.upper_us or members.boot.mean_us
+        settled_us = boot_us + config.heartbeat_interval_ms * 1_000
+        if spec.down.select is not Select.DISABLED and spec.down.stabilize_us < settled_us:
+            yield Finding(
+                _path(context, "scale_down", "stabilize"),
+                f"the scale-down window ({format_duration(spec.down.stabilize_us)}) is below boot and rebalance "
+                f"({format_duration(settled_us)}): pods are stopped while those just started are not reading yet",
+            )
+
+
+def poll_without_effect(context: Context) -> Iterator[Finding]:
+    """A polling interval that decides nothing, or one that the windows are too short for."""
+    for spec, _, _ in _autoscaled(context):
+        if spec.use_cached_metrics and 0 < spec.down.stabilize_us < spec.poll_us:
+            yield Finding(
+                _path(context, "poll"),
+                f"the HPA sees a value for {format_duration(spec.poll_us)}, longer than the scale-down window "
+                f"({format_duration(spec.down.stabilize_us)}): the window never sees two",
+            )
+        elif context.sets_at(("autoscale", "poll")) and not spec.use_cached_metrics and spec.minimum:
+            yield Finding(
+                ("autoscale", "poll"),
+                "without use_cached_metrics the HPA measures at each sync (every): poll decides only about the first pod, "
+                "with min: 0",
+            )
+
+
+def no_target_in_reach(context: Context) -> Iterator[Finding]:
+    """A partition with more traffic than a pod can process: more pods do not help."""
+    rates = [(traffic, _highest(traffic)) for traffic in context.scenario.traffic]
+    partitions = {topic.name: topic.partitions for topic in context.scenario.topics}
+    for _, members, _ in _autoscaled(context):
+        for traffic, highest in rates:
+            count = partitions.get(traffic.topic, 0)
+            weights = (
+                [traffic.weights[number % len(traffic.weights)] for number in range(count)] if traffic.weights else [1] * count
+            )
+            if members.rate_uhz is None or not sum(weights):
+                continue
+            hottest = highest * max(weights) // sum(weights)
+            if hottest > members.rate_uhz:
+                yield Finding(
+                    ("traffic", traffic.topic),
+                    f"the hottest partition gets {hottest // ONE_PER_SECOND_UHZ}/s and a pod processes "
+                    f"{members.rate_uhz // ONE_PER_SECOND_UHZ}/s: no number of pods ends its lag",
+                )
+
+
+def _highest(traffic: Traffic) -> int:
+    return max((rate for _, rate in traffic.steps), default=0) if traffic.wave is None else traffic.wave.high_uhz
+
+
+def _path(context: Context, *keys: str) -> tuple[str, ...]:
+    """The deepest part of ``autoscale: ...`` that the file has."""
+    path: tuple[str, ...] = ("autoscale", *keys)
+    while len(path) > 1 and not context.sets_at(path):
+        path = path[:-1]
+    return path
+
+
 RULES: Mapping[str, Callable[[Context], Iterator[Finding]]] = {
-    "session-below-boot": settings.session_below_boot,
-    "heartbeat-above-third": settings.heartbeat_above_third,
-    "session-out-of-bounds": settings.session_outside_of_the_brokers_bounds,
-    "poll-beyond-limit": settings.poll_beyond_its_limit,
-    "no-warmup": settings.no_warmup,
-    "event-after-end": settings.event_after_the_end,
-    "ids-not-unique": membership.ids_not_unique,
-    "static-rollout": membership.new_ids_in_each_rollout,
-    "mixed-assignors": membership.mixed_assignor_lists,
-    "mixed-protocols": membership.mixes_eager_and_cooperative,
-    "client-refuses": membership.client_refuses,
-    "setting-without-effect": membership.settings_without_effect,
-    "idle-members": membership.more_members_than_partitions,
-    "selects-nobody": membership.selects_nobody,
-    "drain-stuck": membership.drains_that_evict_nobody,
-    "subscribes-to-nothing": membership.patterns_without_topics,
-    "variant-adds": membership.names_nearly_there,
-    "no-such-rack": membership.racks_without_racks,
-    "overload": settings.more_traffic_than_the_members_can_take,
-    "no-traffic": settings.rates_without_traffic,
-    "autoscale-max": settings.maximum_above_partitions,
-    "autoscale-target": settings.target_below_what_commits_leave,
-    "autoscale-window": settings.window_below_boot,
-    "autoscale-poll": settings.poll_without_effect,
-    "autoscale-hot-partition": settings.no_target_in_reach,
-    "no-other-broker": settings.nobody_takes_over,
-    "report-one-value": settings.one_value_along,
-    "report-no-traffic": settings.records_without_traffic,
+    "session-below-boot": session_below_boot,
+    "heartbeat-above-third": heartbeat_above_third,
+    "session-out-of-bounds": session_outside_of_the_brokers_bounds,
+    "poll-beyond-limit": poll_beyond_its_limit,
+    "no-warmup": no_warmup,
+    "event-after-end": event_after_the_end,
+    "ids-not-unique": ids_not_unique,
+    "static-rollout": new_ids_in_each_rollout,
+    "mixed-assignors": mixed_assignor_lists,
+    "mixed-protocols": mixes_eager_and_cooperative,
+    "client-refuses": client_refuses,
+    "setting-without-effect": settings_without_effect,
+    "idle-members": more_members_than_partitions,
+    "selects-nobody": selects_nobody,
+    "drain-stuck": drains_that_evict_nobody,
+    "subscribes-to-nothing": patterns_without_topics,
+    "variant-adds": names_nearly_there,
+    "no-such-rack": racks_without_racks,
+    "overload": more_traffic_than_the_members_can_take,
+    "no-traffic": rates_without_traffic,
+    "autoscale-max": maximum_above_partitions,
+    "autoscale-target": target_below_what_commits_leave,
+    "autoscale-window": window_below_boot,
+    "autoscale-poll": poll_without_effect,
+    "autoscale-hot-partition": no_target_in_reach,
+    "no-other-broker": nobody_takes_over,
+    "report-one-value": one_value_along,
+    "report-no-traffic": records_without_traffic,
 }
 
 

@@ -6,9 +6,8 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from kgctl.simulate.recording.history import Counted, Identity, Intervals, MemberKey
 from kgctl.simulate.recording.owners import NOBODY, Gap, Segment
-from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.recording.recording import Counted, Identity, Intervals, MemberKey, Recording
 from kgctl.simulate.scenario.checks import Filters
 
 SECOND = 1_000_000

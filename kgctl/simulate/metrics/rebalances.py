@@ -8,7 +8,7 @@ from collections import Counter
 from itertools import pairwise
 
 from kgctl.simulate.metrics.measured import Measured, percentile, seconds
-from kgctl.simulate.recording.history import Intervals
+from kgctl.simulate.recording.recording import Intervals
 from kgctl.simulate.recording.traffic import LinearSeries
 from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.vocabulary import REBALANCE_CAUSES

@@ -9,11 +9,10 @@ from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import UsageError
 from kgctl.simulate.engine import run as engine
 from kgctl.simulate.engine.run import NO_LIMITS, RunLimits
-from kgctl.simulate.metrics import availability, balance, correctness, handover, lag, movement, rebalances
+from kgctl.simulate.metrics import availability, movement, rebalances, records
 from kgctl.simulate.metrics.measured import Compute, Measured
-from kgctl.simulate.recording.history import Identity
 from kgctl.simulate.recording.owners import cause_of
-from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.recording.recording import Identity, Recording
 from kgctl.simulate.recording.trace import Observer
 from kgctl.simulate.scenario.checks import Filters, parse_filters
 from kgctl.simulate.scenario.model import Scenario
@@ -28,12 +27,12 @@ COMPUTE: Mapping[str, Compute] = {
     "gap_p95": availability.gap_percentile(95),
     "gap_p99": availability.gap_percentile(99),
     "gaps": availability.gaps,
-    "partition_gap": handover.partition_gap,
-    "takeover_min": handover.takeover(0),
-    "takeover_p50": handover.takeover(50),
-    "takeover_max": handover.takeover(100),
-    "first_owned": handover.first_owned,
-    "all_owned": handover.all_owned,
+    "partition_gap": availability.partition_gap,
+    "takeover_min": availability.takeover(0),
+    "takeover_p50": availability.takeover(50),
+    "takeover_max": availability.takeover(100),
+    "first_owned": availability.first_owned,
+    "all_owned": availability.all_owned,
     "stop_the_world": availability.stop_the_world,
     "collateral": availability.collateral,
     "generations": rebalances.generations,
@@ -41,8 +40,8 @@ COMPUTE: Mapping[str, Compute] = {
     "rebalance_time": rebalances.rebalance_time,
     "rounds": rebalances.rounds,
     "aborted": rebalances.aborted,
-    "callbacks": handover.callbacks,
-    "heartbeat_time": handover.heartbeat_time,
+    "callbacks": availability.callbacks,
+    "heartbeat_time": availability.heartbeat_time,
     "time_to_stable": rebalances.time_to_stable,
     "kicked": rebalances.kicked,
     "fenced": rebalances.fenced,
@@ -56,38 +55,38 @@ COMPUTE: Mapping[str, Compute] = {
     "ping_pong": movement.ping_pong,
     "r_score": movement.r_score,
     "state_moved": movement.state_moved,
-    "spread": balance.balance(balance.spread_of, _UNEVEN),
-    "max_mean": balance.balance(balance.max_mean_of, _UNEVEN),
-    "jain": balance.balance(balance.jain_of, _EVEN),
-    "load_jain": balance.balance(balance.jain_of, _EVEN, by_load=True),
-    "kip54": balance.balance(balance.kip54_of, _UNEVEN),
-    "idle_members": balance.balance(balance.idle_of, _UNEVEN),
-    "members": balance.members,
-    "cross_rack": balance.cross_rack,
-    "copartitioned": balance.copartitioned,
-    "lag": lag.lag,
-    "lag_peak": lag.lag_peak,
-    "backlog": lag.backlog,
-    "backlog_peak": lag.backlog_peak,
-    "lag_area": lag.lag_area,
-    "lag_age": lag.lag_age,
-    "latency_mean": lag.latency_mean,
-    "latency_p99": lag.latency_p99,
-    "drain_time": lag.drain_time,
-    "processed": correctness.processed,
-    "duplicates": correctness.duplicates,
-    "duplicates_bound": correctness.duplicates_bound,
-    "double_owned": correctness.double_owned,
-    "fenced_commits": correctness.fenced_commits,
-    "lost": correctness.lost,
-    "errors": correctness.errors,
+    "spread": movement.balance(movement.spread_of, _UNEVEN),
+    "max_mean": movement.balance(movement.max_mean_of, _UNEVEN),
+    "jain": movement.balance(movement.jain_of, _EVEN),
+    "load_jain": movement.balance(movement.jain_of, _EVEN, by_load=True),
+    "kip54": movement.balance(movement.kip54_of, _UNEVEN),
+    "idle_members": movement.balance(movement.idle_of, _UNEVEN),
+    "members": movement.members,
+    "cross_rack": movement.cross_rack,
+    "copartitioned": movement.copartitioned,
+    "lag": records.lag,
+    "lag_peak": records.lag_peak,
+    "backlog": records.backlog,
+    "backlog_peak": records.backlog_peak,
+    "lag_area": records.lag_area,
+    "lag_age": records.lag_age,
+    "latency_mean": records.latency_mean,
+    "latency_p99": records.latency_p99,
+    "drain_time": records.drain_time,
+    "processed": records.processed,
+    "duplicates": records.duplicates,
+    "duplicates_bound": records.duplicates_bound,
+    "double_owned": records.double_owned,
+    "fenced_commits": records.fenced_commits,
+    "lost": records.lost,
+    "errors": records.errors,
     "thrash": rebalances.thrash,
     "flaps": rebalances.flaps,
     "replicas": rebalances.replicas,
     "member_seconds": rebalances.member_seconds,
     "requests": rebalances.requests,
     "record_bytes": rebalances.record_bytes,
-    "owners": correctness.owners,
+    "owners": records.owners,
     "state": rebalances.state,
 }
 """Metric of `kgctl.simulate.scenario.vocabulary` -> what computes it."""
@@ -171,7 +170,7 @@ class RunResult:
     def longest_gaps(self) -> Mapping[str, float]:
         """Return partition ("topic-0") -> its longest gap in seconds, the longest first; none of those without a gap."""
         labels = self.recording.partitions.labels
-        found = sorted(handover.longest_gaps(self.metrics.measured).items(), key=lambda entry: (-entry[1], entry[0]))
+        found = sorted(availability.longest_gaps(self.metrics.measured).items(), key=lambda entry: (-entry[1], entry[0]))
         return {labels[number]: length_us / 1_000_000 for number, length_us in found if length_us}
 
     def lanes(self, *, with_warmup: bool = False) -> Mapping[str, list[LaneSegment]]:

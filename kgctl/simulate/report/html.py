@@ -13,7 +13,6 @@ from string import Template
 from typing import Any
 
 from kgctl.charts.page import ALARM, DARK, SCHEMA, chart_scripts, config, page, tooltip
-from kgctl.simulate.report.gantt import natural, worst_lanes
 from kgctl.simulate.report.outcome import Outcome, Picture
 from kgctl.simulate.report.tables import (
     assumption_rows,
@@ -27,6 +26,7 @@ from kgctl.simulate.report.tables import (
     title,
     verdicts,
 )
+from kgctl.simulate.report.text import natural, worst_lanes
 
 _CLOCK = (
     "(datum.value < 0 ? '-' : '') + (abs(datum.value) >= 3600 ? floor(abs(datum.value) / 3600) + 'h ' : '')"

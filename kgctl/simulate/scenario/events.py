@@ -11,9 +11,8 @@ from typing import Any
 from kgctl.member.config import profile_names
 from kgctl.simulate.scenario import fields
 from kgctl.simulate.scenario.event_kinds import Condition, Event, EventKind, Field, Share
-from kgctl.simulate.scenario.fields import parse_rates
+from kgctl.simulate.scenario.fields import check_settings, parse_rates, read_client_settings
 from kgctl.simulate.scenario.quantities import did_you_mean, parse_distribution, parse_duration, parse_share, shown
-from kgctl.simulate.scenario.settings import check_settings, read_client_settings
 from kgctl.simulate.scenario.vocabulary import NODE, Choice, Selector, parse_selector
 from kgctl.yaml_files import Path, Problem, Tree
 

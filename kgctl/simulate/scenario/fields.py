@@ -1,7 +1,8 @@
 """What every mapping of a scenario has in common: the form of its model, and how each kind of value is read from a file.
 
 A field takes what a file has only while a file is read (`Reading` is the validation's context); made by a program, it takes the
-value itself: ``MemberSet(name="app", boot=Constant(5_000_000))``.
+value itself: ``MemberSet(name="app", boot=Constant(5_000_000))``. Kafka's settings are read here too: times with units become
+Kafka's plain numbers, and each is checked where it stands.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandler, ValidationInfo, WithJsonSchema
 from pydantic_core import CoreSchema, core_schema
 
+from kgctl.errors import UsageError
+from kgctl.member.config import MemberConfig
 from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario.event_kinds import Condition
 from kgctl.simulate.scenario.patches import values_of
@@ -34,6 +37,9 @@ from kgctl.simulate.scenario.quantities import (
     shown,
 )
 from kgctl.yaml_files import Path, Problem, Tree
+
+if TYPE_CHECKING:
+    from kgctl.coordinator.config import CoordinatorConfig
 
 
 class Section(BaseModel):
@@ -391,3 +397,99 @@ MetricTexts: TypeAlias = Annotated[
 SweepValues: TypeAlias = Annotated[
     list[str], as_written(values_of), WithJsonSchema({"anyOf": [{"type": "array", "minItems": 1}, {"type": "string"}]})
 ]
+
+
+def check_settings(
+    config: Mapping[str, str], read: Callable[[Mapping[str, str]], object], path: Path, tree: Tree, problems: list[Problem]
+) -> None:
+    """Hand the settings to ``read`` one by one, then together; each complaint is a problem at its setting's place."""
+    found = False
+    for name, value in config.items():
+        try:
+            read({name: value})
+        except UsageError as error:
+            if _alone_too_much(error):
+                continue
+            found = True
+            problems.append(Problem(tree.location((*path, name)), (*path, name), error.message))
+    if not found:
+        try:
+            read(config)
+        except UsageError as error:
+            problems.append(Problem(tree.location(path), path, error.message))
+
+
+def _alone_too_much(error: UsageError) -> bool:
+    """Whether it is about two settings at once: the other may be given, too."""
+    return "must not be below" in error.message
+
+
+def read_broker_settings(config: Mapping[str, str]) -> CoordinatorConfig:
+    """The coordinator's own ones of the brokers' settings. Raises `UsageError`."""
+    from kgctl.coordinator.config import CoordinatorConfig
+
+    return CoordinatorConfig.from_properties({name: value for name, value in config.items() if name not in OTHER_BROKER_SETTINGS})
+
+
+def read_client_settings(client: str) -> Callable[[Mapping[str, str]], object]:
+    """How a client of this family reads its settings. An assignor that no client has is a slip: such a client would not start."""
+    from kgctl.assignors.registry import assignor_names
+    from kgctl.member.config import MemberConfig
+
+    def read(config: Mapping[str, str]) -> object:
+        found = MemberConfig.from_properties(config, client)
+        known = [name.removeprefix("kafka-go:") for name in assignor_names()]
+        for name in found.partition_assignment_strategy:
+            if ":" not in name and name not in known:
+                raise UsageError(f"unknown assignor {name!r}{did_you_mean(name, dict.fromkeys(known), list_up_to=20)}")
+        return found
+
+    return read
+
+
+OTHER_BROKER_SETTINGS = frozenset({"message.max.bytes", "default.replication.factor", "num.partitions"})
+"""Settings of brokers that a scenario may have though the coordinator does not."""
+
+
+class Settable(Protocol):
+    """A set of members, as far as its clients' settings go."""
+
+    @property
+    def client(self) -> str: ...
+    @property
+    def client_id(self) -> str | None: ...
+    @property
+    def commit(self) -> Commit: ...
+
+
+def member_config(members: Settable, settings: Mapping[str, str]) -> MemberConfig:
+    """Return the settings of one of these members' processes as its client reads them. Raises `UsageError`."""
+    given = dict(settings)
+    if members.commit.mode is not CommitMode.AUTO:
+        given["enable.auto.commit"] = "false"
+    return MemberConfig.from_properties(given, members.client)
+
+
+def commit_of(members: Settable, config: MemberConfig) -> Commit:
+    """Return when the application commits: after each batch where it says nothing and its client does not do it."""
+    if members.commit.mode is CommitMode.AUTO and not config.enable_auto_commit:
+        return Commit(mode=CommitMode.AFTER_BATCH)
+    return members.commit
+
+
+_CLIENT_IDS: Mapping[str, str] = {
+    "java": "consumer-$group-$instance",
+    "librdkafka": "rdkafka",
+    "kafka-go": "app@$name (github.com/segmentio/kafka-go)",
+    "franz-go": "kgo",
+    "kafka-python": "kafka-python-2.2",
+    "aiokafka": "aiokafka-0.12",
+}
+"""Client -> its client.id where nobody has chosen one. Java's ends with the instance id, or counts the consumers of its process
+(ConsumerConfig#maybeOverrideClientId), so it is the same in every pod; kafka-go's has the host."""
+
+
+def client_id_of(members: Settable, group_id: str, pod: str, instance_id: str | None) -> str:
+    """Return the client id of one of these members. Member ids begin with it, and assignors sort by those."""
+    template = members.client_id or _CLIENT_IDS.get(members.client, "$name")
+    return template.replace("$name", pod).replace("$group", group_id).replace("$instance", instance_id or "1")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from kgctl.errors import UsageError
@@ -15,6 +15,8 @@ from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
 from kgctl.yaml_files import FileError, Path, Problem, Tree
 
 if TYPE_CHECKING:
+    from kgctl.coordinator.config import CoordinatorConfig
+    from kgctl.member.config import MemberConfig
     from kgctl.simulate.scenario.model import Scenario, ScenarioFile
 
 
@@ -310,9 +312,8 @@ def _built(
 ) -> tuple[ScenarioFile | None, Variant | None]:
     from kgctl.simulate.scenario.fields import Reading
     from kgctl.simulate.scenario.schema import validate, without
-    from kgctl.simulate.scenario.settings import setting_names, setting_values
 
-    names = Names(METRIC_SPECS, setting_names(), variants)
+    names = Names(METRIC_SPECS, _setting_names(), variants)
     file = Reading(tree, lambda text: compiled(text, names))
     wrong: list[Problem] = []
     whole = validate(file, wrong)
@@ -329,7 +330,7 @@ def _built(
         problems.append(Problem(tree.location(("groups",)), ("groups",), "are the same in every variant"))
     added = [(key, own) for key in ("members", "topics") for own in _names_below(tree.data, key)]
     known = [(key, own) for key in ("members", "topics") for own in _names_below(base.data, key)]
-    settings = setting_values(scenario) if not problems else {}
+    settings = _setting_values(scenario) if not problems else {}
     return None if wrong else whole, Variant(
         column.name, scenario, tree, settings, tuple(each for each in added if each not in known)
     )
@@ -344,9 +345,7 @@ def _checks(
     *,
     merged: Sequence[Tree],
 ) -> tuple[Check, ...]:
-    from kgctl.simulate.scenario.settings import setting_names
-
-    names = Names(METRIC_SPECS, setting_names(), variants)
+    names = Names(METRIC_SPECS, _setting_names(), variants)
     tree = base if given is None else Tree("--check", {"expect": [expectation_of(text) for text in given]})
     found: list[Check] = []
     reader = CheckReader(tree, names, problems, _event_names(merged))
@@ -388,3 +387,38 @@ def _unique(problems: Sequence[Problem]) -> list[Problem]:
         once,
         key=lambda problem: (problem.location.line == 0, problem.location.file, problem.location.line, problem.location.column),
     )
+
+
+def _setting_names() -> tuple[str, ...]:
+    """Every setting that an expression may name: consumers' and the coordinator's."""
+    from kgctl.coordinator.config import setting_names as broker_names
+    from kgctl.member.config import settings
+
+    return (*settings(), *broker_names())
+
+
+def _setting_values(scenario: Scenario) -> Mapping[str, float | str]:
+    """By Kafka's names, times in seconds. Consumer settings are those of the first set of members; defaults included."""
+    from kgctl.member.config import MemberConfig
+    from kgctl.simulate.scenario.fields import read_broker_settings
+
+    first = scenario.members[0]
+    return {**_of(read_broker_settings(scenario.cluster.config)), **_of(MemberConfig.from_properties(first.config, first.client))}
+
+
+def _of(config: CoordinatorConfig | MemberConfig) -> dict[str, float | str]:
+    found: dict[str, float | str] = {}
+    for entry in fields(config):
+        value = getattr(config, entry.name)
+        if not entry.metadata or value is None:
+            continue
+        found[entry.metadata["name"]] = _value_of(entry.metadata["name"], value)
+    return found
+
+
+def _value_of(name: str, value: object) -> float | str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int):
+        return value / 1_000 if name.endswith(".ms") else value * 60 if name.endswith(".minutes") else value
+    return ",".join(value) if isinstance(value, tuple) else str(value)

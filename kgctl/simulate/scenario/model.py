@@ -31,14 +31,16 @@ from kgctl.simulate.scenario.fields import (
     Section,
     as_written,
     changed,
+    check_settings,
     in_short,
     parse_keys,
     parse_traffic,
+    read_broker_settings,
+    read_client_settings,
     reading,
 )
 from kgctl.simulate.scenario.patches import long_topic, long_traffic
 from kgctl.simulate.scenario.quantities import ZERO, Constant, Distribution, Uniform, Wave, did_you_mean, shown
-from kgctl.simulate.scenario.settings import check_settings, read_broker_settings, read_client_settings
 from kgctl.yaml_files import Path
 
 SECOND_US = 1_000_000

@@ -11,8 +11,7 @@ from typing import Any
 from kgctl import __version__
 from kgctl.charts.page import SCHEMA, chart_scripts, config, page
 from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
-from kgctl.simulate.sweep.plan import Sweep
-from kgctl.simulate.sweep.rows import STATISTICS, RowLayout, RunRow, Value, digest_of_rows, summary_columns, summary_rows
+from kgctl.simulate.sweep.plan import STATISTICS, Cell, RowLayout, RunRow, Sweep, digest_of_rows, summary_columns, summary_rows
 
 
 def sweep_page(sweep: Sweep, rows: Sequence[RunRow], metrics: Sequence[str]) -> str:
@@ -35,7 +34,7 @@ def sweep_page(sweep: Sweep, rows: Sequence[RunRow], metrics: Sequence[str]) -> 
     return page(title, __version__, main, chart_scripts({"chart": chart(sweep, lines, metrics)}, script))
 
 
-def chart(sweep: Sweep, lines: Iterable[dict[str, Value]], metrics: Sequence[str]) -> dict[str, Any]:
+def chart(sweep: Sweep, lines: Iterable[dict[str, Cell]], metrics: Sequence[str]) -> dict[str, Any]:
     """The figure: one chart below the other, the same parameter along all, a colour for each combination of the others."""
     names = RowLayout(sweep).parameters
     x = _along(sweep, names)
@@ -60,7 +59,7 @@ def _along(sweep: Sweep, names: Sequence[str]) -> str:
     return "variant" if along is None else names[along]
 
 
-def _point(line: dict[str, Value], x: str, others: Sequence[str]) -> dict[str, Any]:
+def _point(line: dict[str, Cell], x: str, others: Sequence[str]) -> dict[str, Any]:
     series = [str(line["variant"])] if x != "variant" and line.get("variant") else []
     series += [f"{_short(name)} {line[name]}" for name in others]
     figures = {key: value for key, value in line.items() if key.rpartition("_")[2] in STATISTICS}
@@ -106,14 +105,14 @@ def _what(sweep: Sweep, rows: Sequence[RunRow]) -> str:
     return f"{len(rows):,} runs over {grid}: {broken:,} without a result, {failed:,} with expectations that did not hold"
 
 
-def _table(columns: Sequence[str], lines: Iterable[dict[str, Value]]) -> str:
+def _table(columns: Sequence[str], lines: Iterable[dict[str, Cell]]) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(f"<tr>{''.join(_cell(line[name]) for name in columns)}</tr>" for line in lines)
     scrolls = '<div style="overflow-x: auto">'
     return f"<section><h2>Summary</h2>{scrolls}<table><tr>{head}</tr>{body}</table></div></section>\n"
 
 
-def _cell(value: Value) -> str:
+def _cell(value: Cell) -> str:
     if isinstance(value, str):
         return f"<td>{escape(value)}</td>"
     return f'<td class="figure">{"-" if value is None else f"{value:,}"}</td>'

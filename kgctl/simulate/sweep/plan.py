@@ -1,17 +1,29 @@
-"""The parameters of a sweep and the points of their grid."""
+"""A sweep: the points of its grid, the runs of a block, and one row for each run, whatever comes of it.
+
+A row says what the run was, what came of it, and how to see it again if that was not good.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import product
+import hashlib
+import math
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, product
 from math import prod
 from typing import Any
 
-from kgctl.errors import KgctlError, UsageError
-from kgctl.simulate.scenario.expressions import Metric
-from kgctl.simulate.scenario.load import OF_THE_WHOLE_FILE, LoadedFile, load
+from kgctl import __version__
+from kgctl.errors import InvariantViolation, KgctlError, UsageError
+from kgctl.simulate.batch.judge import Judge, RunValues, key_of
+from kgctl.simulate.batch.outcome import BETTER_IF_HIGHER, number, spread_of
+from kgctl.simulate.batch.plan import Task, run_task
+from kgctl.simulate.scenario.checks import Surroundings
+from kgctl.simulate.scenario.expressions import Metric, Value
+from kgctl.simulate.scenario.load import OF_THE_WHOLE_FILE, LoadedFile, load, metric_of
 from kgctl.simulate.scenario.patches import MOST_VALUES, split_path, split_values, values_of
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
 from kgctl.yaml_files import FileError, Problem, Tree, read_yaml
 
 Point = tuple[str, ...]
@@ -203,3 +215,260 @@ def require_axes_that_fit(sweep: Sweep) -> None:
         else:
             assert first is not None
             raise first
+
+
+Cell = str | int | float | None
+
+BEFORE = ("variant", "seed", "digest")
+AFTER = ("events", "expectations_passed", "expectations_failed", "failed_checks", "stopped", "error_code", "error", "replay")
+WHOLE = ("seed", "events", "expectations_passed", "expectations_failed")
+METRIC_NAMES = tuple(metric.name for metric in METRIC_SPECS.values() if metric.is_summary)
+"""The metrics that every row has, in the order of results; those that are asked for with filters follow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRow:
+    """A run. ``number``: its point's. ``error`` is None for a run that went to its end, whatever its expectations say.
+
+    ``failed_checks``: the expectations that did not hold, joined by ``; ``. ``replay``: the command that runs it again, for one
+    that failed, stopped early or broke an expectation.
+    """
+
+    number: int
+    variant: str
+    seed: int
+    digest: str | None = None
+    metrics: Mapping[str, Cell] = field(default_factory=dict)
+    events: int | None = None
+    expectations_passed: int | None = None
+    expectations_failed: int | None = None
+    failed_checks: str | None = None
+    stopped: str | None = None
+    error_code: str | None = None
+    error: str | None = None
+    replay: str | None = None
+
+
+class RowLayout:
+    """The columns of a sweep: parameters, the run's name, metrics, and what came of it."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        asked = (key_of(metric) for metric in sweep.metrics)
+        self.metrics = tuple(dict.fromkeys((*METRIC_NAMES, *asked)))
+        taken = {*BEFORE, *AFTER, *self.metrics}
+        self.parameters = tuple(f"param.{axis.path}" if axis.path in taken else axis.path for axis in sweep.axes)
+        self._values = [typed(axis) for axis in sweep.axes]
+        self._points = sweep.points()
+        self._order = {name: place for place, name in enumerate(sweep.variant_names)}
+
+    def kinds(self) -> dict[str, type]:
+        """Every column in its order, with what its values are where there are any."""
+        parameters = {name: type(next(iter(values.values()))) for name, values in zip(self.parameters, self._values, strict=True)}
+        before, after = ({name: int if name in WHOLE else str for name in names} for names in (BEFORE, AFTER))
+        return {**parameters, **before, **dict.fromkeys(self.metrics, float), **after}
+
+    def ordered(self, rows: Iterable[RunRow]) -> list[RunRow]:
+        """The rows by point, variant and seed: the same for the same runs, whoever ran them."""
+        return sorted(rows, key=lambda row: (row.number, self._order[row.variant], row.seed))
+
+    def records(self, rows: Iterable[RunRow]) -> list[dict[str, Cell]]:
+        """Return rows as the tables hold them."""
+        return [self._record(row) for row in rows]
+
+    def point(self, number: int) -> dict[str, Cell]:
+        """Return the parameters of a point."""
+        texts = zip(self.parameters, self._values, self._points[number], strict=True)
+        return {name: values[text] for name, values, text in texts}
+
+    def _record(self, row: RunRow) -> dict[str, Cell]:
+        metrics = {name: row.metrics.get(name) for name in self.metrics}
+        before, after = ({name: getattr(row, name) for name in names} for names in (BEFORE, AFTER))
+        return {**self.point(row.number), **before, **metrics, **after}
+
+
+def digest_of_rows(rows: Iterable[RunRow]) -> str:
+    """One digest of all event logs, of rows in their order."""
+    lines = "".join(f"{row.number}\t{row.variant}\t{row.seed}\t{row.digest or row.error_code}\n" for row in rows)
+    return hashlib.sha256(lines.encode()).hexdigest()
+
+
+DEFAULT_METRICS = ("rebalances", "unavailable", "max_gap")
+STATISTICS = ("median", "p95", "max")
+
+
+def checked_metrics(texts: Sequence[str], loaded: LoadedFile) -> tuple[Metric, ...]:
+    """The metrics to sum up: these, else those of the file's ``report:``, else the usual ones.
+
+    Raises:
+        UsageError: there is no such metric.
+    """
+    around = Surroundings.of([variant.scenario for variant in loaded.variants])
+    try:
+        named = tuple(dict.fromkeys(metric_of(text, around) for text in texts))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return named or loaded.report.y or tuple(map(Metric, DEFAULT_METRICS))
+
+
+def summary_columns(sweep: Sweep, metrics: Sequence[str]) -> list[str]:
+    """Return the columns of a summary."""
+    figures = [f"{name}_{statistic}" for name in metrics for statistic in STATISTICS]
+    variant = ["variant"] if sweep.has_variants else []
+    return [*RowLayout(sweep).parameters, *variant, "runs", "errors", "failed", *figures, "worst_seed"]
+
+
+def summary_rows(sweep: Sweep, rows: Iterable[RunRow], metrics: Sequence[str]) -> Iterator[dict[str, Cell]]:
+    """A line for each point and variant that was run.
+
+    ``runs``: how many; ``errors``: of them without a result; ``failed``: of the others, those with an expectation that did not
+    hold. A figure is null where no run has that metric, and for "never". ``worst_seed``: see `worst_of`.
+    """
+    layout = RowLayout(sweep)
+    order = {name: place for place, name in enumerate(sweep.variant_names)}
+    ordered = sorted(rows, key=lambda row: (row.number, order[row.variant]))
+    for (point, variant), group in groupby(ordered, key=lambda row: (row.number, row.variant)):
+        line = {**layout.point(point), "variant": variant, **_line(list(group), metrics)}
+        yield {name: line[name] for name in summary_columns(sweep, metrics)}
+
+
+def _line(rows: Sequence[RunRow], metrics: Sequence[str]) -> Mapping[str, Cell]:
+    counts = {"runs": len(rows), "errors": sum(row.error is not None for row in rows), "failed": sum(map(_has_failed, rows))}
+    figures = {f"{name}_{key}": value for name in metrics for key, value in _figures(name, rows).items()}
+    worst = worst_of(rows, metrics[0])
+    return {**counts, **figures, "worst_seed": None if worst is None else worst.seed}
+
+
+def worst_of(rows: Sequence[RunRow], metric: str) -> RunRow | None:
+    """The run to look at: without a result, else with an expectation that failed, else where the metric is worst; None: all
+    are alike."""
+    sign = -1 if metric in BETTER_IF_HIGHER else 1
+
+    def badness(row: RunRow) -> tuple[bool, int, float]:
+        value = row.metrics.get(metric)
+        return row.error is not None, row.expectations_failed or 0, sign * float(value) if isinstance(value, int | float) else 0.0
+
+    ordered = sorted(rows, key=lambda row: (badness(row), -row.seed))
+    return ordered[-1] if ordered and badness(ordered[0]) != badness(ordered[-1]) else None
+
+
+def _has_failed(row: RunRow) -> bool:
+    return bool(row.expectations_failed)
+
+
+def _figures(name: str, rows: Sequence[RunRow]) -> dict[str, Cell]:
+    values = [float(value) for row in rows if (value := row.metrics.get(name)) is not None and not isinstance(value, str)]
+    if not values:
+        return dict.fromkeys(STATISTICS)
+    spread = spread_of(name, values)
+    return {"median": number(spread.median), "p95": number(spread.p95), "max": number(spread.maximum)}
+
+
+INTERNAL_ERROR = "INTERNAL_ERROR"
+
+
+def run_block(sweep: Sweep, block: Block) -> list[RunRow]:
+    """A row for each variant and seed. Never raises what a scenario or a bug of the simulator can cause."""
+    try:
+        loaded = sweep.loaded(block.point)
+    except KgctlError as error:
+        return failed_rows(sweep, block, (error.code, error.message))
+    return [row for seed in block.seeds for row in _run_seed(sweep, block, loaded, seed)]
+
+
+def failed_rows(sweep: Sweep, block: Block, why: tuple[str, str]) -> list[RunRow]:
+    """The rows of a block of which nothing could be run. ``why``: a code and a message."""
+    return [_failed(sweep, block, name, seed, why) for seed in block.seeds for name in sweep.variant_names]
+
+
+def _run_seed(sweep: Sweep, block: Block, loaded: LoadedFile, seed: int) -> list[RunRow]:
+    found: dict[str, RunValues | RunRow] = {}
+    for variant in loaded.variants:
+        task = Task(
+            variant=variant.name,
+            scenario=variant.scenario,
+            settings=variant.settings,
+            checks=loaded.checks,
+            seed=seed,
+            is_lone=not sweep.has_variants,
+            metrics=sweep.metrics,
+        )
+        try:
+            values = run_task(task)
+            assert values is not None
+            found[variant.name] = values
+        except KgctlError as error:
+            found[variant.name] = _failed(sweep, block, variant.name, seed, (error.code, error.message))
+        except Exception as error:  # noqa: BLE001 - one run that breaks the simulator must not end thousands
+            text = " ".join(f"{type(error).__name__}: {error}".split())
+            found[variant.name] = _failed(sweep, block, variant.name, seed, (INTERNAL_ERROR, text))
+    judged = _judged(loaded, {name: one for name, one in found.items() if isinstance(one, RunValues)}, seed)
+    return [one if isinstance(one, RunRow) else _row(sweep, block, one, *judged[name]) for name, one in found.items()]
+
+
+def _judged(loaded: LoadedFile, values: Mapping[str, RunValues], seed: int) -> dict[str, tuple[int, list[str]]]:
+    """For each variant: how many expectations held for this seed alone, and which did not. Mere warnings count as held."""
+    settings = {variant.name: variant.settings for variant in loaded.variants}
+    found: dict[str, tuple[int, list[str]]] = {name: (0, []) for name in values}
+    if not values:
+        return found
+    for verdict in Judge({name: {seed: one} for name, one in values.items()}, settings, [seed]).verdicts(loaded.checks):
+        passed, failed = found[verdict.variant]
+        if verdict.passed or verdict.check.severity != "fail":
+            found[verdict.variant] = (passed + 1, failed)
+        else:
+            failed.append(verdict.check.shown)
+    return found
+
+
+def _row(sweep: Sweep, block: Block, values: RunValues, passed: int, failed: Sequence[str]) -> RunRow:
+    is_fine = not failed and not values.stopped
+    return RunRow(
+        number=block.number,
+        variant=values.variant,
+        seed=values.seed,
+        digest=values.digest,
+        metrics=_numbers(values.metrics) | _numbers({name: values.named.get(name) for name in map(key_of, sweep.metrics)}),
+        events=values.events,
+        expectations_passed=passed,
+        expectations_failed=len(failed),
+        failed_checks="; ".join(failed) or None,
+        stopped=values.stopped or None,
+        replay=None if is_fine else replay_of(sweep, block.point, values.variant, values.seed),
+    )
+
+
+def _numbers(values: Mapping[str, Value]) -> dict[str, int | float | None]:
+    return {name: number(value) if isinstance(value, int | float) else None for name, value in values.items()}
+
+
+def _failed(sweep: Sweep, block: Block, variant: str, seed: int, why: tuple[str, str]) -> RunRow:
+    replay = replay_of(sweep, block.point, variant, seed)
+    return RunRow(number=block.number, variant=variant, seed=seed, error_code=why[0], error=why[1], replay=replay)
+
+
+def replay_of(sweep: Sweep, point: Point, variant: str, seed: int) -> str:
+    """Return the command that repeats this one run."""
+    settings = [word for each in (*sweep.fixed, *settings_at(sweep.axes, point)) for word in ("--set", each)]
+    named = ["--variant", variant] if sweep.has_variants else []
+    words = [*sweep.words, *settings, *named, "--seed", str(seed)]
+    return f"{' '.join(map(shlex.quote, words))}   # kgctl {__version__}"
+
+
+def chosen(rows: Sequence[RunRow], share: float) -> list[RunRow]:
+    """Rows spread evenly over all that were run to their end; at least one, unless the share is 0."""
+    complete = [row for row in rows if row.digest is not None]
+    count = min(math.ceil(len(complete) * share), len(complete))
+    return [complete[place * len(complete) // count] for place in range(count)]
+
+
+def differences(sweep: Sweep, rows: Sequence[RunRow]) -> Iterator[InvariantViolation | None]:
+    """Runs each of ``rows`` again; gives None, or what is wrong where the second run differs."""
+    points = sweep.points()
+    for row in rows:
+        point = points[row.number]
+        again = {one.variant: one for one in run_block(sweep, Block(row.number, point, (row.seed,)))}[row.variant]
+        if (again.digest, again.metrics) == (row.digest, row.metrics):
+            yield None
+            continue
+        replay = replay_of(sweep, point, row.variant, row.seed)
+        yield InvariantViolation(f"two runs of one seed differ, digests {row.digest} and {again.digest}: {replay}")

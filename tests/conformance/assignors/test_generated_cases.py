@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kgctl.assignors import get_assignor
-from kgctl.simulate.assign.group_document import parse_document
+from kgctl.simulate.assign.groups import parse_document
 
 CASES_FILE = Path(__file__).parent / "assignors_generated.jsonl.gz"
 

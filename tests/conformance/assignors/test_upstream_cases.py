@@ -12,7 +12,7 @@ import yaml
 from kgctl.assignors import get_assignor
 from kgctl.assignors.spec import GroupAssignment, GroupSpec, MemberSpec, TopicSpec
 from kgctl.assignors.sticky import CooperativeStickyAssignor, StickyAssignment
-from kgctl.simulate.assign.group_document import parse_document
+from kgctl.simulate.assign.groups import parse_document
 
 CASES_FILE = Path(__file__).parent / "assignors.yaml"
 NAMES = {

@@ -6,9 +6,7 @@ from functools import partial
 
 from kgctl.pipeline.engines import LocalEngine
 from kgctl.simulate.scenario.load import DEFAULT, load
-from kgctl.simulate.sweep.plan import Sweep, axes_of, blocks_of
-from kgctl.simulate.sweep.rows import RowLayout, RunRow
-from kgctl.simulate.sweep.run import run_block
+from kgctl.simulate.sweep.plan import RowLayout, RunRow, Sweep, axes_of, blocks_of, run_block
 from kgctl.yaml_files import read_yaml
 
 FILE = """\

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.simulate.against.playable import MEASURED, can_be_killed, is_measured, obstacles
-from kgctl.simulate.against.settings import settings_of, unknown_to
+from kgctl.simulate.against.playable import MEASURED, can_be_killed, is_measured, obstacles, settings_of, unknown_to
 from kgctl.simulate.engine.simulation import Simulation
 from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.load import LoadedFile, load

@@ -10,8 +10,7 @@ import pytest
 from kgctl.errors import UsageError
 from kgctl.model.groups import MetadataImage, TopicMetadata
 from kgctl.simulate.metrics.result import COMPUTE, MetricView, run
-from kgctl.simulate.recording.history import Counted, EventMark, GroupPoint, Identity, PodHistory
-from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.recording.recording import Counted, EventMark, GroupPoint, Identity, PodHistory, Recording
 from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.model import MemberSet, Scenario, Topic
 from kgctl.simulate.scenario.vocabulary import METRIC_SPECS, Cause

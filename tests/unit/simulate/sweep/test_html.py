@@ -10,7 +10,7 @@ import pytest
 from kgctl.simulate.batch.judge import key_of
 from kgctl.simulate.scenario.expressions import Metric
 from kgctl.simulate.sweep.html import chart, sweep_page
-from kgctl.simulate.sweep.rows import summary_rows
+from kgctl.simulate.sweep.plan import summary_rows
 from tests.support.simulate.chromium import dom_of, require_chromium
 from tests.support.simulate.sweeps import rows_of, sweep_of
 

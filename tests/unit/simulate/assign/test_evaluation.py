@@ -8,7 +8,7 @@ import pytest
 
 from kgctl.assignors import assignor_names
 from kgctl.simulate.assign.evaluation import Answer, answer
-from kgctl.simulate.assign.group_document import parse_document
+from kgctl.simulate.assign.groups import parse_document
 
 
 def _answer(name: str, topics: dict[str, Any], members: dict[str, Any]) -> Answer:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kgctl.assignors.spec import MemberSpec, StickyClaim
-from kgctl.simulate.assign.group_document import parse_document
+from kgctl.simulate.assign.groups import parse_document
 
 
 def _member(assignor: str, **member: Any) -> MemberSpec:

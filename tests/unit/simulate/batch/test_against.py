@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kgctl.simulate.batch import calibrate
-from kgctl.simulate.batch.calibrate import Pod, Search, Settings, Stay, Story, distance, document, first, scenario_of
+from kgctl.simulate.batch import against
+from kgctl.simulate.batch.against import Pod, Search, Settings, Stay, Story, distance, document, first, scenario_of
 
 SECOND = 1_000_000
 STORY = Story(
@@ -117,9 +117,9 @@ def test_the_search_finds_the_settings_and_tries_none_twice(monkeypatch: pytest.
         now = tried[-1]
         return {"pause": now.pause / 100, "heartbeat": now.heartbeat / 100, "latency": float(now.latency), "nobody": None}
 
-    monkeypatch.setattr(calibrate, "document", document_of)
-    monkeypatch.setattr(calibrate, "scenario_of", lambda _: OneMinute())
-    monkeypatch.setattr(calibrate, "run", lambda *_, **__: Recorded())
+    monkeypatch.setattr(against, "document", document_of)
+    monkeypatch.setattr(against, "scenario_of", lambda _: OneMinute())
+    monkeypatch.setattr(against, "run", lambda *_, **__: Recorded())
 
     found = Search(replace(STORY, pods=()), {"pause": 10.0, "heartbeat": 100.0, "latency": 50.0, "nobody": 1.0}, measure)
     best = found.best()
@@ -128,4 +128,4 @@ def test_the_search_finds_the_settings_and_tries_none_twice(monkeypatch: pytest.
     assert best.distance == 0
     assert best.ranges == {"pause": (10, 10, 10), "heartbeat": (100, 100, 100), "latency": (50, 50, 50)}
     assert len(tried) == len(set(tried))
-    assert found.runs == len(tried) * len(calibrate.SEARCH_SEEDS)
+    assert found.runs == len(tried) * len(against.SEARCH_SEEDS)

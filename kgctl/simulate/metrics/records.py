@@ -1,4 +1,4 @@
-"""5.5: what is written and not committed, not read, and how long it waits. Amounts are records."""
+"""What is written and not committed, not read, how long it waits; what is processed twice or not at all. Amounts are records."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from kgctl.simulate.metrics.measured import SECOND, Measured, seconds
 from kgctl.simulate.recording.traffic import UNIT_PR, LinearSeries
 from kgctl.simulate.scenario.checks import Filters
+from kgctl.simulate.scenario.fields import commit_of, member_config
 
 
 def _records(amount_pr: int) -> float:
@@ -129,3 +130,92 @@ def drain_time(run: Measured, filters: Filters) -> float | None:
     (left_us, left), (right_us, right) = points[above[-1]], points[above[-1] + 1]
     crossing = left_us + (right_us - left_us) * (left - limit) // max(left - right, 1)
     return seconds(crossing - since_us)
+
+
+def duplicates(run: Measured, filters: Filters) -> float:
+    """Records that are processed again: read and not committed when a partition was lost, and the work of zombies."""
+    return run.total(run.history.duplicates, filters) + _zombie_work(run, filters)
+
+
+def _zombie_work(run: Measured, filters: Filters) -> int:
+    """What processes read of partitions that others read already.
+
+    One that stood still finds everything that was written meanwhile, and reads it in polls until it hears that it is out.
+    """
+    window = run.window(filters)
+    unread_pr: dict[tuple[int, int, int], int] = {}
+    for number, first, last, pod in run.owners.double_owned:
+        if run.is_meant(pod, filters) and window[0] <= last <= window[1]:
+            found_pr = run.ledger.arrivals.total_pr(number, last) - _position_pr(run, number, pod, first)
+            unread_pr[pod, first, last] = unread_pr.get((pod, first, last), 0) + max(found_pr, 0)
+    read_pr = (min(found_pr, _readable_pr(run, pod, last - first)) for (pod, first, last), found_pr in unread_pr.items())
+    return sum(read_pr) // UNIT_PR
+
+
+def _position_pr(run: Measured, number: int, pod: int, at_us: int) -> int:
+    """Return the pod's read position when the other pod began to read."""
+    marks = [mark for mark in run.history.overtaken if (mark.number, mark.pod) == (number, pod) and mark.at_us <= at_us]
+    return marks[-1].position_pr if marks else run.ledger.arrivals.total_pr(number, at_us)
+
+
+def _readable_pr(run: Measured, pod: int, length_us: int) -> int:
+    """What it can read in this time: a batch with each poll() once a fetch is answered, and no more than it processes."""
+    found = run.history.pods[pod]
+    polls = -(-max(length_us - 2 * found.latency_us, 0) // max(found.members.poll.mean_us, 1_000))
+    batches_pr = polls * int(found.settings.get("max.poll.records", "500")) * UNIT_PR
+    rate_uhz = run.history.pods[pod].rate_uhz
+    return batches_pr if rate_uhz is None else min(batches_pr, rate_uhz * length_us)
+
+
+def duplicates_bound(run: Measured, filters: Filters) -> float:
+    """The most that crashes can cost: for each, the rate of its partitions times the commit interval and a batch."""
+    bound = 0
+    for at_us, pod in run.history.crashes:
+        members = run.history.pods[pod].members
+        config = member_config(members, run.history.pods[pod].settings)
+        commit = commit_of(members, config)
+        interval_us = config.auto_commit_interval_ms * 1000 if commit.mode == "auto" else commit.interval_us
+        batch_us = members.poll.upper_us if members.poll.upper_us is not None else 3 * members.poll.mean_us
+        interval_us = 0 if commit.mode in ("after-batch", "before-batch") else interval_us
+        rate_uhz = members.rate_uhz if members.rate_uhz is not None else sum(run.ledger.arrivals.rate_uhz)
+        if run.is_meant(pod, filters) and run.window(filters)[0] <= at_us <= run.window(filters)[1]:
+            bound += rate_uhz * (interval_us + batch_us)
+    return bound / UNIT_PR
+
+
+def double_owned(run: Measured, filters: Filters) -> float:
+    """Partition-seconds in which two processes consumed one."""
+    window = run.window(filters)
+    ended = [(first, last) for _, first, last, pod in run.owners.double_owned if run.is_meant(pod, filters)]
+    still = [(since, run.end_us) for _, pod, since in run.owners.older_consumers() if run.is_meant(pod, filters)]
+    return seconds(sum(last - first for first, last in run.clip([*ended, *still], window)))
+
+
+def fenced_commits(run: Measured, filters: Filters) -> float:
+    """Commits that were refused because the member was out, or behind."""
+    return run.total(run.history.fenced_commits, filters)
+
+
+def lost(run: Measured, filters: Filters) -> float:
+    """Return the records that nobody processes."""
+    return run.total(run.history.lost, filters)
+
+
+def errors(run: Measured, filters: Filters) -> float:
+    """Answers with an error, and what consumers threw; of one code, where one is named. Not what every rebalance has."""
+    return run.total(run.history.errors, filters)
+
+
+def owners(run: Measured, _: Filters) -> float:
+    """The most processes that consume one partition now."""
+    lanes = run.owners
+    if lanes.has_doubles:
+        return max(lanes.consumers(number) for number in range(len(lanes.owner)))
+    return 1 if lanes.unowned < len(lanes.owner) else 0
+
+
+def processed(run: Measured, filters: Filters) -> float:
+    """Return the records that were read for the first time."""
+    run.recording.settle_traffic()
+    at_us = run.end_us
+    return sum(run.ledger.position_pr(number, at_us) for number in run.partitions(filters)) // UNIT_PR

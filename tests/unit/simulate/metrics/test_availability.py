@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.simulate.metrics.result import MetricView, run
-from kgctl.simulate.recording.history import Counted, EventMark
-from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.recording.recording import Counted, EventMark, Recording
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.vocabulary import Cause
 from kgctl.yaml_files import FileError, read_yaml
