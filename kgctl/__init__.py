@@ -14,6 +14,7 @@ _PUBLIC = {
     "Assignor": "kgctl.assignors.spec",
     "AsyncAdmin": "kgctl.library.clusters",
     "AsyncCoordinator": "kgctl.library.coordinator",
+    "AsyncPlan": "kgctl.library.clusters",
     "ConsumerGroup": "kgctl.group.consumer_group",
     "Coordinator": "kgctl.library.coordinator",
     "ErrorCode": "kgctl.model.error_codes",

@@ -15,6 +15,7 @@ from kgctl.library.assignors import assign as assign
 from kgctl.library.assignors import kafka_python_assignor as kafka_python_assignor
 from kgctl.library.clusters import Admin as Admin
 from kgctl.library.clusters import AsyncAdmin as AsyncAdmin
+from kgctl.library.clusters import AsyncPlan as AsyncPlan
 from kgctl.library.clusters import Plan as Plan
 from kgctl.library.clusters import connect as connect
 from kgctl.library.coordinator import AsyncCoordinator as AsyncCoordinator

@@ -5,31 +5,40 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
+from kgctl.admin import GroupAdmin
 from kgctl.errors import ClosedError, MisuseError, RefusedError, UsageError
 
 if TYPE_CHECKING:
-    from kgctl.admin import GroupAdmin
-    from kgctl.admin import GroupAdmin as _AllOfGroupAdmin
     from kgctl.admin.connect import ConnectionSettings
     from kgctl.admin.offset_reset import ResetPlan, ResetRow, Strategy
 
-else:
-    _AllOfGroupAdmin = object  # type checkers see all methods, which `Admin.__getattr__` finds
-
+P = ParamSpec("P")
 R = TypeVar("R")
 
 TIMEOUT_MS = 10_000
 
 
-class Admin(_AllOfGroupAdmin):
+def _alone(method: Callable[Concatenate[GroupAdmin, P], R]) -> Callable[Concatenate[Admin, P], R]:
+    """Return a method of `GroupAdmin` as an `Admin` has it: with the same signature, on what it connects to."""
+    name = method.__name__
+
+    @wraps(method)
+    def call(self: Admin, /, *arguments: P.args, **options: P.kwargs) -> R:
+        found: Callable[P, R] = getattr(self.groups, name)
+        return self._call_alone(found, *arguments, **options)
+
+    return call
+
+
+class Admin(GroupAdmin):
     """All of `kgctl.GroupAdmin`, and `plan_reset`. Close it, or use ``with``; for one thread at a time.
 
     Raises, from every method:
@@ -42,29 +51,32 @@ class Admin(_AllOfGroupAdmin):
         self._is_closed = False
         self._call = threading.Lock()
 
-    if not TYPE_CHECKING:
+    cluster_id = _alone(GroupAdmin.cluster_id)
+    sight = _alone(GroupAdmin.sight)
+    list_groups = _alone(GroupAdmin.list_groups)
+    describe_groups = _alone(GroupAdmin.describe_groups)
+    list_committed_offsets = _alone(GroupAdmin.list_committed_offsets)
+    list_log_offsets = _alone(GroupAdmin.list_log_offsets)
+    list_offsets_at = _alone(GroupAdmin.list_offsets_at)
+    list_record_times = _alone(GroupAdmin.list_record_times)
+    list_topics = _alone(GroupAdmin.list_topics)
+    alter_offsets = _alone(GroupAdmin.alter_offsets)
+    delete_offsets = _alone(GroupAdmin.delete_offsets)
+    delete_groups = _alone(GroupAdmin.delete_groups)
+    remove_members = _alone(GroupAdmin.remove_members)
 
-        def __getattr__(self, name: str) -> Any:
-            found = getattr(self.groups, name)
-            return self._alone(found) if callable(found) else found
-
-    def _alone(self, method: Callable[..., R]) -> Callable[..., R]:
-        """Return the method as it answers an open admin, and one thread at a time: two would read each other's answers."""
-
-        @wraps(method)
-        def call(*arguments: Any, **options: Any) -> R:
-            if self._is_closed:
-                raise ClosedError("this admin is closed: connect again")
-            if not self._call.acquire(blocking=False):
-                raise MisuseError(
-                    "an admin is for one thread at a time, and another is in the middle of a call: connect once a thread"
-                )
-            try:
-                return method(*arguments, **options)
-            finally:
-                self._call.release()
-
-        return call
+    def _call_alone(self, method: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
+        """Call it, if this is open, and one thread at a time: two would read each other's answers."""
+        if self._is_closed:
+            raise ClosedError("this admin is closed: connect again")
+        if not self._call.acquire(blocking=False):
+            raise MisuseError(
+                "an admin is for one thread at a time, and another is in the middle of a call: connect once a thread"
+            )
+        try:
+            return method(*arguments, **options)
+        finally:
+            self._call.release()
 
     def plan_reset(
         self,
@@ -94,7 +106,7 @@ class Admin(_AllOfGroupAdmin):
             scopes=None if topics is None else parse_topic_scopes(topics),
             clamp=clamp,
         )
-        return Plan(self.groups, self._alone(plan_reset)(self.groups, request))
+        return Plan(self, self._call_alone(plan_reset, self.groups, request))
 
     def close(self) -> None:
         """Give connections back. Safe to call twice."""
@@ -111,8 +123,8 @@ class Admin(_AllOfGroupAdmin):
 class Plan:
     """A reset that was planned: `rows` say what would happen, `execute` does it, `undo` brings back what it replaced."""
 
-    def __init__(self, groups: GroupAdmin, plan: ResetPlan) -> None:
-        self._groups = groups
+    def __init__(self, admin: Admin, plan: ResetPlan) -> None:
+        self._admin = admin
         self._plan = plan
         self._done: ResetPlan | None = None
 
@@ -139,7 +151,7 @@ class Plan:
             raise MisuseError("this plan was executed before: plan again, or undo it")
         if self._plan.is_out_of_range:
             raise RefusedError("an offset of the plan lies outside its log: nothing was changed")
-        executed = execute_reset(self._groups, self._plan)
+        executed = self._admin._call_alone(execute_reset, self._admin.groups, self._plan)
         self._done = executed.plan
         if executed.ended_by is not None and not executed.may_have_changed:
             raise executed.ended_by
@@ -157,30 +169,94 @@ class Plan:
         for row in self._done.rows:
             if row.result in (ResetResult.RESET, ResetResult.DELETED, ResetResult.UNKNOWN):
                 before.setdefault(row.group_id, {})[row.partition] = PlannedOffset(row.old)
-        return Plan(self._groups, plan_reset(self._groups, ResetRequest(tuple(before), FromFile(before), create=True)))
+        request = ResetRequest(tuple(before), FromFile(before), create=True)
+        return Plan(self._admin, self._admin._call_alone(plan_reset, self._admin.groups, request))
+
+
+def _awaited(method: Callable[Concatenate[Admin, P], R]) -> Callable[Concatenate[AsyncAdmin, P], Coroutine[Any, Any, R]]:
+    """Return a method of `Admin` as an `AsyncAdmin` has it: with the same arguments and answer, but awaited."""
+
+    @wraps(method)
+    async def call(self: AsyncAdmin, /, *arguments: P.args, **options: P.kwargs) -> R:
+        return await self._in_thread(method, self.admin, *arguments, **options)
+
+    return call
 
 
 class AsyncAdmin:
-    """An `Admin` for coroutines: every method is awaited, and runs in a thread; one call at a time."""
+    """An `Admin` for coroutines: each of its methods, but awaited. They run in a thread, one at a time. Use ``async with``.
+
+    Raises, from every method:
+        ClosedError: it was closed.
+    """
 
     def __init__(self, admin: Admin) -> None:
         self.admin = admin
         self._lock = asyncio.Lock()
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        method = getattr(self.admin, name)
+    cluster_id = _awaited(Admin.cluster_id)
+    sight = _awaited(Admin.sight)
+    list_groups = _awaited(Admin.list_groups)
+    describe_groups = _awaited(Admin.describe_groups)
+    list_committed_offsets = _awaited(Admin.list_committed_offsets)
+    list_log_offsets = _awaited(Admin.list_log_offsets)
+    list_offsets_at = _awaited(Admin.list_offsets_at)
+    list_record_times = _awaited(Admin.list_record_times)
+    list_topics = _awaited(Admin.list_topics)
+    alter_offsets = _awaited(Admin.alter_offsets)
+    delete_offsets = _awaited(Admin.delete_offsets)
+    delete_groups = _awaited(Admin.delete_groups)
+    remove_members = _awaited(Admin.remove_members)
+    close = _awaited(Admin.close)
+    _plan_reset = _awaited(Admin.plan_reset)
 
-        async def call(*arguments: Any, **options: Any) -> Any:
-            async with self._lock:
-                return await asyncio.to_thread(method, *arguments, **options)
+    async def plan_reset(
+        self,
+        group_ids: str | Sequence[str],
+        *,
+        to: Literal["earliest", "latest", "current"] | int | datetime | None = None,
+        shift_by: int | None = None,
+        topics: Sequence[str] | None = None,
+        clamp: bool = True,
+    ) -> AsyncPlan:
+        """As `Admin.plan_reset`, with a plan that is executed and undone by coroutines."""
+        return AsyncPlan(self, await self._plan_reset(group_ids, to=to, shift_by=shift_by, topics=topics, clamp=clamp))
 
-        return call
+    async def _in_thread(self, method: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
+        async with self._lock:
+            return await asyncio.to_thread(method, *arguments, **options)
 
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        await asyncio.to_thread(self.admin.close)
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        await self.close()
+
+
+class AsyncPlan:
+    """A `Plan` for coroutines."""
+
+    def __init__(self, admin: AsyncAdmin, plan: Plan) -> None:
+        self._admin = admin
+        self._plan = plan
+
+    @property
+    def rows(self) -> tuple[ResetRow, ...]:
+        """As `Plan.rows`."""
+        return self._plan.rows
+
+    @property
+    def errors(self) -> tuple[Exception, ...]:
+        """As `Plan.errors`."""
+        return self._plan.errors
+
+    async def execute(self) -> tuple[ResetRow, ...]:
+        """As `Plan.execute`."""
+        return await self._admin._in_thread(self._plan.execute)
+
+    async def undo(self) -> AsyncPlan:
+        """As `Plan.undo`."""
+        return AsyncPlan(self._admin, await self._admin._in_thread(self._plan.undo))
 
 
 def connect(
@@ -211,7 +287,7 @@ def connect(
     if len(named) != 1 and named != ["bootstrap", "zookeeper"]:
         raise UsageError(f"name one cluster: bootstrap, embedded, zookeeper or context (given: {', '.join(named) or 'none'})")
     if context is not None:
-        return _admin(connect_to(_context_settings(context, properties or {}, timeout_ms)))
+        return Admin(connect_to(_context_settings(context, properties or {}, timeout_ms)))
     settings = ConnectionSettings(
         bootstrap=bootstrap,
         embedded=None if embedded is None else Path(embedded),
@@ -219,11 +295,7 @@ def connect(
         properties=dict(properties or {}),
         timeout_ms=TIMEOUT_MS if timeout_ms is None else timeout_ms,
     )
-    return _admin(connect_to(settings))
-
-
-def _admin(groups: GroupAdmin) -> Admin:
-    return Admin(groups)  # type: ignore[abstract]  # what it inherits it has from `groups`
+    return Admin(connect_to(settings))
 
 
 def _context_settings(name: str, properties: Mapping[str, str], timeout_ms: int | None) -> ConnectionSettings:

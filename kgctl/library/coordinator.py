@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -437,9 +436,21 @@ class AsyncCoordinator:
     def __init__(self, coordinator: Coordinator) -> None:
         self.coordinator = coordinator
 
-    async def join(self, group_id: str, topics: Sequence[str] = (), *, member_id: str = "", **fields: Any) -> JoinGroupResult:
+    async def join(
+        self,
+        group_id: str,
+        topics: Sequence[str] = (),
+        *,
+        member_id: str = "",
+        protocols: Sequence[str] | Mapping[str, bytes] = ("range",),
+        protocol_type: str = "consumer",
+        group_instance_id: str | None = None,
+        client_id: str = "kgctl",
+        session_timeout_ms: int = 45_000,
+        rebalance_timeout_ms: int = 300_000,
+    ) -> JoinGroupResult:
         """As `Coordinator.join`, with the same arguments but for ``timeout_s`` (use ``asyncio.timeout``)."""
-        given = _join_fields({**JOIN_DEFAULTS, **fields, "group_id": group_id, "topics": topics})
+        given = _join_fields(locals())
         joined: JoinGroupResult = await asyncio.wrap_future(self.coordinator.ask(JoinGroup, member_id=member_id, **given))
         if joined.error is ErrorCode.MEMBER_ID_REQUIRED:
             joined = await asyncio.wrap_future(self.coordinator.ask(JoinGroup, member_id=joined.member_id, **given))
@@ -457,13 +468,6 @@ class AsyncCoordinator:
         request = _sync_fields(group_id, joined, assignment or {}, group_instance_id)
         answer = await asyncio.wrap_future(self.coordinator.ask(SyncGroup, **request))
         return bytes(_checked(answer, group_id).assignment)
-
-
-JOIN_DEFAULTS: Mapping[str, Any] = {
-    name: parameter.default
-    for name, parameter in inspect.signature(Coordinator.join).parameters.items()
-    if parameter.default is not inspect.Parameter.empty
-}
 
 
 def _join_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:

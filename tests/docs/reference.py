@@ -13,7 +13,8 @@ from typing import Any
 
 REFERENCE: Mapping[str, Sequence[str]] = {
     "reference-clusters": (
-        "kgctl.connect", "kgctl.Admin", "kgctl.Plan", "kgctl.GroupAdmin", "kgctl.AsyncAdmin", "kgctl.TopicPartition",
+        "kgctl.connect", "kgctl.Admin", "kgctl.Plan", "kgctl.GroupAdmin", "kgctl.AsyncAdmin", "kgctl.AsyncPlan",
+        "kgctl.TopicPartition",
         "kgctl.OffsetAndMetadata", "kgctl.ErrorCode",
     ),
     "reference-members": (
@@ -29,7 +30,9 @@ REFERENCE: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 """Page -> what it describes, in this order."""
 
-GIVEN = frozenset({"kgctl.Admin", "kgctl.Plan", "kgctl.Generation", "kgctl.GroupInfo", "kgctl.MemberInfo", "kgctl.Assigned"})
+GIVEN = frozenset(
+    {"kgctl.Admin", "kgctl.Plan", "kgctl.AsyncPlan", "kgctl.Generation", "kgctl.GroupInfo", "kgctl.MemberInfo", "kgctl.Assigned"}
+)
 """What users are given and never make."""
 
 SHOWN_AS = {"kgctl.library.simulation.simulate": "kgctl.simulate"}
@@ -77,7 +80,8 @@ def _attributes(value: type) -> str:
 def _members(value: type) -> Iterator[tuple[str, str]]:
     for name, member in vars(value).items():
         plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
-        if name.startswith("_") or not inspect.getdoc(plain):
+        is_described_elsewhere = hasattr(plain, "__wrapped__")  # with the class that it is handed on from, which the text names
+        if name.startswith("_") or is_described_elsewhere or not inspect.getdoc(plain):
             continue
         if isinstance(plain, property):
             yield name, _text(plain)

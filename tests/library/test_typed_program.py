@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import assert_type
+
+import pytest
 
 import kgctl
 from kgctl.testing import EmbeddedServer
@@ -63,6 +66,30 @@ def test_a_member_and_an_admin() -> None:
 
     assert offsets == {kgctl.TopicPartition("orders", 0): kgctl.OffsetAndMetadata(2, metadata="two")}
     assert [(row.old, row.new) for row in plan.rows] == [(offsets[kgctl.TopicPartition("orders", 0)], kgctl.OffsetAndMetadata(0))]
+
+
+async def plan_and_undo(bootstrap: str) -> kgctl.AsyncPlan:
+    async with kgctl.AsyncAdmin(kgctl.connect(bootstrap)) as admin:
+        offsets = (await admin.list_committed_offsets(["payments"])).values["payments"]
+        assert_type(offsets, Mapping[kgctl.TopicPartition, kgctl.OffsetAndMetadata])
+        assert_type(await admin.list_topics(["orders"]), Mapping[str, int])
+        plan = await admin.plan_reset("payments", to=0)
+        assert_type([row.old for row in await plan.execute()], list[kgctl.OffsetAndMetadata | None])
+        undo = await plan.undo()
+        await undo.execute()
+        with pytest.raises(TypeError, match="positional argument"):
+            await admin.list_groups("payments")  # type: ignore[call-arg, arg-type]
+    return undo
+
+
+def test_an_admin_for_coroutines() -> None:
+    with EmbeddedServer({"orders": 1}) as cluster:
+        cluster.commit("payments", {("orders", 0): 3})
+        undo = asyncio.run(plan_and_undo(cluster.bootstrap))
+        committed = cluster.committed("payments")
+
+    assert (undo.errors, [(row.old and row.old.offset, row.new and row.new.offset) for row in undo.rows]) == ((), [(0, 3)])
+    assert committed == {kgctl.TopicPartition("orders", 0): 3}
 
 
 def test_a_coordinator_with_a_storage_of_ones_own() -> None:
