@@ -30,7 +30,6 @@ from kgctl.admin.zookeeper import (
     registry,
 )
 from kgctl.admin.zookeeper.connection import Connection, NodeData, Operation, RefusedOperation, Unanswered, denied
-from kgctl.admin.zookeeper.registry import GroupSnapshot
 from kgctl.errors import AuthError, KgctlError, TimedOutError, UnreachableError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -473,7 +472,7 @@ class ZooKeeperGroupAdmin:
 
     def _read(
         self, group_ids: Sequence[str], *, members: bool = True, offsets: bool = True
-    ) -> tuple[Mapping[str, GroupSnapshot], dict[str, ItemError]]:
+    ) -> tuple[Mapping[str, registry.GroupSnapshot], dict[str, ItemError]]:
         """The groups that can be read, and an error for each of the others."""
         named = [group_id for group_id in dict.fromkeys(group_ids) if is_name(group_id)]
         groups = registry.read_groups(self._connection, named, members=members, offsets=offsets)
@@ -495,7 +494,7 @@ def _is_list(registration: Registration | None) -> bool:
     return registration is not None and registration.pattern is not Pattern.STATIC
 
 
-def _flaws(groups: Mapping[str, GroupSnapshot]) -> Mapping[str, tuple[KgctlError, ...]]:
+def _flaws(groups: Mapping[str, registry.GroupSnapshot]) -> Mapping[str, tuple[KgctlError, ...]]:
     return {name: tuple(group.flaws) for name, group in groups.items() if group.flaws}
 
 
@@ -515,7 +514,7 @@ def _partition_results(wanted: Iterable[TopicPartition], failed: Mapping[TopicPa
     return Results(dict.fromkeys(done), {each: _item(error) for each, error in failed.items()})
 
 
-def _description(group: GroupSnapshot, topics: Sequence[str]) -> GroupDescription:
+def _description(group: registry.GroupSnapshot, topics: Sequence[str]) -> GroupDescription:
     claims: dict[str, dict[str, list[int]]] = {name: {} for name in group.instances}
     for partition, claimed_by in group.owners.items():
         owner = _instance_of(claimed_by, group.instances)
