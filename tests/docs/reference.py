@@ -80,7 +80,8 @@ def _attributes(value: type) -> str:
 def _members(value: type) -> Iterator[tuple[str, str]]:
     for name, member in vars(value).items():
         plain = member.__func__ if isinstance(member, classmethod | staticmethod) else member
-        is_described_elsewhere = hasattr(plain, "__wrapped__")  # with the class that it is handed on from, which the text names
+        # With the class that it is handed on from, which the text of this one names.
+        is_described_elsewhere = inspect.isfunction(plain) and not plain.__qualname__.startswith(f"{value.__name__}.")
         if name.startswith("_") or is_described_elsewhere or not inspect.getdoc(plain):
             continue
         if isinstance(plain, property):

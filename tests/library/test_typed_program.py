@@ -7,9 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import assert_type
 
 import pytest
+from confluent_kafka import Producer
 
 import kgctl
 from kgctl.testing import EmbeddedServer
+from tests.support.patience import PATIENCE_S
 
 Stored = Mapping[kgctl.TopicPartition, kgctl.StoredOffset]
 
@@ -73,7 +75,7 @@ async def plan_and_undo(bootstrap: str) -> kgctl.AsyncPlan:
         offsets = (await admin.list_committed_offsets(["payments"])).values["payments"]
         assert_type(offsets, Mapping[kgctl.TopicPartition, kgctl.OffsetAndMetadata])
         assert_type(await admin.list_topics(["orders"]), Mapping[str, int])
-        plan = await admin.plan_reset("payments", to=0)
+        plan = await admin.plan_reset("payments", to="latest")
         assert_type([row.old for row in await plan.execute()], list[kgctl.OffsetAndMetadata | None])
         undo = await plan.undo()
         await undo.execute()
@@ -84,12 +86,15 @@ async def plan_and_undo(bootstrap: str) -> kgctl.AsyncPlan:
 
 def test_an_admin_for_coroutines() -> None:
     with EmbeddedServer({"orders": 1}) as cluster:
-        cluster.commit("payments", {("orders", 0): 3})
+        producer = Producer({"bootstrap.servers": cluster.bootstrap})
+        producer.produce("orders", b"one")
+        assert producer.flush(PATIENCE_S) == 0
+        cluster.commit("payments", {("orders", 0): 0})
         undo = asyncio.run(plan_and_undo(cluster.bootstrap))
         committed = cluster.committed("payments")
 
-    assert (undo.errors, [(row.old and row.old.offset, row.new and row.new.offset) for row in undo.rows]) == ((), [(0, 3)])
-    assert committed == {kgctl.TopicPartition("orders", 0): 3}
+    assert (undo.errors, [(row.old and row.old.offset, row.new and row.new.offset) for row in undo.rows]) == ((), [(1, 0)])
+    assert committed == {kgctl.TopicPartition("orders", 0): 0}
 
 
 def test_a_coordinator_with_a_storage_of_ones_own() -> None:

@@ -38,8 +38,8 @@ from kgctl.admin.zookeeper import (
     PartitionNotClaimedError,
     Registration,
     ZooKeeperSettings,
+    admin,
 )
-from kgctl.admin.zookeeper.admin import ATTEMPTS, remove_group, remove_offsets, write_offsets
 from kgctl.admin.zookeeper.connection import Answers, Connection, NodeData, Operation, RefusedOperation, denied
 from kgctl.errors import KgctlError
 from kgctl.model.groups import Node, TopicPartition
@@ -332,7 +332,7 @@ class Group:
             GroupNotFoundError: it does not exist.
             RunningInstancesError: instances are running.
         """
-        remove_group(self._connection, self.name)
+        admin.remove_group(self._connection, self.name)
 
     def instances(self) -> Found[Instance]:
         """The instances that are running; none for a group that does not exist."""
@@ -409,10 +409,10 @@ class Group:
         zookeeper.check_offset(offset)
         path, data = zookeeper.offsets_path(self.name, topic, partition), zookeeper.encode_offset(offset)
         with self._connection.within():
-            for _ in range(ATTEMPTS):
+            for _ in range(admin.ATTEMPTS):
                 if self._commit_once(path, data):
                     return
-        raise ChangedMeanwhileError(self.name, ATTEMPTS)
+        raise ChangedMeanwhileError(self.name, admin.ATTEMPTS)
 
     def fetch(self, topic: str, partition: int) -> int | None:
         """The committed offset; None where nothing is committed, which is not offset 0.
@@ -443,9 +443,9 @@ class Group:
             ChangedMeanwhileError: others kept changing the offsets.
         """
         if offsets is None:
-            failed = remove_offsets(self._connection, self.name, list(self._read(members=False).offsets))
+            failed = admin.remove_offsets(self._connection, self.name, list(self._read(members=False).offsets))
         else:
-            failed = write_offsets(self._connection, self.name, offsets)
+            failed = admin.write_offsets(self._connection, self.name, offsets)
         for error in failed.values():
             raise error
 
@@ -550,7 +550,7 @@ class Instance:
         """
         path = zookeeper.owners_path(self.group.name, topic, partition)
         with self._connection.within():
-            for _ in range(ATTEMPTS):
+            for _ in range(admin.ATTEMPTS):
                 try:
                     self._connection.create(path, self.name.encode(), ephemeral=True)
                 except RefusedOperation as refusal:
@@ -563,7 +563,7 @@ class Instance:
                     return
                 if owner is not None:
                     raise PartitionClaimedError(self.group.name, topic, partition, owner.name)
-        raise ChangedMeanwhileError(self.group.name, ATTEMPTS)
+        raise ChangedMeanwhileError(self.group.name, admin.ATTEMPTS)
 
     def release(self, topic: str, partition: int) -> None:
         """Give a partition back.
