@@ -51,6 +51,8 @@ class MemberParts(ABC):
             group_instance_id=identity.group_instance_id or config.group_instance_id,
             rack_id=identity.rack_id or config.client_rack,
         )
+        self.identity = identity
+        self.config = config
         self.runtime = Runtime(identity, config, rng, position_of)
         self._deadlines = self.runtime.deadlines
         self.connection = Connection(self.runtime, request_ids, self.on_coordinator_found)
@@ -164,16 +166,6 @@ class MemberParts(ABC):
         """Count beats up to this time as sent and answered."""
 
     # --- what can be seen
-
-    @property
-    def identity(self) -> MemberIdentity:
-        """Return member id, instance id and group."""
-        return self.runtime.identity
-
-    @property
-    def config(self) -> MemberConfig:
-        """Return the settings."""
-        return self.runtime.config
 
     @property
     def state(self) -> MemberState:
@@ -343,7 +335,8 @@ class BaseMember(MemberParts):
                         self._reads_at_us = now_us + wait_us
                     self._deadlines.arm(READ, self._reads_at_us)
                 if not self.has_background and not self._is_departed:  # nobody looks at it now
-                    return self.runtime.take_actions()
+                    taken, self.runtime.actions = self.runtime.actions, []
+                    return taken
         return self._leave()
 
     def on_metadata(self, image: MetadataImage, now_us: int) -> list[Action]:
@@ -413,7 +406,8 @@ class BaseMember(MemberParts):
 
     def _enter(self, now_us: int) -> None:
         runtime = self.runtime
-        runtime.now_us = max(runtime.now_us, now_us)
+        if now_us > runtime.now_us:
+            runtime.now_us = now_us
 
     def _leave(self) -> list[Action]:
         has_background = self.has_background

@@ -33,58 +33,54 @@ from kgctl.model.requests import Request
 class Deadlines:
     """Named deadlines; arming one again replaces it. Ties go by the order of arming."""
 
-    __slots__ = ("_next_us", "_number", "armed")
+    __slots__ = ("_next_us", "armed")
 
     def __init__(self) -> None:
-        self.armed: dict[str, tuple[int, int]] = {}
-        """Name -> when it is due, and the how manieth it was to be armed."""
-        self._number = 0
+        self.armed: dict[str, int] = {}
+        """Name -> when it is due, in the order of arming."""
         self._next_us: int | None = None
         """The earliest; None: to be looked for."""
 
     def arm(self, name: str, at_us: int) -> None:
         """Arm the deadline of this name, in the place of the one there is."""
-        self._number += 1
-        next_us, armed = self._next_us, self.armed
+        armed = self.armed
+        before_us = armed.pop(name, None)
+        armed[name] = at_us
+        next_us = self._next_us
         if next_us is not None:
             if at_us <= next_us:
                 self._next_us = at_us
-            elif name in armed and armed[name][0] == next_us:
+            elif before_us == next_us:
                 self._next_us = None
-        armed[name] = (at_us, self._number)
 
     def cancel(self, name: str) -> None:
         """Disarm the deadline of this name, if it is armed."""
-        entry = self.armed.pop(name, None)
-        if entry is not None and entry[0] == self._next_us:
+        if name in self.armed and self.armed.pop(name) == self._next_us:
             self._next_us = None
 
     def at(self, name: str) -> int | None:
         """Return when the deadline of this name is due; None if it is not armed."""
-        entry = self.armed.get(name)
-        return None if entry is None else entry[0]
+        return self.armed.get(name)
 
     def next_us(self) -> int | None:
         """Return the earliest deadline, None where none is armed."""
-        if self._next_us is None and self.armed:
-            self._next_us = min(self.armed.values())[0]
-        return self._next_us
+        next_us = self._next_us
+        if next_us is None and self.armed:
+            next_us = self._next_us = min(self.armed.values())
+        return next_us
 
     def next_except(self, names: frozenset[str]) -> int | None:
         """The earliest deadline of another name than these."""
         if self.armed.keys() <= names:
             return None
-        return min([entry[0] for name, entry in self.armed.items() if name not in names])
+        return min([at_us for name, at_us in self.armed.items() if name not in names])
 
     def pop_due(self, now_us: int) -> str | None:
         """Take the earliest deadline that has come; None: there is none."""
-        armed = self.armed
-        if not armed or (self._next_us is not None and self._next_us > now_us):
+        armed, next_us = self.armed, self.next_us()
+        if next_us is None or next_us > now_us:
             return None
-        name = min(armed, key=armed.__getitem__)
-        if armed[name][0] > now_us:
-            self._next_us = armed[name][0]
-            return None
+        name = next(name for name, at_us in armed.items() if at_us == next_us)
         del armed[name]
         self._next_us = None
         return name
@@ -233,12 +229,8 @@ RETRIABLE = COORDINATOR_GONE | {
 }
 
 
-@dataclass(slots=True)
-class _InFlight:
-    handler: Handler
-    deadline_us: int
-    to_coordinator: bool
-    parks: bool
+_InFlight: TypeAlias = tuple[Handler, int, bool, bool]
+"""(handler, deadline in microseconds, whether it goes to the coordinator, whether it parks)."""
 
 
 class Connection:
@@ -268,7 +260,7 @@ class Connection:
     @property
     def is_clear(self) -> bool:
         """Whether no answer of the coordinator is awaited."""
-        return not any(entry.to_coordinator for entry in self._in_flight.values())
+        return not any(to_coordinator for _, _, to_coordinator, _ in self._in_flight.values())
 
     def expects(self, correlation_id: int) -> bool:
         """Return whether the answer to this request is still awaited."""
@@ -307,21 +299,27 @@ class Connection:
 
     def finish(self, correlation_id: int) -> Handler:
         """The answer is there, or will not come: what takes it."""
-        entry = self._in_flight.pop(correlation_id)
-        if entry.deadline_us == self._runtime.deadlines.at(REQUESTS):
+        handler, deadline_us, _, _ = self._in_flight.pop(correlation_id)
+        if not self._in_flight:
+            self._runtime.deadlines.cancel(REQUESTS)
+        elif deadline_us == self._runtime.deadlines.armed.get(REQUESTS):
             self._arm_timeouts()
         if self._parked == correlation_id:
             self._parked = None
-            self._release()
-        return entry.handler
+            if self._held:
+                self._release()
+        return handler
 
     def answer(self, correlation_id: int, result: Answer) -> None:
         """Hand an answer on; a broken connection loses the coordinator first."""
-        was_to_coordinator = self._in_flight[correlation_id].to_coordinator
-        handler = self.finish(correlation_id)
-        if isinstance(result, NetworkError) and was_to_coordinator:
-            self.lose()
-        handler(result)
+        if type(result) is NetworkError:
+            _, _, was_to_coordinator, _ = self._in_flight[correlation_id]
+            handler = self.finish(correlation_id)
+            if was_to_coordinator:
+                self.lose()
+            handler(result)
+        else:
+            self.finish(correlation_id)(result)
 
     def lose(self) -> None:
         """The coordinator is not known any more; what was under way to it is not answered. Look for it again."""
@@ -329,19 +327,20 @@ class Connection:
             return
         self.is_known = False
         # Java drops the connection as well, so that no late answer counts (ConsumerNetworkClient#disconnectAsync).
-        lost = [number for number, entry in self._in_flight.items() if entry.to_coordinator]
-        handlers = [(number, self._in_flight.pop(number).handler) for number in lost]
+        lost = [(number, entry[0]) for number, entry in self._in_flight.items() if entry[2]]
+        for number, _ in lost:
+            del self._in_flight[number]
         self._held.clear()
         self._parked = None
         self._arm_timeouts()
         self.find()
-        for number, handler in handlers:
+        for number, handler in lost:
             handler(NetworkError(number))
 
     def expire_requests(self) -> None:
         """Give up the requests that have waited for longer than ``request.timeout.ms``."""
         now_us = self._runtime.now_us
-        for number in [number for number, entry in self._in_flight.items() if entry.deadline_us <= now_us]:
+        for number in [number for number, (_, deadline_us, _, _) in self._in_flight.items() if deadline_us <= now_us]:
             if number in self._in_flight:
                 self.answer(number, NetworkError(number))
         self._arm_timeouts()
@@ -356,10 +355,11 @@ class Connection:
     def _add(self, correlation_id: int, handler: Handler, timeout_ms: int | None, *, to_coordinator: bool, parks: bool) -> None:
         runtime = self._runtime
         deadline_us = runtime.now_us + (self._timeout_us if timeout_ms is None else timeout_ms * 1000)
-        self._in_flight[correlation_id] = _InFlight(handler, deadline_us, to_coordinator, parks)
-        earliest_us = runtime.deadlines.at(REQUESTS)
+        self._in_flight[correlation_id] = (handler, deadline_us, to_coordinator, parks)
+        deadlines = runtime.deadlines
+        earliest_us = deadlines.armed.get(REQUESTS)
         if earliest_us is None or deadline_us < earliest_us:
-            runtime.deadlines.arm(REQUESTS, deadline_us)
+            deadlines.arm(REQUESTS, deadline_us)
 
     def _put(self, send: Send, *, parks: bool) -> None:
         if parks:
@@ -369,14 +369,14 @@ class Connection:
     def _release(self) -> None:
         while self._held and self._parked is None:
             send = self._held.pop(0)
-            self._put(send, parks=self._in_flight[send.correlation_id].parks)
+            self._put(send, parks=self._in_flight[send.correlation_id][3])
 
     def _arm_timeouts(self) -> None:
         in_flight = self._in_flight
         if not in_flight:
             self._runtime.deadlines.cancel(REQUESTS)
         else:
-            self._runtime.deadlines.arm(REQUESTS, min([entry.deadline_us for entry in in_flight.values()]))
+            self._runtime.deadlines.arm(REQUESTS, min([deadline_us for _, deadline_us, _, _ in in_flight.values()]))
 
     def _on_coordinator(self, result: FindCoordinatorResult | NetworkError) -> None:
         self._is_looking = False
