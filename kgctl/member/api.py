@@ -338,6 +338,13 @@ class Member(Protocol):
         """A request was answered, or its connection broke."""
         ...
 
+    def answer_in_poll(self, correlation_id: int, result: Answer, now_us: int) -> list[Action] | None:
+        """`poll` that blocks and `on_reply` in one call, for an application that sits in poll() when the answer arrives.
+
+        None: nothing was done, as another thread of the client takes the answer: call `on_reply`.
+        """
+        ...
+
     def on_metadata(self, image: MetadataImage, now_us: int) -> list[Action]:
         """Take the answer to a `RefreshMetadata`: the topics that exist."""
         ...

@@ -206,13 +206,13 @@ class MemberParts(ABC):
     def is_quiet(self) -> bool:
         """Return whether nothing is under way that a heartbeat or an automatic commit would change."""
         return (
-            self.is_started
+            self.connection.is_idle
+            and self.connection.is_known
+            and self.is_started
             and self._end is None
             and not self.is_closing
             and self._after_callback is None
             and not self._inbox
-            and self.connection.is_known
-            and self.connection.is_idle
             and self.is_at_rest
             and self.positions.is_settled
             and self.committer.is_idle
@@ -279,14 +279,19 @@ class BaseMember(MemberParts):
         self._enter(now_us)
         if self._end is not None or self.is_closing or self._after_callback is not None:
             return self.runtime.take_actions()
-        self._deadlines.cancel(POLL_LIMIT)
-        self._poll_until_us = now_us if until_us is None else max(now_us, until_us)
+        self._begin_poll(now_us if until_us is None else max(now_us, until_us))
         self._finds_records = until_us is None and not self._polls_itself
-        self._poll_number += 1
         if not self.is_started:
             self._start()
         self.on_poll()
         return self._leave()
+
+    def _begin_poll(self, until_us: int) -> None:
+        if POLL_LIMIT in self._deadlines.armed:
+            self._deadlines.cancel(POLL_LIMIT)
+        self._poll_until_us = until_us
+        self._finds_records = False
+        self._poll_number += 1
 
     def application_busy(self, since_us: int) -> list[Action]:
         """Note that the application will not poll for a while."""
@@ -337,6 +342,27 @@ class BaseMember(MemberParts):
                 if not self.has_background and not self._is_departed:  # nobody looks at it now
                     taken, self.runtime.actions = self.runtime.actions, []
                     return taken
+        return self._leave()
+
+    def answer_in_poll(self, correlation_id: int, result: Answer, now_us: int) -> list[Action] | None:
+        """Take an answer in a poll() that blocks; None, and nothing is done: the answer is not for the application's thread."""
+        if self._after_callback is not None or self._end is not None or self.is_closing or not self.is_started:
+            return None
+        if self.has_background or self._polls_itself or self._inbox or not self.connection.expects(correlation_id):
+            return None
+        runtime = self.runtime
+        if now_us > runtime.now_us:
+            runtime.now_us = now_us
+        if self._poll_until_us >= now_us:
+            return None
+        if self.reads_network():
+            wait_us = self.reads_in_us()
+            if not wait_us:
+                return None
+            if self._reads_at_us <= now_us and READ not in self._deadlines.armed:
+                self._reads_at_us = now_us + wait_us
+        self._begin_poll(now_us)
+        self.connection.answer(correlation_id, result)
         return self._leave()
 
     def on_metadata(self, image: MetadataImage, now_us: int) -> list[Action]:
@@ -414,9 +440,8 @@ class BaseMember(MemberParts):
         if has_background:
             self._run_background()
         runtime = self.runtime
-        while self._after_callback is None and self._end is None and self.is_started:
-            if self._poll_until_us < runtime.now_us and not self.is_closing and not self._polls_itself:
-                break
+        in_poll = self._polls_itself or self.is_closing or self._poll_until_us >= runtime.now_us
+        while in_poll and self._after_callback is None and self._end is None and self.is_started:
             if self._inbox and (not self._finds_records or self.joins()):
                 self._read_inbox()
             elif self.positions.has_no_start:
@@ -443,7 +468,7 @@ class BaseMember(MemberParts):
 
     def _read_inbox(self) -> None:
         correlation_id, result = self._inbox.pop(0)
-        if not self._inbox:
+        if not self._inbox and READ in self._deadlines.armed:
             self._deadlines.cancel(READ)
         if self.connection.expects(correlation_id):
             self.connection.answer(correlation_id, result)

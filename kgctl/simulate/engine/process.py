@@ -84,7 +84,6 @@ def _run_assignor(process: Process, action: RunAssignor) -> None:
 
 
 ACTIONS: dict[type, Callable[[Process, Any], None]] = {
-    Send: lambda process, action: process.around.send(process, action),
     FindCoordinator: lambda process, action: process.around.find_coordinator(process, action.correlation_id),
     RefreshMetadata: lambda process, action: process.around.refresh_metadata(process, action.correlation_id),
     ListOffsets: lambda process, action: process.around.list_offsets(process, action),
@@ -122,6 +121,7 @@ class DrivenMember(ABC):
     def __init__(self, pod: Pod, around: Surroundings) -> None:
         self._me = cast("Process", self)
         self.around = around
+        self._send: Callable[[Process, Any], None] = around.send
         self.pod = pod
         self.context = pod.context
         self.loop = pod.context.loop
@@ -169,21 +169,19 @@ class DrivenMember(ABC):
         assert member is not None
         if actions or self.callback_over:
             self._perform(member, actions)
-        phase = self.phase
-        if phase is _RUNNING:
-            if not self._is_poll_armed and self._may_poll_now() and member.needs_poll:
-                self._perform(member, self._call_poll(member))
-                phase = self.phase
-            if phase is _RUNNING or phase is _CLOSING:
-                self._look_ahead(member)
-        elif phase is _CLOSING:
-            self._arm_deadline(member)
+        if self.phase is _RUNNING and not self._is_poll_armed and self._may_poll_now() and member.needs_poll:
+            self._perform(member, self._call_poll(member))
+        self._look_ahead(member)
 
     def _perform(self, member: Member, actions: list[Action]) -> None:
         me = self._me
         while True:
             for action in actions:
-                ACTIONS[type(action)](me, action)
+                kind = type(action)
+                if kind is Send:
+                    self._send(me, action)
+                else:
+                    ACTIONS[kind](me, action)
             if not self.callback_over:
                 return
             self.callback_over = False
@@ -191,12 +189,19 @@ class DrivenMember(ABC):
 
     def on_reply(self, answer: tuple[int, Answer]) -> None:
         """Hand an answer to the member."""
-        member = self.member
-        if member is None or self.phase in _OUT or (self.is_suspended and self._hold(self.on_reply, answer)):
+        member, phase = self.member, self.phase
+        if member is None or phase in _OUT or (self.is_suspended and self._hold(self.on_reply, answer)):
             return
         if self.is_skipping:
             self.catch_up()
-        self.act(member.on_reply(answer[0], answer[1], self.loop.now_us))
+        now_us = self.loop.now_us
+        if phase is _RUNNING and not self._is_poll_armed and self._may_poll_now():
+            actions = member.answer_in_poll(answer[0], answer[1], now_us)
+            if actions is not None:  # as a poll() that is called now and finds the answer there
+                self._perform(member, self._polled(member, actions))
+                self._look_ahead(member)
+                return
+        self.act(member.on_reply(answer[0], answer[1], now_us))
 
     def on_metadata(self, image: MetadataImage) -> None:
         """Hand the topics' metadata to the member."""
@@ -228,34 +233,42 @@ class DrivenMember(ABC):
 
     def _may_poll_now(self) -> bool:
         """Whether the application, which has nothing to process, sits in a poll()."""
-        is_free = not self.consuming and not self.stop_wanted and self.stalled_until_us <= self.loop.now_us
-        return is_free and self._waits_in_poll
+        if self.consuming or self.stop_wanted or self.stalled_until_us > self.loop.now_us:
+            return False
+        return self.polls.timeout_us is None or self._waits_in_poll
 
     def _look_ahead(self, member: Member) -> None:
-        if not self._is_poll_armed and self.phase is _RUNNING and not member.in_callback:
-            has_to = self.stop_wanted or member.needs_poll
-            if has_to or self._polls_each:
-                now_us = self.loop.now_us
-                self._arm_poll(now_us if has_to and self._waits_in_poll else self._upcoming_us(now_us))
-            elif not self.is_skipping and member.is_quiet:
-                self.around.skip(self._me)
+        phase = self.phase
+        if phase is _RUNNING:
+            if not self._is_poll_armed and not member.in_callback:
+                has_to = self.stop_wanted or member.needs_poll
+                if has_to or self._polls_each:
+                    now_us = self.loop.now_us
+                    self._arm_poll(now_us if has_to and self._waits_in_poll else self._upcoming_us(now_us))
+                elif not self.is_skipping and member.is_quiet:
+                    self.around.skip(self._me)
+        elif phase is not _CLOSING:
+            return
         self._arm_deadline(member)
 
     def _arm_deadline(self, member: Member) -> None:
-        deadline_us = member.next_loud_deadline_us() if self.is_skipping else member.next_deadline_us()
         now_us, armed_us = self.loop.now_us, self._armed_us
+        deadline_us = member.next_loud_deadline_us() if self.is_skipping else member.next_deadline_us()
         vain_us = member.looks_in_vain_us(now_us)
         if vain_us is not None and (deadline_us is None or vain_us < deadline_us):
             deadline_us = vain_us
-        if deadline_us is None:
+        if deadline_us is None or now_us <= armed_us <= deadline_us:
             return
-        deadline_us = max(deadline_us, now_us)
+        if deadline_us < now_us:
+            deadline_us = now_us
         if armed_us < now_us or deadline_us < armed_us:
             self._armed_us = deadline_us
             self.loop.at(deadline_us, self._on_deadline, deadline_us)
 
     def _on_deadline(self, armed_us: int) -> None:
-        if armed_us != self._armed_us or self.member is None or self._is_out() or self._hold(self._on_deadline, armed_us):
+        if armed_us != self._armed_us or self.member is None or self.phase in _OUT:
+            return
+        if self.is_suspended and self._hold(self._on_deadline, armed_us):
             return
         self._armed_us = -1
         due_us = self.member.next_loud_deadline_us() if self.is_skipping else self.member.next_deadline_us()
@@ -286,7 +299,9 @@ class DrivenMember(ABC):
 
     def _poll(self, task: int) -> None:
         member = self.member
-        if task != self._poll_task or self._is_out() or member is None or (self.is_suspended and self._hold(self._poll, task)):
+        if task != self._poll_task or self.phase in _OUT or member is None:
+            return
+        if self.is_suspended and self._hold(self._poll, task):
             return
         self._is_poll_armed = False
         if self.context.has_traffic:
@@ -300,10 +315,20 @@ class DrivenMember(ABC):
     def _call_poll(self, member: Member) -> list[Action]:
         """poll(): it waits for answers where there is nothing to process."""
         now_us = self.loop.now_us
-        next_us = self.polls.polled(now_us, finds_records=self._finds_records)
+        finds_records = bool(self.consuming) and self.context.has_traffic
+        next_us = self.polls.polled(now_us, finds_records=finds_records)
         actions = member.poll(now_us, now_us if self._waits_in_poll else None)
-        if self._polls_each and next_us - now_us > self.config.max_poll_interval_ms * 1000:
-            actions = actions + member.application_busy(now_us)
+        return self._note_busy(member, actions, next_us) if self._polls_each else actions
+
+    def _polled(self, member: Member, actions: list[Action]) -> list[Action]:
+        """What a poll() that waits has led to, where the process consumes nothing."""
+        next_us = self.polls.polled(self.loop.now_us, finds_records=False)
+        return self._note_busy(member, actions, next_us) if self._polls_each else actions
+
+    def _note_busy(self, member: Member, actions: list[Action], next_us: int) -> list[Action]:
+        now_us = self.loop.now_us
+        if next_us - now_us > self.config.max_poll_interval_ms * 1000:
+            return actions + member.application_busy(now_us)
         return actions
 
     def _commit_batch(self, member: Member) -> None:
@@ -330,7 +355,7 @@ class DrivenMember(ABC):
         """
         polls = self.polls
         if polls.timeout_us is None:
-            return not self.consuming or polls.is_continuous
+            return polls.is_continuous or not self.consuming
         if self._finds_records or self.config.group_protocol == "consumer":
             return False
         return polls.is_inside(self.loop.now_us)
