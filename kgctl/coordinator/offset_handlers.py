@@ -275,8 +275,7 @@ def handle_offset_fetch(shard: Shard, request: OffsetFetch) -> None:
     elif request.partitions is None:
         found = shard.offsets.of_group(request.group_id)
     else:
-        stored = shard.offsets.get
-        found = [(partition, stored(request.group_id, partition[0], partition[1])) for partition in request.partitions]
+        found = shard.offsets.get_each(request.group_id, request.partitions)
     if request.topic_ids is None and not (request.require_stable and shard.offsets.has_open_transactions(request.group_id)):
         offsets = tuple([_stored(partition, value) for partition, value in found])
     else:

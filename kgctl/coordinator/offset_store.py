@@ -5,7 +5,7 @@ Written by replay alone. Kafka: OffsetMetadataManager.Offsets and its open trans
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from kgctl.model.groups import OffsetCommitKey, OffsetCommitValue, TopicPartition
@@ -92,6 +92,20 @@ class OffsetStore:
         """Return the committed offset, or None."""
         stored = self._stored.get_at(group_id, topic, partition)
         return None if stored is None else stored.value
+
+    def get_each(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> list[tuple[TopicPartition, OffsetCommitValue | None]]:
+        """Return each of these partitions with its committed offset, or None."""
+        topics = self._stored.get(group_id)
+        if topics is None:
+            return [(partition, None) for partition in partitions]
+        found: list[tuple[TopicPartition, OffsetCommitValue | None]] = []
+        for partition in partitions:
+            by_number = topics.get(partition[0])
+            stored = None if by_number is None else by_number.get(partition[1])
+            found.append((partition, None if stored is None else stored[1]))
+        return found
 
     def of_group(self, group_id: str) -> Iterator[tuple[TopicPartition, OffsetCommitValue]]:
         """The group's committed offsets in Kafka's order. Do not change the store while iterating."""

@@ -351,8 +351,7 @@ class BaseMember(MemberParts):
         if self.has_background or self._polls_itself or self._inbox or not self.connection.expects(correlation_id):
             return None
         runtime = self.runtime
-        if now_us > runtime.now_us:
-            runtime.now_us = now_us
+        runtime.now_us = max(runtime.now_us, now_us)
         if self._poll_until_us >= now_us:
             return None
         if self.reads_network():
@@ -432,8 +431,7 @@ class BaseMember(MemberParts):
 
     def _enter(self, now_us: int) -> None:
         runtime = self.runtime
-        if now_us > runtime.now_us:
-            runtime.now_us = now_us
+        runtime.now_us = max(runtime.now_us, now_us)
 
     def _leave(self) -> list[Action]:
         has_background = self.has_background

@@ -102,8 +102,8 @@ class Rebalance:
             return self._lead if member.topics.image is not None else None
         # Nothing is given up before there is a coordinator to join at (AbstractCoordinator#ensureCoordinatorReady): a cluster
         # that is down costs no member its partitions.
-        ready = member.connection.is_known and member.topics.is_ready
-        if self._is_joining or not ready or REJOIN in member.runtime.deadlines.armed:
+        is_ready = member.connection.is_known and member.topics.is_ready
+        if self._is_joining or not is_ready or REJOIN in member.runtime.deadlines.armed:
             return None
         if not member.membership.needs_prepare:
             return self._join
@@ -289,7 +289,7 @@ class Rebalance:
         elif result.error is ErrorCode.NONE:
             # A heartbeat that was answered meanwhile may have cast the member out: then the assignment is not its own any more
             # (AbstractCoordinator.SyncGroupResponseHandler#handle).
-            if membership.generation == sent and membership.phase is JoinPhase.COMPLETING:
+            if membership.phase is JoinPhase.COMPLETING and (membership.generation is sent or membership.generation == sent):
                 membership.phase = JoinPhase.STABLE
                 membership.rejoin_needed = False
                 membership.rejoin_reason = ""
@@ -490,9 +490,9 @@ class ClassicMember(BaseMember):
             return None
         if self.rebalance.is_needed():
             return self.rebalance.step()
-        if self.committer.is_due() and self.connection.is_known:
+        if self.committer.is_automatic and self.committer.is_due() and self.connection.is_known:
             return self._auto_commit
-        return self.positions.step()
+        return self.positions.step() if self.positions.awaiting else None
 
     def on_deadline(self, name: str) -> None:
         """Heartbeat and session; the time to rejoin only makes a step possible."""

@@ -56,7 +56,7 @@ class Committer:
         self._connection = connection
         self._who = who
         self._on_refused = on_refused
-        self._is_automatic = runtime.config.enable_auto_commit
+        self.is_automatic = runtime.config.enable_auto_commit
         self._waiting: list[_Commit] = []
         self._term = 0
 
@@ -67,12 +67,12 @@ class Committer:
 
     def restart_timer(self) -> None:
         """Put the next automatic commit an interval away."""
-        if self._is_automatic:
+        if self.is_automatic:
             self._runtime.arm_in(AUTO_COMMIT, self._runtime.config.auto_commit_interval_ms * 1000)
 
     def is_due(self) -> bool:
         """Whether the interval of automatic commits is over."""
-        return self._is_automatic and AUTO_COMMIT not in self._runtime.deadlines.armed
+        return self.is_automatic and AUTO_COMMIT not in self._runtime.deadlines.armed
 
     def skip_timer(self, until_us: int, late_us: int) -> tuple[int, int | None]:
         """Take the automatic commits before this as done, each so late: how many, and when the last one left."""
@@ -218,41 +218,42 @@ class Positions:
         self._runtime = runtime
         self._connection = connection
         self._identity = identity
-        self._awaiting: set[TopicPartition] = set()
+        self.awaiting: set[TopicPartition] = set()
         self._asked: set[TopicPartition] = set()
         self._is_asking = False
 
     @property
     def is_settled(self) -> bool:
         """Return whether every partition has a position."""
-        return not self._awaiting
+        return not self.awaiting
 
     def own(self, partitions: Iterable[TopicPartition]) -> None:
         """Take these partitions over: find out where reading starts in each."""
-        self._awaiting.update(partitions)
-        self._awaiting -= self.consumed
+        self.awaiting.update(partitions)
+        self.awaiting -= self.consumed
 
     def drop(self, partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
         """The member gives these up. Returns those that it consumed."""
         dropped = set(partitions)
         stopped = tuple(sorted(self.consumed & dropped)) if self.consumed else ()
-        self._awaiting -= dropped
+        self.awaiting -= dropped
         self._asked -= dropped
         self.consumed -= dropped
         return stopped
 
     def forget(self) -> None:
         """The consumer closes: it begins to consume nothing more."""
-        self._awaiting.clear()
+        self.awaiting.clear()
         self._asked.clear()
 
     def step(self) -> Callable[[], None] | None:
         """Return what the application's thread can do about the positions now, None while it waits."""
-        is_free = not self._is_asking and self._connection.is_known and POSITIONS not in self._runtime.deadlines.armed
-        return self._fetch if self._awaiting and is_free else None
+        if not self.awaiting or self._is_asking or not self._connection.is_known or POSITIONS in self._runtime.deadlines.armed:
+            return None
+        return self._fetch
 
     def _fetch(self) -> None:
-        self._asked = set(self._awaiting)
+        self._asked = set(self.awaiting)
         self._is_asking = True
         member_id, member_epoch = self._identity()
         self._connection.send(
@@ -270,11 +271,16 @@ class Positions:
         """The poll() that asked waits for this, whatever else it could return; with the consumer protocol nobody has to."""
         if isinstance(result, NetworkError):
             return self._retry()
-        if result.error in COORDINATOR_GONE:
-            self._connection.lose()
-        if result.error is not ErrorCode.NONE or any(offset.error is not ErrorCode.NONE for offset in result.offsets):
+        if result.error is not ErrorCode.NONE:
+            if result.error in COORDINATOR_GONE:
+                self._connection.lose()
             return self._retry()
-        self._use({offset.partition: offset.offset for offset in result.offsets})
+        fetched = {}
+        for offset in result.offsets:
+            if offset.error is not ErrorCode.NONE:
+                return self._retry()
+            fetched[offset.partition] = offset.offset
+        self._use(fetched)
         return None
 
     def _retry(self) -> None:
@@ -304,13 +310,13 @@ class Positions:
         self._is_asking = False
         if not isinstance(result, NetworkError):
             self._start(dict(result.offsets))
-        if self._asked & self._awaiting:
+        if self._asked & self.awaiting:
             self._runtime.arm_in(POSITIONS, self._runtime.config.retry_backoff_ms * 1000)
 
     def _start(self, offsets: dict[TopicPartition, int]) -> None:
         asked = self._asked
         started = {partition: offsets[partition] for partition in sorted(offsets) if partition in asked}
         if started:
-            self._awaiting.difference_update(started)
+            self.awaiting.difference_update(started)
             self.consumed.update(started)
             self._runtime.emit(StartConsuming(started))

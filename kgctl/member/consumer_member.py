@@ -299,7 +299,7 @@ class ConsumerMember(BaseMember):
             return self._run_queued
         if self.membership.phase in OUTSIDE:
             return None
-        return self.positions.step()
+        return self.positions.step() if self.positions.awaiting else None
 
     def on_deadline(self, name: str) -> None:
         """The background thread wakes for a beat, and finds the poll timer over where it is."""

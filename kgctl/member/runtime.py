@@ -71,9 +71,10 @@ class Deadlines:
 
     def next_except(self, names: frozenset[str]) -> int | None:
         """The earliest deadline of another name than these."""
-        if self.armed.keys() <= names:
+        armed = self.armed
+        if armed.keys() <= names:
             return None
-        return min([at_us for name, at_us in self.armed.items() if name not in names])
+        return min([armed[name] for name in armed if name not in names])
 
     def pop_due(self, now_us: int) -> str | None:
         """Take the earliest deadline that has come; None: there is none."""
@@ -172,7 +173,7 @@ class HeartbeatClock:
         """Count from now: a generation has begun (or, for a client whose phase is not locked, anywhere within the interval)."""
         self._interval_us = max(interval_us, 1)
         self._nominal_us = now_us + (0 if self._drift.phase_locked else draw(self._rng, self._interval_us) - self._interval_us)
-        self._step(now_us, 1)
+        self._step(now_us)
 
     def beat(self, now_us: int) -> None:
         """A beat leaves now, at ``next_us`` or late; one before it (another one failed) starts the timer anew."""
@@ -180,7 +181,7 @@ class HeartbeatClock:
             self._nominal_us = now_us
         else:
             self._nominal_us = max(self._nominal_us, now_us - self._drift.jitter_us)
-        self._step(now_us, 1)
+        self._step(now_us)
 
     def skip(self, until_us: int) -> tuple[int, int]:
         """Take the beats before ``until_us``, ``next_us`` at least, as sent: how many they were, and when the last one left."""
@@ -193,13 +194,16 @@ class HeartbeatClock:
         self._leave_at(until_us)
         return count, last_us
 
-    def _step(self, now_us: int, beats: int) -> None:
-        self._nominal_us += beats * self.period_us + self._walk(beats)
+    def _step(self, now_us: int) -> None:
+        drift, walk_us = self._drift, self._drift.walk_us
+        walked_us = (self._rng.getrandbits(32) * (2 * walk_us + 1) >> 32) - walk_us if walk_us else 0  # as `draw`
+        self._nominal_us += self._interval_us + drift.constant_us + walked_us
         self._leave_at(now_us)
 
     def _leave_at(self, earliest_us: int) -> None:
         jitter_us = self._drift.jitter_us
-        self.next_us = max(self._nominal_us + draw(self._rng, 2 * jitter_us) - jitter_us, earliest_us)
+        left_us = self._nominal_us + (draw(self._rng, 2 * jitter_us) - jitter_us if jitter_us else 0)
+        self.next_us = max(earliest_us, left_us)
 
     def _walk(self, beats: int) -> int:
         """The sum of that many draws of -walk..walk; for many, a normal one of the same spread."""
@@ -435,8 +439,11 @@ class Topics:
     def has_all(self, partitions: Iterable[TopicPartition]) -> bool:
         """Whether the metadata has all of these partitions."""
         topics = {} if self.image is None else self.image.topics
-        counts = {name: topic.partition_count for name, topic in topics.items()}
-        return all(partition.partition < counts.get(partition.topic, 0) for partition in partitions)
+        for name, number in partitions:
+            topic = topics.get(name)
+            if topic is None or number >= topic.partition_count:
+                return False
+        return True
 
     def skip_refreshes(self, until_us: int) -> int:
         """Take the refreshes that are due before this as done, with nothing new: how many."""

@@ -314,7 +314,8 @@ class ClassicGroup(Group):
             return bool(protocol_type and protocols)
         # A protocol is common to all when as many members name it as there are.
         size = len(self.members)
-        return protocol_type == self.protocol_type and any(self.supported_protocols[p.name] == size for p in protocols)
+        supported = self.supported_protocols
+        return protocol_type == self.protocol_type and any(supported[protocol.name] == size for protocol in protocols)
 
     def add_member(self, member: ClassicMember, protocol_type: str) -> None:
         """Take a member in: the first one sets the protocol type, and leads when nobody does. Kafka: ClassicGroup#add."""
@@ -351,10 +352,11 @@ class ClassicGroup(Group):
 
     def set_protocols(self, member: ClassicMember, protocols: tuple[JoinProtocol, ...]) -> None:
         """Replace what the member offers, and count the supported protocols anew."""
-        before = member.protocol_names
-        member.protocols = protocols
-        if before != member.protocol_names:
-            self.supported_protocols.subtract(before)
+        if [protocol.name for protocol in member.protocols] == [protocol.name for protocol in protocols]:
+            member.protocols = protocols
+        else:
+            self.supported_protocols.subtract(member.protocol_names)
+            member.protocols = protocols
             self.supported_protocols.update(member.protocol_names)
 
     @property

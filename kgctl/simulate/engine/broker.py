@@ -10,7 +10,7 @@ from typing import Protocol
 
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
-from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
+from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.coordinator.timers import TimerKey, TimerKind, TimerQueue
 from kgctl.member.api import Answer, FindCoordinatorResult, Send
@@ -27,11 +27,10 @@ from kgctl.model.requests import (
 )
 from kgctl.serde.record_schema import uuid_text
 from kgctl.simulate.engine.context import RunContext, draw_uuid
-from kgctl.simulate.engine.group_observer import GroupObserver
+from kgctl.simulate.engine.group_observer import GroupObserver, error_of
 from kgctl.simulate.engine.pods import Pod
 from kgctl.simulate.engine.process import Process
 from kgctl.simulate.recording.recording import EPOCH_MS, Counted
-from kgctl.simulate.recording.trace import Replied, Requested
 from kgctl.simulate.scenario.vocabulary import Cause
 
 REGEX_US = 1_000
@@ -60,12 +59,15 @@ class Broker:
     """The coordinator and its surroundings. `open` it when the topics that it begins with are there."""
 
     core: GroupCoordinator
-    _timers: TimerQueue
+    timers: TimerQueue
 
     def __init__(self, context: RunContext, pods: Sequence[Pod], config: CoordinatorConfig) -> None:
         self._context = context
         self._config = config
         self._loop = context.loop
+        self._warmup_us = context.warmup_us
+        self._event_log = context.event_log
+        self._requests = context.history.requests
         self._ids = context.randomness.stream("member ids")
         self.observer = GroupObserver(context, pods)
         self._routes: dict[int, tuple[Process, str]] = {}
@@ -115,16 +117,16 @@ class Broker:
         api = kind.__name__
         self._routes[request.request_id] = (process, api)
         self.note(process, api)
-        self.observer.on_request(process, request)
+        self.observer.on_request(process, request, kind)
         effects = self.core.handle(request, EPOCH_MS + self._loop.now_us // 1000)
         self._after(effects, api, process.pod, _why_removed(request) if kind in _REMOVES else "")
 
     def note(self, process: Process, api: str) -> None:
         """Count and log a request that has reached a broker."""
-        context, pod, now_us = self._context, process.pod, self._loop.now_us
-        context.history.requests.append(Counted(now_us, 1, pod.number, api))
+        pod, now_us = process.pod, self._loop.now_us
+        self._requests.append(Counted(now_us, 1, pod.number, api))
         if api not in _QUIET_APIS:
-            context.log(Requested(now_us - context.warmup_us, pod.name, api))
+            self._event_log.requested(now_us - self._warmup_us, pod.name, api)
 
     def tell(self, request: Request) -> None:
         """An event of the surroundings: a new image, resolved expressions."""
@@ -175,7 +177,7 @@ class Broker:
     def take_over(self, core: GroupCoordinator) -> None:
         """This is the coordinator from now on; it reads its log."""
         self.core = self.observer.core = core
-        self._timers = core.shard.timers
+        self.timers = core.shard.timers
         self._armed_us = -1
 
     def begin(self) -> None:
@@ -203,8 +205,8 @@ class Broker:
     def arm_deadline(self) -> None:
         """See to it that the coordinator is called at its next deadline."""
         armed_us, now_us = self._armed_us, self._loop.now_us
-        if now_us <= armed_us <= (self._timers.earliest_ms - EPOCH_MS) * 1000:
-            return
+        if now_us <= armed_us <= (self.timers.earliest_ms - EPOCH_MS) * 1000:
+            return  # nothing can be due before that
         deadline_ms = self.core.next_deadline_ms()
         if deadline_ms is None:
             return
@@ -229,32 +231,33 @@ class Broker:
         wait_us = 0
         records = False
         for effect in effects:
-            if isinstance(effect, Reply):
+            if type(effect) is Reply:
                 self._reply(effect, wait_us)
-            elif isinstance(effect, AppendRecord):
+            elif type(effect) is AppendRecord:
                 is_of_group = self.observer.on_record(effect)
                 if is_of_group and not records:
                     wait_us = self._replication_us + self._append.sample(self._append_rng)
                 wait_us = max(wait_us, self._replication_us)
                 records = is_of_group or records
-            elif isinstance(effect, ResolveRegexes):
+            elif type(effect) is ResolveRegexes:
                 self._resolve(effect)
-            else:
+            elif type(effect) is GroupFailed:
                 raise effect.error
         self.observer.look(trigger, pod, why_removed, has_records=records)
         self.arm_deadline()
 
     def _reply(self, reply: Reply, wait_us: int) -> None:
-        route = self._routes.pop(reply.request_id, None)
+        request_id = reply.request_id
+        route = self._routes.pop(request_id, None)
         if route is not None:
-            self.send_back(*route, reply.request_id, reply.result, wait_us)
+            process, api = route
+            self.send_back(process, api, request_id, reply.result, wait_us)
 
     def _deliver(self, message: tuple[Process, str, int, Answer]) -> None:
         process, api, request_id, result = message
-        error = self.observer.error_of(result)
+        error = error_of(result)
         if error or api not in _QUIET_APIS:
-            context = self._context
-            context.log(Replied(self._loop.now_us - context.warmup_us, process.pod.name, api, error.name))
+            self._event_log.replied(self._loop.now_us - self._warmup_us, process.pod.name, api, error.name)
             if error:
                 self._note_error(process, error)
         process.on_reply((request_id, result))

@@ -77,6 +77,7 @@ class FastForward:
         self._broker = broker
         self._ownership = ownership
         self._skipping: dict[Process, _Skip] = {}
+        self._sessions: dict[str, tuple[TimerKey, TimerKey]] = {}
         self._settled: dict[Process, int] = {}
         """The last commit of each that `settle_commits` has entered."""
 
@@ -94,9 +95,8 @@ class FastForward:
             or not self._broker.observer.is_settled_for(member.member_id)
         ):
             return
-        timers = self._broker.core.shard.timers
-        for kind in (TimerKind.SESSION, TimerKind.CONSUMER_SESSION):
-            key = TimerKey(kind, context.group_id, member.member_id)
+        timers = self._broker.timers
+        for key in self._sessions_of(member.member_id):
             deadline_ms = timers.deadline_ms(key)
             if deadline_ms is not None:
                 timers.arm(key, _NEVER_MS)
@@ -105,6 +105,15 @@ class FastForward:
                 )
                 process.is_skipping = True
                 return
+
+    def _sessions_of(self, member_id: str) -> tuple[TimerKey, TimerKey]:
+        """The keys under which a session may be timed: that of a classic member, and that of the consumer protocol."""
+        keys = self._sessions.get(member_id)
+        if keys is None:
+            group_id = self._context.group_id
+            keys = TimerKey(TimerKind.SESSION, group_id, member_id), TimerKey(TimerKind.CONSUMER_SESSION, group_id, member_id)
+            self._sessions[member_id] = keys
+        return keys
 
     def resume(self, process: Process) -> Skipped:
         """Bring the process and its session to the present."""
@@ -121,7 +130,7 @@ class FastForward:
         if signs:
             arrived_ms = self._broker.clock_ms(max(signs) + process.pod.link.mean_us)
             deadline_ms = arrived_ms + self._broker.session_timeout_ms(key.member_id, process.config.session_timeout_ms)
-        timers = self._broker.core.shard.timers
+        timers = self._broker.timers
         if key in timers:
             timers.arm(key, max(deadline_ms, self._broker.clock_ms(context.loop.now_us)))
             self._broker.arm_deadline()

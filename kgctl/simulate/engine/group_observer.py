@@ -179,6 +179,17 @@ class Assignments:
         return NOBODY if process is None else process.pod.number
 
 
+def error_of(result: Any) -> ErrorCode:
+    """Return the error of an answer, `ErrorCode.NONE` if there is none."""
+    kind = type(result)
+    if kind is PartitionErrors:
+        return next((error for _, error in result.partitions if error), ErrorCode.NONE)
+    if kind is NetworkError:
+        return ErrorCode.NETWORK_EXCEPTION
+    error: ErrorCode = getattr(result, "error", ErrorCode.NONE)
+    return error
+
+
 NO_GROUP = "Dead"
 _SETTLED = frozenset({GroupState.STABLE.value})
 _WITHOUT_MEMBERS = frozenset({GroupState.EMPTY.value, NO_GROUP})
@@ -191,7 +202,6 @@ class GroupObserver:
     new, ``blame`` with what set a rebalance off and whom the group has lost last: what the log is to say.
     """
 
-    core: GroupCoordinator
     on_stored: Callable[[TopicPartition, int], None]
     wake_all: Callable[[], None]
     blame: Callable[[str, Process | None], str] | None = None
@@ -216,14 +226,24 @@ class GroupObserver:
         self._taken_out: Process | None = None
         self._group: Group | None = None
 
+    @property
+    def core(self) -> GroupCoordinator:
+        """Return the coordinator that is observed."""
+        return self._core
+
+    @core.setter
+    def core(self, core: GroupCoordinator) -> None:
+        self._core = core
+        self._shard = core.shard
+
     # --- who is who
 
-    def on_request(self, process: Process, request: Request) -> None:
-        """Note that a process's request has reached the coordinator."""
+    def on_request(self, process: Process, request: Any, kind: type) -> None:
+        """Note that a process's request, which is of this kind, has reached the coordinator."""
         self._asking = process
         if self._overlooked:
             self._remember(process, request)
-        if isinstance(request, (JoinGroup, ConsumerGroupHeartbeat)):
+        if kind is JoinGroup or kind is ConsumerGroupHeartbeat:
             self._newest = request.member_id
             self._joined_in[process] = self.generation
             if request.member_id:
@@ -239,7 +259,7 @@ class GroupObserver:
     @property
     def uses_consumer_protocol(self) -> bool:
         """Whether the group is one of the consumer protocol."""
-        return isinstance(self.core.shard.groups.get(self._context.group_id), ConsumerGroup)
+        return type(self._shard.groups.get(self._context.group_id)) is ConsumerGroup
 
     def has_in_group(self, process: Process) -> bool:
         """Whether the process lives and is in the group."""
@@ -276,23 +296,13 @@ class GroupObserver:
 
     def session_timeout_ms(self, member_id: str, configured_ms: int) -> int:
         """What the coordinator takes as this member's session timeout."""
-        shard = self.core.shard
+        shard = self._shard
         group = shard.groups.get(self._context.group_id)
-        if isinstance(group, ConsumerGroup):
+        if type(group) is ConsumerGroup:
             member = group.members.get(member_id)
             if member is None or member.classic is None:
                 return shard.group_config(group.group_id).consumer_session_timeout_ms
         return configured_ms
-
-    @staticmethod
-    def error_of(result: Any) -> ErrorCode:
-        """The error of an answer, `ErrorCode.NONE` if there is none."""
-        if type(result) is PartitionErrors:
-            return next((error for _, error in result.partitions if error), ErrorCode.NONE)
-        if type(result) is NetworkError:
-            return ErrorCode.NETWORK_EXCEPTION
-        error: ErrorCode = getattr(result, "error", ErrorCode.NONE)
-        return error
 
     # --- what changes
 
@@ -315,13 +325,13 @@ class GroupObserver:
     def look(self, trigger: str, pod: Pod | None, why_removed: str, *, has_records: bool) -> None:
         """Compare the group with the last look, and log what has changed."""
         context = self._context
-        group = self.core.shard.groups.get(context.group_id)
-        if isinstance(group, ClassicGroup):
+        group = self._shard.groups.get(context.group_id)
+        if type(group) is ClassicGroup:
             state, generation, size = group.state.value, group.generation_id, len(group.members)
-            if not why_removed and size == self._size and generation == self.generation and state == self.state:
+            if not why_removed and generation == self.generation and size == self._size and state == self.state:
                 return
             leader = group.leader_id
-        elif isinstance(group, ConsumerGroup):
+        elif type(group) is ConsumerGroup:
             if not has_records:
                 return
             self._wake_at_new_target(group)
@@ -384,14 +394,14 @@ class GroupObserver:
         """
         if not self.has_coordinator:
             return False
-        group = self.core.shard.groups.get(self._context.group_id)
-        if isinstance(group, ConsumerGroup):
+        group = self._shard.groups.get(self._context.group_id)
+        if type(group) is ConsumerGroup:
             if self._awaits_heartbeat(group):
                 return False
             member = group.members.get(member_id)
             is_current = group.group_epoch == group.assignment_epoch and member is not None and not member.uses_classic_protocol
             return is_current and member is not None and member.is_reconciled_to(group.assignment_epoch)
-        return isinstance(group, ClassicGroup) and group.state is GroupState.STABLE
+        return type(group) is ClassicGroup and group.state is GroupState.STABLE
 
     def _awaits_heartbeat(self, group: ConsumerGroup) -> bool:
         """Whether the next heartbeat finds topics that are new to the group, or to its patterns."""

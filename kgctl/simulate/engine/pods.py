@@ -357,8 +357,8 @@ class PollCadence:
         """poll() was called: when it will be called again."""
         pod = self._pod
         self.last_us = now_us
-        self._until_us = now_us + (0 if finds_records or self.timeout_us is None else self.timeout_us)
-        self.next_us = self._until_us + self._slowed(self._pause.sample(pod.poll_rng))
+        until_us = self._until_us = now_us if finds_records or self.timeout_us is None else now_us + self.timeout_us
+        self.next_us = until_us + self._pause.sample(pod.poll_rng) * pod.factor_ppm // 1_000_000
         return self.next_us
 
     def upcoming_us(self, now_us: int, *, finds_records: bool = True) -> int:

@@ -198,21 +198,22 @@ class DrivenMember(ABC):
         if phase is _RUNNING and not self._is_poll_armed and self._may_poll_now():
             actions = member.answer_in_poll(answer[0], answer[1], now_us)
             if actions is not None:  # as a poll() that is called now and finds the answer there
-                self._perform(member, self._polled(member, actions))
+                next_us = self.polls.polled(now_us, finds_records=False)
+                self._perform(member, self._note_busy(member, actions, next_us))
                 self._look_ahead(member)
                 return
         self.act(member.on_reply(answer[0], answer[1], now_us))
 
     def on_metadata(self, image: MetadataImage) -> None:
         """Hand the topics' metadata to the member."""
-        if self.member is None or self._is_out() or self._hold(self.on_metadata, image):
+        if self.member is None or self.phase in _OUT or self._hold(self.on_metadata, image):
             return
         self.image_version = image.version
         self.act(self.member.on_metadata(image, self.loop.now_us))
 
     def callback_done(self, _: object) -> None:
         """Go on after a callback or the assignor has returned."""
-        if self.member is None or self._is_out() or self._hold(self.callback_done, None):
+        if self.member is None or self.phase in _OUT or self._hold(self.callback_done, None):
             return
         self.act(self.member.callback_done(self.loop.now_us))
 
@@ -244,7 +245,11 @@ class DrivenMember(ABC):
                 has_to = self.stop_wanted or member.needs_poll
                 if has_to or self._polls_each:
                     now_us = self.loop.now_us
-                    self._arm_poll(now_us if has_to and self._waits_in_poll else self._upcoming_us(now_us))
+                    self._arm_poll(
+                        now_us
+                        if has_to and self._waits_in_poll
+                        else self.polls.upcoming_us(now_us, finds_records=self._finds_records)
+                    )
                 elif not self.is_skipping and member.is_quiet:
                     self.around.skip(self._me)
         elif phase is not _CLOSING:
@@ -259,8 +264,7 @@ class DrivenMember(ABC):
             deadline_us = vain_us
         if deadline_us is None or now_us <= armed_us <= deadline_us:
             return
-        if deadline_us < now_us:
-            deadline_us = now_us
+        deadline_us = max(deadline_us, now_us)
         if armed_us < now_us or deadline_us < armed_us:
             self._armed_us = deadline_us
             self.loop.at(deadline_us, self._on_deadline, deadline_us)
@@ -315,19 +319,12 @@ class DrivenMember(ABC):
     def _call_poll(self, member: Member) -> list[Action]:
         """poll(): it waits for answers where there is nothing to process."""
         now_us = self.loop.now_us
-        finds_records = bool(self.consuming) and self.context.has_traffic
-        next_us = self.polls.polled(now_us, finds_records=finds_records)
-        actions = member.poll(now_us, now_us if self._waits_in_poll else None)
-        return self._note_busy(member, actions, next_us) if self._polls_each else actions
-
-    def _polled(self, member: Member, actions: list[Action]) -> list[Action]:
-        """What a poll() that waits has led to, where the process consumes nothing."""
-        next_us = self.polls.polled(self.loop.now_us, finds_records=False)
-        return self._note_busy(member, actions, next_us) if self._polls_each else actions
+        next_us = self.polls.polled(now_us, finds_records=self._finds_records)
+        return self._note_busy(member, member.poll(now_us, now_us if self._waits_in_poll else None), next_us)
 
     def _note_busy(self, member: Member, actions: list[Action], next_us: int) -> list[Action]:
         now_us = self.loop.now_us
-        if next_us - now_us > self.config.max_poll_interval_ms * 1000:
+        if self._polls_each and next_us - now_us > self.config.max_poll_interval_ms * 1000:
             return actions + member.application_busy(now_us)
         return actions
 
@@ -363,12 +360,6 @@ class DrivenMember(ABC):
     @property
     def _finds_records(self) -> bool:
         return bool(self.consuming) and self.context.has_traffic
-
-    def _upcoming_us(self, now_us: int) -> int:
-        return self.polls.upcoming_us(now_us, finds_records=self._finds_records)
-
-    def _is_out(self) -> bool:
-        return self.phase in _OUT
 
     def _hold(self, task: Callable[[Any], None], argument: object) -> bool:
         """While it is suspended, what comes to it waits."""
@@ -522,7 +513,7 @@ class Process(DrivenMember):
         self.act([] if is_stalled else self.member.application_busy(max(since_us, 0)))
 
     def _unstall(self, _: object) -> None:
-        if self._is_out() or self.loop.now_us < self.stalled_until_us or self._hold(self._unstall, None):
+        if self.phase in _OUT or self.loop.now_us < self.stalled_until_us or self._hold(self._unstall, None):
             return
         self.context.log(PodChanged(self.context.log_time, self.pod.name, "unstall"))
         self.set_reading_rate()

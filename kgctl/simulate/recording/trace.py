@@ -37,6 +37,14 @@ class PodChanged(NamedTuple):
         return f'{{"at_us":{self.at_us},"kind":"pod","pod":{quoted(self.pod)},"what":"{self.what}"{detail}}}'
 
 
+def _request_line(at_us: int, pod: str, api: str) -> str:
+    return f'{{"at_us":{at_us},"kind":"request","pod":{quoted(pod)},"api":"{api}"}}'
+
+
+def _reply_line(at_us: int, pod: str, api: str, error: str) -> str:
+    return f'{{"at_us":{at_us},"kind":"reply","pod":{quoted(pod)},"api":"{api}","error":"{error}"}}'
+
+
 class Requested(NamedTuple):
     """A request that has reached the coordinator."""
 
@@ -51,7 +59,7 @@ class Requested(NamedTuple):
 
     def line(self) -> str:
         """One line of JSON."""
-        return f'{{"at_us":{self.at_us},"kind":"request","pod":{quoted(self.pod)},"api":"{self.api}"}}'
+        return _request_line(self.at_us, self.pod, self.api)
 
 
 class Replied(NamedTuple):
@@ -69,7 +77,7 @@ class Replied(NamedTuple):
 
     def line(self) -> str:
         """One line of JSON."""
-        return f'{{"at_us":{self.at_us},"kind":"reply","pod":{quoted(self.pod)},"api":"{self.api}","error":"{self.error}"}}'
+        return _reply_line(self.at_us, self.pod, self.api, self.error)
 
 
 class GroupChanged(NamedTuple):
@@ -267,6 +275,22 @@ class EventLog:
             self._flush()
         for observer in self._observers:
             observer.on_trace(event)
+
+    def requested(self, at_us: int, pod: str, api: str) -> None:
+        """Append the line of `Requested`."""
+        if self._observers:
+            self.add(Requested(at_us, pod, api))
+            return
+        self.count += 1
+        self._lines.append(_request_line(at_us, pod, api))
+
+    def replied(self, at_us: int, pod: str, api: str, error: str) -> None:
+        """Append the line of `Replied`."""
+        if self._observers:
+            self.add(Replied(at_us, pod, api, error))
+            return
+        self.count += 1
+        self._lines.append(_reply_line(at_us, pod, api, error))
 
     def digest(self) -> str:
         """Return the digest of the lines so far, in hexadecimal."""
