@@ -376,6 +376,8 @@ class _Reader:
 
 _SECRET = ("password", "secret", "jaas", "pem", "token", "credentials")
 _COMMAND_TIMEOUT_S = 30
+POINTERS = "env:NAME, file:PATH, cmd:COMMAND or keyring:NAME"
+"""What may stand in the place of a secret."""
 
 
 def is_secret(key: str) -> bool:
@@ -385,14 +387,14 @@ def is_secret(key: str) -> bool:
 
 def is_pointer(value: str) -> bool:
     """Whether a value says where the secret is, and is none itself."""
-    return value.startswith(("env:", "file:", "cmd:"))
+    return value.startswith(("env:", "file:", "cmd:", "keyring:"))
 
 
 def resolved(properties: Mapping[str, str], variables: Mapping[str, str]) -> dict[str, str]:
     """The properties with each secret in the place of what points to it.
 
     Raises:
-        UsageError: a variable is not set, a file cannot be read, a command fails; names the property.
+        UsageError: a variable is not set, a file cannot be read, a command fails, a key store has nothing; names the property.
     """
     return {
         key: _read(key, value, variables) if is_secret(key) and is_pointer(value) else value for key, value in properties.items()
@@ -410,7 +412,26 @@ def _read(key: str, value: str, variables: Mapping[str, str]) -> str:
             return Path(rest).expanduser().read_text(encoding="utf-8").rstrip("\n")
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"{key}: cannot read {rest}: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
-    return _output(key, rest, variables)
+    return _kept(key, rest) if kind == "keyring" else _output(key, rest, variables)
+
+
+KEYRING_SERVICE = "kgctl"
+
+
+def _kept(key: str, name: str) -> str:
+    """The password that the operating system's key store has for the service ``kgctl`` under this name."""
+    try:
+        import keyring
+        from keyring.errors import KeyringError
+    except ImportError:
+        raise UsageError(f"{key}: a secret in the system's key store needs keyring: pip install 'kgctl[keyring]'") from None
+    try:
+        found = keyring.get_password(KEYRING_SERVICE, name)
+    except (KeyringError, RuntimeError) as error:
+        raise UsageError(f"{key}: the system's key store cannot be asked: {error}") from None
+    if not found:
+        raise UsageError(f"{key}: the system's key store has no {name!r}: keyring set {KEYRING_SERVICE} {shlex.quote(name)}")
+    return found
 
 
 def _output(key: str, command: str, variables: Mapping[str, str]) -> str:
@@ -439,4 +460,4 @@ def warning(path: Path, properties: Mapping[str, str]) -> str | None:
     if not literal or os.name != "posix" or not mode & (stat.S_IRGRP | stat.S_IROTH):
         return None
     held = ", ".join(literal)
-    return f"Others can read {path}, which holds {held}: chmod 600 it, or write env:NAME, file:PATH or cmd:COMMAND there."
+    return f"Others can read {path}, which holds {held}: chmod 600 it, or write {POINTERS} there."

@@ -15,6 +15,7 @@ Three things that its users must know (librdkafka 2.16):
 
 from __future__ import annotations
 
+import os
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, Unre
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.wire.deadline import Deadline
+from kgctl.wire.settings import msk_login, msk_token
 
 _LOCAL: Mapping[int, ErrorCode] = {
     KafkaError._TIMED_OUT: ErrorCode.REQUEST_TIMED_OUT,
@@ -98,11 +100,25 @@ _DEFAULTS: Mapping[str, str | int] = {
 }
 
 
-def client_config(properties: Mapping[str, str]) -> dict[str, str | int]:
-    """The configuration of an admin client; the user's values win, and those for consumers and producers are left out."""
+def client_config(properties: Mapping[str, str]) -> dict[str, Any]:
+    """The configuration of an admin client; the user's values win, and those for consumers and producers are left out.
+
+    Raises:
+        UsageError: an IAM login of Amazon MSK that cannot be.
+        AuthError: AWS has no credentials for it.
+    """
     own = {name: value for name, value in properties.items() if name in CLIENT_PROPERTIES}
     log_level = {"log_level": "7"} if "debug" in own else {}
-    return {**_DEFAULTS, **log_level, **own}
+    return {**_DEFAULTS, **log_level, **own, **_signing(properties)}
+
+
+def _signing(properties: Mapping[str, str]) -> Mapping[str, Any]:
+    """What librdkafka calls for the token of an IAM login of Amazon MSK. One is signed at once: who cannot is told."""
+    login = msk_login(properties, os.environ)
+    if login is None:
+        return {}
+    first = [msk_token(login)]
+    return {"oauth_cb": lambda _: first.pop() if first else msk_token(login)}
 
 
 K = TypeVar("K")

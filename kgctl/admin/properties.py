@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from kgctl.admin import zookeeper
 from kgctl.errors import UsageError, did_you_mean
+from kgctl.wire.settings import MSK_PROPERTIES
 
 _CLIENT = """
     allow.auto.create.topics
@@ -189,7 +190,7 @@ _OTHER = """
 OTHER_PROPERTIES = frozenset(_OTHER.split())
 """Properties of consumers and producers: accepted, without effect on administration."""
 
-KNOWN_PROPERTIES = CLIENT_PROPERTIES | OTHER_PROPERTIES
+KNOWN_PROPERTIES = CLIENT_PROPERTIES | OTHER_PROPERTIES | frozenset(MSK_PROPERTIES)
 
 
 RENAMED: Mapping[str, str] = {
@@ -235,8 +236,17 @@ _LOGIN_MODULE = re.compile(
 )
 _LOGIN_OPTION = re.compile(r"""([\w.]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;"']+))""")
 _BEARER_MODULE = "OAuthBearerLoginModule"
-_OWN_HANDLER = "OAuthBearerLoginCallbackHandler"
-"""Java's class for client credentials; what it does, both clients do without it."""
+_MSK_MODULE = "IAMLoginModule"
+_MSK_HANDLERS = ("IAMClientCallbackHandler", "IAMOAuthBearerLoginCallbackHandler")
+_OWN_HANDLERS = ("OAuthBearerLoginCallbackHandler", *_MSK_HANDLERS)
+"""Java's classes for client credentials and for Amazon MSK; what they do, both clients do without them."""
+_MSK_MECHANISM = "AWS_MSK_IAM"
+_MSK_OPTIONS = {
+    "awsProfileName": "aws.msk.profile",
+    "awsRoleArn": "aws.msk.role.arn",
+    "awsRoleSessionName": "aws.msk.role.session.name",
+}
+"""Options of Java's login module for Amazon MSK -> kgctl's names."""
 _PASSWORD_MODULES = ("PlainLoginModule", "ScramLoginModule")
 
 Fail = Callable[[str, str], UsageError]
@@ -250,7 +260,7 @@ def translate(properties: Mapping[str, str], fail: Fail) -> dict[str, str]:
     """
     out: dict[str, str] = {}
     for key, value in properties.items():
-        if key in REFUSED and value.rpartition(".")[2] != _OWN_HANDLER:
+        if key in REFUSED and value.rpartition(".")[2] not in _OWN_HANDLERS:
             raise fail(key, REFUSED[key])
         if key in RENAMED:
             out[RENAMED[key]] = value
@@ -263,16 +273,19 @@ def translate(properties: Mapping[str, str], fail: Fail) -> dict[str, str]:
 
 
 def _login(properties: Mapping[str, str], fail: Fail) -> dict[str, str]:
-    """``sasl.jaas.config`` of the two login modules that hold a name and a password."""
+    """``sasl.jaas.config`` of the login modules that hold a name and a password, or what a token is fetched or signed with."""
     found = _LOGIN_MODULE.fullmatch(properties["sasl.jaas.config"])
     if not found:
         raise fail("sasl.jaas.config", "expected 'LoginModule required option=\"value\" ...;'")
     name = found["name"].rpartition(".")[2]
+    options = {key: _unquote(a or b) or c for key, a, b, c in _LOGIN_OPTION.findall(found["options"])}
+    handlers = {properties.get(f"sasl.{which}.callback.handler.class", "").rpartition(".")[2] for which in ("client", "login")}
+    if name == _MSK_MODULE or (name == _BEARER_MODULE and handlers & {*_MSK_HANDLERS}):
+        return {"aws.msk.iam": "true", **{ours: options[theirs] for theirs, ours in _MSK_OPTIONS.items() if options.get(theirs)}}
     if name == _BEARER_MODULE:
-        return _token_login({key: _unquote(a or b) or c for key, a, b, c in _LOGIN_OPTION.findall(found["options"])}, fail)
+        return _token_login(options, fail)
     if name not in _PASSWORD_MODULES:
         raise fail("sasl.jaas.config", f"{name} cannot be used; set librdkafka's sasl.* properties in its place")
-    options = {key: _unquote(a or b) or c for key, a, b, c in _LOGIN_OPTION.findall(found["options"])}
     if "username" not in options or "password" not in options:
         raise fail("sasl.jaas.config", "it has no username or no password")
     return {"sasl.username": options["username"], "sasl.password": options["password"]}
@@ -288,6 +301,14 @@ def _token_login(options: Mapping[str, str], fail: Fail) -> dict[str, str]:
     if principal is None:
         raise fail("sasl.jaas.config", "it has neither clientId and clientSecret nor unsecuredLoginStringClaim_sub")
     return {"enable.sasl.oauthbearer.unsecure.jwt": "true", "sasl.oauthbearer.config": f"principal={principal}"}
+
+
+def _mechanism(properties: Mapping[str, str], _fail: Fail) -> dict[str, str]:
+    """Amazon's own mechanism has a twin among Kafka's: the same signature, as a token."""
+    name = properties["sasl.mechanism"]
+    return (
+        {"sasl.mechanism": "OAUTHBEARER", "aws.msk.iam": "true"} if name.upper() == _MSK_MECHANISM else {"sasl.mechanism": name}
+    )
 
 
 def _unquote(text: str) -> str:
@@ -328,6 +349,7 @@ def _cipher_suites(properties: Mapping[str, str], fail: Fail) -> dict[str, str]:
 
 _SPECIAL: Mapping[str, Callable[[Mapping[str, str], Fail], dict[str, str]]] = {
     "sasl.jaas.config": _login,
+    "sasl.mechanism": _mechanism,
     "ssl.truststore.location": _trust_store,
     "ssl.keystore.location": _key_store,
     "ssl.endpoint.identification.algorithm": _endpoint_identification,

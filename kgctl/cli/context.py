@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kgctl.admin.connect import (
+    POINTERS,
     ClusterContext,
     context_settings,
     is_pointer,
@@ -151,7 +152,7 @@ def context_add(
 ) -> Report:
     """Add a context: the cluster options of this line are kept under a name.
 
-    A password is written as env:NAME, file:PATH or cmd:COMMAND, and read when it is needed.
+    A password is written as env:NAME, file:PATH, cmd:COMMAND or keyring:NAME, and read when it is needed.
     """
     session = session_of(ctx)
     config = load_config_file(session.environment.config_file)
@@ -222,7 +223,7 @@ def _given(context: ClusterContext, flags: Flags) -> ClusterContext:
     given = dict(text.partition("=")[::2] for text in flags.properties)
     for key, value in given.items():
         if is_secret(key) and not is_pointer(value):
-            raise UsageError(f"-X {key}: a secret is not kept as it stands; write env:NAME, file:PATH or cmd:COMMAND")
+            raise UsageError(f"-X {key}: a secret is not kept as it stands; write {POINTERS}")
     if flags.bootstrap_server and flags.embedded:
         raise UsageError("--bootstrap-server and --embedded exclude each other")
     address = {"bootstrap_server": flags.bootstrap_server, "embedded": flags.embedded, "zookeeper": flags.zookeeper}

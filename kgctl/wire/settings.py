@@ -2,13 +2,16 @@
 
 OAUTHBEARER (RFC 7628, KIP-255, KIP-768): a token is fetched of an endpoint with client credentials
 (``sasl.oauthbearer.method=oidc``, RFC 6749 section 4.4), or is an unsecured one of our own making
-(``enable.sasl.oauthbearer.unsecure.jwt=true``), which brokers take in tests alone.
+(``enable.sasl.oauthbearer.unsecure.jwt=true``), which brokers take in tests alone, or is signed with credentials of AWS
+(``aws.msk.iam=true``), as Amazon MSK takes it.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import os
+import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +31,7 @@ _SOH = "\x01"
 
 @dataclass(frozen=True, slots=True)
 class TokenSource:
-    """Where tokens come from. ``endpoint`` None: unsecured ones are made here, with these claims."""
+    """Where tokens come from: of ``endpoint``, signed for ``msk``, or, where both are None, unsecured with these claims."""
 
     endpoint: str | None = None
     client_id: str = ""
@@ -37,11 +40,74 @@ class TokenSource:
     extensions: Mapping[str, str] = field(default_factory=dict)
     claims: Mapping[str, str] = field(default_factory=dict)
     ca_location: str | None = None
+    msk: MskLogin | None = None
 
     @property
     def user(self) -> str:
         """Who logs in, as far as that is known before a token is there."""
-        return self.client_id or self.claims.get("principal", "")
+        return self.client_id or self.claims.get("principal", "") or (self.msk.user if self.msk else "")
+
+
+@dataclass(frozen=True, slots=True)
+class MskLogin:
+    """An IAM login of Amazon MSK: by a role, by a profile, or else by the default credentials of AWS."""
+
+    region: str
+    profile: str = ""
+    role_arn: str = ""
+    session_name: str = ""
+
+    @property
+    def user(self) -> str:
+        """Return the role or the profile, as a message names it."""
+        return self.role_arn or self.profile or "the default credentials of AWS"
+
+
+MSK_PROPERTIES = ("aws.msk.iam", "aws.msk.region", "aws.msk.profile", "aws.msk.role.arn", "aws.msk.role.session.name")
+_MSK_ADDRESS = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
+
+
+def msk_login(properties: Mapping[str, str], variables: Mapping[str, str]) -> MskLogin | None:
+    """Return the IAM login that the properties ask for, None where they ask for none.
+
+    The region is the one that is set, or that of the brokers' addresses, or ``AWS_REGION``, ``AWS_DEFAULT_REGION``.
+
+    Raises:
+        UsageError: nothing tells the region.
+    """
+    if properties.get("aws.msk.iam", "false").lower() != "true":
+        return None
+    address = _MSK_ADDRESS.search(properties.get("bootstrap.servers", ""))
+    region = properties.get("aws.msk.region") or (address[1] if address else None)
+    region = region or variables.get("AWS_REGION") or variables.get("AWS_DEFAULT_REGION")
+    if not region:
+        raise UsageError("an IAM login of Amazon MSK needs aws.msk.region, as the brokers' addresses name none")
+    profile, role_arn = properties.get("aws.msk.profile", ""), properties.get("aws.msk.role.arn", "")
+    return MskLogin(region, profile, role_arn, properties.get("aws.msk.role.session.name", ""))
+
+
+def msk_token(login: MskLogin) -> tuple[str, float]:
+    """Return a signed token and when it ends, in seconds since the epoch.
+
+    Raises:
+        UsageError: the extra ``msk`` is not installed.
+        AuthError: AWS has no credentials for the login.
+    """
+    try:
+        from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as signer  # noqa: N813 - a module
+    except ImportError:
+        raise UsageError("an IAM login of Amazon MSK needs aws-msk-iam-sasl-signer-python: pip install 'kgctl[msk]'") from None
+    try:
+        if login.role_arn:
+            session = (login.session_name,) if login.session_name else ()
+            token, expires_ms = signer.generate_auth_token_from_role_arn(login.region, login.role_arn, *session)
+        elif login.profile:
+            token, expires_ms = signer.generate_auth_token_from_profile(login.region, login.profile)
+        else:
+            token, expires_ms = signer.generate_auth_token(login.region)
+    except Exception as error:  # noqa: BLE001 - whatever the signer and botocore raise
+        raise AuthError(f"AWS signs no token for {login.user}: {error}") from None
+    return token, expires_ms / 1000
 
 
 def _token_not_covered(properties: Mapping[str, str]) -> str | None:
@@ -65,6 +131,8 @@ def token_source(properties: Mapping[str, str]) -> TokenSource:
         if not claims.get("principal"):
             raise UsageError(f"unsecured tokens need {_PREFIX}config with principal=NAME")
         return TokenSource(extensions=extensions, claims=claims)
+    if login := msk_login(properties, os.environ):
+        return TokenSource(extensions=extensions, msk=login)
     if properties.get(f"{_PREFIX}method", "default").lower() != "oidc":
         raise UsageError(f"SASL OAUTHBEARER needs {_PREFIX}method=oidc with {_PREFIX}token.endpoint.url")
     client_id = properties.get(f"{_PREFIX}client.id") or properties.get(f"{_PREFIX}client.credentials.client.id", "")
@@ -91,7 +159,10 @@ def first_message(source: TokenSource, context: ssl.SSLContext | None, deadline:
         AuthError: the endpoint does not give a token.
         UnreachableError: it does not answer.
     """
-    token = _fetched(source, context, deadline) if source.endpoint else _unsecured(source.claims)
+    if source.msk:
+        token, _ = msk_token(source.msk)
+    else:
+        token = _fetched(source, context, deadline) if source.endpoint else _unsecured(source.claims)
     pairs = {"auth": f"Bearer {token}", **source.extensions}
     return f"n,,{_SOH}{_SOH.join(f'{name}={value}' for name, value in pairs.items())}{_SOH}{_SOH}".encode()
 

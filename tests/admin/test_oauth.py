@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 import threading
 import time
+import types
 from collections.abc import Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,7 +19,7 @@ from kgctl.admin import GroupAdmin
 from kgctl.admin.confluent import ConfluentGroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.admin.live import LiveGroupAdmin
-from kgctl.admin.properties import load_command_config
+from kgctl.admin.properties import load_command_config, parse_x
 from kgctl.errors import AuthError, UnreachableError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.support.kafka import SecureKafkaBroker, create_topic, unique
@@ -136,3 +138,51 @@ def test_a_token_that_the_broker_does_not_take_is_told(secure_kafka_broker: Secu
     with connect(ConnectionSettings(properties=late, timeout_ms=PATIENCE_MS)) as admin, pytest.raises(AuthError) as caught:
         admin.list_groups()
     assert "refused the login of 'admin'" in caught.value.message
+
+
+@pytest.fixture
+def signer(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """Amazon's signer, whose tokens are unsecured ones of the user admin; what it is asked is noted."""
+    asked: list[tuple[str, ...]] = []
+
+    def sign(*arguments: str) -> tuple[str, int]:
+        asked.append(arguments)
+        now_s = int(time.time())
+        return f"{encoded({'alg': 'none'})}.{encoded({'sub': 'admin', 'iat': now_s, 'exp': now_s + 600})}.", (now_s + 600) * 1000
+
+    provider = types.SimpleNamespace(
+        generate_auth_token=lambda region: sign("default", region),
+        generate_auth_token_from_profile=lambda region, profile: sign("profile", region, profile),
+        generate_auth_token_from_role_arn=lambda region, *role: sign("role", region, *role),
+    )
+    monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", types.SimpleNamespace(MSKAuthTokenProvider=provider))
+    return asked
+
+
+@pytest.mark.parametrize("backend", [LiveGroupAdmin, ConfluentGroupAdmin])
+def test_amazons_login_goes_through_both_connections(
+    secure_kafka_broker: SecureKafkaBroker, signer: list[tuple[str, ...]], backend: type[LiveGroupAdmin | ConfluentGroupAdmin]
+) -> None:
+    topic = create_topic(secure_kafka_broker.bootstrap, unique("topic"))
+    given = ["security.protocol=SASL_PLAINTEXT", "sasl.mechanism=AWS_MSK_IAM", "aws.msk.region=eu-west-1", "aws.msk.profile=ops"]
+    properties = {**parse_x(given), "bootstrap.servers": secure_kafka_broker.address("SASL_PLAINTEXT")}
+    with backend(properties, PATIENCE_MS) as admin:
+        reads_and_changes(admin, topic)
+    assert set(signer) == {("profile", "eu-west-1", "ops")}
+
+
+def test_a_java_clients_file_for_amazon_works_as_it_stands(
+    secure_kafka_broker: SecureKafkaBroker, signer: list[tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    file = tmp_path / "client.properties"
+    file.write_text(
+        f"bootstrap.servers={secure_kafka_broker.address('SASL_PLAINTEXT')}\n"
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=AWS_MSK_IAM\n"
+        'sasl.jaas.config=software.amazon.msk.auth.iam.IAMLoginModule required awsRoleArn="arn:r" awsRoleSessionName="s";\n'
+        "sasl.client.callback.handler.class=software.amazon.msk.auth.iam.IAMClientCallbackHandler\n"
+    )
+    with connect(ConnectionSettings(properties=load_command_config(file), timeout_ms=PATIENCE_MS)) as admin:
+        assert isinstance(admin, LiveGroupAdmin)
+        assert admin.list_groups().status == "ok"
+    assert signer == [("role", "us-east-1", "arn:r", "s")]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
+from keyring.errors import NoKeyringError
 
 from tests.cli.harness import Cli
 
@@ -79,11 +81,14 @@ def test_no_current_context_is_not_found(cli: Cli) -> None:
 def test_secrets_are_read_where_a_setting_points(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pw").write_text("from-file\n")
     monkeypatch.setenv("KGCTL_TEST_PW", "from-env")
+    kept = {("kgctl", "prod kafka"): "from-keyring"}
+    monkeypatch.setattr("keyring.get_password", lambda service, name: kept.get((service, name)))
     common = "-X security.protocol=SASL_PLAINTEXT -X sasl.mechanism=PLAIN -X sasl.username=me"
     for pointer, secret in (
         ("env:KGCTL_TEST_PW", "from-env"),
         (f"file:{tmp_path}/pw", "from-file"),
         ("cmd:echo from-cmd", "from-cmd"),
+        ("keyring:prod kafka", "from-keyring"),
     ):
         ran = cli.run(["list", "groups", *common.split(), "-X", f"sasl.password={pointer}"])
         assert (ran.code, cli.settings[-1].properties["sasl.password"]) == (0, secret)
@@ -101,6 +106,22 @@ def test_secrets_are_read_where_a_setting_points(cli: Cli, tmp_path: Path, monke
 def test_secret_that_cannot_be_had_is_a_usage_error(cli: Cli, pointer: str, message: str) -> None:
     ran = cli(f"list groups -X sasl.password={pointer}")
     assert (ran.code, ran.err) == (2, f"kgctl: {message}\n")
+
+
+def test_a_key_store_that_lacks_the_secret_is_a_usage_error(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "list groups -X sasl.password=keyring:prod"
+    monkeypatch.setattr("keyring.get_password", lambda _service, _name: None)
+    assert cli(line).err == "kgctl: sasl.password: the system's key store has no 'prod': keyring set kgctl prod\n"
+
+    def refuse(_service: str, _name: str) -> str:
+        raise NoKeyringError("No recommended backend was available")
+
+    monkeypatch.setattr("keyring.get_password", refuse)
+    message = "kgctl: sasl.password: the system's key store cannot be asked: No recommended backend was available\n"
+    assert (cli(line).code, cli(line).err) == (2, message)
+
+    monkeypatch.setitem(sys.modules, "keyring", None)
+    assert "pip install 'kgctl[keyring]'" in cli(line).err
 
 
 def test_file_with_a_secret_that_others_can_read_is_told(cli: Cli, config: Path) -> None:

@@ -17,6 +17,7 @@ from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, Unre
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.wire.deadline import Deadline
+from kgctl.wire.settings import MSK_PROPERTIES
 from tests.support.patience import PATIENCE_MS, SOON_S
 
 NOT_A_PROPERTY = "No such configuration property"
@@ -31,7 +32,7 @@ def refusal(name: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", sorted(KNOWN_PROPERTIES - {"plugin.library.paths"}))
+@pytest.mark.parametrize("name", sorted(KNOWN_PROPERTIES - {"plugin.library.paths", *MSK_PROPERTIES}))
 def test_the_installed_librdkafka_knows_every_name(name: str) -> None:
     assert NOT_A_PROPERTY not in refusal(name)
 

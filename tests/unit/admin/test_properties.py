@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,8 @@ from kgctl.admin.properties import (
     parse_x,
     translate,
 )
-from kgctl.errors import UsageError
+from kgctl.errors import AuthError, UsageError
+from kgctl.wire.settings import MskLogin, msk_login, msk_token
 
 
 def file(tmp_path: Path, text: str) -> Path:
@@ -276,3 +279,59 @@ def test_each_entry_has_the_line_it_begins_on() -> None:
 def test_a_malformed_unicode_escape_names_file_and_line(text: str) -> None:
     with pytest.raises(UsageError, match=r"^f:2: malformed \\u escape"):
         parse_properties(f"x=1\n{text}", "f")
+
+
+AMAZON = "software.amazon.msk.auth.iam"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"sasl.mechanism=AWS_MSK_IAM\nsasl.jaas.config={AMAZON}.IAMLoginModule required awsProfileName=ops;\n"
+        f"sasl.client.callback.handler.class={AMAZON}.IAMClientCallbackHandler\n",
+        "sasl.mechanism=OAUTHBEARER\n"
+        f"sasl.login.callback.handler.class={AMAZON}.IAMOAuthBearerLoginCallbackHandler\n"
+        "sasl.jaas.config=org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required awsProfileName='ops';\n",
+    ],
+    ids=["its mechanism", "its handler for tokens"],
+)
+def test_both_forms_of_amazons_login_are_read(tmp_path: Path, text: str) -> None:
+    properties = dict(load_command_config(file(tmp_path, text)))
+    assert properties == {"sasl.mechanism": "OAUTHBEARER", "aws.msk.iam": "true", "aws.msk.profile": "ops"}
+
+
+@pytest.mark.parametrize(
+    ("given", "variables", "region"),
+    [
+        ({"bootstrap.servers": "b-1.prod.abc123.c2.kafka.eu-west-1.amazonaws.com:9098"}, {"AWS_REGION": "x"}, "eu-west-1"),
+        ({"bootstrap.servers": "boot-a.c1.kafka-serverless.us-east-2.amazonaws.com:9098"}, {}, "us-east-2"),
+        ({"bootstrap.servers": "proxy:9098"}, {"AWS_DEFAULT_REGION": "eu-north-1"}, "eu-north-1"),
+        ({"bootstrap.servers": "proxy:9098", "aws.msk.region": "eu-south-1"}, {"AWS_REGION": "x"}, "eu-south-1"),
+    ],
+)
+def test_the_region_is_that_of_the_brokers_names(given: dict[str, str], variables: dict[str, str], region: str) -> None:
+    assert msk_login({**parse_x(["sasl.mechanism=aws_msk_iam"]), **given}, variables) == MskLogin(region)
+
+
+def test_a_region_that_nothing_tells_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match=r"needs aws\.msk\.region"):
+        msk_login({"aws.msk.iam": "true", "bootstrap.servers": "proxy:9098"}, {})
+
+
+def test_amazons_own_signer_signs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "example")
+    token, expires_s = msk_token(MskLogin("eu-west-1"))
+    address = base64.urlsafe_b64decode(token + "==").decode()
+    assert address.startswith("https://kafka.eu-west-1.amazonaws.com/?Action=kafka-cluster%3AConnect&")
+    assert "Credential=AKIDEXAMPLE" in address
+    assert expires_s > 1_700_000_000
+
+    with pytest.raises(AuthError, match="AWS signs no token for no-such-profile"):
+        msk_token(MskLogin("eu-west-1", "no-such-profile"))
+
+
+def test_without_amazons_signer_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "aws_msk_iam_sasl_signer", None)
+    with pytest.raises(UsageError, match=r"pip install 'kgctl\[msk\]'"):
+        msk_token(MskLogin("eu-west-1"))
