@@ -88,7 +88,7 @@ LINES = {
     "simulate list": ("", "name question"),
     "simulate shrink": (
         "small.yaml --variant slow --check slow.max_gap<1ms",
-        "check seed events pods partitions runs is_minimal file text",
+        "check seed events pods partitions runs is_minimal cause file text",
     ),
     "manual": ("", "page subject chapter"),
     "simulate sweep": (

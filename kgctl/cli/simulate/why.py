@@ -93,6 +93,7 @@ SHRINK_COLUMNS = (
     Column("partitions"),
     Column("runs"),
     Column("is_minimal", wide=True),
+    Column("cause", wide=True),
     Column("file", wide=True),
     Column("text", wide=True),
 )
@@ -123,6 +124,7 @@ def simulate_shrink(
     """Make a scenario whose expectation fails as small as it can be while the expectation still fails."""
     from kgctl.cli.simulate.live_group import live_reader
     from kgctl.cli.simulate.running import progress, report_of_problems
+    from kgctl.simulate.batch.explain import in_words
     from kgctl.simulate.batch.shrink import failing, prepared, shrink
     from kgctl.simulate.scenario.load import load
     from kgctl.simulate.scenario.sources import read_source
@@ -153,6 +155,7 @@ def simulate_shrink(
         **dict(zip(words, found.after, strict=True)),
         "runs": found.runs,
         "is_minimal": found.is_minimal,
+        "cause": in_words(found.cause) or None,
         "file": None if out is None else str(out),
         "text": text,
     }

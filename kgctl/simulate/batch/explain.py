@@ -13,7 +13,7 @@ from typing import Any
 
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.recording.owners import NOBODY, Gap
-from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Requested, TraceEvent
+from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, Requested, TraceEvent
 from kgctl.simulate.report.outcome import duration, show
 from kgctl.simulate.scenario.checks import NO_FILTERS
 from kgctl.simulate.scenario.fields import changed, member_config, read_broker_settings
@@ -25,6 +25,7 @@ _BEFORE_US = 600_000_000
 _MOST_STEPS = 8
 _MOST_EVENTS = 20
 _SHORT_SESSION_MS = 6_000
+_HEARD = "REBALANCE_IN_PROGRESS"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +40,19 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
+class Origin:
+    """What set a rebalance off: in one word, in words, and the pod that did it. All "": there was no rebalance."""
+
+    kind: str = ""
+    text: str = ""
+    pod: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Story:
     """The longest gap of a run. ``before``, ``after``: who consumed the partition; None: nobody. ``steps``: (time, what).
 
-    ``main_cause``: what most of the gap is due to.
+    ``main_cause``: what most of the gap is due to. ``origin``: what set off the rebalance that it lies in.
     """
 
     partition: str
@@ -53,6 +63,7 @@ class Story:
     main_cause: str
     pieces: tuple[Piece, ...]
     steps: tuple[tuple[int, str], ...]
+    origin: Origin = Origin()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +99,8 @@ class _Log:
 
     def on_trace(self, event: TraceEvent) -> None:
         if isinstance(event, PodChanged | GroupChanged | Removed | Happened) or (
-            isinstance(event, Requested) and event.api == "JoinGroup"
+            (isinstance(event, Requested) and event.api == "JoinGroup")
+            or (isinstance(event, Replied) and event.api == "Heartbeat" and event.error == _HEARD)
         ):
             self.events.append(event)
 
@@ -112,6 +124,43 @@ def explain(scenario: Scenario, seed: int, *, ablates: bool = True) -> Explanati
         story=_story(result, log.events),
         ablations=tuple(_ablations(scenario, seed, max_gap, unavailable)) if ablates else (),
     )
+
+
+def cause_of(scenario: Scenario, seed: int) -> str:
+    """Return what the longest gap of a run is due to, in a few words: its main cause, and what set its rebalance off.
+
+    Raises:
+        UsageError, InvariantViolation: as `kgctl.simulate.engine.run.run`.
+    """
+    story = explain(scenario, seed, ablates=False).story
+    return "" if story is None else f"{story.main_cause} {story.origin.kind}".strip()
+
+
+_TRIGGERS = {
+    "TopicsChanged": "a change of the topics",
+    "RegexResolved": "a topic that matches the members' pattern",
+    "CoordinatorFailover": "the move of the group to another coordinator",
+}
+"""What sets a rebalance off that is not a member's doing -> in words."""
+
+_KINDS = {
+    "joined": "a member that joined",
+    "restarted": "a member that came back after a restart",
+    "closed": "a member that closed its consumer",
+    "expired": "a member whose heartbeats stopped",
+    "poll": "a member past max.poll.interval.ms",
+    "fenced": "a member that was fenced",
+    "replaced": "a member that took the place of another one",
+    **_TRIGGERS,
+}
+
+
+def in_words(cause: str) -> str:
+    """Return what `cause_of` found as words: "handover, in a rebalance set off by a member that joined"."""
+    main, _, kind = cause.partition(" ")
+    again = ", back in the group" if kind.startswith("back:") else ""
+    words = _KINDS.get(kind.removeprefix("back:"), kind)
+    return f"{main}, in a rebalance set off by {words}{again}" if kind else main
 
 
 def _costs(result: RunResult) -> tuple[float, float]:
@@ -143,9 +192,10 @@ def _story(result: RunResult, events: Sequence[TraceEvent]) -> Story | None:
     before = None if gap.before == NOBODY else pods[gap.before].name
     after = None if gap.after == NOBODY else pods[gap.after].name
     from_us, to_us = gap.from_us - start_us, gap.to_us - start_us
-    steps = tuple(_steps(events, from_us, to_us, frozenset(filter(None, (before, after)))))
+    origin = _origin(_Look(result, gap, from_us, to_us, events))
+    steps = tuple(_steps(events, from_us, to_us, frozenset(filter(None, (before, after, origin.pod)))))
     partition = str(recording.partitions.names[gap.partition])
-    return Story(partition, from_us, to_us, before, after, _main_cause(pieces), tuple(pieces), steps)
+    return Story(partition, from_us, to_us, before, after, _main_cause(pieces), tuple(pieces), steps, origin)
 
 
 def _main_cause(pieces: Sequence[Piece]) -> str:
@@ -165,7 +215,7 @@ def _steps(events: Sequence[TraceEvent], from_us: int, to_us: int, pods: frozens
             found.append((event.at_us, f"event {event.event} {event.target} {event.what}"))
         elif isinstance(event, PodChanged) and event.pod in pods and event.at_us >= from_us - _BEFORE_US:
             found.append((event.at_us, f"{event.pod}: {event.what}{f' ({event.detail})' if event.detail else ''}"))
-        elif isinstance(event, Removed) and event.at_us >= from_us:
+        elif isinstance(event, Removed) and (event.at_us >= from_us or event.pod in pods):
             found.append((event.at_us, f"the coordinator takes {event.pod} out: {event.why}"))
         elif isinstance(event, GroupChanged) and event.at_us >= from_us:
             found.append((event.at_us, f"the group is {event.state}, generation {event.generation}, {event.members} members"))
@@ -198,6 +248,11 @@ class _Look:
         value = getattr(member_config(history.members, history.settings), name.replace(".", "_"))
         return f"{name}={value}"
 
+    def number(self, pod: str) -> int:
+        """The number of the pod of this name; -1: there is none."""
+        pods = self.result.recording.history.pods
+        return next((number for number, history in enumerate(pods) if history.name == pod), NOBODY)
+
     def is_classic(self, number: int) -> bool:
         history = self.result.recording.history.pods[number]
         return member_config(history.members, history.settings).group_protocol == "classic"
@@ -207,11 +262,8 @@ def _session(look: _Look) -> str:
     owner = look.gap.before
     if owner == NOBODY:
         return ""
-    if look.is_classic(owner):
-        limit = f"{look.setting(owner, 'session.timeout.ms')} of {look.pod(owner)}"
-    else:
-        broker = read_broker_settings(look.scenario.cluster.config)
-        limit = f"group.consumer.session.timeout.ms={broker.group_consumer_session_timeout_ms} of the brokers"
+    whose = look.pod(owner) if look.is_classic(owner) else "the brokers"
+    limit = f"{_session_limit(look, owner)} of {whose}"
     return f"{look.pod(owner)} sent no heartbeat; the coordinator waits for {limit}"
 
 
@@ -251,8 +303,84 @@ def _rebalance(look: _Look) -> str:
         )
     return (
         f"the JoinGroups of all others were parked for {latest.pod}, the last to join, {duration(latest.at_us - first)} after "
-        f"the rebalance began: a member joins in poll(), when its batch and its callbacks are done"
+        f"the rebalance began: {_why_late(look, latest, first)}"
     )
+
+
+def _why_late(look: _Look, latest: Requested, first_us: int) -> str:
+    """Return what the last one to join waited for: its next heartbeat, by which it heard of the rebalance, or its own poll()."""
+    heard = next(
+        (each for each in look.events if isinstance(each, Replied) and each.pod == latest.pod and each.at_us >= first_us), None
+    )
+    if heard is None or heard.at_us > latest.at_us or 2 * (heard.at_us - first_us) < latest.at_us - first_us:
+        return "a member joins in poll(), when its batch and its callbacks are done"
+    interval = look.setting(look.number(latest.pod), "heartbeat.interval.ms")
+    return f"it heard of the rebalance by its next heartbeat, {duration(heard.at_us - first_us)} after that began ({interval})"
+
+
+def _origin(look: _Look) -> Origin:
+    """Return what set off the rebalance that the gap lies in; of several the one that takes the most of the gap."""
+    recording = look.result.recording
+    start_us = recording.start_us
+    unsettled = [(first - start_us, last - start_us) for first, last in recording.history.unsettled.until(recording.end_us)]
+    inside = [(first, last) for first, last in unsettled if first <= look.to_us and last >= look.from_us]
+    if not inside:
+        return Origin()
+    first, last = max(inside, key=lambda times: min(times[1], look.to_us) - max(times[0], look.from_us))
+    triggers = [(at_us - start_us, what) for at_us, what in recording.history.triggers]
+    at_us, what = next((each for each in triggers if first <= each[0] <= min(last, look.to_us)), (0, ""))
+    api, _, pod = what.partition(" ")
+    begun = f"the rebalance was set off at {duration(at_us)} by"
+    if api in _TRIGGERS:
+        return Origin(api, f"{begun} {_TRIGGERS[api]}")
+    if api == "timer":
+        pod = next((each.pod for each in look.events if isinstance(each, Removed) and each.at_us == at_us), pod)
+    if not pod:
+        return Origin()
+    kind, did = _doing(look, pod, at_us)
+    return Origin(kind, f"{begun} {pod}, which {did}", pod)
+
+
+def _doing(look: _Look, pod: str, at_us: int) -> tuple[str, str]:
+    """Return how a member set a rebalance off, in one word and in words: it left, was taken out, or came (again)."""
+    removals = [each for each in look.events if isinstance(each, Removed) and each.pod == pod and each.at_us <= at_us]
+    changes = [each for each in look.events if isinstance(each, PodChanged) and each.pod == pod and each.at_us <= at_us]
+    start = next((each for each in reversed(changes) if each.what == "start"), None)
+    out = removals[-1] if removals else None
+    if out is not None and out.at_us == at_us:
+        return _going(look, out)
+    if out is not None and (start is None or start.at_us < out.at_us):
+        kind, why = _going(look, out)
+        return f"back:{kind}", f"joined again, out of the group since {duration(out.at_us)}: it {why}"
+    if start is not None and out is not None:
+        return "restarted", f"joined after its start at {duration(start.at_us)}"
+    return "joined", "joined" if start is None else f"joined after its start at {duration(start.at_us)}"
+
+
+def _going(look: _Look, out: Removed) -> tuple[str, str]:
+    """Return why a member is out: no poll() in time, its consumer closed, or no heartbeat."""
+    number = look.number(out.pod)
+    if out.why == "expired":
+        return "expired", f"was taken out: no heartbeat for {_session_limit(look, number)}"
+    if out.why != "left":
+        return out.why, f"was {out.why}"
+    changes = [each for each in look.events if isinstance(each, PodChanged) and each.pod == out.pod and each.at_us <= out.at_us]
+    last = next((each for each in reversed(changes) if each.what in ("stall", "unstall", "start", "stop")), None)
+    if last is not None and last.what == "stop":
+        return "closed", "closed its consumer"
+    limit = look.setting(number, "max.poll.interval.ms")
+    since = (
+        f": no poll() since {duration(last.at_us)}, when its batch got stuck" if last is not None and last.what == "stall" else ""
+    )
+    return "poll", f"left by itself, past {limit}{since}"
+
+
+def _session_limit(look: _Look, number: int) -> str:
+    """Return the setting by which the coordinator gives this pod up, with its value."""
+    if look.is_classic(number):
+        return look.setting(number, "session.timeout.ms")
+    broker = read_broker_settings(look.scenario.cluster.config)
+    return f"group.consumer.session.timeout.ms={broker.group_consumer_session_timeout_ms}"
 
 
 def _handover(look: _Look) -> str:
@@ -369,6 +497,8 @@ def _story_lines(story: Story) -> list[str]:
         lines.append(f"  {duration(piece.from_us)} to {duration(piece.to_us)}: {piece.cause}: {piece.meaning}")
         if piece.rule:
             lines.append(f"    {piece.rule}")
+    if story.origin.text:
+        lines.append(story.origin.text)
     lines.append("what led there:")
     return lines + [f"  {duration(at_us)}: {what}" for at_us, what in story.steps]
 
@@ -387,7 +517,7 @@ def _worth_lines(ablations: tuple[Ablation, ...]) -> list[str]:
     told = [each for each in ablations if each.max_gap_worth or each.unavailable_worth]
     if not told:
         return ["nothing that can be left out alone changes the longest gap or the unavailable time"]
-    lines = ["the same seed without one thing (what it was worth in brackets):"]
+    lines = ["the same seed without one thing (what it was worth in brackets; heartbeats fall otherwise then, which is chance):"]
     width = max(len(each.without) for each in told)
     for each in told:
         gap = f"longest gap {show('max_gap', each.max_gap)} ({_signed('max_gap', each.max_gap_worth)})"

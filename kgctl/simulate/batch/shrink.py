@@ -1,7 +1,8 @@
 """The smallest scenario in which an expectation still fails, with the same seed.
 
 By delta debugging: one reduction after the other is tried and kept if the same expectation still does not hold, until nothing
-can be left out any more or the runs that were allowed are used up.
+can be left out any more or the runs that were allowed are used up. Where the expectation is about time without a consumer, it has
+to fail for the same cause, too: else a deploy that waits for a stuck member could end as a crash.
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgctl.errors import KgctlError, UsageError
+from kgctl.simulate.batch.explain import cause_of, in_words
 from kgctl.simulate.batch.judge import Judge, Verdict
 from kgctl.simulate.batch.plan import Options, run_all, tasks_of
+from kgctl.simulate.scenario.expressions import metrics_of
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, expectation_of, load
 from kgctl.simulate.scenario.patches import merge_patch, with_setting
 from kgctl.simulate.scenario.quantities import format_duration, parse_duration
@@ -26,12 +29,22 @@ _DURATIONS = ("at", "for", "settle", "down", "over", "every", "duration", "until
 # Without its warm-up a scenario would fail by its members' start, whatever its events do.
 _NEEDED = frozenset({"kgctl", "name", "warmup", "topics", "members", "expect", "seed", "events", "variants"})
 _SECOND_US = 1_000_000
+_OF_GAPS = frozenset(
+    {
+        *("unavailable", "availability", "max_gap", "gap_p50", "gap_p95", "gap_p99", "gaps", "partition_gap"),
+        *("takeover_p50", "takeover_max", "stop_the_world", "collateral"),
+    }
+)
+"""Metrics of time without a consumer: what they come to has a cause that can be told."""
 _ONE_POD = re.compile(r"([^\s/]+)/(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """What is left. ``before`` and ``after`` count (events, pods, partitions); ``is_minimal`` False: the runs were used up."""
+    """What is left. ``before`` and ``after`` count (events, pods, partitions); ``is_minimal`` False: the runs were used up.
+
+    ``cause``: what the longest gap is due to, in the whole file as in what is left; "" where the expectation is not about gaps.
+    """
 
     data: dict[str, Any]
     verdict: Verdict
@@ -39,11 +52,13 @@ class Shrunk:
     before: tuple[int, int, int]
     after: tuple[int, int, int]
     is_minimal: bool
+    cause: str = ""
 
     def text(self, source: str) -> str:
         """The file, which says where it comes from. `kgctl simulate run` takes it."""
         head = f"# the smallest form of {source} in which this still fails: {self.verdict.check.shown}\n"
-        return head + as_yaml(self.data)
+        why = f"# for the same cause: the longest gap is {in_words(self.cause)}\n" if self.cause else ""
+        return head + why + as_yaml(self.data)
 
 
 def prepared(tree: Tree, settings: Sequence[str] = (), checks: Sequence[str] | None = None) -> Tree:
@@ -75,9 +90,10 @@ def failing(tree: Tree, loaded: LoadedFile, seed: int) -> Verdict:
 def shrink(tree: Tree, verdict: Verdict, seed: int, *, most_runs: int, on_run: Callable[[], None] = lambda: None) -> Shrunk:
     """Make the scenario smaller as long as the verdict's expectation still fails with this seed."""
     search = _Search(tree.file, verdict, seed, most_runs, on_run)
+    search.cause = search.cause_in(load(tree), verdict)
     start = search.start(tree.data)
     data = search.minimal(start)
-    return Shrunk(data, search.last, search.runs, sizes(start), sizes(data), search.runs < most_runs)
+    return Shrunk(data, search.last, search.runs, sizes(start), sizes(data), search.runs < most_runs, search.cause)
 
 
 def sizes(data: dict[str, Any]) -> tuple[int, int, int]:
@@ -99,6 +115,7 @@ class _Search:
     def __init__(self, source: str, verdict: Verdict, seed: int, most_runs: int, on_run: Callable[[], None]) -> None:
         self.last = verdict
         self.runs = 0
+        self.cause = ""
         self._source, self._seed, self._most, self._on_run = source, seed, most_runs, on_run
         self._shown = verdict.check.shown
         self._variant = verdict.variant
@@ -145,9 +162,17 @@ class _Search:
         except KgctlError:
             return False
         found = [each for each in verdicts if each.check.shown == self._shown and each.variant in wanted and not each.passed]
-        if found:
-            self.last = found[0]
-        return bool(found)
+        if not found or (self.cause and self.cause_in(loaded, found[0]) != self.cause):
+            return False
+        self.last = found[0]
+        return True
+
+    def cause_in(self, loaded: LoadedFile, verdict: Verdict) -> str:
+        """Return what the longest gap of the failing variant is due to; "" where that is not what fails."""
+        if not any(metric.name in _OF_GAPS for metric in metrics_of(verdict.check.node)):
+            return ""
+        scenario = next((each.scenario for each in loaded.variants if each.name == verdict.variant), None)
+        return "" if scenario is None else cause_of(scenario, self._seed)
 
 
 def _text_of(entry: Any) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from kgctl.simulate.batch.explain import explain, explanation_lines, variations
+import pytest
+
+from kgctl.simulate.batch.explain import cause_of, explain, explanation_lines, in_words, variations
+from kgctl.simulate.scenario.event_kinds import Event
 from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.model import Callbacks, Nemesis
 from kgctl.simulate.scenario.quantities import Constant
-from tests.support.simulated import CONSUMER, COOPERATIVE, S, event, scenario
+from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, scenario
 
 
 def test_a_crash_is_told_with_the_session_that_was_waited_for_and_what_it_was_worth() -> None:
@@ -49,6 +52,40 @@ def test_the_brokers_session_counts_in_the_consumer_protocol() -> None:
 
     assert found.story is not None
     assert "group.consumer.session.timeout.ms=45000 of the brokers" in found.story.pieces[0].rule
+
+
+@pytest.mark.parametrize("config", [RANGE, COOPERATIVE, CONSUMER])
+def test_a_stall_past_the_poll_limit_is_named_by_the_rebalance_that_it_sets_off_and_by_the_later_one(
+    config: dict[str, str],
+) -> None:
+    given = scenario(
+        event("stall", "app/1", 5, for_us=45 * S), config={**config, "max.poll.interval.ms": "20000"}, duration_s=120
+    )
+    found = explain(given, 1, ablates=False)
+
+    assert found.story is not None
+    origin = found.story.origin
+    assert origin.pod == "app-1"
+    assert origin.kind in ("poll", "back:poll")
+    assert "past max.poll.interval.ms=20000: no poll() since 5s, when its batch got stuck" in origin.text
+    assert (5 * S, "app-1: stall") in found.story.steps
+
+
+def test_what_sets_a_rebalance_off_is_told_apart() -> None:
+    def kind(*events: Event) -> str:
+        return cause_of(scenario(*events, config=RANGE, duration_s=120), 1).partition(" ")[2]
+
+    assert kind(event("stop", "app/1", 10)) == "closed"
+    assert kind(event("crash", "app/1", 10)) == "expired"
+    assert kind(event("scale", "app", 10, by=1)) == "joined"
+    assert kind(event("add_partitions", "orders", 10, by=4)) == ""
+
+
+def test_a_cause_is_told_in_words() -> None:
+    assert in_words("handover back:poll") == (
+        "handover, in a rebalance set off by a member past max.poll.interval.ms, back in the group"
+    )
+    assert in_words("stall") == "stall"
 
 
 def test_a_calm_run_has_no_story() -> None:

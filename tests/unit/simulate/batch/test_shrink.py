@@ -51,6 +51,32 @@ def test_forty_events_come_down_to_the_one_that_matters() -> None:
     assert failing(again, load(again), 3).check.shown == "max_gap < 30s"
 
 
+def test_what_is_left_fails_for_the_same_cause() -> None:
+    """The crash alone breaks the expectation, too; what broke it first is the stuck member that the others wait for."""
+    noise = "".join(f"  - {{at: {60 + number}s, slow: app/{number % 3}, factor: 2, for: 2s}}\n" for number in range(38))
+    text = f"""\
+kgctl: 1
+name: stuck
+topics: {{orders: 12}}
+group: {{config: {{session.timeout.ms: 10s, partition.assignment.strategy: [range]}}}}
+members: {{app: {{count: 4, boot: 2s}}}}
+warmup: 30s
+duration: 3m
+events:
+  - {{at: 5s, stall: app/1, for: 60s}}
+  - {{at: 10s, scale: app, by: 1}}
+  - {{at: 100s, crash: app/2, for: 40s}}
+{noise}expect: [max_gap < 5s]
+"""
+    tree = read_yaml(text, "stuck.yaml")
+    found = shrink(tree, failing(tree, load(tree), 1), 1, most_runs=300)
+
+    assert found.cause == "rebalance joined"
+    assert found.before[0] == 41
+    assert {kind for each in found.data["events"] for kind in each} & {"crash", "stall", "slow"} == {"stall"}
+    assert "# for the same cause: the longest gap is rebalance, in a rebalance set off by a member that joined" in found.text("x")
+
+
 def test_the_runs_that_are_allowed_are_kept_to() -> None:
     verdict = failing(tree(), load(tree()), 3)
     found = shrink(tree(), verdict, 3, most_runs=4)
