@@ -6,14 +6,15 @@ The driver owns the clock, the log and the connections. Its duties:
 * after each call look at `GroupCoordinator.next_deadline_ms`, which may be now, and call `GroupCoordinator.expire` when it has
   come (calling late is safe: timers fire at their own time, in order; `GroupCoordinator.handle` fires those that are due by
   itself, before the request);
-* at start, feed every record of the log to `GroupCoordinator.replay`, then call `GroupCoordinator.loaded`.
+* at start, feed every record of the log to `GroupCoordinator.replay`, then call `GroupCoordinator.loaded`;
+* where records could not be written, call `GroupCoordinator.restore` and refuse the replies that stood behind them.
 
 Routing only; the rules are in the modules that the tables name. Kafka: GroupCoordinatorService and GroupCoordinatorShard.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any
 
@@ -44,6 +45,7 @@ from kgctl.coordinator.describe import (
     statistics,
 )
 from kgctl.coordinator.effects import Effect, GroupFailed, refuse
+from kgctl.coordinator.group import Group
 from kgctl.coordinator.invariants import check_shard
 from kgctl.coordinator.membership import handle_heartbeat, handle_join_group, handle_leave_group, handle_sync_group
 from kgctl.coordinator.offset_handlers import (
@@ -210,6 +212,13 @@ class _Phase(Enum):
 _ACTIVE = _Phase.ACTIVE
 
 
+def _wake(shard: Shard, group: Group) -> None:
+    if isinstance(group, ClassicGroup):
+        wake(shard, group)
+    elif isinstance(group, ConsumerGroup):
+        wake_group(shard, group)
+
+
 class GroupCoordinator:
     """All groups of one coordinator. See the module for the driver's duties.
 
@@ -279,12 +288,51 @@ class GroupCoordinator:
         self._phase = _Phase.ACTIVE
         shard.now_ms = max(shard.now_ms, now_ms)
         for group in shard.groups.java_values():
-            if isinstance(group, ClassicGroup):
-                wake(shard, group)
-            elif isinstance(group, ConsumerGroup):
-                wake_group(shard, group)
+            _wake(shard, group)
         start_expiry_cycle(shard)
         return shard.take_effects()
+
+    def restore(
+        self, lost: Mapping[str, bool], records: Iterable[tuple[CoordinatorRecord | TransactionMarker, int | None]], now_ms: int
+    ) -> list[Effect]:
+        """Make groups again what the log says of them: what was appended for them since could not be written.
+
+        ``lost`` says for each group whether commits alone were lost: its members then notice nothing. Otherwise who is parked
+        there is told to ask again (NOT_COORDINATOR), and sessions start anew, as after a move to another coordinator. Other
+        groups stay as they are. ``records`` are all that the log has of these groups, in its order, with their producer ids.
+        """
+        shard, now_ms = self._shard, max(self._shard.now_ms, now_ms)
+        shard.now_ms = now_ms
+        written = GroupCoordinator(shard.config, shard.new_member_id, shard.image, now_ms)
+        for record, producer_id in records:
+            written.replay(record, producer_id=producer_id)
+        whole = {group_id for group_id, commits_only in lost.items() if not (commits_only and self._has_members(group_id))}
+        armed = shard.timers.keys()
+        for key in [key for key in armed if key.group_id in whole]:
+            shard.disarm(key)
+        for group_id in lost:
+            shard.offsets.forget_group(group_id)
+            shard.offsets.take_group(group_id, written.shard.offsets)
+            if group_id in whole:
+                self._take_group(group_id, written.shard.groups.get(group_id))
+        return shard.take_effects()
+
+    def _has_members(self, group_id: str) -> bool:
+        return bool(getattr(self._shard.groups.get(group_id), "members", ()))
+
+    def _take_group(self, group_id: str, written: Group | None) -> None:
+        shard = self._shard
+        given_up = shard.groups.pop(group_id, None)
+        if isinstance(given_up, ClassicGroup):
+            refuse_waiting(shard, given_up, ErrorCode.NOT_COORDINATOR)
+        for names in (shard.unsettled, shard.forgotten, shard.upgraded):
+            names.pop(group_id, None)
+        if written is None:
+            shard.story.forget(group_id)
+            return
+        shard.groups[group_id] = written
+        shard.story.note(group_id, shard.now_ms, "restored from the log")
+        _wake(shard, written)
 
     def unload(self, now_ms: int) -> list[Effect]:
         """Give all groups up: parked requests are answered NOT_COORDINATOR, and so is everything from now on."""

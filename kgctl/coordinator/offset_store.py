@@ -182,6 +182,27 @@ class OffsetStore:
                 if committed and (stored is None or stored.position < pending.position):
                     self._store(group_id, topic, partition, pending)
 
+    def forget_group(self, group_id: str) -> None:
+        """Drop everything of a group, what transactions hold back included."""
+        self._count -= sum(map(len, (self._stored.pop(group_id, None) or {}).values()))
+        self._open.pop(group_id, None)
+        for producer_id, held in list(self._pending.items()):
+            held.pop(group_id, None)
+            if not held:
+                del self._pending[producer_id]
+
+    def take_group(self, group_id: str, other: OffsetStore) -> None:
+        """Put here what another store has of a group, in the order in which it came there."""
+        found: list[tuple[int, int | None, OffsetCommitKey, OffsetCommitValue]] = []
+        for producer_id, table in (None, other._stored), *other._pending.items():
+            for (topic, partition), stored in table.of_group(group_id):
+                found.append((stored.position, producer_id, OffsetCommitKey(group_id, topic, partition), stored.value))
+        for _, producer_id, key, value in sorted(found, key=lambda each: each[0]):
+            if producer_id is None:
+                self.put(key, value)
+            else:
+                self.put_pending(producer_id, key, value)
+
     def durable(self) -> object:
         """Return everything that is stored, without positions in the log, as a value to compare."""
         stored = {(g, *p): s.value for g in self._stored for p, s in self._stored.of_group(g)}

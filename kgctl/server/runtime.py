@@ -6,8 +6,9 @@ import asyncio
 import itertools
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 from uuid import UUID, uuid4
@@ -15,17 +16,24 @@ from uuid import UUID, uuid4
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes, refuse
 from kgctl.coordinator.re2 import resolve_regexes
+from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import CoordinatorRecord, OffsetCommitKey, TransactionMarker
 from kgctl.model.requests import (
     ConsumerGroupHeartbeat,
     ConsumerGroupHeartbeatResult,
+    DeleteGroupsResult,
+    EndTransaction,
     HeartbeatResult,
     JoinGroup,
     JoinGroupResult,
     ListGroups,
     ListGroupsResult,
+    OffsetCommit,
+    OffsetDelete,
     Request,
     Result,
+    TxnOffsetCommit,
 )
 from kgctl.serde.record_schema import uuid_text
 
@@ -33,17 +41,47 @@ log = logging.getLogger(__name__)
 
 
 class CoordinatorLog(Protocol):
-    """The part of a record log that is written here."""
+    """The part of a record log that is used here."""
 
     def append(self, effects: Sequence[AppendRecord], now_ms: int) -> None:
-        """Make the records durable."""
+        """Make the records durable, all or none."""
+
+    def groups_of_transaction(self, producer_id: int) -> Collection[str]:
+        """The groups that an open transaction of this producer holds offsets back of."""
+        ...
+
+
+class HeldAnswer(Protocol):
+    """An answer that may go when what stands before it is durable."""
+
+    def release(self) -> None:
+        """Give it."""
+
+    def refuse_if_of(self, group_ids: Collection[str]) -> bool:
+        """Where it concerns one of these groups, whose records were lost: say so instead, and return True."""
+        ...
+
+
+Written = Sequence[tuple[CoordinatorRecord | TransactionMarker, int | None]]
+"""Records of a log, in its order, with their producer ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Records that could not be written. ``groups`` says whether commits alone were lost; ``log`` is what the log has of them."""
+
+    error: Exception
+    groups: Mapping[str, bool]
+    log: Written
 
 
 class LogWriter:
     """Collects what one turn of the event loop appends and writes it in one transaction; what comes meanwhile waits for the next.
 
-    With ``in_thread`` the loop goes on while the disk is busy; without, writing takes no time worth a thread. When a write fails,
-    the coordinator's memory is ahead of its log: ``on_failure`` must end the server, nothing is released any more.
+    With ``in_thread`` the loop goes on while the disk is busy; without, writing takes no time worth a thread. Where a write
+    fails, the coordinator's memory is ahead of its log in the groups concerned: ``on_lost`` puts it back by what ``read`` finds
+    there, and their answers are refused. A record that cannot be written at all takes nobody else's with it. ``on_failure``
+    must end the server when not even reading is possible: nothing is released any more.
     """
 
     def __init__(
@@ -53,18 +91,22 @@ class LogWriter:
         on_failure: Callable[[BaseException], None],
         *,
         in_thread: bool,
+        read: Callable[[Collection[str]], Written] = lambda _: (),
     ) -> None:
         self._log = record_log
         self._clock = clock
         self._on_failure = on_failure
+        self._read = read
         self._thread = ThreadPoolExecutor(1, "kgctl-log") if in_thread else None
         self._batch: list[AppendRecord] = []
-        self._held: list[Callable[[], None]] = []
-        self._write: asyncio.Future[None] | None = None
+        self._held: list[HeldAnswer] = []
+        self._write: asyncio.Future[Lost | None] | None = None
         self._is_scheduled = False
+        self._trouble = ""
         self.has_failed = False
         self.written: list[Callable[[], None]] = []
         """Called after each write."""
+        self.on_lost: Callable[[Lost], None] = lambda _: None
 
     @property
     def is_idle(self) -> bool:
@@ -75,9 +117,9 @@ class LogWriter:
         self._batch.append(record)
         self._schedule()
 
-    def after_writes(self, release: Callable[[], None]) -> None:
-        """RequestContext ``release`` when everything appended so far is durable."""
-        self._held.append(release)
+    def after_writes(self, answer: HeldAnswer) -> None:
+        """Release ``answer`` when everything appended so far is durable."""
+        self._held.append(answer)
         self._schedule()
 
     async def drain(self) -> None:
@@ -103,41 +145,105 @@ class LogWriter:
         batch, self._batch = self._batch, []
         held, self._held = self._held, []
         if batch and self._thread is not None:
-            write = partial(self._log.append, batch, self._clock())
+            write = partial(self._write_out, batch, self._clock())
             self._write = asyncio.get_running_loop().run_in_executor(self._thread, write)
             self._write.add_done_callback(partial(self._finished, held))
             return
         try:
-            if batch:
-                self._log.append(batch, self._clock())
+            lost = self._write_out(batch, self._clock()) if batch else None
         except Exception as error:  # noqa: BLE001 - whatever it is, the memory is ahead of the log now
             self._failed(error)
         else:
-            self._release(held, has_written=bool(batch))
+            self._settle(held, lost, has_written=bool(batch))
 
-    def _finished(self, held: list[Callable[[], None]], write: asyncio.Future[None]) -> None:
+    def _write_out(self, batch: list[AppendRecord], now_ms: int) -> Lost | None:
+        """In the log's thread. Raises what `read` raises."""
+        try:
+            self._log.append(batch, now_ms)
+        except Exception as error:  # noqa: BLE001 - disk or record: the groups concerned go back to what is written
+            lost = self._unwritten(batch, now_ms, error)
+            return Lost(error, lost, self._read(lost)) if lost else None
+        return None
+
+    def _unwritten(self, batch: list[AppendRecord], now_ms: int, error: Exception) -> dict[str, bool]:
+        """Write what can be, group by group, where it is not the disk that refuses; what is lost."""
+        groups = self._groups_of(batch)
+        if isinstance(error, StorageError) or any(isinstance(effect.record, TransactionMarker) for effect in batch):
+            return groups
+        lost = {}
+        for group_id, commits_only in groups.items():
+            try:
+                self._log.append([effect for effect in batch if _group_of(effect) == group_id], now_ms)
+            except Exception:  # noqa: BLE001 - told by the caller
+                lost[group_id] = commits_only
+        return lost
+
+    def _groups_of(self, batch: list[AppendRecord]) -> dict[str, bool]:
+        groups: dict[str, bool] = {}
+        for effect in batch:
+            record = effect.record
+            if isinstance(record, TransactionMarker):
+                for group_id in self._log.groups_of_transaction(record.producer_id):
+                    groups.setdefault(group_id, True)
+            else:
+                group_id = record.key.group or ""
+                groups[group_id] = groups.get(group_id, True) and isinstance(record.key, OffsetCommitKey)
+        return groups
+
+    def _finished(self, held: list[HeldAnswer], write: asyncio.Future[Lost | None]) -> None:
         self._write = None
         error = write.exception()
         if error is not None:
             self._failed(error)
             return
-        self._release(held, has_written=True)
+        self._settle(held, write.result(), has_written=True)
         if self._batch or self._held:
             self._schedule()
 
-    def _release(self, held: list[Callable[[], None]], *, has_written: bool) -> None:
-        if has_written:
-            held = [*self.written, *held]
-        for release in held:
+    def _settle(self, held: list[HeldAnswer], lost: Lost | None, *, has_written: bool) -> None:
+        if lost is not None:
             try:
-                release()
-            except Exception:  # one answer that cannot be given keeps back no other
-                log.exception("an answer failed")
+                held = self._give_up(held, lost)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the memory stays ahead of the log
+                self._failed(error)
+                return
+        elif has_written and self._trouble:
+            log.warning("the log can be written again")
+            self._trouble = ""
+        if has_written:
+            _call_all(self.written)
+        _call_all([answer.release for answer in held])
+
+    def _give_up(self, held: list[HeldAnswer], lost: Lost) -> list[HeldAnswer]:
+        """Forget what was to follow the lost records; the answers that may go."""
+        if str(lost.error) != self._trouble:
+            self._trouble = str(lost.error)
+            log.error("cannot write to the log, who wanted to is told to ask again: %s", lost.error)
+        follow = [effect for effect in self._batch if _group_of(effect) in lost.groups]
+        self._batch = [effect for effect in self._batch if _group_of(effect) not in lost.groups]
+        groups = {**lost.groups, **{name: lost.groups[name] and only for name, only in self._groups_of(follow).items()}}
+        markers = [(effect.record, effect.producer_id) for effect in self._batch if isinstance(effect.record, TransactionMarker)]
+        waiting, self._held = self._held, []
+        self.on_lost(Lost(lost.error, groups, [*lost.log, *markers]))
+        self._held[:0] = [answer for answer in waiting if not answer.refuse_if_of(groups)]
+        return [answer for answer in held if not answer.refuse_if_of(groups)]
 
     def _failed(self, error: BaseException) -> None:
         self.has_failed = True
-        log.critical("cannot write to the log, no further request is answered: %s", error)
+        log.critical("cannot go on from the log, no further request is answered: %s", error, exc_info=error)
         self._on_failure(error)
+
+
+def _group_of(effect: AppendRecord) -> str | None:
+    return None if isinstance(effect.record, TransactionMarker) else effect.record.key.group or ""
+
+
+def _call_all(functions: Iterable[Callable[[], None]]) -> None:
+    for function in functions:
+        try:
+            function()
+        except Exception:  # one answer that cannot be given keeps back no other
+            log.exception("an answer failed")
 
 
 Values = Mapping[str, Any]
@@ -150,10 +256,15 @@ EVENT_ID = 0
 """The request id of events, whose answer nobody waits for."""
 
 RETRY_MS = 1_000
-"""How long nothing is expired after a failure that the core did not keep to its group."""
+"""How long nothing is expired after a failure that the core did not keep to its group, and commits are refused unseen after one
+that the disk refused."""
 
 
 _HEARTBEATS = (HeartbeatResult, ConsumerGroupHeartbeatResult)
+_COMMITS = (OffsetCommit, TxnOffsetCommit, OffsetDelete)
+
+UNWRITTEN = ErrorCode.NOT_COORDINATOR
+"""Kafka's answer where the group's log cannot be written (CoordinatorOperationExceptionHelper): clients ask again."""
 
 
 class Clock(Protocol):
@@ -242,12 +353,14 @@ class CoordinatorRuntime:
         self.topic_names: Callable[[], Iterable[str]] = tuple
         self.activity = Activity()
         self._ids = itertools.count(EVENT_ID + 1)
-        self._waiting: dict[int, asyncio.Future[Result]] = {}
+        self._waiting: dict[int, tuple[Request, asyncio.Future[Result]]] = {}
         self._answered: dict[int, Result] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
         self._is_stopped = False
         self._not_before_ms = 0
+        self._commits_from_ms = 0
+        writer.on_lost = self._restore
 
     def next_request_id(self) -> int:
         return next(self._ids)
@@ -260,6 +373,8 @@ class CoordinatorRuntime:
     def result(self, request: Request) -> Result | asyncio.Future[Result]:
         """Hand a request to the core: its result, or a future of it."""
         now_ms, group_id, groups = self.clock(), getattr(request, "group_id", None), self.core.shard.groups
+        if now_ms < self._commits_from_ms and isinstance(request, _COMMITS):
+            return refuse(request, UNWRITTEN)
         is_new = group_id not in groups
         try:
             effects = self.core.handle(request, now_ms)
@@ -277,7 +392,7 @@ class CoordinatorRuntime:
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         if isinstance(request, (JoinGroup, ConsumerGroupHeartbeat)):
             future.add_done_callback(partial(self._joined_later, request, now_ms))
-        self._waiting[request.request_id] = future
+        self._waiting[request.request_id] = request, future
         return future
 
     def _joined_later(self, request: Request, now_ms: int, done: asyncio.Future[Result]) -> None:
@@ -334,9 +449,9 @@ class CoordinatorRuntime:
             match effect:
                 case Reply():
                     if self.writer.is_idle or (not has_appended and isinstance(effect.result, _HEARTBEATS)):
-                        self._deliver(effect)
+                        self.deliver(effect)
                     else:
-                        self.writer.after_writes(partial(self._deliver, effect))
+                        self.writer.after_writes(_Held(self, effect))
                 case AppendRecord():
                     has_appended = True
                     self.writer.append(effect)
@@ -346,13 +461,27 @@ class CoordinatorRuntime:
                     log.error("group %s: a timer failed, the group goes on: %s", effect.group_id, effect.error)
         self._watch_time()
 
-    def _deliver(self, reply: Reply) -> None:
-        future = self._waiting.pop(reply.request_id, None)
+    def deliver(self, reply: Reply) -> None:
+        """Give an answer to whoever waits for it."""
+        _, future = self._waiting.pop(reply.request_id, (None, None))
         if future is None:
             if reply.request_id != EVENT_ID:
                 self._answered[reply.request_id] = reply.result
         elif not future.done():
             future.set_result(reply.result)
+
+    def refuse_if_of(self, reply: Reply, group_ids: Collection[str]) -> bool:
+        """Where the reply's request concerns one of these groups: answer that it could not be written, and return True."""
+        request, _ = self._waiting.get(reply.request_id, (None, None))
+        if request is None or not _is_about(request, group_ids):
+            return False
+        self.deliver(Reply(reply.request_id, _unwritten(request, reply.result, group_ids)))
+        return True
+
+    def _restore(self, lost: Lost) -> None:
+        if isinstance(lost.error, StorageError):
+            self._commits_from_ms = self.clock() + RETRY_MS
+        self._run(self.core.restore(lost.groups, lost.log, self.clock()))
 
     def _watch_time(self) -> None:
         deadline_ms = self.core.next_deadline_ms()
@@ -372,6 +501,34 @@ class CoordinatorRuntime:
 
     def _resolve(self, effect: ResolveRegexes) -> None:
         self.tell(resolve_regexes(effect, self.topic_names(), EVENT_ID))
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A reply of the core's that waits for its records."""
+
+    runtime: CoordinatorRuntime
+    reply: Reply
+
+    def release(self) -> None:
+        self.runtime.deliver(self.reply)
+
+    def refuse_if_of(self, group_ids: Collection[str]) -> bool:
+        return self.runtime.refuse_if_of(self.reply, group_ids)
+
+
+def _is_about(request: Request, group_ids: Collection[str]) -> bool:
+    """Whether a request concerns one of these groups. The end of a transaction names none: it may always."""
+    if isinstance(request, EndTransaction):
+        return True
+    return any(group_id in group_ids for group_id in (getattr(request, "group_id", None), *getattr(request, "group_ids", ())))
+
+
+def _unwritten(request: Request, result: Result, group_ids: Collection[str]) -> Result:
+    if isinstance(result, DeleteGroupsResult):
+        groups = tuple((group_id, UNWRITTEN if group_id in group_ids else error) for group_id, error in result.groups)
+        return DeleteGroupsResult(groups=groups)
+    return refuse(request, UNWRITTEN)
 
 
 def _log_failure(what: str, error: Exception) -> None:

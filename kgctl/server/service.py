@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -46,7 +47,7 @@ from kgctl.server.api import (
     sync_group,
     transactions,
 )
-from kgctl.server.api.transactions import recover
+from kgctl.server.api.transactions import finish_unfinished, recover
 from kgctl.server.cluster import Broker, Catalog, Cluster
 from kgctl.server.config import GroupConfigs, ServeOptions, split_config
 from kgctl.server.connection import ClientConnection
@@ -61,7 +62,7 @@ from kgctl.server.transactions import Producers, Transactions
 from kgctl.server.upkeep import Collector, Upkeep
 from kgctl.storage.batches import import_segments
 from kgctl.storage.files import ADDRESS_FILE, write_json
-from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder
+from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder, written_records
 
 _SPECS = (
     *(api_versions.SPEC, metadata.SPEC, describe_cluster.SPEC, create_topics.SPEC, delete_topics.SPEC, delete_records.SPEC),
@@ -168,6 +169,7 @@ class Server:
             self.services = self._wire(folder)
             self._make_topics()
             self._start_coordinator(folder)
+            await finish_unfinished(self.services)
             await self._listen()
         except BaseException:
             await self._release()
@@ -199,9 +201,9 @@ class Server:
         await self._release()
 
     def raise_failure(self) -> None:
-        """Raise StorageError if the server ended because its log could not be written."""
+        """Raise StorageError if the server ended because its log could neither be written nor read."""
         if self.failure is not None:
-            raise StorageError(f"the log could not be written: {self.failure}") from self.failure
+            raise StorageError(f"the log can neither be written nor read: {self.failure}") from self.failure
 
     async def stop_broker(self, node_id: int) -> None:
         self._broker(node_id).is_up = False
@@ -231,7 +233,8 @@ class Server:
         clock = steady_clock()
         group_configs = GroupConfigs(self._coordinator_config, folder.documents)
         core = load_coordinator(folder, self._coordinator_config, new_member_id, clock(), group_configs=group_configs.all())
-        writer = LogWriter(folder.record_log, clock, self._fail, in_thread=folder.path is not None)
+        read = partial(written_records, folder.record_log)
+        writer = LogWriter(folder.record_log, clock, self._fail, in_thread=folder.path is not None, read=read)
         partitions = folder.record_log.partition_count
         brokers = [
             Broker(FIRST_NODE_ID + index, self.options.host, self.options.port + index if self.options.port else 0)
@@ -362,7 +365,7 @@ async def _stop_listening(listener: asyncio.Server) -> None:
 async def serve(options: ServeOptions, on_listening: Callable[[Server], None]) -> None:
     """Run until SIGTERM or SIGINT. ``on_listening`` is called once it answers.
 
-    Raises what `Server.start` raises, and StorageError when the log could not be written.
+    Raises what `Server.start` raises, and StorageError when the log could neither be written nor read.
     """
     server = Server(options)
     await server.start()

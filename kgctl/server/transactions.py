@@ -144,6 +144,8 @@ class Transactions:
         self._by_id: dict[str, Transaction] = {}
         self.touched: set[TopicPartition] = set()
         """Every partition that ever had transactional records: what to look through at a start."""
+        self.unfinished: set[str] = set()
+        """Ids whose decided end could not be written everywhere: to be tried again."""
         data = documents.read(FILE_NAME)
         if data is not None:
             self._load(data)
@@ -160,6 +162,8 @@ class Transactions:
             return None, ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if transaction.epoch != identity.epoch:
             return None, ErrorCode.PRODUCER_FENCED
+        if transaction.ending is not None:
+            return None, ErrorCode.CONCURRENT_TRANSACTIONS
         return transaction, ErrorCode.NONE
 
     def init_error(self, identity: ProducerIdentity, timeout_ms: int) -> ErrorCode:
@@ -211,6 +215,7 @@ class Transactions:
         self.save()
 
     def finish_end(self, transaction: Transaction) -> None:
+        """Nothing is open any more. Raises `StorageError`; the end stays decided."""
         transaction.last_outcome, transaction.ending = transaction.ending, None
         transaction.partitions.clear()
         transaction.started_ms = None
@@ -218,7 +223,11 @@ class Transactions:
 
     def overdue(self, now_ms: int) -> list[Transaction]:
         """Those that have been open for longer than their timeout."""
-        return [entry for entry in self if entry.started_ms is not None and entry.started_ms + entry.timeout_ms < now_ms]
+        return [
+            entry
+            for entry in self
+            if entry.started_ms is not None and entry.ending is None and entry.started_ms + entry.timeout_ms < now_ms
+        ]
 
     def _bump(self, transaction: Transaction, *, last_epoch: int) -> None:
         transaction.last_epoch = last_epoch

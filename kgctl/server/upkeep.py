@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Collection
 from time import perf_counter
 
 from kgctl.errors import StorageError
-from kgctl.server.api.transactions import abort_overdue
+from kgctl.server.api.transactions import abort_overdue, finish_unfinished
 from kgctl.server.operator import rebalances
 from kgctl.server.request_context import Services
 from kgctl.server.traffic import Connection
@@ -110,8 +110,9 @@ class Upkeep:
             self._collector.look_through()
 
     async def abort_overdue_transactions(self) -> None:
-        """Those that are open for longer than their producer said."""
-        abort_overdue(self._services)
+        """Those that are open for longer than their producer said; and go on with ends that could not be written."""
+        await finish_unfinished(self._services)
+        await abort_overdue(self._services)
 
     async def close_idle_connections(self) -> None:
         now_s = asyncio.get_running_loop().time()

@@ -28,12 +28,19 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import DamagedError, NotFoundError, StorageError, UsageError
-from kgctl.model.groups import MetadataImage, TopicPartition
+from kgctl.model.groups import CoordinatorRecord, MetadataImage, TopicPartition, TransactionMarker
 from kgctl.model.requests import UpdateGroupConfig
 from kgctl.serde.coordinator_records import RecordDecodeError
 from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, PRIVATE_FOLDER, WAY_OUT, Documents, FolderLock, OnDamage, traces
 from kgctl.storage.memory import MemoryRecordLog, MemoryTopicStore
-from kgctl.storage.record_log import DEFAULT_OFFSETS_PARTITIONS, CommitLog, RecordLog, StoredRecord, TopicStore
+from kgctl.storage.record_log import (
+    DEFAULT_OFFSETS_PARTITIONS,
+    CommitLog,
+    RecordLog,
+    StoredRecord,
+    TopicStore,
+    records_of_groups,
+)
 
 
 class Compacting(Protocol):
@@ -294,6 +301,11 @@ def load_coordinator(
     effects = coordinator.loaded(now_ms)
     folder.record_log.append([effect for effect in effects if isinstance(effect, AppendRecord)], now_ms)
     return coordinator
+
+
+def written_records(log: RecordLog, group_ids: Collection[str]) -> list[tuple[CoordinatorRecord | TransactionMarker, int | None]]:
+    """What the log has of these groups, as `GroupCoordinator.restore` takes it. Raises what `load_coordinator` raises."""
+    return [(stored.decode(), stored.producer_id) for stored in records_of_groups(log, group_ids)]
 
 
 def _readable(folder: DataFolder) -> Iterator[StoredRecord]:

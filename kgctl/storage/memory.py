@@ -104,6 +104,9 @@ class MemoryRecordLog:
     def end_offset(self, partition: int) -> int:
         return self._ledger.end_offset(partition)
 
+    def groups_of_transaction(self, producer_id: int) -> Collection[str]:
+        return self._ledger.groups_of_transaction(producer_id)
+
     def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
         with self._lock:
             return self._compactor.step(now_ms, max_records)

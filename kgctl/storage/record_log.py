@@ -44,7 +44,7 @@ from kgctl.model.groups import (
     TopicPartition,
     TransactionMarker,
 )
-from kgctl.serde.coordinator_records import RecordDecodeError, decode_record, encode_record
+from kgctl.serde.coordinator_records import RecordDecodeError, decode_key, decode_record, encode_record
 
 MAX_PARTITIONS = 1_000_000
 """How many partitions a topic can have here; what works on every partition of a topic must end in time."""
@@ -133,6 +133,10 @@ class RecordLog(Protocol):
         """The offset that the partition's next record gets."""
         ...
 
+    def groups_of_transaction(self, producer_id: int) -> Collection[str]:
+        """The groups that an open transaction of this producer holds offsets back of."""
+        ...
+
     def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
         """A small piece of compaction (at most so many records looked at); True while there is more to do."""
         ...
@@ -148,6 +152,17 @@ class RecordLog(Protocol):
     def close(self) -> None:
         """Give files back. Safe to call twice."""
         ...
+
+
+def records_of_groups(log: RecordLog, group_ids: Collection[str]) -> Iterator[StoredRecord]:
+    """Yield what the log holds of these groups, in its order, and the markers of transactions between.
+
+    Reads the groups' partitions whole. Raises what `RecordLog.read` raises.
+    """
+    for partition in sorted({partition_for(group_id, log.partition_count) for group_id in group_ids}):
+        for stored in log.read(partition):
+            if stored.is_marker or decode_key(stored.key or b"").group in group_ids:
+                yield stored
 
 
 class CommitLog(Protocol):
@@ -239,12 +254,15 @@ class OpenTransactions:
 
     partitions: dict[int, dict[int, None]] = field(default_factory=dict)
     entries: dict[int, dict[OffsetCommitKey, CommitEntry]] = field(default_factory=dict)
+    groups: dict[int, dict[str, None]] = field(default_factory=dict)
+    """Producer id -> groups that it holds offsets back of."""
 
     def copy(self) -> OpenTransactions:
         """Return an independent copy."""
         return OpenTransactions(
             {producer: dict(found) for producer, found in self.partitions.items()},
             {producer: dict(found) for producer, found in self.entries.items()},
+            {producer: dict(found) for producer, found in self.groups.items()},
         )
 
     def add(self, producer_id: int, partition: int, key: OffsetCommitKey | None, entry: CommitEntry | None) -> None:
@@ -252,6 +270,7 @@ class OpenTransactions:
         self.partitions.setdefault(producer_id, {})[partition] = None
         if key is not None and entry is not None:
             self.entries.setdefault(producer_id, {})[key] = entry
+            self.groups.setdefault(producer_id, {})[key.group] = None
 
     def overtake(self, key: OffsetCommitKey) -> None:
         """The offset was committed or deleted outside a transaction: what is pending below it will not count any more."""
@@ -261,6 +280,7 @@ class OpenTransactions:
     def end(self, producer_id: int) -> tuple[Sequence[int], Sequence[CommitEntry]]:
         """The partitions where this producer's transaction was open, and what it would commit."""
         partitions = tuple(self.partitions.pop(producer_id, ()))
+        self.groups.pop(producer_id, None)
         return partitions, tuple(self.entries.pop(producer_id, {}).values())
 
 
@@ -299,6 +319,10 @@ class Ledger:
     def end_offset(self, partition: int) -> int:
         """The offset that the partition's next record gets."""
         return self._end_offsets.get(partition, 0)
+
+    def groups_of_transaction(self, producer_id: int) -> Collection[str]:
+        """Return the groups that the producer's open transaction holds offsets back of."""
+        return tuple(self._transactions.groups.get(producer_id, ()))
 
     def plan(self, effects: Sequence[AppendRecord], now_ms: int) -> Plan:
         """Give each record its place. Raises `kgctl.serde.coordinator_records.RecordEncodeError`; nothing changes here."""

@@ -86,6 +86,9 @@ def check_header(path: Path) -> None:
         raise DamagedError(f"{path}: damaged (its header is none of SQLite's)")
 
 
+LOCKED_S = 5.0
+"""How long a write waits for another process that has the file locked. Clients wait for their answer meanwhile."""
+
 CHECKED_BYTES = 1 << 30
 """A larger file is not looked through when it is opened: its pages are checked as they are read."""
 
@@ -124,7 +127,7 @@ class Database:
         make_private(path)
         check_header(path)
         with self._translated():
-            self._connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+            self._connection = sqlite3.connect(path, timeout=LOCKED_S, isolation_level=None, check_same_thread=False)
         try:
             self._prepare(schema, synchronous, expected_version, is_first=write_lock is None)
         except Exception:

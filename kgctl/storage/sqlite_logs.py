@@ -189,6 +189,9 @@ class SqliteRecordLog:
     def end_offset(self, partition: int) -> int:
         return self._ledger.end_offset(partition)
 
+    def groups_of_transaction(self, producer_id: int) -> Collection[str]:
+        return self._ledger.groups_of_transaction(producer_id)
+
     def compact_step(self, now_ms: int, max_records: int = 500) -> bool:
         return self._compactor.step(now_ms, max_records)
 

@@ -125,6 +125,8 @@ def _transaction_error(context: RequestContext, body: Any, partition: TopicParti
     identity = ProducerIdentity(body.transactional_id, header.producer_id, header.producer_epoch)
     transaction, error = transactions.find(identity)
     if transaction is None:
+        if error is ErrorCode.CONCURRENT_TRANSACTIONS and context.version < IMPLICIT_SINCE:
+            return ErrorCode.NOT_ENOUGH_REPLICAS  # as Kafka tells producers that do not know the other (ReplicaManager)
         return ErrorCode.INVALID_PRODUCER_EPOCH if error is ErrorCode.PRODUCER_FENCED else error
     if partition not in transaction.partitions:
         if context.version < IMPLICIT_SINCE:

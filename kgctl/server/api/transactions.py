@@ -2,51 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition, TransactionMarker
-from kgctl.model.requests import EndTransaction, OffsetCommitPartition, TxnOffsetCommit
+from kgctl.model.requests import Done, EndTransaction, OffsetCommitPartition, TxnOffsetCommit
 from kgctl.server.api.fields import TopicErrors, known_to, transaction_of
 from kgctl.server.api.offset_commit import fills_more_than_a_batch, in_pieces
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
-from kgctl.server.runtime import EVENT_ID, Answer, Values
-from kgctl.server.traffic import Work, all_of, each
+from kgctl.server.runtime import Answer, Values
+from kgctl.server.traffic import Work, all_of, each, waited
 from kgctl.server.transactions import ProducerIdentity, Transaction
 
 if TYPE_CHECKING:
     from kgctl.server.request_context import Services
 
 
-def end_transaction(services: Services, transaction: Transaction, render: Callable[[], Values], core: dict[str, Any]) -> Answer:
-    """Write the markers of the outcome that was decided; ``render`` makes the answer when all of them are written."""
-    request = _write_markers(services, transaction, core)
-    if request is None:
-        services.transactions.finish_end(transaction)
-        return render()
+def end_transaction(services: Services, transaction: Transaction, render: Callable[[], Values]) -> Answer:
+    """Write the markers of the outcome that was decided; ``render`` makes the answer when all of them are written.
 
-    def finished(_: object) -> Values:
-        services.transactions.finish_end(transaction)
-        return render()
-
-    return services.runtime.ask(request, finished)
+    Where one cannot be written the answer is the same, as in Kafka, which answers when the outcome is kept: `finish_unfinished`
+    goes on with it, and the producer's requests are answered CONCURRENT_TRANSACTIONS until then.
+    """
+    result = finish(services, transaction)
+    if isinstance(result, Awaitable):
+        return _rendered(result, render)
+    return render()
 
 
-def abort(services: Services, transaction: Transaction) -> None:
-    """Abort for the producer: it was replaced, was too slow, or its server died. It is fenced."""
+async def _rendered(finished: Awaitable[object], render: Callable[[], Values]) -> Values:
+    await finished
+    return render()
+
+
+def abort(services: Services, transaction: Transaction) -> Awaitable[None] | None:
+    """Abort for the producer: it was replaced, was too slow, or its server died. It is fenced. Raises `StorageError`."""
     services.transactions.begin_end(transaction, committed=False, bump=True)
-    finish(services, transaction)
+    return finish(services, transaction)
 
 
-def finish(services: Services, transaction: Transaction) -> None:
-    """Carry out an end that was decided, with nobody waiting for the answer."""
-    request = _write_markers(services, transaction, {"request_id": EVENT_ID})
-    if request is not None:
-        services.runtime.tell(request)
-    services.transactions.finish_end(transaction)
+def finish(services: Services, transaction: Transaction) -> Awaitable[None] | None:
+    """Carry out an end that was decided, as far as it can be written; the rest is for `finish_unfinished`."""
+    services.transactions.unfinished.discard(transaction.transactional_id)
+    try:
+        request = _write_markers(services, transaction)
+    except StorageError as error:
+        _leave_unfinished(services, transaction, error)
+        return None
+    result = Done() if request is None else services.runtime.result(request)
+    if isinstance(result, Awaitable):
+        return _finished_later(services, transaction, result)
+    _finished(services, transaction, result)
+    return None
+
+
+async def _finished_later(services: Services, transaction: Transaction, result: Awaitable[Any]) -> None:
+    _finished(services, transaction, await result)
+
+
+def _finished(services: Services, transaction: Transaction, result: Any) -> None:
+    if result.error is not ErrorCode.NONE:
+        services.transactions.unfinished.add(transaction.transactional_id)
+        return
+    try:
+        services.transactions.finish_end(transaction)
+    except StorageError as error:
+        _leave_unfinished(services, transaction, error)
+
+
+def _leave_unfinished(services: Services, transaction: Transaction, error: StorageError) -> None:
+    services.data.storage_failed(error)
+    services.transactions.unfinished.add(transaction.transactional_id)
+
+
+async def finish_unfinished(services: Services) -> None:
+    """Go on with ends that could not be written everywhere."""
+    for transactional_id in list(services.transactions.unfinished):
+        transaction = services.transactions.get(transactional_id)
+        services.transactions.unfinished.discard(transactional_id)
+        if transaction is not None and transaction.ending is not None:
+            await _done_with(finish(services, transaction))
 
 
 def recover(services: Services) -> None:
@@ -56,16 +95,21 @@ def recover(services: Services) -> None:
             services.data.index_transactions(partition)
     for transaction in services.transactions:
         if transaction.ending is not None:
-            finish(services, transaction)
+            services.transactions.unfinished.add(transaction.transactional_id)
 
 
-def abort_overdue(services: Services) -> None:
+async def abort_overdue(services: Services) -> None:
     """Abort what has been open for longer than its producer said that it would be."""
     for transaction in services.transactions.overdue(services.runtime.clock()):
-        abort(services, transaction)
+        await _done_with(abort(services, transaction))
 
 
-def _write_markers(services: Services, transaction: Transaction, core: dict[str, Any]) -> EndTransaction | None:
+async def _done_with(work: Awaitable[None] | None) -> None:
+    if work is not None:
+        await work
+
+
+def _write_markers(services: Services, transaction: Transaction) -> EndTransaction | None:
     """Markers into the topics; the request that does the same for committed offsets, where there are any."""
     committed = bool(transaction.ending)
     marker = TransactionMarker(transaction.producer_id, transaction.epoch, committed)
@@ -74,13 +118,18 @@ def _write_markers(services: Services, transaction: Transaction, core: dict[str,
             services.data.append_marker(partition, marker, services.runtime.clock())
     if not any(partition.topic == OFFSETS_TOPIC for partition in transaction.partitions):
         return None
-    return EndTransaction(**core, producer_id=transaction.producer_id, producer_epoch=transaction.epoch, committed=committed)
+    return EndTransaction(
+        request_id=services.runtime.next_request_id(),
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.epoch,
+        committed=committed,
+    )
 
 
 INIT_FENCED_SINCE = 4
 
 
-def init_producer_id(context: RequestContext, body: Any) -> Values:
+def init_producer_id(context: RequestContext, body: Any) -> Work[Values]:
     """A new producer id, or the next epoch of a transactional id, whose earlier producer is fenced."""
     if body.transactional_id is None:
         return {"error_code": ErrorCode.NONE, "producer_id": context.services.producers.new_id(), "producer_epoch": 0}
@@ -91,8 +140,12 @@ def init_producer_id(context: RequestContext, body: Any) -> Values:
     if error is not ErrorCode.NONE:
         return _refused(context, error)
     known = transactions.get(body.transactional_id)
-    if known is not None and known.is_ongoing:
-        abort(context.services, known)  # as Kafka does before it looks at the epoch: a fenced producer ends what is open, too
+    if known is not None and known.is_ongoing and known.ending is None:
+        # As Kafka does before it looks at the epoch: a fenced producer ends what is open, too.
+        yield from waited(abort(context.services, known))
+        known = transactions.get(body.transactional_id)
+    if known is not None and known.ending is not None:
+        return _refused(context, ErrorCode.CONCURRENT_TRANSACTIONS)
     transaction = transactions.init(identity, timeout_ms)
     if transaction is None:
         return _refused(context, ErrorCode.PRODUCER_FENCED)
@@ -306,7 +359,7 @@ def end_txn(context: RequestContext, body: Any) -> Answer:
     if not transaction.is_ongoing:
         return _nothing_to_end(context, transaction, committed=body.committed, bump=bump)
     context.services.transactions.begin_end(transaction, committed=body.committed, bump=bump)
-    return end_transaction(context.services, transaction, lambda: _done(transaction, bump=bump), context.core())
+    return end_transaction(context.services, transaction, lambda: _done(transaction, bump=bump))
 
 
 def _nothing_to_end(context: RequestContext, transaction: Transaction, *, committed: bool, bump: bool) -> Values:

@@ -23,6 +23,9 @@ class Log:
     def append(self, effects: Sequence[AppendRecord], now_ms: int) -> None:
         self.records += effects
 
+    def groups_of_transaction(self, producer_id: int) -> tuple[str, ...]:
+        raise AssertionError(producer_id)
+
 
 def runtime(log: Log, **config: str) -> CoordinatorRuntime:
     settings = {name.replace("_", "."): value for name, value in config.items()}

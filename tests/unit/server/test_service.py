@@ -5,12 +5,10 @@ from __future__ import annotations
 import gc
 import json
 import socket
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import KgctlError, RefusedError, StorageError, UsageError
 from kgctl.server.background import BackgroundServer
 from kgctl.server.config import FILE_NAME
@@ -52,23 +50,23 @@ def test_topics_that_are_there_are_kept_and_grown(tmp_path: Path) -> None:
             assert len(topic.partitions) == expected
 
 
-def test_a_log_that_cannot_be_written_ends_the_server_without_an_answer(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="disk full"):
-        commit_on_a_full_disk(BackgroundServer(topics={"t": 1}, data=tmp_path))
+def test_a_log_that_can_neither_be_written_nor_read_ends_the_server_without_an_answer(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="disk gone"):
+        commit_without_a_disk(BackgroundServer(topics={"t": 1}, data=tmp_path))
 
 
-def commit_on_a_full_disk(server: BackgroundServer) -> None:
+def commit_without_a_disk(server: BackgroundServer) -> None:
     with server, RawClient(server.bootstrap) as raw:
-        log = server.server.services.runtime.writer._log
-        log.append = _disk_is_full  # type: ignore[method-assign]
+        log = server.server.folder.record_log
+        log.append = log.read = _disk_is_gone  # type: ignore[method-assign,assignment]
         partition = {"partition_index": 0, "committed_offset": 1, "committed_metadata": ""}
         raw.send(8, 8, {"group_id": "g", "topics": [{"name": "t", "partitions": [partition]}]})
         with pytest.raises(ConnectionClosed):
             raw.receive()
 
 
-def _disk_is_full(effects: Sequence[AppendRecord], now_ms: int) -> None:
-    raise StorageError("disk full")
+def _disk_is_gone(*_: object, **__: object) -> None:
+    raise StorageError("disk gone")
 
 
 def test_status_tells_whom_a_rebalance_waits_for() -> None:
