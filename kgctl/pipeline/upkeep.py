@@ -172,7 +172,7 @@ def forget(warehouse: Warehouse, cluster: str, source: str | None = None) -> Pru
     names = ["records"] if source is not None else [name for name in TABLES if name not in ("builds", "state")]
     for name in names:
         table = warehouse.table(name)
-        files = [file for file in table.files() if file.may_hold("cluster", cluster, cluster)]
+        files = table.files(cluster)
         kept = _without(table, files, lambda rows: _is_of(rows, cluster, source))
         taken = sum(file.rows for file in files) - kept.num_rows
         if taken:
@@ -181,7 +181,7 @@ def forget(warehouse: Warehouse, cluster: str, source: str | None = None) -> Pru
     if source is None:
         state = warehouse.table("state")
         numbers = {f"{what}/{cluster}": _NEVER for what in ("records", "samples")}
-        state.commit([], [file for file in state.files() if file.may_hold("cluster", cluster, cluster)], numbers=numbers)
+        state.commit([], state.files(cluster), numbers=numbers)
     elif found.rows:
         _note_thinned(warehouse, [cluster])
     return found

@@ -23,7 +23,7 @@ _SLICE = re.compile(r".*/[bp](\d+)-(\d+)-[0-9a-f]+\.parquet")
 
 def files_of(table: Table, cluster: str, groups: Collection[str] | None, buckets: int) -> list[DataFile]:
     """The files that can have rows of these groups, or of all, of a cluster."""
-    files = [file for file in table.files() if file.may_hold("cluster", cluster, cluster)]
+    files = table.files(cluster)
     if groups is None:
         return files
     from kgctl.pipeline.store.files import bucket_of

@@ -35,7 +35,7 @@ from kgctl.pipeline.builds.state import (
 )
 from kgctl.pipeline.builds.tables_of import SliceInput, SliceResult, SliceTask, build_slice
 from kgctl.pipeline.decode.schemas import COVERAGE, merge_runs, runs_of
-from kgctl.pipeline.store.files import DataFile, prefix_of, read_file, write_files
+from kgctl.pipeline.store.files import PROVISIONAL, DataFile, prefix_of, read_file, write_files
 from kgctl.pipeline.store.tables import GOLD, RAW, conform, from_stored, to_stored
 from kgctl.pipeline.store.warehouse import TABLES_VERSION, THINNED, version_number
 from kgctl.pipeline.tables.registry import BEGIN_MS, LateSamplesError, OutdatedError
@@ -118,11 +118,12 @@ def build(
         _refuse_newer(warehouse, clusters)
     result = BuildResult()
     for cluster in clusters:
+        held = warehouse.held()
         try:
-            plan = _begun(warehouse, cluster, result, now_ms, is_rebuild=is_rebuild)
+            plan = _begun(held, cluster, result, now_ms, is_rebuild=is_rebuild)
             if plan is not None:
-                readable = partial(_readable, warehouse, result) if skips_damaged else _every
-                _build_cluster(_Job(warehouse, cluster, plan, readable), engine, result, on_progress)
+                readable = partial(_readable, held, result) if skips_damaged else _every
+                _build_cluster(_Job(held, cluster, plan, readable), engine, result, on_progress)
         except _NoEngineError as error:
             raise error.__cause__ or error from None
         except KgctlError as error:
@@ -253,7 +254,7 @@ def _known(warehouse: Warehouse, cluster: str, number: int) -> Range | None:
     found = builds.number(_number("build", cluster))
     if found is None or found < number:
         return None
-    files = [file for file in builds.files() if file.may_hold("cluster", cluster, cluster)]
+    files = builds.files(cluster)
     row = next(row for row in builds.rows(reversed(files)).to_pylist() if row["id"] == number and row["cluster"] == cluster)
     return Range(number, *(row[name] for name in ("bronze_from", "bronze_to", "samples_from", "samples_to", "is_rebuild")))
 
@@ -266,7 +267,7 @@ def _is_thinned(warehouse: Warehouse, cluster: str) -> bool:
 
 
 def _is_new(warehouse: Warehouse, cluster: str, name: str, since: int) -> bool:
-    return any(file.may_hold("cluster", cluster, cluster) for file in warehouse.new_files(name, since))
+    return bool(warehouse.new_files(name, since, cluster=cluster))
 
 
 @dataclass(frozen=True)
@@ -372,6 +373,11 @@ class _Made:
     anew: Mapping[str, int]
 
     @property
+    def is_on_top(self) -> bool:
+        """Return whether nothing that was built for good was made anew."""
+        return self.work.before.slices > 0 and not self.from_nothing
+
+    @property
     def records(self) -> int:
         """Return how many records were new."""
         return self.work.records
@@ -411,7 +417,7 @@ def _made(work: _Work, engine: Callable[[int], Engine], on_progress: Callable[[P
 
 
 def _files_of(work: _Work, name: str) -> list[DataFile]:
-    return [file for file in work.warehouse.table(name).files() if file.may_hold("cluster", work.cluster, work.cluster)]
+    return work.warehouse.table(name).files(work.cluster)
 
 
 def _sampled(job: _Job, before: Standing, fresh: pa.Table) -> tuple[Sampled, pa.Table, pa.Table, Late | None]:
@@ -435,7 +441,7 @@ def _with_records(job: _Job, files: Sequence[DataFile], overtaken: Mapping[int, 
 def _stored_coverage(job: _Job) -> pa.Table:
     """All runs that were built."""
     table = job.warehouse.table("coverage")
-    files = [file for file in table.files() if file.may_hold("cluster", job.cluster, job.cluster)]
+    files = table.files(job.cluster)
     return from_stored("coverage", table.rows(files, COVERAGE.names)).cast(COVERAGE)
 
 
@@ -516,7 +522,10 @@ def _together(done: Sequence[SliceResult], counts: Counter[str]) -> dict[str, li
 def _taken_away(made: _Made, name: str) -> list[DataFile]:
     """The files of a table that this build puts others in the place of."""
     work = made.work
-    files = _files_of(work, name)
+    if made.is_on_top and name != "coverage":
+        files = work.warehouse.table(name).files(work.cluster, named=PROVISIONAL)
+    else:
+        files = _files_of(work, name)
     if work.before.slices == 0 or (name == "coverage" and work.late is not None and work.late.known):
         return files
     slices = [Slice(0, work.warehouse.buckets)] if name == "coverage" else made.slices
@@ -525,7 +534,7 @@ def _taken_away(made: _Made, name: str) -> list[DataFile]:
 
 def _commit(made: _Made, name: str, plan: Range) -> int:
     """Put these files in the place of those before, once; the table's version."""
-    table = made.work.warehouse.table(name)
+    table = made.work.warehouse.table(name).reload()
     before = _taken_away(made, name)
     if made.files[name] or before:
         table.commit(made.files[name], before, once=(_number("build", made.work.cluster), plan.number))
@@ -544,8 +553,8 @@ def _commit_state(made: _Made, plan: Range, versions: Mapping[str, int]) -> None
     }
     numbers.update({version_number(name): version for name, version in versions.items()})
     numbers = {name: number for name, number in numbers.items() if number >= 0}
-    state = work.warehouse.table("state")
-    old = [file for file in state.files() if file.may_hold("cluster", cluster, cluster)]
+    state = work.warehouse.table("state").reload()
+    old = state.files(cluster)
     if work.before.slices:
         remade = [file.path for each in made.slices for file in work.before.states_of(each)]
         old = [file for file in old if file.path in remade or file not in work.before.states]
@@ -557,10 +566,9 @@ def _commit_state(made: _Made, plan: Range, versions: Mapping[str, int]) -> None
 
 def _sum_up(warehouse: Warehouse, cluster: str, files: Mapping[str, Sequence[DataFile]], result: BuildResult) -> None:
     for name in COMMITTED:
-        there = [file for file in warehouse.table(name).files() if file.may_hold("cluster", cluster, cluster)]
         written = sum(file.rows for file in files.get(name, ()))
-        result.tables.append(TableSummary(cluster, name, sum(file.rows for file in there), written, written > 0))
-    damaged = [file for file in warehouse.table("damaged").files() if file.may_hold("cluster", cluster, cluster)]
+        result.tables.append(TableSummary(cluster, name, warehouse.table(name).count(cluster), written, written > 0))
+    damaged = warehouse.table("damaged").files(cluster)
     result.counts.setdefault(cluster, Counter())["damaged"] = sum(file.rows for file in damaged)
 
 

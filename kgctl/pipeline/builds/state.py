@@ -59,7 +59,7 @@ class Standing:
     def of(cls, warehouse: Warehouse, cluster: str) -> Standing | None:
         """As the last build left it; None where it left nothing that a build can go on from."""
         table = warehouse.table("state")
-        files = [file for file in table.files() if file.may_hold("cluster", cluster, cluster)]
+        files = table.files(cluster)
         own = [file for file in files if _is_of_cluster(file)]
         if len(own) != 1:
             return None
@@ -128,12 +128,11 @@ def new_files(warehouse: Warehouse, name: str, cluster: str, since: int, until: 
     Raises `OutdatedError` where the older version cannot be had any more.
     """
     try:
-        found = warehouse.new_files(name, since, until)
+        return warehouse.new_files(name, since, until, cluster=cluster)
     except StorageError as error:
         if since < 0:
             raise
         raise OutdatedError("the version that was built is gone") from error
-    return [file for file in found if file.may_hold("cluster", cluster, cluster)]
 
 
 def samples_in(warehouse: Warehouse, files: Sequence[DataFile]) -> pa.Table:

@@ -135,12 +135,14 @@ class DataFile:
         return column not in self.low or (self.low[column] <= high and self.high[column] >= low)
 
 
+PROVISIONAL = "p"
+"""How names of files begin whose rows may still change."""
 _OF_BUCKETS = re.compile(r"([bp])(\d+)-(\d+)-[0-9a-f]+\.parquet")
 
 
 def prefix_of(first: int, last: int, *, is_provisional: bool) -> str:
     """How the name of a file begins that has the rows of groups of these buckets, for good or until the next build."""
-    return f"{'p' if is_provisional else 'b'}{first}-{last}-"
+    return f"{PROVISIONAL if is_provisional else 'b'}{first}-{last}-"
 
 
 def bucket_of(group: str, buckets: int) -> int:
@@ -156,7 +158,7 @@ def buckets_of(file: DataFile) -> tuple[int, int]:
 
 def is_provisional(file: DataFile) -> bool:
     """Whether its rows may still change: the next build of its buckets takes them away and makes them again."""
-    return file.path.rsplit("/", 1)[-1].startswith("p")
+    return file.path.rsplit("/", 1)[-1].startswith(PROVISIONAL)
 
 
 def _instant(time_ms: int) -> str:

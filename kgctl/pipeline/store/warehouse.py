@@ -82,6 +82,13 @@ class Warehouse:
         """Return a table as of now, or of a version."""
         return Table(self.location, name, version)
 
+    def held(self) -> Warehouse:
+        """Return the same warehouse for one piece of work: each table, and each version of one, is opened once.
+
+        A table then is as of the first look at it, moved on by `Table.reload` and by what is committed to it.
+        """
+        return _Held(self.location)
+
     @property
     def buckets(self) -> int:
         """Return over how many buckets groups are spread."""
@@ -154,7 +161,7 @@ class Warehouse:
         table = self.table("samples")
         rows = to_stored("samples", samples, cluster)
         if is_again:
-            known = [file for file in table.files() if file.may_hold("cluster", cluster, cluster)]
+            known = table.files(cluster)
             if known:
                 rows = _not_among(rows, table.rows(known))
         table.commit(write_files(self.location, "samples", rows, ""))
@@ -175,20 +182,39 @@ class Warehouse:
         """The version of the tables that were built of a cluster (`kgctl.pipeline.store.warehouse`); None: none were."""
         return self.table("state").number(f"tables/{cluster}")
 
-    def new_files(self, name: str, since: int, until: int | None = None) -> list[DataFile]:
-        """The files of ``records`` or ``samples`` that came after one version, up to another one or to now.
+    def new_files(self, name: str, since: int, until: int | None = None, *, cluster: str | None = None) -> list[DataFile]:
+        """The files of ``records`` or ``samples`` that came after one version, up to another one or to now; those that may hold
+        rows of ``cluster``, or all.
 
         Raises `StorageError` where the older version cannot be had any more.
         """
-        before = {file.path for file in self.table(name, since).files()} if since >= 0 else set()
-        now = self.table(name, until).files()
-        return [file for file in now if file.path not in before and not (since >= 0 and _is_compacted(file))]
+        now = self.table(name, until)
+        if since < 0:
+            return now.files(cluster)
+        return [file for file in now.files(cluster, beside=self.table(name, since)) if not _is_compacted(file)]
 
     def files_behind(self, name: str, cluster: str) -> list[DataFile]:
         """The files of ``records`` or ``samples`` of a cluster that were collected and not built yet."""
         since = self.table("state").number(f"{name}/{cluster}")
-        files = self.new_files(name, -1 if since is None else since)
-        return [file for file in files if file.may_hold("cluster", cluster, cluster)]
+        return self.new_files(name, -1 if since is None else since, cluster=cluster)
+
+
+class _Held(Warehouse):
+    """A warehouse that keeps its tables open."""
+
+    def __init__(self, location: Location) -> None:
+        super().__init__(location)
+        self._tables: dict[tuple[str, int | None], Table] = {}
+
+    def table(self, name: str, version: int | None = None) -> Table:
+        """Return a table as of the first look at it, or of a version."""
+        newest = self._tables.get((name, None))
+        if newest is not None and version is not None and newest.version == version:
+            return newest
+        return self._tables.setdefault((name, version), super().table(name, version))
+
+    def __reduce__(self) -> tuple[type[Warehouse], tuple[Location]]:
+        return Warehouse, (self.location,)
 
 
 def version_number(name: str) -> str:
@@ -258,7 +284,7 @@ class Known:
     def of(cls, warehouse: Warehouse, cluster: str) -> Known:
         """Return what the warehouse knows of the cluster now."""
         table = warehouse.table("records")
-        files = [file for file in table.files() if file.may_hold("cluster", cluster, cluster)]
+        files = table.files(cluster)
         bounds = [(file.low["log_partition"], file.high["log_partition"]) for file in files]
         partitions = {number for low, high in bounds for number in range(low, high + 1)}
         highs = {number: table.number(high_number(cluster, number)) for number in partitions}

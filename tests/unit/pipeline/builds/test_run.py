@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+import deltalake
 import pytest
+from deltalake import DeltaTable
 
 from kgctl.errors import RefusedError, UnreachableError
 from kgctl.pipeline.builds import carry, run
@@ -62,6 +65,25 @@ def test_the_same_build_again_changes_nothing(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "w").rglob("*")} == before
     assert (result.built, result.unchanged, result.decoded) == (0, 1, 0)
     assert not any(table.changed or table.written for table in result.tables)
+
+
+def test_each_table_is_opened_once_a_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = collected(tmp_path / "w", [part.slice(0, 40) for part in LOG])
+    built(warehouse)
+    add(warehouse, "c1", LOG[0].slice(40))
+    opened: Counter[tuple[str, int | None]] = Counter()
+
+    def counting(uri: str, version: int | None = None, **options: Any) -> DeltaTable:
+        opened[uri, version] += 1
+        return DeltaTable(uri, version=version, **options)
+
+    monkeypatch.setattr(deltalake, "DeltaTable", counting)
+    result = built(warehouse)
+
+    assert result.decoded == LOG[0].num_rows - 40
+    times = {Path(uri).name: count for (uri, version), count in opened.items() if version is None and Path(uri).exists()}
+    assert {"offset_commits", "lag", "records", "samples", "builds"} <= times.keys()
+    assert {name for name, count in times.items() if count > 1} <= {"state"}, "which is looked at before the first cluster"
 
 
 def test_a_rebuild_gives_the_same_rows(tmp_path: Path) -> None:
