@@ -25,11 +25,12 @@ import shlex
 import stat
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kgctl.errors import UsageError
+from kgctl.errors import StorageError, UsageError
 from kgctl.yaml_files import FileError, Location, read_yaml
 from kgctl.yaml_files import Path as TreePath
 
@@ -236,7 +237,8 @@ def save_context(config: ConfigFile, name: str, context: ClusterContext | None) 
     The rest of the file, comments too, stays as it is; a new file is for its owner alone.
 
     Raises:
-        UsageError: the file cannot be written, or is written in a way (all on one line) that this cannot be changed in.
+        UsageError: the file is written in a way (all on one line) that this cannot be changed in.
+        StorageError: it cannot be written, and is as it was.
     """
     text = config.path.read_text(encoding="utf-8") if config.path.exists() else ""
     lines = text.splitlines()
@@ -295,7 +297,8 @@ def save_current_context(config: ConfigFile, name: str) -> None:
     """Make ``name`` the current context, leaving the rest of the file, comments too, as it is.
 
     Raises:
-        UsageError: no such context, or the file cannot be written.
+        UsageError: no such context.
+        StorageError: the file cannot be written, and is as it was.
     """
     config.context(name)
     line = "current-context: " + _quoted(name)
@@ -304,15 +307,26 @@ def save_current_context(config: ConfigFile, name: str) -> None:
 
 
 def _write(path: Path, text: str) -> None:
-    """The whole file at once, with the rights that it has; a new one, and its folder, for its owner alone."""
-    temporary = path.with_name(path.name + ".new")
+    """The whole file at once, with the rights that it has; a new one, and its folder, for its owner alone.
+
+    A link stays one: the file that it points to is replaced.
+    """
+    target = path.resolve()
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.chmod(path.stat().st_mode & 0o777 if path.exists() else 0o600)
-        temporary.replace(path)
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        if target.exists():
+            draft.chmod(target.stat().st_mode & 0o777)
+        draft.replace(target)
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error}") from None
+        raise StorageError(f"cannot write {path}: {error.strerror or error}; it is as it was") from None
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
 
 
 def _quoted(name: str) -> str:

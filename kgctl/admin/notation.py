@@ -371,6 +371,8 @@ _MAX_MS = 253_402_300_799_999  # the last millisecond of the year 9999
 
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _SHORT = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[a-zA-Z]+)")
+_WORDS = re.compile(r"(?<=[0-9 ])(?P<unit>second|sec|minute|min|hour|day|week)s?(?![a-z])", re.IGNORECASE)
+"""Units as people say them: ``2 hours``."""
 _ISO = re.compile(
     r"P(?:(?P<years>\d+(?:\.\d+)?)Y)?(?:(?P<months>\d+(?:\.\d+)?)M)?(?:(?P<w>\d+(?:\.\d+)?)W)?(?:(?P<d>\d+(?:\.\d+)?)D)?"
     r"(?P<time>T(?:(?P<h>\d+(?:\.\d+)?)H)?(?:(?P<m>\d+(?:\.\d+)?)M)?(?:(?P<s>\d+(?:\.\d+)?)S)?)?",
@@ -425,7 +427,19 @@ def parse_past_instant_ms(text: str, now_ms: int) -> int:
         return max(0, now_ms - parse_duration_ms(" ".join(words[:-1])))
     if words and (words[0].lower() in _DAYS or (_DATE.fullmatch(words[0]) and words[-1][0].isalpha())):
         return _of_day(text, words, now_ms)
-    return parse_instant_ms(text)
+    try:
+        return parse_instant_ms(text)
+    except UsageError as error:
+        raise UsageError(f"{error.message}{_meant(text.strip())}") from None
+
+
+def _meant(text: str) -> str:
+    """What a clock alone, or a span, was probably meant as; "" for other texts."""
+    if _CLOCK.fullmatch(text):
+        return f"; did you mean 'today {text}'?"
+    if _SHORT.match(text) and "-" not in text:
+        return f"; did you mean '{text} ago'?"
+    return ", or `2h ago`, `now`, `yesterday 14:00`" if text and not text[0].isdigit() else ""
 
 
 _DAYS = {"today": 0, "yesterday": 1}
@@ -474,12 +488,14 @@ def format_instant(instant_ms: int) -> str:
 
 
 def parse_duration_ms(text: str) -> int:
-    """Read a span of time in milliseconds, rounded up: ISO 8601 (``P7D``, ``PT1H``) or short (``2d``, ``1h30m``).
+    """Read a span of time in milliseconds, rounded up: ISO 8601 (``P7D``, ``PT1H``) or short (``2d``, ``1h30m``, ``2 hours``).
 
     Raises:
         UsageError: not a span, a negative one, or one of months or years, which have no fixed length.
     """
     stripped = text.strip()
+    if _WORDS.search(stripped):
+        stripped = _WORDS.sub(lambda found: found["unit"][0].lower(), stripped).replace(" ", "")
     if stripped.startswith("-") or "-" in stripped:
         raise UsageError(f"the duration {text!r} is negative: write it without a sign")
     parts = _iso_parts(stripped, text) if stripped[:1] in "Pp" and stripped else _short_parts(stripped, text)

@@ -97,6 +97,9 @@ def _parse(text: str) -> TopicScope:
     topic, colon, spec = text.partition(":")
     if not topic:
         raise UsageError(f"--topic {text!r} names no topic")
+    if "," in topic:
+        several = " ".join(f"--topic {each}" for each in topic.split(",") if each)
+        raise UsageError(f"--topic {text!r}: no topic has a comma in its name; repeat the option: {several}")
     if not colon:
         return TopicScope(topic)
     return TopicScope(topic, _merged([_range(part, text) for part in spec.split(",")]))

@@ -16,7 +16,7 @@ from typer._completion_classes import completion_init
 
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.habits import DESTRUCTIVE, option_hint
+from kgctl.cli.habits import DESTRUCTIVE, option_hint, value_hint
 from kgctl.cli.render import RENDERERS, printable
 from kgctl.cli.report import OutputFormat, Report, error_line
 from kgctl.cli.session import Session
@@ -210,6 +210,8 @@ def _in_our_words(error: typer.TyperException, session: Session, argv: Sequence[
     message = " ".join(error.format_message().split()).rstrip(".")
     if session.command == "list groups" and (extra := re.search(r"extra argument\(s\) \((.*)\)$", message)):
         return f"kgctl list groups takes no names; type: kgctl describe group {extra[1]}"
+    if wrong := re.match(r"Invalid value for '(--[a-z-]+)': '([^']*)' is not a valid int", message):
+        message += value_hint(wrong[1], wrong[2])
     return re.sub(r"is not a valid int(eger)?( range)?", "is not a whole number", message)
 
 

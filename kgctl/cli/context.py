@@ -178,7 +178,10 @@ def context_set(
 ) -> Report:
     """Change settings of a context: those given on this line replace its own, the rest stays."""
     session = session_of(ctx)
-    context = _given(load_config_file(session.environment.config_file).context(name), session.flags)
+    kept = load_config_file(session.environment.config_file).context(name)
+    context = _given(kept, session.flags)
+    if not unset and _given(ClusterContext(name), session.flags) == ClusterContext(name):
+        raise UsageError("say what to set: --bootstrap-server, --timeout, -X and the like, or --unset SETTING")
     for setting in unset or ():
         field = setting.removeprefix("--").replace("-", "_")
         if setting in context.properties:

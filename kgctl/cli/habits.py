@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 
+from kgctl.cli.registry import COMMANDS
 from kgctl.errors import did_you_mean
 
 DESTRUCTIVE = ("delete", "remove", "reset", "migrate", "undo")
@@ -71,6 +73,20 @@ _OPTION_HABITS = {
 }
 """An option of kgctl -> what other tools, and tired people, call it."""
 
+_OTHER_COMMANDS = {"--watch": "kgctl top watches groups", "--follow": "kgctl top watches groups"}
+"""An option that a command may lack -> the command that does it."""
+
+_VALUE_HABITS = {
+    ("--to-offset", "latest"): "--to-latest",
+    ("--to-offset", "end"): "--to-latest",
+    ("--to-offset", "newest"): "--to-latest",
+    ("--to-offset", "earliest"): "--to-earliest",
+    ("--to-offset", "beginning"): "--to-earliest",
+    ("--to-offset", "oldest"): "--to-earliest",
+    ("--to-offset", "current"): "--to-current",
+}
+"""An option with a value that it does not take -> the option that was meant."""
+
 
 def option_hint(word: str, typed: Sequence[str], known: Collection[str]) -> str:
     """What is meant by an option that is none, for the end of the message; "" where nobody knows.
@@ -84,6 +100,8 @@ def option_hint(word: str, typed: Sequence[str], known: Collection[str]) -> str:
             return f"; did you mean -{whole}?"
         if len(whole) > 2 and whole[:2] not in ("-X", "-o"):
             return "; a name that begins with - stands behind --, after all options"
+    if word in _OTHER_COMMANDS and word not in known:
+        return f"; {_OTHER_COMMANDS[word]}"
     meant = [option for option, names in _OPTION_HABITS.items() if word in names and option.split()[0] in known]
     if meant:
         return f"; did you mean {meant[0]}?"
@@ -91,6 +109,15 @@ def option_hint(word: str, typed: Sequence[str], known: Collection[str]) -> str:
     if near := [name for name in harmless if len(word) > 3 and name.startswith(word)]:
         return f"; did you mean {' or '.join(sorted(near))}?"
     return did_you_mean(word, harmless, at_most=2)
+
+
+def value_hint(option: str, value: str) -> str:
+    """What is meant by a value that is no number, for the end of the message; "" where nobody knows."""
+    if meant := _VALUE_HABITS.get((option, value.lower())):
+        return f"; did you mean {meant}?"
+    if option == "--shift-by" and re.fullmatch(r"-?(P.+|\d+(ms|s|m|h|d|w))", value, re.IGNORECASE):
+        return f"; --by-duration {value.removeprefix('-')} goes back in time"
+    return ""
 
 
 def kgctl_line(family: str, typed: Sequence[str]) -> str:
@@ -106,11 +133,19 @@ def kgctl_line(family: str, typed: Sequence[str]) -> str:
         return _kafka_line(typed)
     if typed[0] == "help":
         return _told([*typed[1:], "--help"])
+    if joined := _spelled_apart(typed[0]):
+        return _told([*joined, *typed[1:]])
     if typed[0] not in _WORDS:
         return ""
     rest = [word for word in typed[1:] if word not in ("groups", "group", "consumer-groups", "cg")]
     is_kept = rest and (rest[0].startswith("-") or typed[0] in ("use", "use-context"))
     return _told([*_WORDS[typed[0]].split(), *(rest if is_kept else [])])
+
+
+def _spelled_apart(word: str) -> list[str]:
+    """The words of a command that was typed as one, as ``list-groups``; none for what is no command so."""
+    apart = word.replace("_", "-").replace("-", " ", 1)
+    return apart.split() if any(apart in (spec.path, f"{spec.path}s") for spec in COMMANDS if " " in spec.path) else []
 
 
 def _second_word(family: str, typed: Sequence[str]) -> str:

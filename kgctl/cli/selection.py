@@ -11,7 +11,7 @@ import typer
 
 from kgctl.admin import GroupAdmin
 from kgctl.cli.session import Session
-from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
+from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean
 
 MatchOption = Annotated[
     str | None, typer.Option("--match", metavar="REGEX", help="Only groups whose id matches, anywhere unless anchored.")
@@ -95,6 +95,35 @@ def select_groups(admin: GroupAdmin, group_ids: Sequence[str], names: NameFilter
     if not chosen and not errors:
         raise NotFoundError("no group matches" if names else "the cluster has no consumer groups")
     return Selection(tuple(chosen), tuple(errors))
+
+
+def with_neighbours(admin: GroupAdmin, errors: Iterable[KgctlError]) -> tuple[KgctlError, ...]:
+    """Return the errors, where a group that is not there has one beside it whose name is nearly that."""
+    errors = tuple(errors)
+    missing = [error for error in errors if _is_missing(error)]
+    if not missing:
+        return errors
+    try:
+        known = list(admin.list_groups().values)
+    except KgctlError:
+        return errors
+    return tuple(
+        NotFoundError(error.message + _near(str(error.group), known), code=error.code, group=error.group)
+        if error in missing
+        else error
+        for error in errors
+    )
+
+
+def _is_missing(error: KgctlError) -> bool:
+    return isinstance(error, NotFoundError) and error.code == "GROUP_ID_NOT_FOUND" and error.group is not None
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    several = name.split(",")
+    if len(several) > 1 and all(several):
+        return f" (several groups have a space between them: {' '.join(several)})"
+    return did_you_mean(name, known, quoted=True)
 
 
 def parse_names(option: str, given: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:

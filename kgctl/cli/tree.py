@@ -140,7 +140,9 @@ class KgctlGroup(TyperGroup):
                 name for name, command in self.commands.items() if not name.startswith(DESTRUCTIVE) and not command.hidden
             ]
             typed = [word, *args[1:]]
-            hint = kgctl_line(command_name(ctx), typed) or did_you_mean(word, harmless, at_most=2, quoted=True)
+            hint = kgctl_line(command_name(ctx), typed)
+            if not hint and not word.startswith(DESTRUCTIVE):
+                hint = did_you_mean(word, harmless, at_most=2, quoted=True)
             path = f"kgctl {command_name(ctx)}".rstrip()
             raise UsageError(f"no such command {word!r}{hint} ({path} --help lists the commands)")
         return super().resolve_command(ctx, args)

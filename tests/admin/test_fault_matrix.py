@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -34,6 +33,7 @@ from tests.support.fault_lab import (
     Told,
     argv,
     commits,
+    disk_full_at,
     lies,
     stepped,
 )
@@ -228,17 +228,6 @@ def test_undo_brings_back_what_was_changed(change: Change, fault: str, every: bo
         for file in files:
             ran = cli.run(["undo", str(file), "--execute"])
             assert (ran.code, commits(fake, SCENE)) == (0, before), (at, ran.err)
-
-
-@contextmanager
-def disk_full_at(size: int) -> Iterator[None]:
-    """No file can grow beyond ``size`` bytes, as on a disk that is full."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("size", [0, 1, 200])

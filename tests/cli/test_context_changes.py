@@ -9,6 +9,7 @@ import pytest
 from keyring.errors import NoKeyringError
 
 from tests.cli.harness import Cli
+from tests.support.fault_lab import disk_full_at
 
 FILE = """\
 # ours
@@ -131,3 +132,39 @@ def test_file_with_a_secret_that_others_can_read_is_told(cli: Cli, config: Path)
     assert (ran.code, ran.err.startswith(f"Others can read {config}, which holds sasl.password: chmod 600 it")) == (0, True)
     config.chmod(0o600)
     assert "Others can read" not in cli("list groups --context prod").err
+
+
+CHANGES = ["add desk --bootstrap-server d:1", "set prod --timeout 5s", "set prod --unset client.id", "delete prod", "use prod"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 100])
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_full_disk_leaves_the_file_as_it_was(cli: Cli, config: Path, change: str, size: int) -> None:
+    with disk_full_at(size):
+        ran = cli(f"context {change} -o json")
+    assert (ran.code, ran.data, [error["code"] for error in ran.json["errors"]]) == (1, [], ["STORAGE_ERROR"]), ran.err
+    assert ran.err == f"kgctl: cannot write {config}: File too large; it is as it was\n"
+    assert (config.read_text(), [path.name for path in cli.folder.iterdir()]) == (FILE, [config.name])
+    assert cli(f"context {change}").code == 0
+
+
+def test_a_link_stays_a_link(cli: Cli, config: Path) -> None:
+    kept = config.rename(cli.folder / "dotfiles.yaml")
+    config.symlink_to(kept)
+    assert cli("context use prod").code == 0
+    assert (config.is_symlink(), "current-context: prod" in kept.read_text()) == (True, True)
+
+
+def test_a_file_that_may_not_be_written(cli: Cli, config: Path) -> None:
+    cli.variables["KGCTL_CONFIG"] = "/proc/kgctl/config.yaml"
+    ran = cli("context add desk --bootstrap-server d:1")
+    assert (ran.code, ran.err.splitlines()) == (
+        1,
+        ["kgctl: cannot write /proc/kgctl/config.yaml: No such file or directory; it is as it was"],
+    )
+
+
+def test_setting_nothing_is_a_mistake_and_setting_the_same_again_is_none(cli: Cli, config: Path) -> None:
+    ran = cli("context set prod")
+    assert (ran.code, "say what to set" in ran.err, config.read_text()) == (2, True, FILE)
+    assert cli("context set prod --bootstrap-server p:1").code == 0

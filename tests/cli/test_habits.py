@@ -92,6 +92,17 @@ MISTAKES = {
     "reset-offsets g1 --topic t1 --to-earliest --exec": "did you mean --execute?",
     "reset-offsets g1 -p 0": "did you mean --topic TOPIC:PARTITION?",
     "top -n 1": "did you mean --iterations?",
+    "list groups --watch": "kgctl top watches groups",
+    "describe group g1 --watch 5": "write --watch --interval 5s (or --group 5, if it is one)",
+    "describe group g1 --watch 5m": "write --watch --interval 5m",
+    "list-groups --lag": "type: kgctl list groups --lag",
+    "describe_group g1": "type: kgctl describe group g1",
+    "reset-offsets g1 --topic t1 --to-offset latest": "did you mean --to-latest?",
+    "reset-offsets g1 --topic t1 --shift-by -1h": "--by-duration 1h goes back in time",
+    "reset-offsets g1 --topic t1,t2 --to-latest": "repeat the option: --topic t1 --topic t2",
+    "reset-offsets g1 --topic t1 --to-datetime 2h": "did you mean '2h ago'?",
+    "reset-offsets g1 --topic t1 --to-datetime 10:00": "did you mean 'today 10:00'?",
+    "context set stage": "unknown context 'stage'",
 }
 
 
@@ -100,6 +111,24 @@ def test_mistake_is_told_what_was_meant(cli: Cli, line: str) -> None:
     ran = cli(line)
     assert (ran.code, MISTAKES[line] in ran.err, cli.settings) == (2, True, []), ran.err
     assert len(ran.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "describe group {}",
+        "reset-offsets {} --topic t1 --to-latest --execute",
+        "delete-groups {} --yes",
+        "delete-offsets {} --topic t1 --yes",
+        "remove-members {} --all --yes",
+    ],
+)
+def test_groups_that_are_not_there(cli: Cli, line: str) -> None:
+    """A list with commas is told to have spaces; a name that is nearly a group's is told that group."""
+    listed = cli(line.format("g1,g3"))
+    assert (listed.code, "(several groups have a space between them: g1 g3)" in listed.err) == (4, True), listed.err
+    near = cli(line.format("G2"))
+    assert (near.code, "did you mean 'g2'?" in near.err) == (4, True), near.err
 
 
 @pytest.mark.parametrize(

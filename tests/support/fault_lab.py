@@ -8,7 +8,9 @@ step, before the call or after it (when the cluster has done what was asked, and
 from __future__ import annotations
 
 import json
+import resource
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +33,17 @@ CALLS = (
 
 class Killed(BaseException):
     """The process is no more: nothing after this point runs."""
+
+
+@contextmanager
+def disk_full_at(size: int) -> Iterator[None]:
+    """No file can grow beyond ``size`` bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @dataclass

@@ -38,6 +38,7 @@ from kgctl.cli.selection import (
     name_filter,
     plural,
     select_groups,
+    with_neighbours,
 )
 from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
@@ -113,7 +114,8 @@ class _GroupsPlan:
     saved: list[UndoRow]
     unread: list[KgctlError]
     sight: Sight
-    flaws: tuple[KgctlError, ...] = ()
+    flaws: tuple[KgctlError, ...]
+    refused: Mapping[str, KgctlError]
 
     @property
     def deletable(self) -> dict[str, GroupListing]:
@@ -130,11 +132,6 @@ class _GroupsPlan:
         return lines
 
     @property
-    def refused(self) -> dict[str, KgctlError]:
-        errors = {group_id: one for group_id, one in self.decisions.items() if not isinstance(one, GroupListing)}
-        return {group_id: error.to_exception(group=group_id) for group_id, error in errors.items()}
-
-    @property
     def rows(self) -> dict[str, Row]:
         counts = Counter(group_id for group_id, _, _ in self.saved)
         return {group_id: _row(group_id, decision, counts) for group_id, decision in self.decisions.items()}
@@ -149,7 +146,9 @@ def _groups_plan(admin: GroupAdmin, group_ids: Sequence[str]) -> _GroupsPlan:
     rows = [(group_id, partition, commit) for group_id, commits in found.values.items() for partition, commit in commits.items()]
     unread = [error.to_exception(group=group_id) for group_id, error in found.errors.items()]
     flaws = tuple(error for group_id in sorted(found.flaws) for error in found.flaws[group_id])
-    return _GroupsPlan(decisions, list(rows), unread, admin.sight() if groups else Sight(), flaws)
+    refused = [one.to_exception(group=group_id) for group_id, one in decisions.items() if not isinstance(one, GroupListing)]
+    told = {str(error.group): error for error in with_neighbours(admin, refused)}
+    return _GroupsPlan(decisions, list(rows), unread, admin.sight() if groups else Sight(), flaws, told)
 
 
 def _groups_report(plan: _GroupsPlan, account: Account[str], errors: Sequence[KgctlError], cluster: NamedCluster) -> Report:
@@ -291,7 +290,7 @@ def _offsets_plan(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[
                 errors.append(_nothing(group_id, scope.topic, counts))
             for partition in wanted:
                 _decide((group_id, partition), described.values[group_id], present, commits, refused)
-    return _OffsetsPlan(commits, refused, tuple(errors))
+    return _OffsetsPlan(commits, refused, with_neighbours(admin, errors))
 
 
 def _decide(

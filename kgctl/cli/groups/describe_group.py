@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -33,10 +34,11 @@ from kgctl.cli.selection import (
     name_filter,
     parse_names,
     select_groups,
+    with_neighbours,
 )
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import cluster_reference
-from kgctl.errors import AuthError, KgctlError, NotFoundError, UsageError, did_you_mean
+from kgctl.errors import AuthError, NotFoundError, UsageError
 from kgctl.model.groups import TopicPartition
 
 if TYPE_CHECKING:
@@ -128,6 +130,8 @@ def describe_group(
     group_ids = merged_groups(groups, group)
     names = name_filter(match, exclude)
     check_selection(group_ids, all_groups=all_groups, names=names)
+    if watch and not interval:
+        _check_interval(groups or ())
     view = _chosen_view(offsets=offsets, members=members, state=state)
     limits = read_thresholds(fail_if_lag_over, fail_if_partition_lag_over, fail_if_time_lag_over, allow_unknown=allow_unknown)
     of_partitions = only_lagging or bool(sort) or time_lag or commit_age or next_record
@@ -160,6 +164,16 @@ def _check_view(view: str, *, of_partitions: bool, of_offsets: bool, totals: boo
         )
 
 
+def _check_interval(groups: Sequence[str]) -> None:
+    """Refuse a span that was typed behind ``--watch``, as other tools have it, and would be watched as a group."""
+    for name in groups:
+        if re.fullmatch(r"\d+(\.\d+)?(ms|s|m|h)?", name):
+            span = f"{name}s" if name[-1].isdigit() else name
+            raise UsageError(
+                f"{name!r} stands where groups do: write --watch --interval {span} (or --group {name}, if it is one)"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """What is to be shown, as the command line says it."""
@@ -185,7 +199,7 @@ class Question:
         if changed and isinstance(admin, TellsChanges):
             admin.watch_groups(ids, changed)
         found = self._view(admin, ids)
-        found = replace(found, errors=(*chosen.errors, *_with_neighbours(admin, found.errors)))
+        found = replace(found, errors=(*chosen.errors, *with_neighbours(admin, found.errors)))
         if scopes:
             check_topics(admin, found, scopes)
         scope = Scope(names_groups=bool(self.group_ids), names_topics=bool(scopes))
@@ -213,19 +227,6 @@ class Question:
         found = with_record_times(admin, found) if self.shown.time_lag else found
         found = with_commit_times(admin, found) if self.shown.commit_age else found
         return with_next_records(admin, found) if self.shown.next_record else found
-
-
-def _with_neighbours(admin: GroupAdmin, errors: tuple[KgctlError, ...]) -> tuple[KgctlError, ...]:
-    """The same, where a group that is not there has one beside it whose name is nearly that."""
-    if not any(isinstance(error, NotFoundError) and error.group for error in errors):
-        return errors
-    known = list(admin.list_groups().values)
-    return tuple(
-        NotFoundError(error.message + did_you_mean(error.group, known, quoted=True), code=error.code, group=error.group)
-        if isinstance(error, NotFoundError) and error.group
-        else error
-        for error in errors
-    )
 
 
 def _frames(question: Question, admin: GroupAdmin, interval_ms: int, iterations: int | None) -> Frames:

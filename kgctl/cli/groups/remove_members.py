@@ -27,6 +27,7 @@ from kgctl.cli.selection import (
     name_filter,
     plural,
     select_groups,
+    with_neighbours,
 )
 from kgctl.cli.session import session_of
 from kgctl.errors import KgctlError, NotFoundError, UsageError
@@ -143,7 +144,7 @@ def _members(admin: GroupAdmin, group_ids: Sequence[str], *, is_named: bool) -> 
             _Member(group_id, one.group_instance_id or one.member_id, one.group_instance_id is not None)
             for one in description.members
         ]
-    return sorted(found, key=lambda one: (one.group_id, one.is_static, one.name)), errors
+    return sorted(found, key=lambda one: (one.group_id, one.is_static, one.name)), list(with_neighbours(admin, errors))
 
 
 def _steps(admin: GroupAdmin, members: Sequence[_Member], reason: str | None) -> list[Step[_Member]]:

@@ -58,6 +58,7 @@ from kgctl.cli.selection import (
     check_selection,
     name_filter,
     select_groups,
+    with_neighbours,
 )
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import connection_settings
@@ -380,7 +381,7 @@ def reset_offsets(
 def _planned(session: Session, admin: GroupAdmin, chosen: Selection, request: ResetRequest) -> ResetPlan:
     with session.waiting():
         planned = plan_reset(admin, request)
-    return replace(planned, errors=(*chosen.errors, *planned.errors))
+    return replace(planned, errors=with_neighbours(admin, (*chosen.errors, *planned.errors)))
 
 
 def _history(session: Session, strategy: Strategy, warehouse: str | None, cluster: str | None) -> History | None:
