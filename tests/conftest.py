@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
+
+import pytest
 
 # Hundreds of programs are started from this checkout: none may have to compile it anew.
 sys.dont_write_bytecode = False
@@ -22,6 +25,16 @@ pytest_plugins = [
     "tests.support.pipeline.spark",
     "tests.support.zookeeper.fixtures",
 ]
+
+
+gc.set_threshold(50_000, 20, 50)  # thousands of tests are collected and stay: to look through them again and again finds nothing
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """What has been collected stays to the end: no collector need look at it while tests run."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_configure() -> None:

@@ -12,8 +12,11 @@ from collections import defaultdict
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
 import pytest
+
+from tests.support.distribution import without_group
 
 
 def processor_s() -> float:
@@ -35,12 +38,11 @@ class Cost:
 
 
 class Dearest:
-    """The plugin: the process of a test measures, the one that reports adds up."""
+    """The plugin: each process measures its tests, the one that reports adds up."""
 
     def __init__(self) -> None:
         self._mark = processor_s()
         self._tests: dict[str, Cost] = defaultdict(Cost)
-        self._servers: dict[str, float] = {}
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logstart(self) -> None:
@@ -50,25 +52,30 @@ class Dearest:
     def pytest_fixture_post_finalizer(self, fixturedef: pytest.FixtureDef[object]) -> None:
         """Note what the programs of a shared server took that has just ended."""
         if fixturedef.scope == "session":
-            now = processor_s()
-            self._servers[fixturedef.argname] = self._servers.get(fixturedef.argname, 0.0) + now - self._mark
-            self._mark = now
+            self._tests[f"server {fixturedef.argname}"].add(self._since_mark(), 0.0)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Note on the report what its phase took."""
+        """Note what a phase of a test took."""
         report = yield
-        now = processor_s()
-        report.processor_s = now - self._mark  # type: ignore[attr-defined]  # travels with the report
-        self._mark = now
-        report.servers, self._servers = self._servers, {}  # type: ignore[attr-defined]
+        self._tests[without_group(report.nodeid)].add(self._since_mark(), report.duration)
         return report
 
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add a phase to its test."""
-        self._tests[report.nodeid].add(getattr(report, "processor_s", 0.0), report.duration)
-        for name, used_s in getattr(report, "servers", {}).items():
-            self._tests[f"server {name}"].add(used_s, 0.0)
+    def _since_mark(self) -> float:
+        before, self._mark = self._mark, processor_s()
+        return self._mark - before
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Hand what was measured to the process that reports."""
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output["dearest"] = {name: (cost.processor_s, cost.wall_s) for name, cost in self._tests.items()}
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Take what a process has measured."""
+        for name, (used_s, wall_s) in getattr(node, "workeroutput", {}).get("dearest", {}).items():
+            self._tests[name].add(used_s, wall_s)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         """Print the dearest tests and what each folder took."""

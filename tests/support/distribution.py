@@ -5,6 +5,8 @@ ends it after the last of them: an idle JVM takes processor time from others. Al
 file prepares is made once a process. The groups that last begin first.
 
 A run of a few files or tests, or of what failed last, stays in one process: starting others would take longer than it.
+
+Most tests take a millisecond, and pytest-xdist's five messages for each take three: a passed test is told by one.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import os
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -129,6 +132,36 @@ def group_of(item: pytest.Item) -> str:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Name a test without the group that pytest-xdist adds, as ``--last-failed`` and whoever copies the name need it."""
-    name, _, group = report.nodeid.rpartition("@")
-    if group and "]" not in group and "::" in name:
-        report.nodeid = name
+    report.nodeid = without_group(report.nodeid)
+
+
+def without_group(nodeid: str) -> str:
+    """The name of a test as pytest knows it without pytest-xdist."""
+    name, _, group = nodeid.rpartition("@")
+    return name if group and "]" not in group and "::" in name else nodeid
+
+
+class FewMessages:
+    """In the place of pytest-xdist's `WorkerInteractor` where that tells of each phase of each test."""
+
+    def __init__(self, interactor: Any) -> None:
+        self._interactor = interactor
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Tell how a test ended, and of what came before and after only where that did not pass."""
+        if report.when == "call" or not report.passed:
+            self._interactor.pytest_runtest_logreport(report)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    """Let a worker tell less."""
+    interactor = next((each for each in config.pluginmanager.get_plugins() if type(each).__name__ == "WorkerInteractor"), None)
+    if interactor is not None:
+        for hook in (
+            config.hook.pytest_runtest_logstart,
+            config.hook.pytest_runtest_logfinish,
+            config.hook.pytest_runtest_logreport,
+        ):
+            hook._remove_plugin(interactor)
+        config.pluginmanager.register(FewMessages(interactor))
