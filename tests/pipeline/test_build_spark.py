@@ -67,6 +67,7 @@ def test_spark_builds_the_same_rows(tmp_path: Path, spark: SparkSession) -> None
     assert len(warehouse.table("lag").files()) > 3
 
 
+@pytest.mark.deep
 def test_watch_builds_on_spark_and_goes_on_where_it_was(tmp_path: Path, spark: SparkSession) -> None:
     expected = tables_of_whole()
     warehouse = collected(tmp_path / "w", [part.slice(0, 35) for part in LOG])

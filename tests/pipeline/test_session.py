@@ -84,6 +84,7 @@ def _holding(tmp_path: Path) -> subprocess.Popen[str]:
     return subprocess.Popen([sys.executable, "-c", HOLD], env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
+@pytest.mark.deep
 @pytest.mark.slow
 def test_nothing_is_said_and_nothing_is_left(tmp_path: Path) -> None:
     with _holding(tmp_path) as process:

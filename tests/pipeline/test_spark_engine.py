@@ -21,7 +21,7 @@ def test_chunks_are_dealt_out_like_cards() -> None:
     assert dealt({}, 5) == []
 
 
-@pytest.mark.parametrize("count", [0, 1, 7, 200])
+@pytest.mark.parametrize("count", [0, 1, 7, pytest.param(200, marks=pytest.mark.deep)])
 def test_the_same_as_in_one_process(spark: SparkSession, count: int) -> None:
     engine = SparkEngine(spark)
     seen: list[int] = []
@@ -35,8 +35,8 @@ def test_the_same_as_in_one_process(spark: SparkSession, count: int) -> None:
 
 def test_an_item_that_kills_its_worker_fails_alone(spark: SparkSession) -> None:
     engine = SparkEngine(spark)
-    found = engine.map(kill_at_five, range(40))
-    assert [done.value for done in found] == [None if number == 5 else number for number in range(40)]
+    found = engine.map(kill_at_five, range(8))
+    assert [done.value for done in found] == [None if number == 5 else number for number in range(8)]
     assert found[5].failure is not None
     assert found[5].failure.code == PROCESS_DIED
     assert engine.map(square, [3])[0].value == 9
@@ -50,7 +50,7 @@ def test_work_that_cannot_be_done_at_all_is_one_line(spark: SparkSession) -> Non
 
 def test_a_stream_that_is_left_is_cancelled(spark: SparkSession) -> None:
     engine = SparkEngine(spark)
-    stream = engine.stream(square, range(64))
+    stream = engine.stream(square, range(20))
     assert next(stream).value is not None
     stream.close()
     wait_until(lambda: spark.sparkContext.statusTracker().getActiveJobsIds() == [], "no job goes on, and Spark has noticed")

@@ -97,7 +97,7 @@ def building(warehouse: Path) -> Iterator[None]:
     def builds() -> int:
         count, ends = 0, False
         while not ends:
-            ends = is_over.wait(1.0)
+            ends = is_over.wait(2.0)
             if (warehouse / "records").exists():
                 run_history("build", warehouse, "--engine", "local")
                 count += 1
@@ -132,6 +132,7 @@ def test_segments_of_the_broker_tell_the_same_history(driven: Driven, tmp_path: 
     assert tables_of(Warehouse.open(copied), CLUSTER) == tables_of(Warehouse.open(driven.warehouse), CLUSTER)
 
 
+@pytest.mark.deep
 def test_other_files_and_another_order_tell_the_same_history(driven: Driven, tmp_path: Path) -> None:
     shuffled = tmp_path / "shuffled"
     copy_shuffled(driven.warehouse, shuffled, CLUSTER, cuts=6, seed=1)

@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 
-from tests.support.distribution import without_group
-
 
 def processor_s() -> float:
     """Return the processor time of this process and of the ended ones that it started."""
@@ -58,7 +56,7 @@ class Dearest:
     def pytest_runtest_makereport(self) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Note what a phase of a test took."""
         report = yield
-        self._tests[without_group(report.nodeid)].add(self._since_mark(), report.duration)
+        self._tests[report.nodeid].add(self._since_mark(), report.duration)
         return report
 
     def _since_mark(self) -> float:

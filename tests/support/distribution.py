@@ -1,4 +1,4 @@
-"""How the tests are dealt out to processes: one more than there are processors, what shares a server to the same one.
+"""How the tests are dealt out to processes: two more than there are processors, what shares a server to the same one.
 
 A JVM or a server that a session starts is dear, so tests that use one of `SERVERS` go to one process, which starts it once and
 ends it after the last of them: an idle JVM takes processor time from others. All other tests stay together by file, since what a
@@ -51,13 +51,13 @@ _ENDED = pytest.StashKey[list[str]]()
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Nought for a run of up to `FEW` files, else one more than this process may use processors: a third of the tests wait."""
+    """Nought for a run of up to `FEW` files, else two more than this process may use processors: many tests wait."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     if config.getoption("lf", default=False) or sum(map(files_of, config.args)) <= FEW:
         return 0
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return processors + 1
+    return processors + 2
 
 
 def files_of(name: str) -> int:
@@ -84,8 +84,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def _deal_out(items: list[pytest.Item]) -> None:
     groups = [group_of(item) for item in items]
-    for item, group in zip(items, groups, strict=True):
-        item.add_marker(pytest.mark.xdist_group(group))
     sizes = Counter(groups)
     waits = {group for item, group in zip(items, groups, strict=True) if any(map(item.get_closest_marker, WAITING))}
 
@@ -129,23 +127,19 @@ def group_of(item: pytest.Item) -> str:
     return apart[0] if apart and group == "kafka" else group
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Name a test without the group that pytest-xdist adds, as ``--last-failed`` and whoever copies the name need it."""
-    report.nodeid = without_group(report.nodeid)
+class Interactor:
+    """In the place of pytest-xdist's `WorkerInteractor` where that tells of each phase of each test, and where it names groups.
 
-
-def without_group(nodeid: str) -> str:
-    """The name of a test as pytest knows it without pytest-xdist."""
-    name, _, group = nodeid.rpartition("@")
-    return name if group and "]" not in group and "::" in name else nodeid
-
-
-class FewMessages:
-    """In the place of pytest-xdist's `WorkerInteractor` where that tells of each phase of each test."""
+    It adds the group to what pytest 9.1 and earlier make a test's name of; without this each test would be a group of its own.
+    """
 
     def __init__(self, interactor: Any) -> None:
         self._interactor = interactor
+
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Tell the tests in the form in which ``--dist loadgroup`` looks for their groups."""
+        ids = [f"{item.nodeid}@{group_of(item)}" for item in session.items]
+        self._interactor.sendevent("collectionfinish", topdir=str(session.config.rootpath), ids=ids)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Tell how a test ended, and of what came before and after only where that did not pass."""
@@ -153,15 +147,15 @@ class FewMessages:
             self._interactor.pytest_runtest_logreport(report)
 
 
+REPLACED = ("pytest_collection_finish", "pytest_runtest_logstart", "pytest_runtest_logfinish", "pytest_runtest_logreport")
+"""The hooks of pytest-xdist's worker that `Interactor` has, or that need not be told."""
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Let a worker tell less."""
+    """Put `Interactor` into a worker."""
     interactor = next((each for each in config.pluginmanager.get_plugins() if type(each).__name__ == "WorkerInteractor"), None)
     if interactor is not None:
-        for hook in (
-            config.hook.pytest_runtest_logstart,
-            config.hook.pytest_runtest_logfinish,
-            config.hook.pytest_runtest_logreport,
-        ):
-            hook._remove_plugin(interactor)
-        config.pluginmanager.register(FewMessages(interactor))
+        for name in REPLACED:
+            getattr(config.hook, name)._remove_plugin(interactor)
+        config.pluginmanager.register(Interactor(interactor))

@@ -118,12 +118,12 @@ def test_any_cut_order_and_repetition_gives_the_same_tables(tmp_path: Path, seed
 def test_builds_in_between_end_with_the_same_tables(tmp_path: Path) -> None:
     expected = tables_of_whole()
     choice = random.Random(1)
-    pieces = [part.slice(low, 40) for part in LOG for low in range(0, part.num_rows, 40)]
+    pieces = [part.slice(low, 80) for part in LOG for low in range(0, part.num_rows, 80)]
     choice.shuffle(pieces)
     warehouse = collected(tmp_path / "cut", [], SAMPLES.slice(0, 50))
     for number, piece in enumerate(pieces):
         add(warehouse, "c1", piece, str(number))
-        if number % 5 == 0:
+        if number % 3 == 0:
             assert built(warehouse).built == 1
     warehouse.add_samples("c1", SAMPLES.slice(50))
 
@@ -183,7 +183,7 @@ def test_two_builds_at_a_time_build_it_once(tmp_path: Path, monkeypatch: pytest.
     assert built(warehouse).unchanged == 1
 
 
-@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("step", [7, pytest.param(1, marks=pytest.mark.deep)])
 def test_death_between_any_two_commits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     expected = tables_of_whole()
     commit = Table.commit

@@ -77,15 +77,18 @@ def test_a_filter_on_any_column_finds_its_rows(folder: Path) -> None:
                 assert found == rows.column(field.name).to_pylist().count(value), (name, field.name)
 
 
-UPKEEP: Mapping[str, Callable[[Warehouse], object]] = {
-    "compact": compact,
-    "prune": lambda warehouse: prune(warehouse, 2_000_000_000_000, hours=0),
+FORGETTING: Mapping[str, Callable[[Warehouse], object]] = {
     "forget a source": lambda warehouse: forget(warehouse, "c1", "second"),
     "forget another cluster": lambda warehouse: forget(warehouse, "c2"),
 }
+UPKEEP: Mapping[str, Callable[[Warehouse], object]] = {
+    "compact": compact,
+    "prune": lambda warehouse: prune(warehouse, 2_000_000_000_000, hours=0),
+    **FORGETTING,
+}
 
 
-@pytest.mark.parametrize("operation", UPKEEP)
+@pytest.mark.parametrize("operation", ["compact", "prune", *(pytest.param(name, marks=pytest.mark.deep) for name in FORGETTING)])
 def test_every_reader_sees_the_same_after_upkeep(tmp_path: Path, operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """And after the build that follows, which makes anew what was thinned."""
     monkeypatch.setattr(upkeep, "MANY_FILES", 2)

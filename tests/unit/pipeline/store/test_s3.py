@@ -66,6 +66,7 @@ def test_two_writers_at_once_both_land(bucket: str) -> None:
     assert warehouse.table("records").rows().num_rows == LOG[0].num_rows + LOG[1].num_rows
 
 
+@pytest.mark.deep
 def test_watch_goes_on_where_it_was_on_s3(bucket: str, tmp_path: Path) -> None:
     expected = tables_of_whole()
     warehouse = Warehouse.create(bucket)
