@@ -124,8 +124,7 @@ def simulate_shrink(
     """Make a scenario whose expectation fails as small as it can be while the expectation still fails."""
     from kgctl.cli.simulate.live_group import live_reader
     from kgctl.cli.simulate.running import progress, report_of_problems
-    from kgctl.simulate.batch.explain import in_words
-    from kgctl.simulate.batch.shrink import failing, prepared, shrink
+    from kgctl.simulate.batch.shrink import failing, in_words, prepared, shrink
     from kgctl.simulate.scenario.load import load
     from kgctl.simulate.scenario.sources import read_source
     from kgctl.yaml_files import FileError

@@ -8,14 +8,15 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kgctl.simulate.metrics.result import RunResult, run
 from kgctl.simulate.recording.owners import NOBODY, Gap
 from kgctl.simulate.recording.trace import GroupChanged, Happened, PodChanged, Removed, Replied, Requested, TraceEvent
 from kgctl.simulate.report.outcome import duration, show
-from kgctl.simulate.scenario.checks import NO_FILTERS
+from kgctl.simulate.scenario.checks import NO_FILTERS, Filters
+from kgctl.simulate.scenario.event_kinds import Event
 from kgctl.simulate.scenario.fields import changed, member_config, read_broker_settings
 from kgctl.simulate.scenario.model import AssignTime, Callbacks, MemberSet, Network, PollLoop, Scenario
 from kgctl.simulate.scenario.quantities import ZERO, Constant
@@ -78,10 +79,26 @@ class Ablation:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """The time from the beginning of an event, or of a step of its rollout, to the next one's, with whatever it led to.
+
+    ``event`` "": before the first one. ``step`` 0: all of the event; the steps of an event follow it. ``by_cause``:
+    partition-seconds without a consumer.
+    """
+
+    event: str
+    step: int
+    from_us: int
+    to_us: int
+    unavailable: float
+    by_cause: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Explanation:
     """One run explained. ``by_cause``: partition-seconds without a consumer; ``story`` None: there was no gap.
 
-    ``ablations``: empty where nothing was to be left out.
+    ``by_part``: the same by event and by step, in the order of time. ``ablations``: empty where nothing was to be left out.
     """
 
     max_gap: float
@@ -89,6 +106,7 @@ class Explanation:
     by_cause: Mapping[str, float]
     story: Story | None
     ablations: tuple[Ablation, ...]
+    by_part: tuple[Part, ...] = ()
 
 
 class _Log:
@@ -123,44 +141,16 @@ def explain(scenario: Scenario, seed: int, *, ablates: bool = True) -> Explanati
         by_cause=_by_cause(result),
         story=_story(result, log.events),
         ablations=tuple(_ablations(scenario, seed, max_gap, unavailable)) if ablates else (),
+        by_part=tuple(_parts(result)),
     )
 
 
-def cause_of(scenario: Scenario, seed: int) -> str:
-    """Return what the longest gap of a run is due to, in a few words: its main cause, and what set its rebalance off.
-
-    Raises:
-        UsageError, InvariantViolation: as `kgctl.simulate.engine.run.run`.
-    """
-    story = explain(scenario, seed, ablates=False).story
-    return "" if story is None else f"{story.main_cause} {story.origin.kind}".strip()
-
-
-_TRIGGERS = {
+TRIGGERS = {
     "TopicsChanged": "a change of the topics",
     "RegexResolved": "a topic that matches the members' pattern",
     "CoordinatorFailover": "the move of the group to another coordinator",
 }
 """What sets a rebalance off that is not a member's doing -> in words."""
-
-_KINDS = {
-    "joined": "a member that joined",
-    "restarted": "a member that came back after a restart",
-    "closed": "a member that closed its consumer",
-    "expired": "a member whose heartbeats stopped",
-    "poll": "a member past max.poll.interval.ms",
-    "fenced": "a member that was fenced",
-    "replaced": "a member that took the place of another one",
-    **_TRIGGERS,
-}
-
-
-def in_words(cause: str) -> str:
-    """Return what `cause_of` found as words: "handover, in a rebalance set off by a member that joined"."""
-    main, _, kind = cause.partition(" ")
-    again = ", back in the group" if kind.startswith("back:") else ""
-    words = _KINDS.get(kind.removeprefix("back:"), kind)
-    return f"{main}, in a rebalance set off by {words}{again}" if kind else main
 
 
 def _costs(result: RunResult) -> tuple[float, float]:
@@ -170,6 +160,32 @@ def _costs(result: RunResult) -> tuple[float, float]:
 def _by_cause(result: RunResult) -> dict[str, float]:
     found = {cause.label: float(result.metric("unavailable", (f"cause {cause.label}",)) or 0) for cause in Cause}
     return {label: value for label, value in sorted(found.items(), key=lambda entry: -entry[1]) if value}
+
+
+def _parts(result: RunResult) -> Iterator[Part]:
+    """Give what each event and each step of it came to. Beginnings of one event that follow one another are one part."""
+    recording = result.recording
+    begun = [mark for mark in recording.history.events if mark.what == "begins" and mark.at_us >= recording.start_us]
+    firsts = begun[:1] + [mark for before, mark in itertools.pairwise(begun) if mark.name != before.name]
+    names = ["", *(mark.name for mark in firsts)]
+    times = [recording.start_us, *(mark.at_us for mark in firsts), recording.end_us]
+    for name, (first, last) in zip(names, itertools.pairwise(times), strict=True):
+        yield _part(result, name, 0, first, last)
+        steps = [mark.at_us for mark in recording.history.steps if mark.name == name and first <= mark.at_us < last]
+        if len(steps) > 1:
+            for step, (begins, ends) in enumerate(itertools.pairwise([first, *steps[1:], last]), 1):
+                yield _part(result, name, step, begins, ends)
+
+
+def _part(result: RunResult, event: str, step: int, first: int, last: int) -> Part:
+    start_us = result.recording.start_us
+    gaps = result.metrics.measured.gaps(Filters(after_us=first - start_us, before_us=last - start_us))
+    lengths: Counter[str] = Counter()
+    for gap in gaps:
+        for cause, length_us in gap.causes:
+            lengths[cause.label] += length_us
+    by_cause = {label: length_us / 1e6 for label, length_us in lengths.most_common() if length_us}
+    return Part(event, step, first - start_us, last - start_us, sum(by_cause.values()), by_cause)
 
 
 # --- the story
@@ -331,8 +347,8 @@ def _origin(look: _Look) -> Origin:
     at_us, what = next((each for each in triggers if first <= each[0] <= min(last, look.to_us)), (0, ""))
     api, _, pod = what.partition(" ")
     begun = f"the rebalance was set off at {duration(at_us)} by"
-    if api in _TRIGGERS:
-        return Origin(api, f"{begun} {_TRIGGERS[api]}")
+    if api in TRIGGERS:
+        return Origin(api, f"{begun} {TRIGGERS[api]}")
     if api == "timer":
         pod = next((each.pod for each in look.events if isinstance(each, Removed) and each.at_us == at_us), pod)
     if not pod:
@@ -447,13 +463,17 @@ def variations(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
 
 
 def _without_events(scenario: Scenario) -> Iterator[tuple[str, Scenario]]:
+    """One event less at a time. What waited for it begins when it would have, had the event taken no time."""
     events = scenario.events
     for index, event in enumerate(events[:_MOST_EVENTS]):
-        rest = (*events[:index], *events[index + 1 :])
-        names = {each.name for each in rest}
-        if any(each.after not in (None, "previous", "last") and each.after not in names for each in rest):
-            continue
+        rest = tuple(_anchored(each, event) for each in (*events[:index], *events[index + 1 :]))
         yield f"event {index + 1}, {event.name or event.kind} {event.target}", changed(scenario, events=rest)
+
+
+def _anchored(event: Event, gone: Event) -> Event:
+    if not gone.name or event.after != gone.name:
+        return event
+    return replace(event, after=gone.after, at_us=event.at_us + gone.at_us)
 
 
 def _session_ms(members: MemberSet) -> int:
@@ -482,7 +502,40 @@ def explanation_lines(found: Explanation, *, ablates: bool = True) -> list[str]:
     if found.by_cause:
         parts = (f"{cause} {show('unavailable', value)}" for cause, value in found.by_cause.items())
         lines.append(f"unavailable by cause, in partition-seconds: {', '.join(parts)}")
+        lines += _part_lines(found)
     return lines + _worth_lines(found.ablations) if ablates else lines
+
+
+_MOST_PARTS = 16
+
+
+def _part_lines(found: Explanation) -> list[str]:
+    """The table by event and step; nothing where there is one event at most. Of many parts those that cost most."""
+    told = [part for part in found.by_part if part.unavailable]
+    if len({part.event for part in found.by_part if part.event}) + sum(bool(part.step) for part in found.by_part) < 2:
+        return []
+    costly = sorted(told, key=lambda part: -part.unavailable)[:_MOST_PARTS]
+    shown = [part for part in told if part in costly]
+    heads = ["by event and step", "from", "all", *found.by_cause]
+    rows = [
+        [
+            f"  step {part.step}" if part.step else part.event or "before the first event",
+            duration(part.from_us),
+            show("unavailable", part.unavailable),
+            *(show("unavailable", part.by_cause.get(cause, 0)) for cause in found.by_cause),
+        ]
+        for part in shown
+    ]
+    widths = [max(len(row[column]) for row in [heads, *rows]) for column in range(len(heads))]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if not column else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in [heads, *rows]
+    ]
+    left = len(told) - len(shown)
+    return lines + ([f"and {left} parts that cost less"] if left else [])
 
 
 def _story_lines(story: Story) -> list[str]:

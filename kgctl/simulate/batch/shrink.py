@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgctl.errors import KgctlError, UsageError
-from kgctl.simulate.batch.explain import cause_of, in_words
+from kgctl.simulate.batch.explain import TRIGGERS, explain
 from kgctl.simulate.batch.judge import Judge, Verdict
 from kgctl.simulate.batch.plan import Options, run_all, tasks_of
 from kgctl.simulate.scenario.expressions import metrics_of
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, expectation_of, load
+from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.patches import merge_patch, with_setting
 from kgctl.simulate.scenario.quantities import format_duration, parse_duration
 from kgctl.yaml_files import FileError, Path, Tree, read_yaml
@@ -179,6 +180,39 @@ def _text_of(entry: Any) -> str:
     if isinstance(entry, dict):
         entry = next((entry[kind] for kind in ("check", "always", "eventually", "steady") if kind in entry), "")
     return " ".join(str(entry).split())
+
+
+# --- causes
+
+
+def cause_of(scenario: Scenario, seed: int) -> str:
+    """Return what the longest gap of a run is due to, in a few words: its main cause, and what set its rebalance off.
+
+    Raises:
+        UsageError, InvariantViolation: as `kgctl.simulate.engine.run.run`.
+    """
+    story = explain(scenario, seed, ablates=False).story
+    return "" if story is None else f"{story.main_cause} {story.origin.kind}".strip()
+
+
+_KINDS = {
+    "joined": "a member that joined",
+    "restarted": "a member that came back after a restart",
+    "closed": "a member that closed its consumer",
+    "expired": "a member whose heartbeats stopped",
+    "poll": "a member past max.poll.interval.ms",
+    "fenced": "a member that was fenced",
+    "replaced": "a member that took the place of another one",
+    **TRIGGERS,
+}
+
+
+def in_words(cause: str) -> str:
+    """Return what `cause_of` found as words: "handover, in a rebalance set off by a member that joined"."""
+    main, _, kind = cause.partition(" ")
+    again = ", back in the group" if kind.startswith("back:") else ""
+    words = _KINDS.get(kind.removeprefix("back:"), kind)
+    return f"{main}, in a rebalance set off by {words}{again}" if kind else main
 
 
 # --- what can be made smaller

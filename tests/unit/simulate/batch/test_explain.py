@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from kgctl.simulate.batch.explain import cause_of, explain, explanation_lines, in_words, variations
+from kgctl.simulate.batch.explain import explain, explanation_lines, variations
+from kgctl.simulate.batch.shrink import cause_of, in_words
 from kgctl.simulate.scenario.event_kinds import Event
 from kgctl.simulate.scenario.fields import changed
 from kgctl.simulate.scenario.model import Callbacks, Nemesis
@@ -100,7 +101,36 @@ def test_only_what_the_scenario_has_is_left_out() -> None:
     first = replace(event("crash", "app/1", 10), name="first")
     then = replace(event("start", "app/1"), after="first")
     given = changed(plain, events=(first, then), nemesis=Nemesis(mean_interval_us=S))
-    assert [name for name, _ in variations(given)] == ["event 2, start app/1", "the nemesis"]
+    assert [name for name, _ in variations(given)] == ["event 1, first app/1", "event 2, start app/1", "the nemesis"]
+
+
+def test_what_waited_for_an_event_that_is_left_out_has_its_place() -> None:
+    first = replace(event("crash", "app/1", 10), name="first")
+    then = replace(event("start", "app/1", 5), after="first")
+    names = [(name, each.events) for name, each in variations(scenario(first, then, boot_s=0))]
+    assert names[0] == ("event 1, first app/1", (replace(then, after=None, at_us=15 * S),))
+
+
+def test_time_without_a_consumer_is_told_by_event_and_step() -> None:
+    roll = replace(event("rolling_restart", "app", 10), name="deploy")
+    crash = event("crash", "app/1", 150, for_us=5 * S)
+    found = explain(scenario(roll, crash, config=RANGE, duration_s=240), 1, ablates=False)
+
+    assert [(part.event, part.step) for part in found.by_part] == [
+        ("", 0),
+        ("deploy", 0),
+        *(("deploy", step) for step in (1, 2, 3, 4)),
+        ("crash", 0),
+    ]
+    whole = [part for part in found.by_part if not part.step]
+    assert sum(part.unavailable for part in whole) == pytest.approx(found.unavailable)
+    steps = [part for part in found.by_part if part.step]
+    assert sum(part.unavailable for part in steps) == pytest.approx(whole[1].unavailable)
+    assert (steps[0].from_us, steps[-1].to_us) == (whole[1].from_us, whole[1].to_us)
+    lines = explanation_lines(found)
+    head = next(number for number, line in enumerate(lines) if line.startswith("by event and step"))
+    assert lines[head].split()[4:6] == ["from", "all"]
+    assert [line.split()[0] for line in lines[head + 1 : head + 7]] == ["deploy", "step", "step", "step", "step", "crash"]
 
 
 def test_what_most_of_the_gap_is_due_to_is_told_first() -> None:
