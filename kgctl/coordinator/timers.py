@@ -55,7 +55,7 @@ class Timer:
 
 
 _GARBAGE_ALLOWED = 64
-_NEVER_MS = 1 << 62
+NEVER_MS = 1 << 62
 
 
 class TimerQueue:
@@ -114,7 +114,7 @@ class TimerQueue:
     @property
     def earliest_ms(self) -> int:
         """No timer fires before this. Costs nothing; `next_deadline_ms` says when the first one does."""
-        return self._heap[0][0] if self._heap else _NEVER_MS
+        return self._heap[0][0] if self._heap else NEVER_MS
 
     def is_due(self, now_ms: int) -> bool:
         """Whether a timer's deadline has come. Costs next to nothing when it has not."""

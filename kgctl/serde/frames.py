@@ -67,6 +67,8 @@ class FrameReader:
         Raises FrameTooLarge as soon as a length above the limit is seen, before its bytes are kept, and MalformedFrame for a
         negative length.
         """
+        if not self._buffer and self._is_whole(data):
+            return [data[_LENGTH.size :]]
         self._buffer += data
         frames: list[bytes] = []
         position = 0
@@ -76,6 +78,11 @@ class FrameReader:
         if position:
             del self._buffer[:position]
         return frames
+
+    def _is_whole(self, data: bytes) -> bool:
+        """Whether this is one frame, no more and no less, as nearly all that arrives is."""
+        size = len(data) - _LENGTH.size
+        return 0 <= size <= self._max_frame_bytes and bool(_LENGTH.unpack_from(data)[0] == size)
 
     def _end_of_frame(self, position: int) -> int | None:
         """Where the frame that begins at ``position`` ends, or None when it is not all there."""

@@ -48,14 +48,18 @@ def decode_header(payload: bytes) -> tuple[RequestHeader, int]:
 def decode_request(payload: bytes) -> DecodedRequest:
     """Header and body. Raises MalformedMessage, and UnsupportedVersion where the API or its version has no schema here."""
     header, position = decode_header(payload)
+    return DecodedRequest(*header, decode_body(header, payload, position))
+
+
+def decode_body(header: RequestHeader, payload: bytes, position: int) -> Any:
+    """Return what follows a header that `decode_header` read. Raises as `decode_request` does."""
     try:
         plan = load_plan(header.api_key, header.api_version, "request")
     except UnsupportedVersion:
         raise UnsupportedVersion(header.api_key, header.api_version, header.correlation_id) from None
     if plan.flexible:
         position = skip_tags(payload, position)
-    body = read(plan, payload, position)
-    return DecodedRequest(header.api_key, header.api_version, header.correlation_id, header.client_id, body)
+    return read(plan, payload, position)
 
 
 def encode_request(

@@ -13,6 +13,7 @@ import logging
 from collections import deque
 from collections.abc import Awaitable
 from time import monotonic
+from typing import cast
 
 from kgctl.serde.frames import FrameReader, MalformedMessage, frame
 from kgctl.server.dispatch import Dispatcher, Refused
@@ -58,7 +59,7 @@ class ClientConnection(asyncio.Protocol):
         self.last_active_s = 0.0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
+        transport = cast("asyncio.Transport", transport)  # uvloop's is none by its class
         if self._host.is_closing or not self._host.admit(self):
             transport.abort()
             return
@@ -66,7 +67,7 @@ class ClientConnection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._peer = f"{peer[0]}:{peer[1]}" if peer else "?"
         self._session.client_host = f"/{peer[0]}" if peer else "/?"
-        self.last_active_s = asyncio.get_running_loop().time()
+        self.last_active_s = monotonic()
         log.debug("%s connected", self._peer)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -81,14 +82,19 @@ class ClientConnection(asyncio.Protocol):
         self._work()
 
     def data_received(self, data: bytes) -> None:
-        self.last_active_s = asyncio.get_running_loop().time()
+        self.last_active_s = monotonic()
         try:
             frames = self._reader.receive(data)
         except MalformedMessage as error:
             self.close(str(error))
             return
-        self._frames.extend(frames)
         self._waiting_bytes += sum(map(len, frames))
+        if len(frames) == 1 and not self._frames and frames[0].startswith(_HEARTBEATS) and self._is_free():
+            self._serve(frames[0])
+            if self._task is None and self._transport is not None and not self._room and not self._reader.pending_bytes:
+                return  # what nearly all requests are: answered, and nothing else has come
+        else:
+            self._frames.extend(frames)
         self._work()
 
     def pause_writing(self) -> None:
@@ -127,9 +133,11 @@ class ClientConnection(asyncio.Protocol):
         return self._room > 0 and self._task is None and not self._frames and now_s - self.last_active_s > STALLED_S
 
     def _can_serve(self) -> bool:
+        return bool(self._frames) and self._is_free()
+
+    def _is_free(self) -> bool:
         return (
-            bool(self._frames)
-            and not self._session.is_refused
+            not self._session.is_refused
             and self._task is None
             and not self._is_full
             and (self._transport is not None or self._is_gone)
@@ -180,7 +188,7 @@ class ClientConnection(asyncio.Protocol):
         """Start the waiting request, as there is room for it now."""
         self._is_in_line = False
         self._room = self._reader.expected_bytes
-        self.last_active_s = asyncio.get_running_loop().time()
+        self.last_active_s = monotonic()
         self._read_on()
 
     def _give_room_back(self) -> None:

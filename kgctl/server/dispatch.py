@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.frames import UnsupportedVersion
-from kgctl.serde.messages import RequestHeader, decode_header, decode_request, encode_response, prepare
+from kgctl.serde.messages import RequestHeader, decode_body, decode_header, encode_response, prepare
 from kgctl.server.operator import OPERATOR_PREFIX, Described, MalformedOperation, answer_operator
 from kgctl.server.request_context import ApiSpec, ClientSession, Login, RequestContext
 from kgctl.server.runtime import Answer, Values
@@ -63,7 +63,7 @@ class Dispatcher:
                 return _answer_raw_token(payload, session.login, session)
         if payload.startswith(OPERATOR_PREFIX):
             return self._answer_operator(payload, session)
-        header, _ = decode_header(payload)
+        header, position = decode_header(payload)
         spec = self._services.registry.get(header.api_key)
         if spec is None:
             raise Refused(f"API key {header.api_key} is not served")
@@ -74,12 +74,12 @@ class Dispatcher:
         if not spec.serves(header.api_version):
             return self._unserved(spec, header, session)
         context = self._context(header, header.api_version, session)
-        log.debug("%s v%d from %s (%s)", spec.name, context.version, session.client_host, context.client_id)
+        _note(context, spec)
         kind = (header.api_key, header.api_version)
         if len(payload) > LARGE_BYTES or kind not in self._known:
             self._known.add(kind)
-            return self._answer_slowly(spec, context, header, payload)
-        return self._handle(spec, context, header, _decoded(payload))
+            return self._answer_slowly(spec, context, header, payload, position)
+        return self._handle(spec, context, header, _decoded(header, payload, position))
 
     def _answer_operator(self, payload: bytes, session: ClientSession) -> Response:
         if not session.is_authenticated:
@@ -126,9 +126,11 @@ class Dispatcher:
             raise Refused(f"{spec.name}: {error.message}") from error
         return spec.storage_failed(context, body)
 
-    async def _answer_slowly(self, spec: ApiSpec, context: RequestContext, header: RequestHeader, payload: bytes) -> bytes | None:
+    async def _answer_slowly(
+        self, spec: ApiSpec, context: RequestContext, header: RequestHeader, payload: bytes, position: int
+    ) -> bytes | None:
         """A large request, and the first of its kind, which loads schemas, is decoded beside the event loop."""
-        body = await self._codec.run(_decoded, payload)
+        body = await self._codec.run(_decoded, header, payload, position)
         await self._codec.run(prepare, header.api_key, header.api_version)
         response = self._handle(spec, context, header, body)
         return await response if isinstance(response, Awaitable) else response
@@ -157,6 +159,11 @@ class Dispatcher:
         return encode_response(spec.key, 0, header.correlation_id, {**values, "error_code": ErrorCode.UNSUPPORTED_VERSION})
 
 
+def _note(context: RequestContext, spec: ApiSpec) -> None:
+    if log.isEnabledFor(logging.DEBUG):
+        log.debug("%s v%d from %s (%s)", spec.name, context.version, context.session.client_host, context.client_id)
+
+
 async def _in_thread(spec: ApiSpec, context: RequestContext, body: Any) -> Values | None:
     answer = await context.services.data.in_thread(_finished, spec, context, body)
     return await answer if isinstance(answer, Awaitable) else answer
@@ -179,9 +186,9 @@ def _answer_raw_token(payload: bytes, login: Login, session: ClientSession) -> b
         raise Refused(error.message) from error
 
 
-def _decoded(payload: bytes) -> Any:
+def _decoded(header: RequestHeader, payload: bytes, position: int) -> Any:
     try:
-        return decode_request(payload).body
+        return decode_body(header, payload, position)
     except UnsupportedVersion as error:
         raise Refused(str(error)) from error
 

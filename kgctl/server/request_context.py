@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.requests import Request, Result
+from kgctl.model.values import frozen_in_order
 from kgctl.server.cluster import Broker, Catalog, Cluster
 from kgctl.server.config import BrokerConfig, GroupConfigs
 from kgctl.server.partition_data import PartitionData
@@ -105,7 +106,7 @@ class ClientSession:
     is_refused: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RequestContext:
     """What a handler may use. ``broker`` is the one whose listener took the request."""
 

@@ -16,6 +16,7 @@ from uuid import UUID, uuid4
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes, refuse
 from kgctl.coordinator.re2 import resolve_regexes
+from kgctl.coordinator.timers import NEVER_MS
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import CoordinatorRecord, OffsetCommitKey, TransactionMarker
@@ -355,6 +356,7 @@ class CoordinatorRuntime:
         self._ids = itertools.count(EVENT_ID + 1)
         self._waiting: dict[int, tuple[Request, asyncio.Future[Result]]] = {}
         self._answered: dict[int, Result] = {}
+        self._timers = core.shard.timers
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms: int | None = None
         self._is_stopped = False
@@ -384,8 +386,12 @@ class CoordinatorRuntime:
             return refuse(request, ErrorCode.UNKNOWN_SERVER_ERROR)
         if group_id is not None and group_id in groups:
             self.activity.asked(group_id, now_ms, is_new=is_new)
-        self._run(effects)
-        result = self._answered.pop(request.request_id, None)
+        if len(effects) == 1 and isinstance(reply := effects[0], Reply) and self._may_go(reply, request):
+            self._watch_time()
+            result: Result | None = reply.result
+        else:
+            self._run(effects)
+            result = self._answered.pop(request.request_id, None)
         if result is not None:
             self._note_join(request, result, now_ms)
             return result
@@ -394,6 +400,10 @@ class CoordinatorRuntime:
             future.add_done_callback(partial(self._joined_later, request, now_ms))
         self._waiting[request.request_id] = request, future
         return future
+
+    def _may_go(self, reply: Reply, request: Request) -> bool:
+        """Whether a reply that stands alone is one to this request and waits for nothing."""
+        return reply.request_id == request.request_id and (isinstance(reply.result, _HEARTBEATS) or self.writer.is_idle)
 
     def _joined_later(self, request: Request, now_ms: int, done: asyncio.Future[Result]) -> None:
         if not done.cancelled():
@@ -484,14 +494,15 @@ class CoordinatorRuntime:
         self._run(self.core.restore(lost.groups, lost.log, self.clock()))
 
     def _watch_time(self) -> None:
-        deadline_ms = self.core.next_deadline_ms()
+        # No timer fires before this; a beat only moves its timer, and does not make this later before it is due.
+        deadline_ms = self._timers.earliest_ms
         if deadline_ms == self._timer_ms and self._timer is not None:
             return
         if self._timer is not None:
             self._timer.cancel()
         self._timer_ms = deadline_ms
         self._timer = None
-        if deadline_ms is not None and not self._is_stopped and not self.writer.has_failed:
+        if deadline_ms < NEVER_MS and not self._is_stopped and not self.writer.has_failed:
             delay_ms = max(0, max(deadline_ms, self._not_before_ms) - self.clock())
             self._timer = asyncio.get_running_loop().call_later(delay_ms / 1000, self._expire)
 

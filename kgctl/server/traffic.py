@@ -20,11 +20,13 @@ from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from inspect import isawaitable
 from time import monotonic, thread_time
 from typing import Any, Generic, Protocol, TypeVar, cast
+
+from kgctl.model.values import frozen_in_order
 
 HELD_TOO_LONG_S = 0.05
 NOTABLE_S = 0.005
@@ -123,7 +125,7 @@ class Turns:
             self._schedule()
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Held:
     """A request that is being answered."""
 

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Collection
-from time import perf_counter
+from time import monotonic, perf_counter
 
 from kgctl.errors import StorageError
 from kgctl.server.api.transactions import abort_overdue, finish_unfinished
@@ -115,7 +115,7 @@ class Upkeep:
         await abort_overdue(self._services)
 
     async def close_idle_connections(self) -> None:
-        now_s = asyncio.get_running_loop().time()
+        now_s = monotonic()
         for connection in list(self._connections):
             if connection.is_stalled(now_s):
                 connection.close("it began a large request and does not go on with it")
