@@ -230,9 +230,20 @@ Place = tuple[TopicPartition, int]
 class Record(NamedTuple):
     """One record of a topic; ``timestamp_ms`` is None where it has none."""
 
+    offset: int
     timestamp_ms: int | None
     key: bytes | None
     value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+class Span(NamedTuple):
+    """A stretch of a partition's log: from ``start`` on, ``most`` records, all of them below ``before`` where that is given."""
+
+    partition: TopicPartition
+    start: int
+    most: int = 1
+    before: int | None = None
 
 
 def removal_reason(reason: str | None) -> str:
@@ -342,8 +353,8 @@ class TellsChanges(Protocol):
 class ReadsRecords(Protocol):
     """A `GroupAdmin` that can read what groups read."""
 
-    def list_records(self, places: Sequence[Place]) -> Results[Place, Record | None]:
-        """The first record at or after each offset; None where there is none."""
+    def read_records(self, spans: Sequence[Span]) -> Results[Span, tuple[Record, ...]]:
+        """The records of each span, in the log's order; fewer than ``most`` where the log has no more."""
         ...
 
 

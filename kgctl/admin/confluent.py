@@ -38,6 +38,7 @@ from kgctl.admin import (
     Record,
     Results,
     Sight,
+    Span,
     item_error,
     other_type,
 )
@@ -48,7 +49,7 @@ from kgctl.admin.librdkafka import (
     connection_error,
     error_code,
     explained,
-    first_records,
+    read_spans,
 )
 from kgctl.coordinator.config import partition_for
 from kgctl.errors import KgctlError, NotFoundError, UnsupportedError
@@ -272,12 +273,13 @@ class ConfluentGroupAdmin:
 
     def list_record_times(self, places: Sequence[Place]) -> Results[Place, int | None]:
         """With a consumer that is in no group."""
-        found = self.list_records(places)
-        return Results({place: each and each.timestamp_ms for place, each in found.values.items()}, found.errors)
+        found = self.read_records([Span(*place) for place in places])
+        times = {span[:2]: records[0].timestamp_ms if records else None for span, records in found.values.items()}
+        return Results(times, {span[:2]: error for span, error in found.errors.items()})
 
-    def list_records(self, places: Sequence[Place]) -> Results[Place, Record | None]:
+    def read_records(self, spans: Sequence[Span]) -> Results[Span, tuple[Record, ...]]:
         """With a consumer that is in no group."""
-        return READ.told(first_records(self._properties, places, Deadline(self._timeout_ms)), self._user)
+        return READ.told(read_spans(self._properties, spans, Deadline(self._timeout_ms)), self._user)
 
     def list_commit_times(self, wanted: Mapping[str, Collection[TopicPartition]]) -> GroupResults[Mapping[TopicPartition, int]]:
         """From the end of the offsets topic, with a consumer that is in no group."""

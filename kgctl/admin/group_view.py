@@ -9,7 +9,18 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 
-from kgctl.admin import GroupAdmin, PartitionResults, Place, ReadsRecords, Record, Results, TellsCommitTimes, item_error
+from kgctl.admin import (
+    GroupAdmin,
+    ItemError,
+    PartitionResults,
+    Place,
+    ReadsRecords,
+    Record,
+    Results,
+    Span,
+    TellsCommitTimes,
+    item_error,
+)
 from kgctl.admin.offset_reset import TopicScope, is_within
 from kgctl.errors import KgctlError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
@@ -187,18 +198,80 @@ def with_next_records(admin: GroupAdmin, found: GroupViews) -> GroupViews:
     """
     if not isinstance(admin, ReadsRecords):
         raise UnsupportedError("records cannot be read here: only from a cluster of brokers")
-    read = admin.list_records(sorted(_behind(found)))
+    read = admin.read_records([Span(*place) for place in sorted(_behind(found))])
     views = []
     for view in found.views:
-        known = [read.values.get((each.lag.partition, each.lag.current_offset or 0)) for each in view.partitions]
+        known = [read.values.get(Span(each.lag.partition, each.lag.current_offset or 0)) for each in view.partitions]
         partitions = [
-            replace(each, next_record=record) if each.lag.lag else each
-            for each, record in zip(view.partitions, known, strict=True)
+            replace(each, next_record=records[0]) if each.lag.lag and records else each
+            for each, records in zip(view.partitions, known, strict=True)
         ]
         views.append(replace(view, partitions=tuple(partitions)))
-    failed = {partition: error for (partition, _), error in sorted(read.errors.items(), key=lambda item: item[0])}
-    errors = [error.to_exception(partition=partition) for partition, error in failed.items()]
-    return GroupViews(tuple(views), (*found.errors, *errors))
+    return GroupViews(tuple(views), (*found.errors, *_span_errors(read.errors)))
+
+
+def _span_errors(errors: Mapping[Span, ItemError]) -> list[KgctlError]:
+    by_partition = {span.partition: error for span, error in sorted(errors.items(), key=lambda item: item[0])}
+    return [error.to_exception(partition=partition) for partition, error in by_partition.items()]
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """The records around a committed offset: ``read`` lie before it, the first of ``unread`` is the one that is read next."""
+
+    group_id: str
+    partition: TopicPartition
+    committed: int
+    read: tuple[Record, ...]
+    unread: tuple[Record, ...]
+
+
+MOST_LOOKED_BACK = 65_536
+"""Offsets that are looked through for the records before a commit: a compacted log may have few of them."""
+
+
+def read_neighbours(admin: GroupAdmin, found: GroupViews, before: int, after: int) -> tuple[list[Neighbours], list[KgctlError]]:
+    """The ``before`` records that lie before each commit and the ``after`` from it on, and what could not be read.
+
+    Raises:
+        UnsupportedError: records cannot be read here.
+    """
+    if not isinstance(admin, ReadsRecords):
+        raise UnsupportedError("records cannot be read here: only from a cluster of brokers")
+    commits = [
+        (view.description.group_id, each.lag, each.lag.current_offset)
+        for view in found.views
+        for each in view.partitions
+        if each.lag.current_offset is not None and each.lag.log_end_offset is not None
+    ]
+    ahead = [Span(lag.partition, offset, after) for _, lag, offset in commits if after and (lag.lag or 0) > 0]
+    read = admin.read_records(ahead) if ahead else Results[Span, tuple[Record, ...]]()
+    errors = dict(read.errors)
+    ends = {(lag.partition, min(offset, lag.log_end_offset or 0)): lag.log_start_offset or 0 for _, lag, offset in commits}
+    back = _read_back(admin, ends, before, errors)
+    around = []
+    for group_id, lag, offset in commits:
+        behind = back.get((lag.partition, min(offset, lag.log_end_offset or 0)), ())
+        unread = read.values.get(Span(lag.partition, offset, after), ())
+        around.append(Neighbours(group_id, lag.partition, offset, behind, unread))
+    return around, _span_errors(errors)
+
+
+def _read_back(
+    admin: ReadsRecords, starts: Mapping[Place, int], count: int, errors: dict[Span, ItemError]
+) -> dict[Place, tuple[Record, ...]]:
+    """The last ``count`` records before each place: further back, twice as far each time, as long as there are too few."""
+    found: dict[Place, tuple[Record, ...]] = {}
+    wanted, reach = ([place for place, start in starts.items() if place[1] > start] if count else []), count
+    while wanted:
+        spans = {place: Span(place[0], max(starts[place], place[1] - reach), reach, place[1]) for place in wanted}
+        read = admin.read_records(list(spans.values()))
+        errors.update(read.errors)
+        found |= {place: read.values[span][-count:] for place, span in spans.items() if span in read.values}
+        few = [place for place, span in spans.items() if len(read.values.get(span, ())) < count and span not in read.errors]
+        wanted = [place for place in few if spans[place].start > starts[place] and reach < MOST_LOOKED_BACK]
+        reach *= 2
+    return found
 
 
 def with_commit_times(admin: GroupAdmin, found: GroupViews) -> GroupViews:

@@ -27,7 +27,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Kafka
 from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient
 
-from kgctl.admin import ItemError, Place, Record, Results, item_error
+from kgctl.admin import ItemError, Record, Results, Span, item_error
 from kgctl.admin.properties import CLIENT_PROPERTIES
 from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
@@ -384,64 +384,67 @@ _RECORD_READER: Mapping[str, Any] = {
 }
 
 
-def first_records(properties: Mapping[str, str], places: Sequence[Place], deadline: Deadline) -> Results[Place, Record | None]:
-    """The first record at or after each offset, None where the log has none.
+def read_spans(properties: Mapping[str, str], spans: Sequence[Span], deadline: Deadline) -> Results[Span, tuple[Record, ...]]:
+    """The records of each span, fewer than asked for where the log has no more.
 
-    Each partition is read at one offset at a time: as many rounds as there are offsets in one partition. What is not read in
-    time is REQUEST_TIMED_OUT.
+    Each partition is read in one span at a time: as many rounds as there are spans in one partition. What is not read in time is
+    REQUEST_TIMED_OUT.
 
     Raises:
         KgctlError: no broker takes the connection.
     """
-    waiting: dict[TopicPartition, deque[int]] = {}
-    for partition, offset in sorted(set(places)):
-        waiting.setdefault(partition, deque()).append(offset)
+    waiting: dict[TopicPartition, deque[Span]] = {}
+    for span in dict.fromkeys(spans):
+        waiting.setdefault(span.partition, deque()).append(span)
     reader = _Reader(properties)
     try:
         while waiting and not deadline.is_over and reader.failure is None:
-            reader.read({partition: offsets.popleft() for partition, offsets in waiting.items()}, deadline)
-            waiting = {partition: offsets for partition, offsets in waiting.items() if offsets}
+            reader.read({partition: left.popleft() for partition, left in waiting.items()}, deadline)
+            waiting = {partition: left for partition, left in waiting.items() if left}
     finally:
         reader.close()
     if reader.failure and not reader.values:
         raise reader.failure
     late = ItemError(ErrorCode.REQUEST_TIMED_OUT, "the record was not read in time")
-    errors = {place: late for place in places if place not in reader.values}
+    errors = {span: late for span in spans if span not in reader.values}
     return Results(reader.values, errors | reader.errors)
 
 
 class _Reader:
-    """Reads one record of each partition of a round. ``failure`` concerns the whole cluster."""
+    """Reads one span of each partition of a round. ``failure`` concerns the whole cluster."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
-        self.values: dict[Place, Record | None] = {}
-        self.errors: dict[Place, ItemError] = {}
+        self.values: dict[Span, tuple[Record, ...]] = {}
+        self.errors: dict[Span, ItemError] = {}
         self.failure: KgctlError | None = None
         self._consumer = Consumer({**client_config(properties), **_RECORD_READER, "error_cb": self._on_error})
 
-    def read(self, wanted: Mapping[TopicPartition, int], deadline: Deadline) -> None:
+    def read(self, wanted: Mapping[TopicPartition, Span], deadline: Deadline) -> None:
         """Read until all records are there, or the time is up."""
-        assigned = [ConfluentPartition(*partition, offset) for partition, offset in wanted.items()]
+        assigned = [ConfluentPartition(*span.partition, span.start) for span in wanted.values()]
         self._consumer.assign(assigned)
         self._consumer.resume(assigned)  # those of the round before are still paused
         pending = dict(wanted)
+        found: dict[Span, list[Record]] = {span: [] for span in wanted.values()}
         while pending and self.failure is None and not deadline.is_over:
             for message in self._consumer.consume(len(pending), _RECORD_POLL_S):
-                self._take(message, pending)
+                self._take(message, pending, found)
 
-    def _take(self, message: Any, pending: dict[TopicPartition, int]) -> None:
+    def _take(self, message: Any, pending: dict[TopicPartition, Span], found: Mapping[Span, list[Record]]) -> None:
         partition = TopicPartition(message.topic(), message.partition())
-        if partition not in pending:
+        span, error = pending.get(partition), message.error()
+        if span is None:
             return
-        place = partition, pending.pop(partition)
-        error = message.error()
-        if error is None:
-            kind, time_ms = message.timestamp()
-            self.values[place] = Record(None if kind == TIMESTAMP_NOT_AVAILABLE else time_ms, message.key(), message.value())
-        elif error.code() == KafkaError._PARTITION_EOF:
-            self.values[place] = None
+        is_beyond = error is None and span.before is not None and message.offset() >= span.before
+        if error is None and not is_beyond:
+            found[span].append(_record(message))
+        if error is not None and error.code() != KafkaError._PARTITION_EOF:
+            self.errors[span] = explained(error, partition=partition)
+        elif error is not None or is_beyond or len(found[span]) == span.most:
+            self.values[span] = tuple(found[span])
         else:
-            self.errors[place] = explained(error, partition=partition)
+            return
+        del pending[partition]
         self._consumer.pause([ConfluentPartition(*partition)])
 
     def _on_error(self, error: KafkaError) -> None:
@@ -452,3 +455,9 @@ class _Reader:
         """Leave the brokers; no group was joined."""
         self._consumer.unassign()
         self._consumer.close()
+
+
+def _record(message: Any) -> Record:
+    kind, time_ms = message.timestamp()
+    timestamp_ms = None if kind == TIMESTAMP_NOT_AVAILABLE else time_ms
+    return Record(message.offset(), timestamp_ms, message.key(), message.value(), tuple(message.headers() or ()))

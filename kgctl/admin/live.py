@@ -29,6 +29,7 @@ from kgctl.admin import (
     Record,
     Results,
     Sight,
+    Span,
     groups,
 )
 from kgctl.admin.groups import describe_groups, explained, group_results, list_groups, partition_results, remove_members
@@ -254,9 +255,9 @@ class LiveGroupAdmin:
         """Through librdkafka, which knows every compression."""
         return self._confluent.list_record_times(places)
 
-    def list_records(self, places: Sequence[Place]) -> Results[Place, Record | None]:
+    def read_records(self, spans: Sequence[Span]) -> Results[Span, tuple[Record, ...]]:
         """Through librdkafka, which knows every compression."""
-        return self._confluent.list_records(places)
+        return self._confluent.read_records(spans)
 
     def list_commit_times(self, wanted: Mapping[str, Collection[TopicPartition]]) -> GroupResults[Mapping[TopicPartition, int]]:
         """Through librdkafka, as record times."""

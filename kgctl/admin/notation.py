@@ -5,7 +5,7 @@ Files of offsets come in five shapes, told apart by their content:
 - three columns ``topic,partition,offset``, as Kafka's tool exports one group: for exactly one group, named beside the file;
 - four columns ``group,topic,partition,offset``, as it exports several;
 - CSV with a header: the output of ``kgctl ... -o csv``, a plan, or an undo file;
-- JSON: the output of ``kgctl ... -o json``, or a list of such rows;
+- JSON: the output of ``kgctl ... -o json`` or ``-o ndjson``, or a list of such rows;
 - YAML: the output of ``kgctl ... -o yaml``, or a list of such rows.
 
 Where rows have ``old_offset`` and ``new_offset`` (a plan), the old one is what the cluster must still have when the plan is
@@ -137,6 +137,8 @@ _OFFSET_COLUMNS = ("new_offset", "offset", "current_offset")
 _MAX_OFFSET = 2**63 - 1
 _MAX_PARTITION = 2**31 - 1
 _DECODER = json.JSONDecoder()
+_LINE_OF_JSON = re.compile(r'\s*\{\s*"(?!(kgctl_result_version|data)")[^\n]+\}[ \t\r]*(\n|\Z)')
+"""A first line that is an object by itself, and not the envelope."""
 _YAML = re.compile(r"(---|kgctl_result_version:|-\s+\w+:(\s|$))")
 
 _Row = tuple[int, Mapping[str, Any]]
@@ -214,7 +216,7 @@ class _Reader:
 
     def _rows(self, text: str) -> Iterator[_Row]:
         if text.lstrip()[:1] in ("{", "["):
-            return self._json_rows(text)
+            return self._json_lines(text) if _LINE_OF_JSON.match(text) else self._json_rows(text)
         return self._yaml_rows(text) if _YAML.match(text) else self._csv_rows(text)
 
     def _yaml_rows(self, text: str) -> Iterator[_Row]:
@@ -232,7 +234,7 @@ class _Reader:
         for number, row in enumerate(rows):
             line = tree.location((*path, number)).line
             self._check_columns(line, list(row))
-            yield line, {key: "" if value is None else value for key, value in row.items()}
+            yield line, _filled(row)
 
     def _csv_rows(self, text: str) -> Iterator[_Row]:
         reader = csv.reader(io.StringIO(text), strict=True)
@@ -277,7 +279,20 @@ class _Reader:
             raise self._wrong(1, "expected a list of rows, or kgctl's own output with the rows under data")
         for line, row in zip(_row_lines(text, len(rows)), rows, strict=True):
             self._check_columns(line, list(row))
-            yield line, {key: "" if value is None else value for key, value in row.items()}
+            yield line, _filled(row)
+
+    def _json_lines(self, text: str) -> Iterator[_Row]:
+        for line, row in enumerate(text.split("\n"), 1):
+            if not row.strip():
+                continue
+            try:
+                fields = json.loads(row)
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise self._wrong(line, f"not readable as JSON: {error}") from None
+            if not isinstance(fields, dict):
+                raise self._wrong(line, "expected a row, as an object")
+            self._check_columns(line, list(fields))
+            yield line, _filled(fields)
 
     def _check_columns(self, line: int, names: Sequence[str]) -> None:
         for name in names:
@@ -329,6 +344,10 @@ class _Reader:
 
     def _wrong(self, line: int, problem: str) -> UsageError:
         return UsageError(f"{self._name}, line {line}: {problem}")
+
+
+def _filled(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {key: "" if value is None else value for key, value in row.items()}
 
 
 def _row_lines(text: str, count: int) -> Iterator[int]:

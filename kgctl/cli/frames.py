@@ -30,10 +30,9 @@ def is_shown_in_frames(session: Session, iterations: int | None) -> bool:
         UsageError: there is no last look.
     """
     output = session.flags.output or OutputFormat.TABLE
-    is_table = output in (OutputFormat.TABLE, OutputFormat.WIDE)
-    if not is_table and iterations is None:
+    if not output.is_for_people and iterations is None:
         raise UsageError(f"-o {output.value} needs --iterations N: rows are written after the last look")
-    return is_table
+    return output.is_for_people
 
 
 @dataclass(frozen=True)

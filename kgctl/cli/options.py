@@ -27,7 +27,9 @@ def _shared(
     *,
     output: Annotated[
         OutputFormat | None,
-        typer.Option("-o", "--output", metavar="FORMAT", help="How to show the result: table, wide, json, yaml, csv or name."),
+        typer.Option(
+            "-o", "--output", metavar="FORMAT", help="How to show the result: table, wide, json, ndjson, yaml, csv or name."
+        ),
     ] = None,
     bootstrap_server: Annotated[
         str | None,

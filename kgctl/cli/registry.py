@@ -47,6 +47,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "Show offsets and lag, members, or state of groups.",
         aliases=("groups",),
     ),
+    CommandSpec("peek", "groups.peek", "groups", "Show the records around committed offsets: read last, and read next."),
     CommandSpec("top", "groups.top", "top", "Watch groups: lag, rates, time to drain.", long_lived=True),
     CommandSpec("reset-offsets", "groups.reset_offsets", "resets", "Move committed offsets; a dry run unless --execute."),
     CommandSpec("undo", "groups.undo", "resets", "Bring back what a reset or a deletion took away."),

@@ -180,8 +180,18 @@ def _plain(value: Any) -> Any:
 
 def render_json(report: Report, command: str, environment: Environment) -> str:
     """One JSON document. Text is UTF-8; escaped is what moves a cursor or turns text round, and what the stream cannot carry."""
-    indent = 2 if environment.stdout_is_terminal else None
-    text = json.dumps(envelope(report, command), indent=indent, ensure_ascii=_must_escape(environment))
+    return _json(envelope(report, command), environment, indent=2 if environment.stdout_is_terminal else None)
+
+
+def render_ndjson(report: Report, command: str, environment: Environment) -> str:
+    """A JSON document a line: each of the envelope's ``data``, or that itself where it is no list."""
+    data = envelope(report, command)["data"]
+    rows = [data] if isinstance(data, Mapping) else data
+    return "".join(_json(row, environment) for row in rows)
+
+
+def _json(value: Any, environment: Environment, indent: int | None = None) -> str:
+    text = json.dumps(value, indent=indent, ensure_ascii=_must_escape(environment))
     return _DECEIVING.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n"
 
 
@@ -248,6 +258,7 @@ RENDERERS: Mapping[OutputFormat, Renderer] = {
     OutputFormat.TABLE: render_table,
     OutputFormat.WIDE: render_wide,
     OutputFormat.JSON: render_json,
+    OutputFormat.NDJSON: render_ndjson,
     OutputFormat.YAML: render_yaml,
     OutputFormat.CSV: render_csv,
     OutputFormat.NAME: render_names,

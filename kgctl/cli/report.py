@@ -98,6 +98,7 @@ class OutputFormat(StrEnum):
     TABLE = "table"
     WIDE = "wide"
     JSON = "json"
+    NDJSON = "ndjson"
     YAML = "yaml"
     CSV = "csv"
     NAME = "name"
@@ -106,6 +107,11 @@ class OutputFormat(StrEnum):
     def meaning(self) -> str:
         """Return one line for the manual."""
         return _MEANINGS[self]
+
+    @property
+    def is_for_people(self) -> bool:
+        """Whether it is a table, of some columns or of all."""
+        return self in (OutputFormat.TABLE, OutputFormat.WIDE)
 
     @property
     def speaks_of_errors(self) -> bool:
@@ -117,6 +123,7 @@ _MEANINGS = {
     OutputFormat.TABLE: "aligned columns, the default; `-` is unknown",
     OutputFormat.WIDE: "the same with every column",
     OutputFormat.JSON: "one envelope (below)",
+    OutputFormat.NDJSON: "the rows alone, a JSON object a line, as they are in the envelope's `data`; errors are on stderr",
     OutputFormat.YAML: "the same envelope",
     OutputFormat.CSV: "every column, one header line, RFC 4180 quoting; lists joined by spaces",
     OutputFormat.NAME: "only names, one a line, as other commands take them: groups, `topic:partition`, members",

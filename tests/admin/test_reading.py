@@ -15,6 +15,7 @@ from kgctl.admin import (
     GroupAdmin,
     ReadsRecords,
     Record,
+    Span,
     TellsCommitTimes,
     confluent,
 )
@@ -225,7 +226,10 @@ def test_records_have_times_and_the_newest_is_found(target: Target, any_admin: G
     found = any_admin.list_record_times([(first, 2), (first, 0), (second, 0), (first, 3)])
     assert (found.errors, found.values) == ({}, {(first, 0): 5_000, (first, 2): 7_000, (first, 3): None, (second, 0): None})
     assert isinstance(any_admin, ReadsRecords)
-    assert any_admin.list_records([(first, 1)]).values == {(first, 1): Record(9_000, b"1", b"x" * 100)}
+    ahead, behind, end = Span(first, 1), Span(first, 0, 5, 2), Span(first, 2, 9)
+    records = [Record(offset, time, str(offset).encode(), b"x" * 100) for offset, time in enumerate((5_000, 9_000, 7_000))]
+    read = any_admin.read_records([ahead, behind, end, Span(second, 0)])
+    assert read.values == {ahead: (records[1],), behind: tuple(records[:2]), end: (records[2],), Span(second, 0): ()}
     assert any_admin.list_offsets_at([first, second], MAX_TIMESTAMP).values == {first: 1, second: None}
     with target.admin() as admin:  # where nothing is in remote storage all is local
         assert admin.list_offsets_at([first, second], EARLIEST_LOCAL).values == {first: 0, second: 0}

@@ -18,6 +18,7 @@ from kgctl.admin import (
     Record,
     Results,
     Sight,
+    Span,
 )
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
@@ -176,9 +177,14 @@ class FakeGroupAdmin:
 
         return _split(places, time)
 
-    def list_records(self, places: Sequence[Place]) -> Results[Place, Record | None]:
-        self._called("list_records", tuple(places))
-        return Results({place: self.records.get(place) for place in places})
+    def read_records(self, spans: Sequence[Span]) -> Results[Span, tuple[Record, ...]]:
+        self._called("read_records", tuple(spans))
+
+        def read(span: Span) -> tuple[Record, ...]:
+            log = sorted((offset, each) for (partition, offset), each in self.records.items() if partition == span.partition)
+            return tuple(each for offset, each in log if offset >= span.start and offset < (span.before or 2**63))[: span.most]
+
+        return Results({span: read(span) for span in spans})
 
     def list_commit_times(self, wanted: Mapping[str, Collection[TopicPartition]]) -> GroupResults[Mapping[TopicPartition, int]]:
         self._called("list_commit_times", wanted)

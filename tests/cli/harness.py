@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from kgctl.admin import Record
 from kgctl.cli.app import run
 from kgctl.cli.environment import Environment
 from kgctl.errors import KgctlError
@@ -147,4 +148,5 @@ def example_cluster() -> FakeGroupAdmin:
     idle = MemberDescription("c2-uuid", "c2", "/127.0.0.1", assignment={}, subscribed_topics=("t1",))
     admin.group("g2", dict.fromkeys(t1, 90), [reader, idle])
     admin.group("g3", {TopicPartition("t2", 0): 10})
+    admin.records[t1[1], 50] = Record(50, NOW_MS, b"k", b"v")
     return admin

@@ -77,6 +77,7 @@ LINES = {
         "g1 --topic t1 --to-latest",
         "group topic partition old_offset new_offset delta lag_after log_start_offset log_end_offset result note",
     ),
+    "peek": ("g1", "group topic partition offset place time key value headers"),
     "top": ("--iterations 1", "group state lag consumed_per_s produced_per_s drain_s verdict"),
     "undo": ("", "id time groups partitions command cluster cluster_id file"),
     "delete-groups": ("g1 --yes", "group type state offsets result error"),
@@ -262,6 +263,11 @@ def test_every_format_renders_nothing_and_only_errors(cli: Cli, cluster: FakeGro
     ran = cli(f"describe group nosuch -o {output}")
     assert (ran.code, ran.err) == (4, "kgctl: Group 'nosuch' does not exist\n")
     assert bool(ran.out) == output.speaks_of_errors
+
+
+def test_ndjson_has_the_rows_of_json(cli: Cli) -> None:
+    lines = cli("describe group g1 -o ndjson").out.splitlines()
+    assert [json.loads(line) for line in lines] == cli("describe group g1 -o json").data
 
 
 def test_every_format_has_its_renderer() -> None:

@@ -231,15 +231,17 @@ def _record_cells(view: PartitionView) -> Row:
         return dict.fromkeys((column.key for column in NEXT_RECORD), None)
     return {
         "next_record_time": None if record.timestamp_ms is None else format_instant(record.timestamp_ms),
-        "next_record_key": _shown_bytes(record.key),
-        "next_record_value": _shown_bytes(record.value),
+        "next_record_key": shown_bytes(record.key),
+        "next_record_value": shown_bytes(record.value),
     }
 
 
-def _shown_bytes(data: bytes | None) -> str | None:
+def shown_bytes(data: bytes | None, most: int | None = MOST_SHOWN) -> str | None:
+    """Return bytes as text, at most so many of them (None: all); those that are no text are escaped. None stays None."""
     if data is None:
         return None
-    return data[:MOST_SHOWN].decode("utf-8", "backslashreplace") + ("..." if len(data) > MOST_SHOWN else "")
+    text = data[:most].decode("utf-8", "backslashreplace")
+    return text if most is None or len(data) <= most else f"{text}..."
 
 
 def _commit_cells(view: PartitionView, now_ms: int) -> Row:

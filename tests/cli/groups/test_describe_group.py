@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.admin import ItemError, Record
+from kgctl.admin import ItemError, Record, Span
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import GroupState, GroupType, MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin, FakeLog, error
@@ -379,11 +379,11 @@ def test_commit_age_column_has_the_time_since_the_commit(cli: Cli, cluster: Fake
 
 
 def test_the_next_record_is_shown(cli: Cli, cluster: FakeGroupAdmin) -> None:
-    cluster.records[TopicPartition("t1", 1), 50] = Record(cli.now_ms, b"k", b"\xff" + b"v" * 300)
+    cluster.records[TopicPartition("t1", 1), 50] = Record(50, cli.now_ms, b"k", b"\xff" + b"v" * 300)
     rows = cli("describe group g1 --next-record -o json").json["data"]
     found = [(row["next_record_time"], row["next_record_key"], row["next_record_value"]) for row in rows]
     assert found == [(None, None, None), ("2024-01-01T00:00:00.000Z", "k", "\\xff" + "v" * 199 + "..."), (None, None, None)]
-    assert ("list_records", ((TopicPartition("t1", 1), 50),)) in cluster.calls
+    assert ("read_records", (Span(TopicPartition("t1", 1), 50),)) in cluster.calls
 
 
 def test_the_time_of_a_record_that_is_not_told_is_unknown(cli: Cli, cluster: FakeGroupAdmin) -> None:

@@ -90,7 +90,7 @@ def test_two_rows_for_one_partition_are_an_error_with_both_lines(cli: Cli, clust
     assert (ran.code, ran.err, cluster.commits("g1")) == (2, told, {("t1", 0): 100, ("t1", 1): 50})
 
 
-@pytest.mark.parametrize("output", ["csv", "json", "yaml"])
+@pytest.mark.parametrize("output", ["csv", "json", "ndjson", "yaml"])
 @pytest.mark.parametrize("group", ["g1", "61e5", "0o17", "on", "- x: y", "0x1f", "null"])
 def test_what_an_output_format_wrote_is_read_back_from_stdin(cli: Cli, cluster: FakeGroupAdmin, output: str, group: str) -> None:
     cluster.group(group, {T1[0]: 100, T1[1]: OffsetAndMetadata(50, "12e4")})
@@ -233,3 +233,18 @@ def test_empty_file_name_is_a_usage_error(cli: Cli, flag: str) -> None:
 def test_undo_names_the_cluster_that_x_named(cli: Cli) -> None:
     ran = cli("reset-offsets g1 --topic t1:0 --to-earliest --execute -X client.id=me -X bootstrap.servers=other:9092")
     assert "to undo: kgctl --bootstrap-server other:9092 undo 20240101T000000Z-reset-offsets --execute" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('{"topic": "t1", "partition": 0, "offset": 1}\n{"topic": "t1"', "line 2: not readable as JSON: "),
+        ('{"topic": "t1", "partition": 0, "offset": 1}\n[1]\n', "line 2: expected a row, as an object"),
+        ('{"topic": "t1", "partition": 0}\n', "line 1: no column offset (or new_offset)"),
+    ],
+)
+def test_a_line_of_json_that_is_no_row_is_an_error_with_its_number(
+    cli: Cli, cluster: FakeGroupAdmin, text: str, told: str
+) -> None:
+    ran = from_file(cli, text, "g1 --execute")
+    assert (ran.code, told in ran.err, cluster.commits("g1")) == (2, True, {("t1", 0): 100, ("t1", 1): 50}), ran.err

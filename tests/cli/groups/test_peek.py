@@ -1,0 +1,77 @@
+"""``kgctl peek``."""
+
+from __future__ import annotations
+
+from kgctl.admin import Record, Span
+from kgctl.model.groups import TopicPartition
+from tests.cli.fake_admin import FakeGroupAdmin, FakeLog
+from tests.cli.harness import Cli
+
+SECOND = TopicPartition("t1", 1)
+
+
+def wrote(cluster: FakeGroupAdmin, *offsets: int) -> None:
+    cluster.records.clear()
+    for offset in offsets:
+        cluster.records[SECOND, offset] = Record(offset, offset * 1000, None, f"v{offset}".encode())
+
+
+def places(ran_rows: list[dict[str, object]]) -> list[tuple[object, object]]:
+    return [(row["offset"], row["place"]) for row in ran_rows]
+
+
+def test_the_records_around_a_commit_are_shown(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    wrote(cluster, *range(40, 60))
+    ran = cli("peek g1 --topic t1:1 --before 2 --after 3 -o json")
+    assert (ran.code, places(ran.data)) == (0, [(48, "read"), (49, "read"), (50, "next"), (51, "unread"), (52, "unread")])
+    assert ran.data[2] == {
+        "group": "g1",
+        "topic": "t1",
+        "partition": 1,
+        "offset": 50,
+        "place": "next",
+        "time": "1970-01-01T00:00:50.000Z",
+        "key": None,
+        "value": "v50",
+        "headers": [],
+    }
+
+
+def test_only_what_is_asked_for_is_read(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    wrote(cluster, 49, 50)
+    assert places(cli("peek g1 --topic t1:1 -B 0 -A 1 -o json").data) == [(50, "next")]
+    assert places(cli("peek g1 --topic t1:1 -B 1 -A 0 -o json").data) == [(49, "read")]
+    assert [call for call in cluster.calls if call[0] == "read_records"] == [
+        ("read_records", (Span(SECOND, 50, 1),)),
+        ("read_records", (Span(SECOND, 49, 1, 50),)),
+    ]
+
+
+def test_records_before_a_commit_are_looked_for_further_back_where_a_log_has_holes(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    wrote(cluster, 3, 20, 49)
+    assert places(cli("peek g1 --topic t1:1 -B 3 -A 0 -o json").data) == [(3, "read"), (20, "read"), (49, "read")]
+    assert places(cli("peek g1 --topic t1:1 -B 4 -A 0 -o json").data) == [(3, "read"), (20, "read"), (49, "read")]
+
+
+def test_commits_outside_their_log_are_looked_at_from_its_nearer_end(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    wrote(cluster, 60, 61)
+    cluster.logs[SECOND] = FakeLog(60, 62)
+    assert places(cli("peek g1 --topic t1:1 -o json").data) == [(60, "next"), (61, "unread")]
+    cluster.logs[SECOND] = FakeLog(0, 40)
+    wrote(cluster, 38, 39)
+    assert places(cli("peek g1 --topic t1:1 -o json").data) == [(38, "read"), (39, "read")]
+
+
+def test_a_table_shows_the_beginning_of_a_value_and_json_all(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.records[SECOND, 50] = Record(50, None, b"\xff", b"v" * 300, (("trace", b"1"), ("none", None)))
+    line = "peek g1 --topic t1:1 -B 0 -A 1"
+    (row,) = cli(f"{line} -o json").data
+    assert (row["key"], row["value"], row["headers"], row["time"]) == ("\\xff", "v" * 300, ["trace=1", "none="], None)
+    assert f"{'v' * 200}...  trace=1 none=\n" in cli(line).out
+
+
+def test_a_group_without_commits_there_is_not_found(cli: Cli) -> None:
+    ran = cli("peek g1 --topic t1:2")
+    assert (ran.code, ran.err) == (4, "kgctl: group 'g1' has no committed offsets there\n")
+    assert cli("peek nosuch").code == 4
+    assert (cli("peek").code, cli("peek g1 -B 0 -A 0").code) == (2, 2)
