@@ -22,6 +22,8 @@ _PUBLIC = {
     "GroupAdmin": "kgctl.admin",
     "GroupInfo": "kgctl.library.group_info",
     "GroupSpec": "kgctl.assignors.spec",
+    "GroupState": "kgctl.model.groups",
+    "GroupType": "kgctl.model.groups",
     "MemberInfo": "kgctl.library.group_info",
     "MemberSpec": "kgctl.assignors.spec",
     "MemoryOffsetStorage": "kgctl.storage.folder",

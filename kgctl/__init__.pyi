@@ -25,6 +25,8 @@ from kgctl.library.group_info import GroupInfo as GroupInfo
 from kgctl.library.group_info import MemberInfo as MemberInfo
 from kgctl.library.simulation import simulate as simulate
 from kgctl.model.error_codes import ErrorCode as ErrorCode
+from kgctl.model.groups import GroupState as GroupState
+from kgctl.model.groups import GroupType as GroupType
 from kgctl.model.groups import OffsetAndMetadata as OffsetAndMetadata
 from kgctl.model.groups import TopicPartition as TopicPartition
 from kgctl.storage.folder import MemoryOffsetStorage as MemoryOffsetStorage

@@ -175,18 +175,3 @@ def did_you_mean(word: str, known: Iterable[str], *, at_most: int = 1, quoted: b
     lowered = {name.lower(): name for name in known}
     near = [lowered[match] for match in get_close_matches(word.lower(), lowered, n=at_most)]
     return f"; did you mean {' or '.join(repr(name) if quoted else name for name in near)}?" if near else ""
-
-
-def names_in(what: str, given: Iterable[object]) -> tuple[str, ...]:
-    """Return the names of a list that a caller of the library gives.
-
-    Raises:
-        UsageError: for a text, whose letters would be the names, and for what is no text.
-    """
-    if isinstance(given, str):
-        raise UsageError(f"{what} is a list of names: [{given!r}], not {given!r}")
-    names = [each for each in given if isinstance(each, str)]
-    wrong = [each for each in given if not isinstance(each, str)]
-    if wrong:
-        raise UsageError(f"{what} has names, not {wrong[0]!r}")
-    return tuple(names)

@@ -28,11 +28,11 @@ from confluent_kafka import TopicPartition as ConfluentPartition
 from confluent_kafka.admin import AdminClient
 
 from kgctl.admin import ItemError, Record, Results, Span, item_error
-from kgctl.admin.properties import CLIENT_PROPERTIES
 from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.wire.deadline import Deadline
+from kgctl.wire.properties import CLIENT_PROPERTIES
 from kgctl.wire.settings import msk_login, msk_token
 
 _LOCAL: Mapping[int, ErrorCode] = {

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import queue
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
-from kgctl.errors import ClosedError, KgctlError, MisuseError, TimedOutError, UsageError, names_in
+from kgctl.arguments import checked
+from kgctl.errors import ClosedError, KgctlError, MisuseError, TimedOutError, UsageError
 from kgctl.group.driver import Driver, log
 from kgctl.group.generation import Commits, Generation, Offsets
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState
 from kgctl.member.config import Behaviour, MemberConfig, refusal
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
+from kgctl.wire.properties import checked_property
 from kgctl.wire.settings import WireSettings, not_covered
 
 BEHAVIOUR = Behaviour(polls_itself=True, limits_poll_interval=False)
@@ -45,6 +48,7 @@ class ConsumerGroup:
         UsageError: settings that cannot be.
     """
 
+    @checked(not_empty=("bootstrap", "group_id", "topics", "pattern", "assignors", "server_assignor", "group_instance_id"))
     def __init__(
         self,
         bootstrap: str,
@@ -67,7 +71,6 @@ class ConsumerGroup:
         timeout_ms: int = 30_000,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        _check_types(locals())
         config = MemberConfig(
             profile="kgctl",
             behaviour=BEHAVIOUR,
@@ -76,7 +79,7 @@ class ConsumerGroup:
             session_timeout_ms=session_timeout_ms,
             heartbeat_interval_ms=heartbeat_interval_ms,
             rebalance_timeout_ms=rebalance_timeout_ms,
-            partition_assignment_strategy=names_in("assignors", assignors),
+            partition_assignment_strategy=tuple(assignors),
             enable_auto_commit=False,
             auto_offset_reset=auto_offset_reset,
             metadata_max_age_ms=partition_watch_interval_ms or NEVER_MS,
@@ -87,7 +90,7 @@ class ConsumerGroup:
             name=client_id,
             group_id=group_id,
             client_id=client_id,
-            topics=names_in("topics", topics),
+            topics=tuple(topics),
             pattern=pattern,
             group_instance_id=group_instance_id,
             rack_id=rack,
@@ -118,6 +121,7 @@ class ConsumerGroup:
         """
         return self._driver.last_error
 
+    @checked()
     def next(self, timeout_s: float | None = None) -> Generation:
         """Wait for the next generation; never are there two at once.
 
@@ -152,6 +156,7 @@ class ConsumerGroup:
             self._held = generation
             yield generation
 
+    @checked()
     async def next_async(self, timeout_s: float | None = None) -> Generation:
         """As `next`, for coroutines."""
         self._check_is_outside("next_async()")
@@ -344,34 +349,40 @@ _REASONS = {
 }
 
 
-CHOICES = {"protocol": ("classic", "consumer"), "auto_offset_reset": ("earliest", "latest", "none")}
-
-
-def _check_types(arguments: Mapping[str, Any]) -> None:
-    """Raise `UsageError` for what a type checker would have found: most programs have none."""
-    for name, choices in CHOICES.items():
-        if arguments[name] not in choices:
-            raise UsageError(f"{name} must be one of {', '.join(choices)}, not {arguments[name]!r}")
-    for name, value in arguments.items():
-        if name.endswith("_ms") and not isinstance(value, int):
-            raise UsageError(f"{name} is a number of milliseconds, not {value!r}")
-
-
 def _check(config: MemberConfig, identity: MemberIdentity) -> None:
-    if not identity.group_id:
-        raise UsageError("a consumer group needs a group id")
     if bool(identity.topics) == (identity.pattern is not None):
         raise UsageError("name the topics, or a pattern: one of the two")
+    if identity.pattern is not None and config.group_protocol == "classic":  # else the coordinator reads it, as RE2
+        try:
+            re.compile(identity.pattern)
+        except re.error as error:
+            raise UsageError(f"pattern {identity.pattern!r} is no regular expression: {error}") from None
+    for name, what in MORE_THAN_0.items():
+        if getattr(config, name) <= 0:
+            raise UsageError(f"{what} must be more than 0, not {getattr(config, name)}")
+    if not config.partition_assignment_strategy:
+        raise UsageError("assignors names none")
+    if config.group_remote_assignor is not None and config.group_protocol == "classic":
+        raise UsageError('server_assignor is for protocol="consumer", where the coordinator assigns; here it is assignors')
     message = refusal(config)
     if message is not None:
         raise UsageError(message)
-    for name in ("session_timeout_ms", "heartbeat_interval_ms", "request_timeout_ms", "metadata_max_age_ms"):
-        if getattr(config, name) <= 0:
-            raise UsageError(f"{name} must be more than 0, not {getattr(config, name)}")
+
+
+MORE_THAN_0 = {
+    "session_timeout_ms": "session_timeout_ms",
+    "heartbeat_interval_ms": "heartbeat_interval_ms",
+    "rebalance_timeout_ms": "rebalance_timeout_ms",
+    "request_timeout_ms": "timeout_ms",
+    "metadata_max_age_ms": "partition_watch_interval_ms",
+    "retry_backoff_ms": "retry_backoff_ms",
+}
+"""Field of the member's settings -> the argument's name."""
 
 
 def _wire_settings(bootstrap: str, client_id: str, properties: Mapping[str, str]) -> WireSettings:
-    given = {**properties, "bootstrap.servers": bootstrap, "client.id": client_id}
+    checked_properties = {name: checked_property(name, value) for name, value in properties.items()}
+    given = {**checked_properties, "bootstrap.servers": bootstrap, "client.id": client_id}
     why = not_covered(given)
     if why is not None:
         raise UsageError(f"a ConsumerGroup connects by kgctl's own connection, which does not cover {why}")

@@ -13,6 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from kgctl.arguments import checked
 from kgctl.errors import AuthError, CommitError, GenerationEnded, KgctlError, MisuseError, UnreachableError, UsageError
 from kgctl.group.driver import Driver
 from kgctl.group.lines import CoordinatorConnection
@@ -118,6 +119,7 @@ class Generation:
         else:
             threading.Thread(target=self._run, args=(work,), name=f"kgctl-generation-{self.id}", daemon=True).start()
 
+    @checked()
     def wait(self, timeout_s: float | None = None) -> bool:
         """Wait for the end of the generation, at most this many seconds; True when it has ended."""
         return self.ended.wait(timeout_s)
@@ -129,6 +131,7 @@ class Generation:
         self._when_ended(lambda: loop.call_soon_threadsafe(ended.set))
         await ended.wait()
 
+    @checked()
     def commit(self, offsets: Offsets) -> None:
         """Commit, in the name of this generation, the next offsets to read; nothing for an empty mapping.
 

@@ -7,14 +7,16 @@ as Java's would: the same partitions to the same members, sticky ones with the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kgctl.arguments import checked
 from kgctl.assignors.registry import get_assignor, protocol_name
 from kgctl.assignors.spec import NOTHING, GroupSpec, MemberSpec, PartitionsByTopic, TopicSpec
 from kgctl.assignors.wire_form import encode_sticky
-from kgctl.errors import UsageError, names_in
+from kgctl.errors import UsageError
 from kgctl.model.groups import NO_GENERATION
 from kgctl.serde.consumer_protocol import group_by_topic
 from kgctl.simulate.assign.evaluation import answer
@@ -39,6 +41,7 @@ class Assigned:
     spread: int
 
 
+@checked(not_empty=("assignor", "topics", "members"))
 def assign(
     assignor: str,
     *,
@@ -55,14 +58,14 @@ def assign(
     subscribes to, or just ids that subscribe to all, in the order of the JoinGroup answer. ``previous``: what members had; one
     that only stands there has left. ``racks``: of members; ``topic_racks``: by topic, the replicas' racks of each partition.
 
+    A topic that a member subscribes to need not exist.
+
     Raises:
-        UsageError: unknown assignor or topic, or Kafka's assignor throws for this group.
+        UsageError: unknown assignor; racks of what is not there; or Kafka's assignor throws for this group.
         InvariantViolation: an assignor of one's own gives a partition to two, or to a member that does not subscribe.
     """
-    subscriptions = (
-        dict(members) if isinstance(members, Mapping) else {member: [*topics] for member in names_in("members", members)}
-    )
-    _check_topics(topics, subscriptions)
+    _check(topics, members, racks or {}, topic_racks or {})
+    subscriptions = dict(members) if isinstance(members, Mapping) else {member: [*topics] for member in members}
     document = GroupDocument(
         "group",
         {name: TopicSpec(partitions, _racks(topic_racks, name)) for name, partitions in topics.items()},
@@ -94,14 +97,24 @@ def _ascending(topics: Mapping[str, Sequence[int]]) -> dict[str, tuple[int, ...]
     return {topic: tuple(sorted(partitions)) for topic, partitions in topics.items()}
 
 
-def _check_topics(topics: Mapping[str, int], subscriptions: Mapping[str, Sequence[str]]) -> None:
+def _check(topics: Mapping[str, int], members: Collection[str], racks: Collection[str], topic_racks: Mapping[str, Any]) -> None:
     for topic, partitions in topics.items():
         if partitions < 1:
             raise UsageError(f"topic '{topic}' must have at least one partition, not {partitions}")
-    if not subscriptions:
+        if topic in topic_racks and len(topic_racks[topic]) != partitions:
+            raise UsageError(f"topic_racks: '{topic}' has {partitions} partitions, and racks for {len(topic_racks[topic])}")
+    if not members:
         raise UsageError("a group to assign needs members")
+    twice = next((member for member, times in Counter(list(members)).items() if times > 1), None)
+    if twice is not None:
+        raise UsageError(f"members names '{twice}' twice")
+    for what, named, known in (("racks", racks, members), ("topic_racks", topic_racks, topics)):
+        unknown = next((name for name in named if name not in known), None)
+        if unknown is not None:
+            raise UsageError(f"{what} names '{unknown}', which is none of {', '.join(known) or 'none'}")
 
 
+@checked(not_empty=("name",))
 def kafka_python_assignor(name: str) -> type[Any]:
     """Return a class for ``KafkaConsumer(partition_assignment_strategy=[...])`` of kafka-python.
 
@@ -144,6 +157,7 @@ def kafka_python_assignor(name: str) -> type[Any]:
     return type(_class_name(wanted), (bases.get(wanted, AbstractPartitionAssignor),), own)
 
 
+@checked(not_empty=("name",))
 def aiokafka_assignor(name: str) -> type[Any]:
     """Return a class for ``AIOKafkaConsumer(partition_assignment_strategy=[...])`` of aiokafka.
 

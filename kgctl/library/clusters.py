@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import wraps
@@ -13,8 +13,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 
-from kgctl.admin import GroupAdmin
+from kgctl.admin import GroupAdmin, PartitionResults
+from kgctl.arguments import checked
 from kgctl.errors import ClosedError, MisuseError, RefusedError, UsageError
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
+from kgctl.model.requests import offset_to_commit
+from kgctl.wire.properties import checked_property
 
 if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
@@ -26,10 +30,13 @@ R = TypeVar("R")
 TIMEOUT_MS = 10_000
 
 
-def _alone(method: Callable[Concatenate[GroupAdmin, P], R]) -> Callable[Concatenate[Admin, P], R]:
+def _alone(
+    method: Callable[Concatenate[GroupAdmin, P], R], *, not_empty: Collection[str] = ()
+) -> Callable[Concatenate[Admin, P], R]:
     """Return a method of `GroupAdmin` as an `Admin` has it: with the same signature, on what it connects to."""
     name = method.__name__
 
+    @checked(not_empty=not_empty)
     @wraps(method)
     def call(self: Admin, /, *arguments: P.args, **options: P.kwargs) -> R:
         found: Callable[P, R] = getattr(self.groups, name)
@@ -46,6 +53,7 @@ class Admin(GroupAdmin):
         MisuseError: another thread is in the middle of a call.
     """
 
+    @checked()
     def __init__(self, groups: GroupAdmin) -> None:
         self.groups = groups
         self._is_closed = False
@@ -54,16 +62,16 @@ class Admin(GroupAdmin):
     cluster_id = _alone(GroupAdmin.cluster_id)
     sight = _alone(GroupAdmin.sight)
     list_groups = _alone(GroupAdmin.list_groups)
-    describe_groups = _alone(GroupAdmin.describe_groups)
-    list_committed_offsets = _alone(GroupAdmin.list_committed_offsets)
+    describe_groups = _alone(GroupAdmin.describe_groups, not_empty=("group_ids",))
+    list_committed_offsets = _alone(GroupAdmin.list_committed_offsets, not_empty=("group_ids",))
     list_log_offsets = _alone(GroupAdmin.list_log_offsets)
     list_offsets_at = _alone(GroupAdmin.list_offsets_at)
     list_record_times = _alone(GroupAdmin.list_record_times)
-    list_topics = _alone(GroupAdmin.list_topics)
-    alter_offsets = _alone(GroupAdmin.alter_offsets)
-    delete_offsets = _alone(GroupAdmin.delete_offsets)
-    delete_groups = _alone(GroupAdmin.delete_groups)
-    remove_members = _alone(GroupAdmin.remove_members)
+    list_topics = _alone(GroupAdmin.list_topics, not_empty=("topics",))
+    _alter_offsets = _alone(GroupAdmin.alter_offsets)
+    delete_offsets = _alone(GroupAdmin.delete_offsets, not_empty=("group_id",))
+    delete_groups = _alone(GroupAdmin.delete_groups, not_empty=("group_ids",))
+    remove_members = _alone(GroupAdmin.remove_members, not_empty=("group_id", "member_ids", "group_instance_ids"))
 
     def _call_alone(self, method: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
         """Call it, if this is open, and one thread at a time: two would read each other's answers."""
@@ -78,6 +86,18 @@ class Admin(GroupAdmin):
         finally:
             self._call.release()
 
+    @checked(not_empty=("group_id",))
+    def alter_offsets(self, group_id: str, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> PartitionResults[None]:
+        """Commit these offsets for a group without members; creates the group where there is none.
+
+        Raises:
+            UsageError: an offset below 0.
+        """
+        for partition, stored in offsets.items():
+            offset_to_commit(partition, stored)
+        return self._alter_offsets(group_id, offsets)
+
+    @checked(not_empty=("group_ids", "topics"))
     def plan_reset(
         self,
         group_ids: str | Sequence[str],
@@ -176,6 +196,7 @@ class Plan:
 def _awaited(method: Callable[Concatenate[Admin, P], R]) -> Callable[Concatenate[AsyncAdmin, P], Coroutine[Any, Any, R]]:
     """Return a method of `Admin` as an `AsyncAdmin` has it: with the same arguments and answer, but awaited."""
 
+    @checked()
     @wraps(method)
     async def call(self: AsyncAdmin, /, *arguments: P.args, **options: P.kwargs) -> R:
         return await self._in_thread(method, self.admin, *arguments, **options)
@@ -190,6 +211,7 @@ class AsyncAdmin:
         ClosedError: it was closed.
     """
 
+    @checked()
     def __init__(self, admin: Admin) -> None:
         self.admin = admin
         self._lock = asyncio.Lock()
@@ -210,6 +232,7 @@ class AsyncAdmin:
     close = _awaited(Admin.close)
     _plan_reset = _awaited(Admin.plan_reset)
 
+    @checked(not_empty=("group_ids", "topics"))
     async def plan_reset(
         self,
         group_ids: str | Sequence[str],
@@ -259,6 +282,7 @@ class AsyncPlan:
         return AsyncPlan(self._admin, await self._admin._in_thread(self._plan.undo))
 
 
+@checked(not_empty=("bootstrap", "embedded", "zookeeper", "context"))
 def connect(
     bootstrap: str | None = None,
     *,
@@ -286,13 +310,16 @@ def connect(
     named = [name for name, value in places if value]
     if len(named) != 1 and named != ["bootstrap", "zookeeper"]:
         raise UsageError(f"name one cluster: bootstrap, embedded, zookeeper or context (given: {', '.join(named) or 'none'})")
+    if timeout_ms is not None and timeout_ms <= 0:
+        raise UsageError(f"timeout_ms must be more than 0, not {timeout_ms}")
+    given = {name: value if zookeeper else checked_property(name, value) for name, value in (properties or {}).items()}
     if context is not None:
-        return Admin(connect_to(_context_settings(context, properties or {}, timeout_ms)))
+        return Admin(connect_to(_context_settings(context, given, timeout_ms)))
     settings = ConnectionSettings(
         bootstrap=bootstrap,
         embedded=None if embedded is None else Path(embedded),
         zookeeper=zookeeper,
-        properties=dict(properties or {}),
+        properties=given,
         timeout_ms=TIMEOUT_MS if timeout_ms is None else timeout_ms,
     )
     return Admin(connect_to(settings))
@@ -319,8 +346,9 @@ def _strategy(to: str | int | datetime | None, shift_by: int | None) -> Strategy
             raise UsageError(f"to={to!r} has no time zone: give one (datetime.timezone.utc)")
         return ToTime(round(to.timestamp() * 1000))
     if isinstance(to, int):
+        if to < 0:
+            raise UsageError(f"to={to}: an offset is a number from 0 on")
         return ToOffset(to)
     places: dict[str, Strategy] = {"earliest": ToEarliest(), "latest": ToLatest(), "current": ToCurrent()}
-    if not isinstance(to, str) or to not in places:
-        raise UsageError(f"to={to!r}: expected earliest, latest, current, an offset or a datetime")
+    assert isinstance(to, str)
     return places[to]

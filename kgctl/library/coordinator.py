@@ -12,12 +12,13 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
+from kgctl.arguments import checked
 from kgctl.assignors.registry import get_assignor
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
-from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, UsageError, names_in
+from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, UsageError
 from kgctl.library.group_info import Activity, GroupInfo, group_info
 from kgctl.member.leader import group_spec
 from kgctl.model.error_codes import ErrorCode
@@ -83,6 +84,7 @@ class Coordinator:
         StorageError: the storage cannot be read.
     """
 
+    @checked()
     def __init__(
         self,
         config: Mapping[str, str] | None = None,
@@ -112,6 +114,7 @@ class Coordinator:
 
     # --- the protocol of members
 
+    @checked(not_empty=("topics",))
     def join(
         self,
         group_id: str,
@@ -136,11 +139,12 @@ class Coordinator:
             TimeoutError: not within ``timeout_s``; the member is a member all the same.
         """
         given = _join_fields(locals())
-        joined: JoinGroupResult = self.ask(JoinGroup, member_id=member_id, **given).result(timeout_s)
+        joined: JoinGroupResult = self._ask(JoinGroup, member_id=member_id, **given).result(timeout_s)
         if joined.error is ErrorCode.MEMBER_ID_REQUIRED:
-            joined = self.ask(JoinGroup, member_id=joined.member_id, **given).result(timeout_s)
+            joined = self._ask(JoinGroup, member_id=joined.member_id, **given).result(timeout_s)
         return _checked(joined, group_id)
 
+    @checked()
     def sync(
         self,
         group_id: str,
@@ -155,8 +159,9 @@ class Coordinator:
         ``assignment``: member id -> topic -> partitions, or -> bytes of one's own.
         """
         request = _sync_fields(group_id, joined, assignment or {}, group_instance_id)
-        return bytes(_checked(self.ask(SyncGroup, **request).result(timeout_s), group_id).assignment)
+        return bytes(_checked(self._ask(SyncGroup, **request).result(timeout_s), group_id).assignment)
 
+    @checked()
     def assign(self, group_id: str, topics: Mapping[str, int] | None = None) -> dict[str, dict[str, tuple[int, ...]]]:
         """Run the group's chosen assignor over its members' subscriptions, as their leader would: what to hand to `sync`.
 
@@ -177,22 +182,25 @@ class Coordinator:
             for member in spec.members
         }
 
+    @checked()
     def heartbeat(self, group_id: str, generation_id: int, member_id: str, *, group_instance_id: str | None = None) -> None:
         """Keep the session alive. Raises `BrokerError`: REBALANCE_IN_PROGRESS asks to join again."""
         fields = {"generation_id": generation_id, "member_id": member_id, "group_instance_id": group_instance_id}
-        _checked(self.ask(Heartbeat, group_id=group_id, **fields).result(), group_id)
+        _checked(self._ask(Heartbeat, group_id=group_id, **fields).result(), group_id)
 
+    @checked()
     def leave(
         self, group_id: str, member_id: str = "", *, group_instance_id: str | None = None, reason: str | None = None
     ) -> None:
         """Leave the group, by member id or, for a static member, by instance id."""
         identity = MemberIdentity(member_id=member_id, group_instance_id=group_instance_id, reason=reason)
-        answer = _checked(self.ask(LeaveGroup, group_id=group_id, members=(identity,)).result(), group_id)
+        answer = _checked(self._ask(LeaveGroup, group_id=group_id, members=(identity,)).result(), group_id)
         for member in answer.members:
             _checked(member, group_id)
 
     # --- offsets
 
+    @checked()
     def commit(
         self,
         group_id: str,
@@ -208,7 +216,7 @@ class Coordinator:
             BrokerError: ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS, OFFSET_METADATA_TOO_LARGE, ...
             StorageError: the storage refused.
         """
-        answer = self.ask(
+        answer = self._ask(
             OffsetCommit,
             group_id=group_id,
             generation_id=generation_id,
@@ -219,18 +227,20 @@ class Coordinator:
         for partition, error in answer.partitions:
             _raise(error, group_id, f" ({partition})")
 
+    @checked()
     def fetch(
         self, group_id: str, partitions: Iterable[tuple[str, int]] | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
         """Return committed offsets of these partitions, of all for None; a partition without one is left out (0 is an offset)."""
         wanted = None if partitions is None else tuple(TopicPartition(*partition) for partition in partitions)
-        answer = _checked(self.ask(OffsetFetch, group_id=group_id, partitions=wanted).result(), group_id)
+        answer = _checked(self._ask(OffsetFetch, group_id=group_id, partitions=wanted).result(), group_id)
         return {
             each.partition: OffsetAndMetadata(each.offset, each.metadata, each.leader_epoch)
             for each in answer.offsets
             if each.offset >= 0
         }
 
+    @checked()
     def validate(self, group_id: str, logs: Mapping[tuple[str, int], tuple[int, int]]) -> None:
         """Check that commits lie inside their logs: ``logs`` has the first offset of each partition and that after its last.
 
@@ -249,11 +259,12 @@ class Coordinator:
             message = f"group '{group_id}': commits outside of the log: {named}"
             raise CommitError(message, errors=outside, code=ErrorCode.OFFSET_OUT_OF_RANGE.name, group=group_id)
 
+    @checked()
     def forget_offsets(self, group_id: str, partitions: Iterable[tuple[str, int]] | None = None) -> None:
         """Delete committed offsets: of these partitions, or of all that the group has."""
         chosen = self.fetch(group_id) if partitions is None else partitions
         wanted = tuple(TopicPartition(*partition) for partition in chosen)
-        answer = _checked(self.ask(OffsetDelete, group_id=group_id, partitions=wanted).result(), group_id)
+        answer = _checked(self._ask(OffsetDelete, group_id=group_id, partitions=wanted).result(), group_id)
         for partition, error in answer.partitions:
             _raise(error, group_id, f" ({partition})")
 
@@ -261,8 +272,9 @@ class Coordinator:
 
     def list_groups(self) -> tuple[str, ...]:
         """Return the ids of all groups, in Kafka's order."""
-        return tuple(group.group_id for group in _checked(self.ask(ListGroups).result(), "").groups)
+        return tuple(group.group_id for group in _checked(self._ask(ListGroups).result(), "").groups)
 
+    @checked()
     def group(self, group_id: str) -> GroupInfo:
         """Return the group as it is now. Raises `NotFoundError`."""
         with self._changed:
@@ -272,25 +284,29 @@ class Coordinator:
             names: dict[object, str] = {topic.topic_id: name for name, topic in self._image.topics.items()}
             return group_info(found, self._activity.get(group_id), names)
 
+    @checked()
     def delete_group(self, group_id: str) -> None:
         """Delete a group without members, with its offsets. Raises `BrokerError`: NON_EMPTY_GROUP, GROUP_ID_NOT_FOUND."""
-        for _, error in self.ask(DeleteGroups, group_ids=(group_id,)).result().groups:
+        for _, error in self._ask(DeleteGroups, group_ids=(group_id,)).result().groups:
             _raise(error, group_id)
 
+    @checked()
     def rebalance_status(self, group_id: str) -> RebalanceStatus | None:
         """Return whom the group's rebalance waits for, and until when; None where there is no such group."""
         with self._changed:
             return self._core.rebalance_status(group_id, self._clock_ms())
 
+    @checked()
     def complete_rebalance(self, group_id: str) -> None:
         """End the rebalance now: members that did not answer are put out, the rest goes on. Raises `BrokerError`."""
-        _checked(self.ask(ForceCompleteRebalance, group_id=group_id).result(), group_id)
+        _checked(self._ask(ForceCompleteRebalance, group_id=group_id).result(), group_id)
 
     def statistics(self) -> CoordinatorStatistics:
         """Return how many groups, members and offsets there are."""
         with self._changed:
             return self._core.statistics()
 
+    @checked()
     def set_topics(self, topics: Mapping[str, int]) -> None:
         """Say which topics there are, all of them, with their numbers of partitions."""
         with self._changed:
@@ -315,8 +331,12 @@ class Coordinator:
 
     # --- the driver
 
+    @checked()
     def ask(self, kind: type[Request], **fields: Any) -> Future[Any]:
         """Hand a request to the core: any of `kgctl.model.requests`. The future has its result, or the storage's error."""
+        return self._ask(kind, **fields)
+
+    def _ask(self, kind: type[Request], **fields: Any) -> Future[Any]:
         future: Future[Any] = Future()
         with self._changed:
             if self._is_closed:
@@ -417,6 +437,7 @@ class Coordinator:
             self._led.pop(group_id, None)
 
 
+@checked()
 def decode_assignment(data: bytes) -> dict[str, tuple[int, ...]]:
     """Return what an assignment of the consumer protocol's bytes says: topic -> partitions, ascending.
 
@@ -433,9 +454,11 @@ def decode_assignment(data: bytes) -> dict[str, tuple[int, ...]]:
 class AsyncCoordinator:
     """`Coordinator.join` and `Coordinator.sync` for coroutines: any number may wait. Other calls of ``coordinator`` never do."""
 
+    @checked()
     def __init__(self, coordinator: Coordinator) -> None:
         self.coordinator = coordinator
 
+    @checked(not_empty=("topics",))
     async def join(
         self,
         group_id: str,
@@ -451,11 +474,12 @@ class AsyncCoordinator:
     ) -> JoinGroupResult:
         """As `Coordinator.join`, with the same arguments but for ``timeout_s`` (use ``asyncio.timeout``)."""
         given = _join_fields(locals())
-        joined: JoinGroupResult = await asyncio.wrap_future(self.coordinator.ask(JoinGroup, member_id=member_id, **given))
+        joined: JoinGroupResult = await asyncio.wrap_future(self.coordinator._ask(JoinGroup, member_id=member_id, **given))
         if joined.error is ErrorCode.MEMBER_ID_REQUIRED:
-            joined = await asyncio.wrap_future(self.coordinator.ask(JoinGroup, member_id=joined.member_id, **given))
+            joined = await asyncio.wrap_future(self.coordinator._ask(JoinGroup, member_id=joined.member_id, **given))
         return _checked(joined, group_id)
 
+    @checked()
     async def sync(
         self,
         group_id: str,
@@ -466,18 +490,14 @@ class AsyncCoordinator:
     ) -> bytes:
         """As `Coordinator.sync`."""
         request = _sync_fields(group_id, joined, assignment or {}, group_instance_id)
-        answer = await asyncio.wrap_future(self.coordinator.ask(SyncGroup, **request))
+        answer = await asyncio.wrap_future(self.coordinator._ask(SyncGroup, **request))
         return bytes(_checked(answer, group_id).assignment)
 
 
 def _join_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a JoinGroup, but the member id, from the arguments of `Coordinator.join`."""
     protocols = arguments["protocols"]
-    metadata = (
-        protocols
-        if isinstance(protocols, Mapping)
-        else dict.fromkeys(names_in("protocols", protocols), _subscription(arguments["topics"]))
-    )
+    metadata = protocols if isinstance(protocols, Mapping) else dict.fromkeys(protocols, _subscription(arguments["topics"]))
     names = ("group_id", "group_instance_id", "client_id", "protocol_type", "session_timeout_ms", "rebalance_timeout_ms")
     given = {name: arguments[name] for name in names}
     return {**given, "protocols": tuple(JoinProtocol(name=name, metadata=data) for name, data in metadata.items())}
@@ -508,6 +528,9 @@ def _member_id(prefix: str) -> str:
 
 
 def _image(topics: Mapping[str, int], version: int) -> MetadataImage:
+    for name, partitions in topics.items():
+        if not name or partitions < 1:
+            raise UsageError(f"topics are names with numbers of partitions from 1 on, not {name!r}: {partitions}")
     found = {name: TopicMetadata(name, _topic_id(name), partitions) for name, partitions in topics.items()}
     return MetadataImage(found, version)
 
@@ -517,7 +540,7 @@ def _topic_id(name: str) -> UUID:
 
 
 def _subscription(topics: Sequence[str]) -> bytes:
-    return encode_subscription(ConsumerSubscription(topics=tuple(sorted(names_in("topics", topics)))))
+    return encode_subscription(ConsumerSubscription(topics=tuple(sorted(topics))))
 
 
 def _encoded(part: Mapping[str, Sequence[int]] | bytes) -> bytes:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from kgctl.arguments import checked
 from kgctl.errors import UsageError
 from kgctl.simulate.batch.outcome import outcome_of
 from kgctl.simulate.batch.plan import Options, run_all, tasks_of, with_worst
@@ -17,6 +18,7 @@ from kgctl.simulate.scenario.sources import read_source
 from kgctl.yaml_files import FileError, Problem, path_text
 
 
+@checked(not_empty=("scenario",))
 def simulate(
     scenario: str | Path | Mapping[str, Any],
     *,
@@ -36,6 +38,9 @@ def simulate(
         UsageError: the scenario is wrong; the message has every mistake with its place.
         NotFoundError: no such file, built-in or variant.
     """
+    for name, value, least in (("seed", seed, 0), ("runs", runs, 1), ("jobs", jobs, 1)):
+        if value is not None and value < least:
+            raise UsageError(f"{name} must be {least} or more, not {value}")
     try:
         tree = read_source("-", io.StringIO(json.dumps(scenario))) if isinstance(scenario, Mapping) else _tree(str(scenario))
         loaded = load(tree, settings=[f"{path}={value}" for path, value in (settings or {}).items()], variants=variants)

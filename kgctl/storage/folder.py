@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias
 from uuid import uuid4
 
+from kgctl.arguments import checked
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
@@ -390,14 +391,17 @@ class MemoryOffsetStorage:
     def __init__(self) -> None:
         self._groups: dict[str, dict[TopicPartition, StoredOffset]] = {}
 
+    @checked()
     def save(self, group_id: str, offsets: Offsets) -> None:
         """See `OffsetStorage.save`."""
         self._groups.setdefault(group_id, {}).update(offsets)
 
+    @checked()
     def load(self, group_id: str) -> Offsets:
         """See `OffsetStorage.load`."""
         return dict(self._groups.get(group_id, {}))
 
+    @checked()
     def delete(self, group_id: str, partitions: Sequence[TopicPartition] | None = None) -> None:
         """See `OffsetStorage.delete`."""
         if partitions is None:
@@ -430,6 +434,7 @@ class SqliteOffsetStorage:
         StorageError: the file cannot be opened, read or written.
     """
 
+    @checked(not_empty=("path",))
     def __init__(self, path: Path | str) -> None:
         import sqlite3
 
@@ -444,16 +449,19 @@ class SqliteOffsetStorage:
         except sqlite3.Error as error:
             raise StorageError(f"{path}: {error}") from error
 
+    @checked()
     def save(self, group_id: str, offsets: Offsets) -> None:
         """See `OffsetStorage.save`."""
         rows = [(group_id, *partition, *asdict(stored).values()) for partition, stored in offsets.items()]
         self._write("INSERT OR REPLACE INTO offsets VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
+    @checked()
     def load(self, group_id: str) -> Offsets:
         """See `OffsetStorage.load`."""
         rows = self._read("SELECT * FROM offsets WHERE group_id = ?", (group_id,))
         return {TopicPartition(topic, partition): StoredOffset(*stored) for _, topic, partition, *stored in rows}
 
+    @checked()
     def delete(self, group_id: str, partitions: Sequence[TopicPartition] | None = None) -> None:
         """See `OffsetStorage.delete`."""
         if partitions is None:

@@ -11,15 +11,18 @@ from typing import Any, Self, TypeVar
 
 from kgctl.admin import GroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
+from kgctl.arguments import checked
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.classic.rebalance import start_rebalance
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.timers import TimerKey, TimerKind
-from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError
+from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError, UsageError
 from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.model.groups import GroupDescription, OffsetAndMetadata, TopicPartition
+from kgctl.model.requests import offset_to_commit
 from kgctl.server.background import BackgroundServer
+from kgctl.server.cluster import name_problem
 from kgctl.server.runtime import CoordinatorRuntime
 
 T = TypeVar("T")
@@ -45,15 +48,22 @@ class EmbeddedServer:
         UsageError: a setting that cannot be. StorageError: the data folder cannot be used.
     """
 
+    @checked(not_empty=("data",))
     def __init__(
         self,
         topics: Mapping[str, int] | None = None,
         *,
         config: Mapping[str, str] | None = None,
         brokers: int = 1,
-        data: Path | None = None,
+        data: Path | str | None = None,
     ) -> None:
-        self._server = BackgroundServer(topics=topics, config={**QUICK, **(config or {})}, brokers=brokers, data=data)
+        if brokers < 1:
+            raise UsageError(f"brokers must be 1 or more, not {brokers}")
+        for name in topics or {}:
+            _check_name(name)
+        self._brokers = brokers
+        folder = None if data is None else Path(data)
+        self._server = BackgroundServer(topics=topics, config={**QUICK, **(config or {})}, brokers=brokers, data=folder)
         self._admin: GroupAdmin | None = None
         self._is_running = False
 
@@ -83,9 +93,11 @@ class EmbeddedServer:
 
     # --- what there is
 
+    @checked(not_empty=("name",))
     def create_topic(self, name: str, partitions: int = 1) -> None:
-        """Make a topic, or give one more partitions."""
+        """Make a topic, or give one more partitions. Raises `UsageError` for a name or a number that Kafka refuses."""
         self._check_is_running()
+        _check_name(name)
         catalog = self._server.server.services.catalog
 
         def create() -> None:
@@ -97,11 +109,13 @@ class EmbeddedServer:
 
         self._in_loop(create)
 
+    @checked(not_empty=("group_id",))
     def consumer_group(self, group_id: str, *topics: str, **settings: Any) -> ConsumerGroup:
         """A `kgctl.ConsumerGroup` on this cluster with quick heartbeats; close it, or use ``with``."""
         given = {"heartbeat_interval_ms": 50, "auto_offset_reset": "earliest", "retry_backoff_ms": 10, **settings}
         return ConsumerGroup(self.bootstrap, group_id, topics, **given)
 
+    @checked()
     def describe(self, group_id: str) -> GroupDescription:
         """State, members and assignment of a group. Raises `NotFoundError`."""
         found = self.admin.describe_groups([group_id])
@@ -109,19 +123,24 @@ class EmbeddedServer:
             raise NotFoundError(f"there is no group '{group_id}'", group=group_id)
         return found.values[group_id]
 
+    @checked()
     def committed(self, group_id: str) -> dict[TopicPartition, int]:
         """All committed offsets of a group."""
         offsets = self.admin.list_committed_offsets([group_id]).values.get(group_id, {})
         return {partition: stored.offset for partition, stored in offsets.items()}
 
+    @checked(not_empty=("group_id",))
     def commit(self, group_id: str, offsets: Offsets) -> None:
         """Commit for a group without members: where its consumers will begin. Raises `BrokerError` for a group that has some."""
+        for partition, offset in offsets.items():
+            offset_to_commit(partition, offset)
         stored = {TopicPartition(*partition): OffsetAndMetadata(offset) for partition, offset in offsets.items()}
         for partition, error in self.admin.alter_offsets(group_id, stored).errors.items():
             raise BrokerError(f"group '{group_id}' ({partition}): {error.message}", code=error.code.name, group=group_id)
 
     # --- what can happen to consumers
 
+    @checked()
     def expire_session(self, group_id: str, member: str) -> None:
         """Let the session of a member (its id, its instance id or its client id) run out now, as if it had been silent too long.
 
@@ -136,6 +155,7 @@ class EmbeddedServer:
 
         self._with_runtime(expire)
 
+    @checked()
     def force_rebalance(self, group_id: str) -> None:
         """Begin a rebalance of a classic group that nobody asked for: every member is told to join again.
 
@@ -159,9 +179,13 @@ class EmbeddedServer:
 
         self._with_runtime(rebalance)
 
+    @checked()
     @contextmanager
     def lose_broker(self, number: int = 1) -> Iterator[None]:
         """Inside the block this broker (counted from 1) has closed its connections and refuses new ones."""
+        if not 1 <= number <= self._brokers:
+            raise UsageError(f"brokers are counted from 1 to {self._brokers}: there is no broker {number}")
+        self._check_is_running()
         server = self._server.server
         self._server.run(server.stop_broker(number))
         try:
@@ -187,6 +211,12 @@ class EmbeddedServer:
             return work()
 
         return self._server.run(run())
+
+
+def _check_name(topic: str) -> None:
+    problem = name_problem(topic)
+    if problem is not None:
+        raise UsageError(problem)
 
 
 def _group(core: GroupCoordinator, group_id: str) -> Group:

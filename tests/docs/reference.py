@@ -15,7 +15,7 @@ REFERENCE: Mapping[str, Sequence[str]] = {
     "reference-clusters": (
         "kgctl.connect", "kgctl.Admin", "kgctl.Plan", "kgctl.GroupAdmin", "kgctl.AsyncAdmin", "kgctl.AsyncPlan",
         "kgctl.TopicPartition",
-        "kgctl.OffsetAndMetadata", "kgctl.ErrorCode",
+        "kgctl.OffsetAndMetadata", "kgctl.GroupState", "kgctl.GroupType", "kgctl.ErrorCode",
     ),
     "reference-members": (
         "kgctl.ConsumerGroup", "kgctl.Generation", "kgctl.assign", "kgctl.Assigned", "kgctl.Assignor", "kgctl.GroupSpec",

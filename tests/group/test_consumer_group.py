@@ -263,7 +263,7 @@ def test_new_partitions_are_noticed(group_id: str) -> None:
         ({TOPIC: 1}, r"offsets are of a \(topic, partition\), not of 'orders'"),
         ({(TOPIC, -1): 1}, r"not of \('orders', -1\)"),
         ({(TOPIC, 0): -1}, "orders-0: an offset is a number from 0 on, not -1"),
-        ({(TOPIC, 0): "1"}, "orders-0: an offset is a number from 0 on, not '1'"),
+        ({(TOPIC, 0): "1"}, "must be a whole number or an OffsetAndMetadata, not '1'"),
         ({(TOPIC, 0): OffsetAndMetadata(-5)}, "not -5"),
     ],
 )
@@ -351,16 +351,16 @@ def test_a_task_of_the_generation_does_not_wait_for_itself(server: BackgroundSer
     [
         ({"topics": ()}, "name the topics, or a pattern"),
         ({"topics": ("a",), "pattern": "a.*"}, "name the topics, or a pattern"),
-        ({"group_id": "", "topics": ("a",)}, "needs a group id"),
+        ({"group_id": "", "topics": ("a",)}, "group_id must not be empty"),
         ({"topics": ("a",), "assignors": ("stickyish",)}, "unknown assignor 'stickyish'"),
         ({"topics": ("a",), "heartbeat_interval_ms": 50_000}, "must be lower than session.timeout.ms"),
         ({"topics": ("a",), "timeout_ms": 0}, "must be more than 0"),
         ({"topics": "orders"}, r"topics is a list of names: \['orders'\], not 'orders'"),
-        ({"topics": ("a", 1)}, "topics has names, not 1"),
+        ({"topics": ("a", 1)}, "topics has an element that must be a text, not 1"),
         ({"topics": ("a",), "assignors": "range"}, "assignors is a list of names"),
         ({"topics": ("a",), "protocol": "klassic"}, "protocol must be one of classic, consumer, not 'klassic'"),
         ({"topics": ("a",), "auto_offset_reset": "first"}, "auto_offset_reset must be one of earliest, latest, none"),
-        ({"topics": ("a",), "session_timeout_ms": "45s"}, "session_timeout_ms is a number of milliseconds, not '45s'"),
+        ({"topics": ("a",), "session_timeout_ms": "45s"}, "session_timeout_ms must be a number of milliseconds, not '45s'"),
         ({"topics": ("a",), "properties": {"security.protocol": "SASL_SSL", "sasl.mechanism": "GSSAPI"}}, "GSSAPI"),
     ],
 )

@@ -232,7 +232,9 @@ def test_what_a_type_checker_would_have_found() -> None:
     with kgctl.Coordinator(topics={"orders": 1}) as coordinator:
         with pytest.raises(UsageError, match=r"topics is a list of names: \['orders'\]"):
             coordinator.join("payments", "orders")
-        with pytest.raises(UsageError, match="orders-0: an offset is a number from 0 on, not 'x'"):
+        with pytest.raises(
+            UsageError, match="offsets\\[\\('orders', 0\\)\\] must be a whole number or an OffsetAndMetadata, not 'x'"
+        ):
             coordinator.commit("payments", cast("Any", {("orders", 0): "x"}))
     with pytest.raises(UsageError, match=r"members is a list of names: \['a'\]"):
         kgctl.assign("range", topics={"orders": 1}, members="a")

@@ -12,11 +12,11 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from kgctl.admin.librdkafka import AdminCalls, connection_error, error_code, explained
-from kgctl.admin.properties import CLIENT_PROPERTIES, KNOWN_PROPERTIES, OTHER_PROPERTIES
 from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
 from kgctl.wire.deadline import Deadline
+from kgctl.wire.properties import CLIENT_PROPERTIES, KNOWN_PROPERTIES, OTHER_PROPERTIES
 from kgctl.wire.settings import MSK_PROPERTIES
 from tests.support.patience import PATIENCE_MS, SOON_S
 

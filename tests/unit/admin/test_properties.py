@@ -10,7 +10,6 @@ import pytest
 
 from kgctl.admin.properties import (
     DROPPED,
-    KNOWN_PROPERTIES,
     REFUSED,
     RENAMED,
     Property,
@@ -20,6 +19,7 @@ from kgctl.admin.properties import (
     translate,
 )
 from kgctl.errors import AuthError, UsageError
+from kgctl.wire.properties import KNOWN_PROPERTIES
 from kgctl.wire.settings import MskLogin, msk_login, msk_token
 
 
