@@ -25,6 +25,8 @@ _WORDS = {
     "contexts": "context list",
     "use-context": "context use",
     "version": "--version",
+    "diff": "diff-offsets",
+    "compare": "diff-offsets",
     "restore": "undo",
     "rollback": "undo",
     "use": "context use",

@@ -50,6 +50,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("peek", "groups.peek", "groups", "Show the records around committed offsets: read last, and read next."),
     CommandSpec("top", "groups.top", "top", "Watch groups: lag, rates, time to drain.", long_lived=True),
     CommandSpec("reset-offsets", "groups.reset_offsets", "resets", "Move committed offsets; a dry run unless --execute."),
+    CommandSpec("diff-offsets", "groups.diff_offsets", "resets", "Compare committed offsets: of groups, of files, or both."),
     CommandSpec("undo", "groups.undo", "resets", "Bring back what a reset or a deletion took away."),
     CommandSpec("delete-groups", "groups.deletions:register_groups", "groups", "Delete groups with all their offsets."),
     CommandSpec(

@@ -270,16 +270,24 @@ def read_file(path: str, group_ids: Sequence[str], stdin: TextIO, option: str = 
         UsageError: it cannot be read, or is not as it should be; names the line.
     """
     check_file_name(option, path)
+    return parse_offset_file(*read_text(path, stdin), group_ids)
+
+
+def read_text(path: str, stdin: TextIO) -> tuple[str, str]:
+    """The text of a file, ``-`` for stdin, and what messages call it.
+
+    Raises:
+        UsageError: it cannot be read, or is no text.
+    """
     try:
         if path == "-":
-            return parse_offset_file(stdin.read(), "stdin", group_ids)
-        text = Path(path).expanduser().read_bytes().decode("utf-8")  # line ends inside of quotes must stay what they are
+            return stdin.read(), "stdin"
+        return Path(path).expanduser().read_bytes().decode("utf-8"), path  # line ends inside of quotes must stay what they are
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise UsageError(f"{path}, line {line}: not UTF-8 text") from None
-    return parse_offset_file(text, path, group_ids)
 
 
 EPILOG = """Examples:

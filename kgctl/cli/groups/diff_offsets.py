@@ -1,0 +1,220 @@
+"""``kgctl diff-offsets``."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kgctl.cli.completion import complete_groups
+from kgctl.cli.exit_codes import ExitCode
+from kgctl.cli.options import TopicOptions
+from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.selection import plural
+from kgctl.cli.session import Session, session_of
+from kgctl.errors import KgctlError, NotFoundError, UsageError
+from kgctl.model.groups import NO_OFFSET, TopicPartition
+
+if TYPE_CHECKING:
+    from kgctl.admin import GroupAdmin
+
+EPILOG = """Examples:
+
+\b
+kgctl describe group payments -o csv > before.csv
+kgctl diff-offsets before.csv
+kgctl diff-offsets before.csv after.csv
+kgctl diff-offsets payments payments-green --fail-if-different
+"""
+COLUMNS = (
+    Column("group"),
+    Column("other_group"),
+    Column("topic"),
+    Column("partition"),
+    Column("offset"),
+    Column("other_offset"),
+    Column("difference"),
+    Column("result"),
+)
+SAME, DIFFERS, ONLY_HERE, ONLY_THERE = "same", "differs", "only-here", "only-there"
+
+Offsets = Mapping[TopicPartition, int]
+
+Side = Annotated[
+    str,
+    typer.Argument(metavar="GROUP|FILE", help="A group, or a file of offsets; - is stdin.", autocompletion=complete_groups),
+]
+OtherSide = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="GROUP|FILE",
+        help="What to compare with; the cluster as it is, where a file is given alone.",
+        show_default=False,
+        autocompletion=complete_groups,
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog=EPILOG)(diff_offsets)
+
+
+def diff_offsets(
+    ctx: typer.Context,
+    one: Side,
+    other: OtherSide = None,
+    *,
+    topic: TopicOptions = None,
+    all_partitions: Annotated[bool, typer.Option("--all", help="Also show the partitions that do not differ.")] = False,
+    fail_if_different: Annotated[bool, typer.Option("--fail-if-different", help="Exit with 6 if anything differs.")] = False,
+) -> Report:
+    """Compare committed offsets: of two groups, of two files, or of a file and the cluster; nothing is changed.
+
+    A file is what `describe group` wrote with -o csv, json or yaml, a plan, an undo file, or Kafka's own CSV. A name that is a
+    file here, or has a path separator, means the file. Where each side has one group these are compared, whatever they are
+    called; else groups of the same name. DIFFERENCE is what the second has more.
+    """
+    from kgctl.admin.offset_reset import is_within, parse_topic_scopes
+
+    session = session_of(ctx)
+    if other is None and not _is_file(one):
+        raise UsageError(f"there is no file {one!r}; to compare two groups name both")
+    if one == other == "-":
+        raise UsageError("stdin can be only one of the two")
+    scopes = parse_topic_scopes(topic or ())
+    here, there = _sides(session, one, other)
+    failed = here.failed | there.failed
+    rows = [
+        row
+        for pair in _pairs(here.groups, there.groups)
+        if not {*pair} & failed
+        for row in _rows(pair, here.groups.get(pair[0], {}), there.groups.get(pair[1], {}))
+        if not scopes or is_within(TopicPartition(str(row["topic"]), int(str(row["partition"]))), scopes)
+    ]
+    errors = (*here.errors, *there.errors)
+    counts = Counter(row["result"] == SAME for row in rows)
+    told = f"{plural(len(rows), 'partition')}: {counts[True]:,} the same, {counts[False]:,} different."
+    return Report(
+        COLUMNS,
+        [row for row in rows if all_partitions or row["result"] != SAME],
+        errors,
+        (told,) if rows or not errors else (),
+        ("group", "topic", "partition"),
+        ExitCode.EXPECTATION if fail_if_different and counts[False] and not errors else None,
+        something_done=bool(rows),
+        summary={"same": counts[True], "different": counts[False]},
+        omits_empty_columns=True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Offsets:
+    """What one side has, by group, and what could not be learnt of it."""
+
+    groups: Mapping[str, Offsets]
+    errors: Sequence[KgctlError] = ()
+
+    @property
+    def failed(self) -> set[str | None]:
+        """Return the groups that nothing can be said of."""
+        return {error.group for error in self.errors}
+
+
+def _is_file(name: str) -> bool:
+    return name == "-" or os.sep in name or Path(name).is_file()
+
+
+def _sides(session: Session, one: str, other: str | None) -> tuple[_Offsets, _Offsets]:
+    names = [name for name in (one, other) if name is not None]
+    groups = [name for name in names if not _is_file(name)]
+    files = {name: _from_file(session, name, groups) for name in names if _is_file(name)}
+    if other is not None and not groups:
+        return files[one], files[other]
+    with session.connect() as admin, session.waiting():
+        if other is None:
+            return files[one], _from_cluster(admin, sorted(files[one].groups))
+        live = {name: _from_cluster(admin, [name], is_named=True) for name in groups}
+    return {**files, **live}[one], {**files, **live}[other]
+
+
+def _from_file(session: Session, name: str, groups: Sequence[str]) -> _Offsets:
+    """Of a file beside one group: this group's offsets, where it has them or does not say whose they are."""
+    from kgctl.admin.notation import parse_offset_file
+    from kgctl.cli.groups.reset_offsets import read_text
+
+    text, shown = read_text(name, session.environment.stdin)
+    try:
+        found = parse_offset_file(text, shown, groups)
+    except UsageError:
+        if not groups:
+            raise
+        found = parse_offset_file(text, shown, ())
+    return _Offsets(
+        {
+            group_id: {partition: planned.target.offset for partition, planned in offsets.items() if planned.target is not None}
+            for group_id, offsets in found.groups.items()
+        }
+    )
+
+
+def _from_cluster(admin: GroupAdmin, group_ids: Sequence[str], *, is_named: bool = False) -> _Offsets:
+    """The groups' commits; one that does not exist has none, and is an error where the user named it."""
+    committed = admin.list_committed_offsets(group_ids)
+    errors = [error.to_exception(group=group_id) for group_id, error in committed.errors.items()]
+    errors += [flaw for flaws in committed.flaws.values() for flaw in flaws]
+    missing = [group_id for group_id, offsets in committed.values.items() if is_named and not offsets]
+    errors += [error.to_exception(group=group_id) for group_id, error in admin.describe_groups(missing).errors.items()]
+    return _Offsets(
+        {
+            group_id: {partition: commit.offset for partition, commit in offsets.items() if commit.offset != NO_OFFSET}
+            for group_id, offsets in committed.values.items()
+        },
+        errors,
+    )
+
+
+def _pairs(here: Mapping[str, Offsets], there: Mapping[str, Offsets]) -> list[tuple[str, str]]:
+    """Which group is compared with which.
+
+    Raises:
+        NotFoundError: the only group of one side is none of the several of the other.
+    """
+    if len(here) == 1 == len(there):
+        return [(next(iter(here)), next(iter(there)))]
+    for few, many in ((here, there), (there, here)):
+        if len(few) == 1 < len(many):
+            (name,) = few
+            if name not in many:
+                raise NotFoundError(f"the other side has {plural(len(many), 'group')}, and {name!r} is none of them", group=name)
+            return [(name, name)]
+    return [(name, name) for name in sorted({*here, *there})]
+
+
+def _rows(pair: tuple[str, str], here: Offsets, there: Offsets) -> Iterator[Row]:
+    group_id, other = pair
+    for partition in sorted({*here, *there}):
+        offset, offset_there = here.get(partition), there.get(partition)
+        is_known = offset is not None and offset_there is not None
+        yield {
+            "group": group_id,
+            "other_group": None if other == group_id else other,
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "offset": offset,
+            "other_offset": offset_there,
+            "difference": (offset_there or 0) - (offset or 0) if is_known else None,
+            "result": _result(offset, offset_there),
+        }
+
+
+def _result(offset: int | None, offset_there: int | None) -> str:
+    if offset is None:
+        return ONLY_THERE
+    if offset_there is None:
+        return ONLY_HERE
+    return SAME if offset == offset_there else DIFFERS

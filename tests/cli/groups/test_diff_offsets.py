@@ -1,0 +1,87 @@
+"""``kgctl diff-offsets``."""
+
+from __future__ import annotations
+
+import pytest
+
+from kgctl.admin import ItemError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition
+from tests.cli.fake_admin import FakeGroupAdmin
+from tests.cli.harness import Cli
+
+FIRST, SECOND = TopicPartition("t1", 0), TopicPartition("t1", 1)
+
+
+def shown(cli: Cli, line: str, stdin: str = "") -> list[tuple[object, ...]]:
+    rows = cli(f"diff-offsets {line} -o json", stdin=stdin).data
+    return [
+        (row["topic"], row["partition"], row["offset"], row["other_offset"], row["difference"], row["result"]) for row in rows
+    ]
+
+
+@pytest.fixture
+def snapshot(cli: Cli, cluster: FakeGroupAdmin) -> str:
+    """A file of g1 and g3, after which g1 has moved on in one partition and lost the other."""
+    path = cli.folder / "before.csv"
+    path.write_text(cli("describe group g1 g3 -o csv").out)
+    cluster.groups["g1"].offsets.pop(FIRST)
+    cluster.groups["g1"].offsets[SECOND] = OffsetAndMetadata(70)
+    return str(path)
+
+
+CHANGED = [("t1", 0, 100, None, None, "only-here"), ("t1", 1, 50, 70, 20, "differs")]
+
+
+def test_a_file_is_compared_with_the_cluster_as_it_is(cli: Cli, snapshot: str) -> None:
+    assert shown(cli, snapshot) == CHANGED
+    assert shown(cli, f"{snapshot} --topic t1:1 --topic t2 --all") == [CHANGED[1], ("t2", 0, 10, 10, 0, "same")]
+    assert cli(f"diff-offsets {snapshot}").err == "3 partitions: 1 the same, 2 different.\n"
+
+
+def test_a_file_is_compared_with_one_group(cli: Cli, cluster: FakeGroupAdmin, snapshot: str) -> None:
+    assert shown(cli, f"{snapshot} g1") == CHANGED
+    assert shown(cli, f"g1 {snapshot}") == [("t1", 0, None, 100, None, "only-there"), ("t1", 1, 70, 50, -20, "differs")]
+    cluster.group("other", {SECOND: 50})
+    ran = cli(f"diff-offsets {snapshot} other")
+    assert (ran.code, ran.err) == (4, "kgctl: the other side has 2 groups, and 'other' is none of them\n")
+
+
+def test_kafkas_three_columns_are_of_the_group_beside_them(cli: Cli) -> None:
+    assert shown(cli, "- g1", "t1,0,100\nt1,1,49\n") == [("t1", 1, 49, 50, 1, "differs")]
+
+
+def test_two_groups_are_compared_whatever_they_are_called(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("copy", {FIRST: 100, SECOND: 51})
+    (row,) = cli("diff-offsets g1 copy -o json").data
+    assert (row["group"], row["other_group"], row["difference"]) == ("g1", "copy", 1)
+    assert (cli("diff-offsets g1 copy --fail-if-different").code, cli("diff-offsets g1 g1 --fail-if-different").code) == (6, 0)
+
+
+def test_two_files_need_no_cluster(cli: Cli, cluster: FakeGroupAdmin, snapshot: str) -> None:
+    after = cli.folder / "after.json"
+    after.write_text(cli("describe group g1 g3 -o json").out)
+    cluster.calls.clear()
+    assert shown(cli, f"{snapshot} {after}") == CHANGED
+    assert cluster.calls == []
+
+
+def test_what_cannot_be_learnt_is_no_difference(cli: Cli, cluster: FakeGroupAdmin, snapshot: str) -> None:
+    cluster.offset_errors["g1"] = ItemError(ErrorCode.GROUP_AUTHORIZATION_FAILED, "no")
+    ran = cli(f"diff-offsets {snapshot} --all --fail-if-different -o json")
+    assert ([row["group"] for row in ran.data], ran.code) == (["g3"], 3)
+    ran = cli("diff-offsets g3 nosuch --fail-if-different")
+    assert (ran.code, ran.out, ran.err) == (4, "", "kgctl: Group 'nosuch' does not exist\n")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("nosuch.csv", "there is no file 'nosuch.csv'; to compare two groups name both"),
+        ("./nosuch.csv g1", "cannot read ./nosuch.csv: No such file or directory"),
+        ("- -", "stdin can be only one of the two"),
+    ],
+)
+def test_what_cannot_be_compared_is_a_usage_error(cli: Cli, line: str, message: str) -> None:
+    ran = cli(f"diff-offsets {line}")
+    assert (ran.code, message in ran.err) == (2, True), ran.err
