@@ -1,6 +1,6 @@
 """DescribeGroups, ConsumerGroupDescribe, ListGroups, DeleteGroups, the statistics, and where a group's reconciliation stands.
 
-Kafka: ClassicGroup#describe, ConsumerGroup#asDescribedGroup.
+Kafka: GroupMetadataManager#describeGroups, ConsumerGroup#asDescribedGroup.
 """
 
 from __future__ import annotations
