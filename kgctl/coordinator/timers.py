@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -40,6 +41,12 @@ class TimerKey(NamedTuple):
     kind: TimerKind
     group_id: str = ""
     member_id: str = ""
+
+
+@lru_cache(maxsize=1 << 16)
+def member_timer(kind: TimerKind, group_id: str, member_id: str) -> TimerKey:
+    """Return the name of a member's timer; kept, as every heartbeat asks for it."""
+    return TimerKey(kind, group_id, member_id)
 
 
 @dataclass(slots=True)

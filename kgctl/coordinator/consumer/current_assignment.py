@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from uuid import UUID
 
 from kgctl.coordinator.consumer.member import (
@@ -185,8 +186,14 @@ def _all_kept(facts: Reconciliation) -> Partitions | None:
     target = facts.target.get(topic_id, ())
     if len(owned) != len(target) or topic_id not in facts.subscribed or not all(map(owned.__contains__, target)):
         return None
-    copied = copied_map_order(owned, hash_of=integer_hash)
-    return {topic_id: {number: owned[number] for number in copied}}
+    numbers = tuple(owned)
+    copied = _copied_order(numbers)
+    return member.assigned if copied == numbers else {topic_id: {number: owned[number] for number in copied}}
+
+
+@lru_cache(maxsize=4096)
+def _copied_order(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(copied_map_order(numbers, hash_of=integer_hash))
 
 
 def _split(facts: Reconciliation) -> _Split:

@@ -101,7 +101,10 @@ class ConsumerGroup(Group):
     @property
     def group_state(self) -> GroupState:
         """Return the state: the first row of `GROUP_STATES` whose condition holds."""
-        return next(row.state for row in GROUP_STATES if row.holds(self))
+        for row in GROUP_STATES:
+            if row.holds(self):
+                return row.state
+        raise AssertionError("the last row holds always")
 
     @property
     def is_reconciled(self) -> bool:
@@ -214,15 +217,19 @@ class ConsumerGroup(Group):
         old = self.members.get(member.member_id)
         if old is not None and _count_alike(old, member):
             self._move(old, member)
-        else:
-            if old is not None:
-                self._discount(old)
-            self._put(member)
-            self._count(member)
+            return
+        if old is not None:
+            self._discount(old)
+        self._put(member)
+        self._count(member)
         self.is_homogeneous = have_same_topics(self.regex_subscribers, self.topic_counts, len(self.members))
 
     def _move(self, old: ConsumerMember, new: ConsumerMember) -> None:
         """A new version that has got another epoch, state or assignment: nothing else is counted anew."""
+        if new.assigned is old.assigned and not old.pending_revocation and not new.pending_revocation:
+            self._put(new)
+            self._own(new, new.assigned, before=old.member_epoch)
+            return
         self._disown(old, old.assigned)
         self._disown(old, old.pending_revocation)
         self._put(new)
@@ -296,14 +303,17 @@ class ConsumerGroup(Group):
         if count.by_name <= 0 and count.by_regex <= 0:
             del self.topic_counts[topic]
 
-    def _own(self, member: ConsumerMember, partitions: Partitions) -> None:
-        """Kafka: ConsumerGroup#addPartitionEpochs. A partition whose old owner is at the same epoch or above has two owners."""
+    def _own(self, member: ConsumerMember, partitions: Partitions, *, before: int = FREE) -> None:
+        """Kafka: ConsumerGroup#addPartitionEpochs. A partition whose old owner is at the same epoch or above has two owners.
+
+        ``before``: what the member had at this epoch is its own.
+        """
         member_epoch = member.member_epoch
         for topic_id, epochs in partitions.items():
             owned = self.partition_epochs.setdefault(topic_id, {})
             for partition in epochs:
                 epoch = owned.get(partition)
-                if epoch is not None and epoch >= member_epoch:
+                if epoch is not None and epoch >= member_epoch and epoch != before:
                     what = (
                         f"partition {partition} of {topic_id} goes to {member.member_id!r} while it has an owner at epoch {epoch}"
                     )

@@ -171,6 +171,9 @@ _CONSUMER_GENERATED_ID_VERSION = 1
 def check_request(shard: Shard, request: ConsumerGroupHeartbeat) -> None:
     """Raises `Refusal` for a request that contradicts itself or lacks what it needs."""
     epoch = request.member_epoch
+    says_little = epoch > 0 and request.instance_id is None and request.rack_id is None and request.server_assignor is None
+    if says_little and request.member_id.strip() and request.group_id.strip():
+        return  # the usual heartbeat
     needs_id = request.api_version >= _CONSUMER_GENERATED_ID_VERSION or epoch > 0 or epoch == LEAVE_EPOCH
     _check_blank("MemberId", request.member_id if needs_id else None)
     _check_blank("GroupId", request.group_id)
@@ -354,7 +357,7 @@ def reconcile_member(
         partition_epoch=group.partition_epoch,
     )
     change.new = reconcile(facts)
-    if change.new is member or change.new == member:
+    if change.new is member or (change.new.member_epoch == member.member_epoch and change.new == member):
         return
     change.records.append(current_assignment_record(group.group_id, change.new))
     # A classic member hears of it by REBALANCE_IN_PROGRESS, and has a join timer instead.
@@ -372,7 +375,8 @@ def _answer(shard: Shard, request: ConsumerGroupHeartbeat, change: RequestContex
     # A request that says everything is the first after a failure: what was answered before may not have arrived.
     is_full = request.rebalance_timeout_ms != -1 and says_topics and request.topic_partitions is not None
     assignment = None
-    if request.member_epoch == 0 or is_full or change.new.assigned != change.old.assigned:
+    new, old = change.new.assigned, change.old.assigned
+    if request.member_epoch == 0 or is_full or (new is not old and new != old):
         assignment = tuple((topic_id, tuple(epochs)) for topic_id, epochs in change.new.assigned.items())
     return ConsumerGroupHeartbeatResult(
         member_id=change.new.member_id,

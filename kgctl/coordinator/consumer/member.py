@@ -45,10 +45,10 @@ class MemberState(IntEnum):
     @classmethod
     def of_record(cls, value: int) -> MemberState:
         """The state a record says; UNKNOWN for a number of a newer broker."""
-        return cls(value) if value in _MEMBER_STATE_VALUES else cls.UNKNOWN
+        return _MEMBER_STATES.get(value, cls.UNKNOWN)
 
 
-_MEMBER_STATE_VALUES = frozenset(MemberState)
+_MEMBER_STATES = {int(state): state for state in MemberState}
 
 
 class Group(Protocol):
@@ -220,6 +220,20 @@ CLASSIC_RESPONSES = {
 
 
 Partitions = Mapping[UUID, Mapping[int, int]]
+
+
+class RecordedPartitions(dict[UUID, Mapping[int, int]]):
+    """Partitions that a record holds, with what it says of them: ``record`` is what the next record says if nothing changes."""
+
+    __slots__ = ("record",)
+
+    record: tuple[AssignedTopicPartitions, ...]
+
+    def __init__(self, partitions: Partitions) -> None:
+        super().__init__(partitions)
+        self.record = _written_out(partitions)
+
+
 """Topic id -> partition -> the epoch at which the member got it (KIP-1251); both in the order of Kafka's hash maps."""
 Target = Mapping[UUID, Sequence[int]]
 """Topic id -> partitions of a target assignment."""
@@ -343,11 +357,14 @@ def with_metadata(member: ConsumerMember, value: ConsumerGroupMemberMetadataValu
 
 def with_current_assignment(member: ConsumerMember, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:
     """The member with the epochs and partitions of a record."""
+    assigned = member.assigned
+    if type(assigned) is not RecordedPartitions or assigned.record is not value.assigned_partitions:
+        assigned = partitions_of_record(value.assigned_partitions, value.member_epoch)
     return member.moved(
         value.member_epoch,
         value.previous_member_epoch,
         MemberState.of_record(value.state),
-        partitions_of_record(value.assigned_partitions, value.member_epoch),
+        assigned,
         partitions_of_record(value.partitions_pending_revocation, value.member_epoch),
     )
 
@@ -371,11 +388,17 @@ def _partitions_with_epochs(topics: tuple[AssignedTopicPartitions, ...]) -> Part
     for topic in topics:
         by_partition = dict(zip(topic.partitions, topic.assignment_epochs, strict=True))
         found[topic.topic_id] = {number: by_partition[number] for number in hash_map_order(by_partition, hash_of=integer_hash)}
-    return {topic_id: found[topic_id] for topic_id in hash_map_order(found, hash_of=uuid_hash)}
+    return RecordedPartitions({topic_id: found[topic_id] for topic_id in hash_map_order(found, hash_of=uuid_hash)})
 
 
 def record_of_partitions(partitions: Partitions) -> tuple[AssignedTopicPartitions, ...]:
     """Partitions as a record has them, in the order of the maps."""
+    if type(partitions) is RecordedPartitions:
+        return partitions.record
+    return _written_out(partitions) if partitions else ()
+
+
+def _written_out(partitions: Partitions) -> tuple[AssignedTopicPartitions, ...]:
     return tuple(
         AssignedTopicPartitions(topic_id, tuple(epochs), tuple(epochs.values())) for topic_id, epochs in partitions.items()
     )

@@ -14,7 +14,7 @@ from kgctl.coordinator.consumer.member import ConsumerMember, MemberState
 from kgctl.coordinator.consumer.records import group_record, member_tombstones, tombstone
 from kgctl.coordinator.consumer.subscription import group_hash, topic_counts_without
 from kgctl.coordinator.shard import Shard
-from kgctl.coordinator.timers import Timer, TimerKey, TimerKind
+from kgctl.coordinator.timers import Timer, TimerKey, TimerKind, member_timer
 from kgctl.model.groups import ConsumerGroupRegularExpressionKey, CoordinatorRecord
 from kgctl.model.values import hash_map_order
 
@@ -59,7 +59,7 @@ def arm_session(shard: Shard, group_id: str, member_id: str, timeout_ms: int | N
     """
     if timeout_ms is None:
         timeout_ms = shard.group_config(group_id).consumer_session_timeout_ms
-    shard.arm(TimerKey(TimerKind.CONSUMER_SESSION, group_id, member_id), timeout_ms)
+    shard.arm(member_timer(TimerKind.CONSUMER_SESSION, group_id, member_id), timeout_ms)
 
 
 def arm_rebalance(shard: Shard, group_id: str, member: ConsumerMember) -> None:
@@ -73,7 +73,7 @@ def arm_rebalance(shard: Shard, group_id: str, member: ConsumerMember) -> None:
 
 def disarm_rebalance(shard: Shard, group_id: str, member_id: str) -> None:
     """Stop the revocation's time: the member has given up what it had to."""
-    shard.disarm(TimerKey(TimerKind.CONSUMER_REBALANCE, group_id, member_id))
+    shard.disarm(member_timer(TimerKind.CONSUMER_REBALANCE, group_id, member_id))
 
 
 def arm_join_if_absent(shard: Shard, group_id: str, member: ConsumerMember) -> None:

@@ -15,6 +15,7 @@ from kgctl.member.api import NetworkError
 from kgctl.member.config import is_cooperative
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
+    AssignedTopicPartitions,
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMetadataKey,
@@ -58,6 +59,7 @@ class Assignments:
         self._largest_bytes = 0
         self._of_member: dict[str, tuple[int, ...]] = {}
         self._bytes: dict[str, bytes] = {}
+        self._recorded: dict[str, tuple[AssignedTopicPartitions, ...]] = {}
         self._decoded: dict[bytes, tuple[int, ...]] = {}
 
     def of_member(self, member_id: str) -> tuple[int, ...]:
@@ -75,11 +77,15 @@ class Assignments:
             self._is_going_back = record.value is None
         elif isinstance(record.key, ConsumerGroupCurrentMemberAssignmentKey):
             value = record.value
-            if isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
-                numbers = self._numbers_of({topic.topic_id: topic.partitions for topic in value.assigned_partitions})
-                self._set({record.key.member_id: numbers} if numbers != self._of_member.get(record.key.member_id) else {}, ())
+            member_id = record.key.member_id
+            if not isinstance(value, ConsumerGroupCurrentMemberAssignmentValue):
+                self._set({}, (member_id,))
+            elif self._recorded.get(member_id) is value.assigned_partitions:
+                self._set({}, ())  # the same, at another epoch
             else:
-                self._set({}, (record.key.member_id,))
+                self._recorded[member_id] = value.assigned_partitions
+                numbers = self._numbers_of({topic.topic_id: topic.partitions for topic in value.assigned_partitions})
+                self._set({member_id: numbers} if numbers != self._of_member.get(member_id) else {}, ())
 
     # --- classic
 
@@ -97,6 +103,7 @@ class Assignments:
                 changed[member_id] = self._decode(assignment)
         gone = tuple(member_id for member_id in self._of_member if member_id not in assignments)
         self._bytes = assignments
+        self._recorded.clear()
         self._set(changed, gone)
         self._measure(value)
 
@@ -121,6 +128,7 @@ class Assignments:
     def forget(self, numbers: Iterable[int]) -> None:
         """These are gone, and bytes with their names stand for others from now on."""
         gone = set(numbers)
+        self._recorded.clear()
         self._decoded.clear()
         self._bytes = {}
         for number in gone:
@@ -155,6 +163,7 @@ class Assignments:
         pods = {member_id: self._pod(member_id) for member_id in changed}
         freed: dict[int, None] = {}
         for member_id in gone:
+            self._recorded.pop(member_id, None)
             freed.update(dict.fromkeys(self._of_member.pop(member_id, ())))
         for member_id, numbers in changed.items():
             freed.update(dict.fromkeys(self._of_member.get(member_id, ())))
