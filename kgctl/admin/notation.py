@@ -89,9 +89,9 @@ def read_header(line: str, name: str) -> FileHeader | None:
     try:
         found = json.loads(line.removeprefix(_MARK))
         known = {field.name: found[field.name] for field in fields(FileHeader)}
-    except (json.JSONDecodeError, KeyError, TypeError):
+        return FileHeader(**{**known, "groups": tuple(known["groups"])})
+    except (ValueError, KeyError, TypeError, RecursionError):
         raise UsageError(f"{name}, line 1: written by another version of kgctl, and not readable") from None
-    return FileHeader(**{**known, "groups": tuple(known["groups"])})
 
 
 def _digest(text: str) -> str:
@@ -274,6 +274,8 @@ class _Reader:
             raise self._wrong(error.lineno, f"not readable as JSON: {error.msg}") from None
         except RecursionError:
             raise self._wrong(1, "not readable as JSON: nested too deeply") from None
+        except ValueError:
+            raise self._wrong(1, "not readable as JSON: a number of thousands of digits") from None
         rows = document.get("data") if isinstance(document, dict) else document
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise self._wrong(1, "expected a list of rows, or kgctl's own output with the rows under data")
@@ -287,7 +289,7 @@ class _Reader:
                 continue
             try:
                 fields = json.loads(row)
-            except (json.JSONDecodeError, RecursionError) as error:
+            except (ValueError, RecursionError) as error:
                 raise self._wrong(line, f"not readable as JSON: {error}") from None
             if not isinstance(fields, dict):
                 raise self._wrong(line, "expected a row, as an object")
@@ -399,6 +401,7 @@ _ISO = re.compile(
 )
 _MISTAKEN = {8: "a date: write it as 2024-01-31", 10: "seconds since 1970: write milliseconds, three digits more"}
 """What a bare number of so many digits was probably meant as."""
+_LONGEST_DURATION = 100
 _DURATION_HELP = "write P7D, PT1H, PT30M, or 2d, 1h, 1h30m, 90s, 500ms"
 
 
@@ -513,6 +516,8 @@ def parse_duration_ms(text: str) -> int:
         UsageError: not a span, a negative one, or one of months or years, which have no fixed length.
     """
     stripped = text.strip()
+    if len(stripped) > _LONGEST_DURATION:
+        raise UsageError(f"cannot read {stripped[:20]!r}... as a duration: {_DURATION_HELP}")
     if _WORDS.search(stripped):
         stripped = _WORDS.sub(lambda found: found["unit"][0].lower(), stripped).replace(" ", "")
     if stripped.startswith("-") or "-" in stripped:

@@ -269,9 +269,10 @@ def _ask(connection: Connection, asked: Mapping[str, Any], deadline: Deadline) -
     try:
         response = connection.exchange(payload, deadline)
         found = json.loads(response[_CORRELATION_ID.size :])
-    except (UnreachableError, ValueError) as error:
+        if not isinstance(found, dict):
+            raise ValueError("it answers something else")
+    except (UnreachableError, ValueError, RecursionError) as error:
         raise UnreachableError(f"{connection.address} is no kgctl serve that can be asked: {error}") from None
-    assert isinstance(found, dict)
     return found
 
 

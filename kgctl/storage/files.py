@@ -145,7 +145,7 @@ def read_json(path: Path) -> Any:
         return None
     except OSError as error:
         raise StorageError(f"{path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DamagedError(f"{path}: damaged ({error})") from error
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _PREFIX = "sasl.oauthbearer."
 _LIFE_S = 3600
+_MAX_TOKEN_BYTES = 1 << 20
 _SOH = "\x01"
 
 
@@ -198,7 +199,7 @@ def _fetched(source: TokenSource, context: ssl.SSLContext | None, deadline: Dead
     try:
         timeout_s = deadline.seconds_left(source.endpoint)
         with urllib.request.urlopen(request, timeout=timeout_s, context=context) as answer:  # noqa: S310 - as above
-            return _token(json.loads(answer.read()), source)
+            return _token(json.loads(answer.read(_MAX_TOKEN_BYTES)), source)
     except urllib.error.HTTPError as error:
         error.close()
         raise AuthError(f"{source.endpoint} gives '{source.client_id}' no token: {error.code} {error.reason}") from None
@@ -208,7 +209,7 @@ def _fetched(source: TokenSource, context: ssl.SSLContext | None, deadline: Dead
         if isinstance(getattr(error, "reason", None), TimeoutError):
             raise deadline.timed_out(source.endpoint) from None
         raise UnreachableError(f"cannot fetch a token of {source.endpoint}: {getattr(error, 'reason', None) or error}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise AuthError(f"{source.endpoint} does not answer as a token endpoint") from None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -19,6 +20,7 @@ from kgctl.serde.messages import decode_request, decode_response
 from kgctl.serde.record_batch import CorruptBatchError, check_batch, iterate_batches, parse_header
 from kgctl.server.operator import MalformedOperation, _parse
 from kgctl.server.service import default_registry
+from kgctl.simulate.assign.groups import read_groups
 from kgctl.simulate.scenario.load import load
 from kgctl.simulate.scenario.sources import read_source
 from kgctl.storage.batches import UnpackedTooLargeError, check_records, first_at_or_after, import_segments
@@ -121,6 +123,12 @@ def scenarios(data: bytes) -> None:
     _in_a_file(data, "scenario.yaml", lambda path: load(read_source(str(path))))
 
 
+def group_files(data: bytes) -> None:
+    """Files of groups for `simulate assign`: YAML, JSON, JSON lines."""
+    for name in ("groups.yaml", "groups.json", "groups.jsonl"):
+        _in_a_file(data, name, lambda path: list(read_groups([str(path)], StringIO(), lambda _: None)))
+
+
 def words(data: bytes) -> None:
     """Values of flags: times, spans, topics with partitions."""
     text = data.decode("utf-8", "replace")
@@ -133,6 +141,6 @@ TARGETS: Mapping[str, Callable[[bytes], None]] = {
     each.__name__: each
     for each in (
         *(frames, requests, responses, operations, members, records, batches, segments),
-        *(properties, config_files, offset_files, scenarios, words),
+        *(properties, config_files, offset_files, scenarios, group_files, words),
     )
 }

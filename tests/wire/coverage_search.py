@@ -1,6 +1,6 @@
 """Bytes that grow towards what they have not reached yet: ``python -m tests.wire.coverage_search TARGET [--seconds 60]``.
 
-With atheris (``pip install atheris``, for developers on Linux), which watches which lines an input reaches and alters those that
+With atheris (of the extra dev, on Linux), which watches which lines an input reaches and alters those that
 reached new ones. ``TARGET`` is one of `tests.support.fuzz_targets.TARGETS`. Ends with 0 when nothing was found; else atheris
 prints the traceback, and writes the input to a file ``crash-...``.
 """

@@ -110,6 +110,20 @@ def test_no_bytes_break_what_reads_them(name: str, data: bytes) -> None:
     TARGETS[name](data)
 
 
+DIGITS = b"1" * 5_000
+EXTREMES = (
+    *(b"[" * 20_000, b'{"a":' * 20_000, b"- " * 5_000, b"\0" * 5_000, b"\xff" * 5_000),
+    *(template % DIGITS for template in (b"%s", b"[%s]", b'{"id": %s}', b"topics: {t: %s}", b"a=%s", b"t,%s,0", b"id: 0x%s")),
+    *(template % DIGITS for template in (b'[{"topic": "t", "partition": %s, "offset": 1}]', b"t:%s", b"2026-01-%s", b"%sms")),
+)
+
+
+@pytest.mark.parametrize("name", sorted(TARGETS))
+def test_no_depth_and_no_number_breaks_what_reads_them(name: str) -> None:
+    for data in EXTREMES:
+        TARGETS[name](data)
+
+
 @pytest.mark.deep
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("name", sorted(TARGETS))

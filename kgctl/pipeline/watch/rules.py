@@ -405,7 +405,7 @@ class StateFile:
             return Alerts()
         except OSError as error:
             raise StorageError(f"{self.path}: {error.strerror or error}") from error
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise UsageError(f"{self.path} is not the state of a watch; --state names another file") from None
 
     def save(self, alerts: Alerts) -> None:

@@ -326,6 +326,7 @@ def _default_user_data(member: Member, owned: PartitionsByTopic, assignor: str) 
 
 YAML_HINT_CHARACTERS = 2_000_000
 _JSON_LINES = (".jsonl", ".ndjson")
+_LONG_NUMBER = re.compile(r"[0-9]{4000}")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _DOCUMENT_START = re.compile(r"^---(?=\s|$)", re.MULTILINE)
 
@@ -422,7 +423,13 @@ def _loads(text: str) -> Any:
     Raises:
         json.JSONDecodeError: it is no JSON, or no text.
     """
-    value = json.loads(text, object_pairs_hook=_pairs)
+    try:
+        value = json.loads(text, object_pairs_hook=_pairs)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:  # Python reads no number of more than 4,300 digits
+        found = _LONG_NUMBER.search(text)
+        raise json.JSONDecodeError("A number of thousands of digits", text, found.start() if found else 0) from None
     if _SURROGATE.search(text):
         try:
             json.dumps(value, ensure_ascii=False).encode()

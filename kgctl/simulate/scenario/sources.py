@@ -224,7 +224,7 @@ def observed_in(text: str, source: str) -> Observed:
         rows = document["data"]
         members = [_member(row) for row in rows if row["consumer_id"] is not None]
         group_ids = list(dict.fromkeys(str(row["group"]) for row in rows))
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise UsageError(f"{source} is not what `kgctl describe group G --members -o json` prints") from None
     if len(group_ids) != 1:
         raise UsageError(f"{source} has {len(group_ids)} groups; a scenario is about one")
