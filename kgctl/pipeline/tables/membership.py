@@ -24,15 +24,22 @@ A warehouse keeps the changes: a row of them never has to be written again becau
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import zip_longest
+from operator import attrgetter, itemgetter
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from kgctl.pipeline.decode.arrow import int64s, ranked
 from kgctl.pipeline.decode.schemas import TEXT
 from kgctl.pipeline.tables.group_history import AssignmentSpan, Generation, MemberSpan, Spans
 from kgctl.pipeline.tables.registry import PartitionInputs, Table
 from kgctl.pipeline.tables.replay import spans
+from kgctl.pipeline.tables.series import begins
+
+_OPEN = np.iinfo(np.int64).min
+"""In place of the end of a stretch that has none."""
 
 GENERATION_COLUMNS = pa.schema(
     [
@@ -64,8 +71,14 @@ def _build_generations(inputs: PartitionInputs) -> pa.Table:
 
 def generation_rows(generations: Iterable[Generation]) -> pa.Table:
     """These generations as rows."""
-    rows = sorted(generations, key=lambda row: (row.group, row.log_offset))
-    return pa.table({name: [getattr(row, name) for row in rows] for name in GENERATION_COLUMNS.names}, schema=GENERATION_COLUMNS)
+    rows = sorted(generations, key=attrgetter("group", "log_offset"))
+    return _table(map(attrgetter(*GENERATION_COLUMNS.names), rows), GENERATION_COLUMNS)
+
+
+def _table(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
+    """Rows with their values in the order of the schema's columns as a table."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema)
 
 
 MEMBER_COLUMNS = pa.schema(
@@ -174,19 +187,19 @@ def member_changes(found: Spans) -> tuple[pa.Table, pa.Table]:
         for number, row in enumerate(_rows_of_member(span))
         if number >= span.told
     ]
-    rows.sort(key=lambda each: (each[1]["group"], each[1]["member_id"], each[1]["log_offset"], each[1]["change"] != "left"))
+    rows.sort(key=lambda each: (each[1][0], each[1][1], each[1][-1], each[1][3] != "left"))
     return _split(rows, MEMBER_CHANGES)
 
 
-def _rows_of_member(span: MemberSpan) -> Iterator[dict[str, Any]]:
+_info = attrgetter(*_INFO)
+
+
+def _rows_of_member(span: MemberSpan) -> Iterator[tuple[Any, ...]]:
     for number, (time_ms, log_offset, generation, info) in enumerate(span.infos):
-        row = {"group": span.group, "member_id": span.member_id, "time_ms": time_ms, "log_offset": log_offset}
-        row.update(change="updated" if number else "joined", generation_id=generation if number else span.first_generation)
-        yield {**row, **{name: getattr(info, name) for name in _INFO}}
+        change = ("updated", generation) if number else ("joined", span.first_generation)
+        yield (span.group, span.member_id, time_ms, *change, *_info(info), log_offset)
     if span.to_ms is not None:
-        row = {"group": span.group, "member_id": span.member_id, "time_ms": span.to_ms, "log_offset": span.to_offset}
-        row.update(change="left", generation_id=span.last_generation)
-        yield {**row, **{name: getattr(span.info, name) for name in _INFO}}
+        yield (span.group, span.member_id, span.to_ms, "left", span.last_generation, *_info(span.info), span.to_offset)
 
 
 def assignment_changes(found: Spans) -> tuple[pa.Table, pa.Table]:
@@ -199,36 +212,37 @@ def assignment_changes(found: Spans) -> tuple[pa.Table, pa.Table]:
         for number, row in enumerate(_rows_of_assignment(span))
         if number >= span.told
     ]
-    key = ("group", "topic", "partition", "log_offset", "change", "member_id")
-    rows.sort(key=lambda each: tuple(each[1][name] for name in key))
+    rows.sort(key=lambda each: _PLACES(each[1]))
     return _split(rows, ASSIGNMENT_CHANGES)
 
 
-def _rows_of_assignment(span: AssignmentSpan) -> Iterator[dict[str, Any]]:
-    topic, partition = span.partition
-    row = {"group": span.group, "topic": topic, "partition": partition, "member_id": span.member_id}
-    row["generation_id"] = span.generation_id
-    yield {**row, "time_ms": span.from_ms, "change": "assigned", "log_offset": span.from_offset}
+_PLACES = itemgetter(*map(ASSIGNMENT_CHANGES.names.index, ("group", "topic", "partition", "log_offset", "change", "member_id")))
+
+
+def _rows_of_assignment(span: AssignmentSpan) -> Iterator[tuple[Any, ...]]:
+    place = (span.group, *span.partition, span.member_id)
+    yield (*place, span.from_ms, "assigned", span.generation_id, span.from_offset)
     if span.to_ms is not None:
-        yield {**row, "time_ms": span.to_ms, "change": "revoked", "log_offset": span.to_offset}
+        yield (*place, span.to_ms, "revoked", span.generation_id, span.to_offset)
 
 
-def _split(rows: Sequence[tuple[bool, dict[str, Any]]], schema: pa.Schema) -> tuple[pa.Table, pa.Table]:
-    parts = [[row for is_settled, row in rows if is_settled is wanted] for wanted in (True, False)]
-    return pa.Table.from_pylist(parts[0], schema=schema), pa.Table.from_pylist(parts[1], schema=schema)
+def _split(rows: Sequence[tuple[bool, tuple[Any, ...]]], schema: pa.Schema) -> tuple[pa.Table, pa.Table]:
+    settled, open_ = (_table((row for is_settled, row in rows if is_settled is wanted), schema) for wanted in (True, False))
+    return settled, open_
 
 
 def status_changes(stalls: pa.Table) -> pa.Table:
     """A row for each begin of a stretch (`kgctl.pipeline.tables.lag`), and one with OK where none follows its end at once."""
-    rows = stalls.to_pylist()
-    found: list[dict[str, Any]] = []
-    for row, after in zip_longest(rows, rows[1:]):
-        place = {name: row[name] for name in ("group", "topic", "partition")}
-        found.append({**place, "time_ms": row["from_ms"], "status": row["status"]})
-        goes_on = after is not None and all(after[name] == place[name] for name in place) and after["from_ms"] == row["to_ms"]
-        if row["to_ms"] is not None and not goes_on:
-            found.append({**place, "time_ms": row["to_ms"], "status": "OK"})
-    return pa.Table.from_pylist(found, schema=STATUS_CHANGES)
+    from_ms, to_ms = int64s(stalls, "from_ms"), int64s(stalls, "to_ms", _OPEN)
+    is_next = ~begins(*(ranked(stalls.column(name))[0] for name in ("group", "topic")), int64s(stalls, "partition"))[1:]
+    ends = to_ms != _OPEN
+    ends[:-1] &= ~(is_next & (from_ms[1:] == to_ms[:-1]))
+    row = np.repeat(np.arange(len(ends)), 1 + ends)
+    is_end = ~begins(row)
+    found = stalls.select(["group", "topic", "partition", "status"]).take(pa.array(row))
+    status = pc.if_else(pa.array(is_end), "OK", found.column("status").cast(pa.string()))
+    times = pa.array(np.where(is_end, to_ms[row], from_ms[row]))
+    return pa.table([*found.columns[:3], times, status.dictionary_encode()], names=STATUS_CHANGES.names).cast(STATUS_CHANGES)
 
 
 GROUP_GENERATIONS = Table("group_generations", GENERATION_COLUMNS, _build_generations)

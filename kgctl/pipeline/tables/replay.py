@@ -11,7 +11,7 @@ for each kind of value that JSON lacks. Nothing is executed when it is read.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache, partial
 from struct import Struct, unpack_from
@@ -426,6 +426,7 @@ _CLASSES: Mapping[str, type] = {
     each.__name__: each
     for each in (*_OWN, *(found for found in vars(groups).values() if isinstance(found, type) and is_dataclass(found)))
 }
+_FIELDS: Mapping[type, Sequence[str]] = {kind: [each.name for each in fields(kind)] for kind in _CLASSES.values()}
 
 
 def text_of(state: Any) -> str:
@@ -438,51 +439,70 @@ def state_of(text: str) -> Any:
     return _unmarked(json.loads(text))
 
 
+_PLAIN = frozenset((type(None), bool, int, str))
+"""Kinds of values that JSON has itself: most values, so that they are not asked about one by one in a call of their own."""
+
+
 def _marked(value: Any) -> Any:
-    write = _WRITTEN.get(type(value))
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    write = _WRITTEN.get(kind)
     return _fields(value) if write is None else write(value)
 
 
+def _each(values: Iterable[Any]) -> list[Any]:
+    return [value if type(value) in _PLAIN else _marked(value) for value in values]
+
+
 def _fields(value: Any) -> Any:
-    return {"class": type(value).__name__, "fields": [_marked(getattr(value, each.name)) for each in fields(value)]}
+    kind = type(value)
+    return {"class": kind.__name__, "fields": _each([getattr(value, name) for name in _FIELDS[kind]])}
 
 
 def _in_order(value: Any) -> Any:
-    return {type(value).__name__: [_marked(each) for each in value]}
+    return {type(value).__name__: _each(value)}
 
 
 def _sorted(value: Any) -> Any:
-    return {type(value).__name__: sorted((_marked(each) for each in value), key=json.dumps)}
+    kinds = set(map(type, value))
+    is_one = len(kinds) == 1 and kinds <= _PLAIN
+    return {type(value).__name__: sorted(value) if is_one else sorted(_each(value), key=json.dumps)}
 
 
 _WRITTEN: Mapping[type, Callable[[Any], Any]] = {
-    **dict.fromkeys((type(None), bool, int, str), lambda value: value),
     **dict.fromkeys((list, tuple), _in_order),
     **dict.fromkeys((set, frozenset), _sorted),
     Cause: lambda value: {"cause": value.value},
     bytes: lambda value: {"bytes": value.hex()},
     UUID: lambda value: {"uuid": value.hex},
-    dict: lambda value: {"dict": [[_marked(key), _marked(each)] for key, each in value.items()]},
+    dict: lambda value: {"dict": [_each(pair) for pair in value.items()]},
 }
 
 
 def _unmarked(value: Any) -> Any:
-    if not isinstance(value, dict):
+    if type(value) is not dict:
         return value
-    if "class" in value:
-        return _CLASSES[value["class"]](*(_unmarked(each) for each in value["fields"]))
+    name = value.get("class")
+    if name is not None:
+        return _CLASSES[name](*_read(value["fields"]))
     ((kind, found),) = value.items()
     return _READ[kind](found)
 
 
-def _all(kind: Callable[[Iterable[Any]], Any], found: Iterable[Any]) -> Any:
-    return kind(_unmarked(each) for each in found)
+def _read(found: Sequence[Any]) -> list[Any]:
+    return [_unmarked(value) if type(value) is dict else value for value in found]
+
+
+def _all(kind: Callable[[Iterable[Any]], Any], found: Sequence[Any]) -> Any:
+    return kind(_read(found))
 
 
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "cause": Cause,
     "bytes": bytes.fromhex,
     "uuid": UUID,
-    "dict": lambda found: {_unmarked(key): _unmarked(each) for key, each in found},
-    **{kind.__name__: partial(_all, kind) for kind in (list, tuple, set, frozenset)},
+    "dict": lambda found: dict(map(_read, found)),
+    "list": _read,
+    **{kind.__name__: partial(_all, kind) for kind in (tuple, set, frozenset)},
 }
