@@ -363,7 +363,7 @@ def _view(
     committed: Committed,
     logs: PartitionResults[LogOffsets],
 ) -> GroupView:
-    owners, subscribed = _owners(description), _subscribed(description)
+    owners, subscribed = _owners(description), subscribed_topics(description)
     views = []
     for partition in partitions:
         row = partition_lag(partition, committed.get(partition), logs.values.get(partition, LogOffsets()))
@@ -378,8 +378,8 @@ def _view(
     return GroupView(description, tuple(views))
 
 
-def _subscribed(description: GroupDescription) -> set[str] | None:
-    """The topics that members subscribe to; None where a member does not tell, or subscribes by a pattern."""
+def subscribed_topics(description: GroupDescription) -> set[str] | None:
+    """Return the topics that members subscribe to; None where a member does not tell, or subscribes by a pattern."""
     topics: set[str] = set()
     for member in description.members:
         if member.subscribed_topics is None or member.subscribed_topic_regex:

@@ -11,8 +11,9 @@ import typer
 
 from kgctl.admin import GroupAdmin, ItemError, Sight, item_error
 from kgctl.admin.changes import Account, Decision, Outcome, Step, carry_out, decide_deletion, execute_deletion
+from kgctl.admin.group_view import subscribed_topics
 from kgctl.admin.notation import named_groups
-from kgctl.admin.offset_reset import TopicScope, parse_topic_scopes
+from kgctl.admin.offset_reset import TopicScope, is_within, parse_topic_scopes
 from kgctl.cli.groups.changes import (
     Backup,
     NoBackup,
@@ -41,9 +42,9 @@ from kgctl.cli.selection import (
     with_neighbours,
 )
 from kgctl.cli.session import NamedCluster, Session, session_of
-from kgctl.errors import KgctlError, NotFoundError, UsageError
+from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupListing, GroupType, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupListing, GroupState, GroupType, OffsetAndMetadata, TopicPartition
 
 GROUPS_EPILOG = """Examples:
 
@@ -188,6 +189,7 @@ OFFSETS_EPILOG = """Examples:
 \b
 kgctl delete-offsets payments --topic orders:0,2-5 --dry-run
 kgctl delete-offsets --match '^payments' --topic orders-old --yes
+kgctl delete-offsets payments --stale
 """
 
 Item = tuple[str, TopicPartition]
@@ -207,6 +209,7 @@ def delete_offsets(
     exclude: ExcludeOption = None,
     max_groups: MaxGroupsOption = None,
     topic: TopicOptions = None,
+    stale: Annotated[bool, typer.Option("--stale", help="Those on topics that no member subscribes to any more.")] = False,
     backup: Backup = None,
     no_backup: NoBackup = False,
     yes: Yes = False,
@@ -215,21 +218,22 @@ def delete_offsets(
     """Delete groups' committed offsets on topics or partitions. Asks first, unless --yes.
 
     Works on active groups too, for topics that none of their members reads; partitions of the others fail, each named. A
-    partition that is named and has no commit fails as not found. The offsets are saved first, and kgctl undo brings them back.
+    partition that is named and has no commit fails as not found. --stale finds what a stable group has committed on topics that
+    it reads no more. The offsets are saved first, and kgctl undo brings them back.
     """
     group_ids = merged_groups(groups, group)
     names = name_filter(match, exclude)
     check_selection(group_ids, all_groups=all_groups, names=names)
     check_backup(backup, no_backup=no_backup)
     scopes = parse_topic_scopes(topic or ())
-    if not scopes:
-        raise UsageError("no scope given: use --topic TOPIC or --topic TOPIC:0,2-5")
+    if not scopes and not stale:
+        raise UsageError("no scope given: use --topic TOPIC or --topic TOPIC:0,2-5, or --stale")
     session = session_of(ctx)
     with session.connect() as admin:
         cluster = session.cluster(admin)
         chosen = select_groups(admin, group_ids, names)
         check_count(len(chosen.group_ids), max_groups)
-        plan = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(group_ids))
+        plan = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(group_ids), stale=stale)
         errors = (*chosen.errors, *plan.errors)
         if not plan.commits and not plan.refused and errors:
             return Report(OFFSETS_COLUMNS, (), errors)
@@ -240,7 +244,7 @@ def delete_offsets(
             return replace(report, errors=(*errors, *report.errors), notices=told)
         saved: list[UndoRow] = [(*item, commit) for item, commit in plan.commits.items()]
         if saved and confirm(session, _question(plan, cluster), yes=yes):
-            now = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(group_ids))
+            now = _offsets_plan(admin, chosen.group_ids, scopes, is_named=bool(group_ids), stale=stale)
             check_as_shown(plan.commits, now.commits, cluster)
         stop = session.stop_signals()
         file = None if no_backup else save_undo(session, cluster, saved, backup)
@@ -271,7 +275,9 @@ def _explain(item: Item, error: ItemError) -> KgctlError:
     return error.to_exception(group=item[0], partition=item[1])
 
 
-def _offsets_plan(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[TopicScope], *, is_named: bool) -> _OffsetsPlan:
+def _offsets_plan(
+    admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[TopicScope], *, is_named: bool, stale: bool
+) -> _OffsetsPlan:
     """What is committed there, and which of it is still read. A selected group without any is left out, a named one fails."""
     described = admin.describe_groups(group_ids)
     committed = admin.list_committed_offsets(list(described.values))
@@ -283,6 +289,11 @@ def _offsets_plan(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[
     errors += [flaw for flaws in (described.flaws, committed.flaws) for group_id in sorted(flaws) for flaw in flaws[group_id]]
     for group_id, offsets in committed.values.items():
         present = {partition: commit for partition, commit in offsets.items() if commit.offset != NO_OFFSET}
+        if stale:
+            old, why_none = _stale(described.values[group_id], present, scopes)
+            commits.update({(group_id, partition): present[partition] for partition in old})
+            errors += [why_none] if why_none and is_named else []
+            continue
         for scope in scopes:
             named = scope.resolve(counts[scope.topic]) if is_named and scope.ranges is not None and scope.topic in counts else ()
             wanted = sorted({*named, *(partition for partition in present if partition in scope)})
@@ -291,6 +302,25 @@ def _offsets_plan(admin: GroupAdmin, group_ids: Sequence[str], scopes: Sequence[
             for partition in wanted:
                 _decide((group_id, partition), described.values[group_id], present, commits, refused)
     return _OffsetsPlan(commits, refused, with_neighbours(admin, errors))
+
+
+def _stale(
+    description: GroupDescription, present: Mapping[TopicPartition, OffsetAndMetadata], scopes: Sequence[TopicScope]
+) -> tuple[list[TopicPartition], KgctlError | None]:
+    """The partitions with a commit whose topic no member subscribes to, or why there are none.
+
+    Only a stable group whose members name their topics tells: of an empty one nobody knows what it will read.
+    """
+    group_id = description.group_id
+    subscribed = subscribed_topics(description)
+    if description.state is not GroupState.STABLE:
+        what = f"group {group_id!r} is {description.state.value}: only a stable group tells what it reads no more"
+        return [], RefusedError(what, group=group_id)
+    if subscribed is None:
+        what = f"the members of group {group_id!r} subscribe by a pattern, or do not tell to what: nothing is known to be stale"
+        return [], RefusedError(what, group=group_id)
+    old = sorted(each for each in present if each.topic not in subscribed and (not scopes or is_within(each, scopes)))
+    return old, None if old else NotFoundError(f"group {group_id!r} has no stale offsets there", group=group_id)
 
 
 def _decide(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.model.groups import TopicPartition
+from kgctl.model.groups import MemberDescription, OffsetAndMetadata, TopicPartition
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli, Ran
 
 SAVED = "Previous offsets saved; to undo: kgctl --bootstrap-server fake:9092 undo 20240101T000000Z-delete-offsets --execute\n"
+PATTERN = "the members of group 'pattern' subscribe by a pattern, or do not tell to what: nothing is known to be stale"
 DONE = "Executed on fake:9092: 1 deleted.\n"
 
 
@@ -71,10 +72,39 @@ def test_topic_that_is_gone_can_be_cleaned_up(cli: Cli, cluster: FakeGroupAdmin)
         ),
         ("g1 --topic t1:7", 4, "partition t1-7 does not exist: topic 't1' has 3 partitions"),
         ("nosuch --topic t1", 4, "Group 'nosuch' does not exist"),
-        ("g1", 2, "no scope given: use --topic TOPIC or --topic TOPIC:0,2-5"),
+        ("g1", 2, "no scope given: use --topic TOPIC or --topic TOPIC:0,2-5, or --stale"),
         ("--topic t1", 2, "no group is named: give group ids, --match REGEX or --all-groups"),
     ],
 )
 def test_bad_input_changes_nothing(cli: Cli, cluster: FakeGroupAdmin, arguments: str, code: int, message: str) -> None:
     assert cli(f"delete-offsets {arguments} --yes") == Ran(code, "", f"kgctl: {message}\n")
     assert len(cluster.commits("g1")) == 2
+
+
+def test_stale_offsets_are_those_on_topics_that_no_member_subscribes_to(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.groups["g2"].offsets[TopicPartition("t2", 0)] = OffsetAndMetadata(7)
+    assert cli("delete-offsets g2 --stale --dry-run -o name").out == "g2:t2:0\n"
+    ran = cli("delete-offsets --all-groups --stale --yes -o name")
+    assert (ran.code, ran.out) == (0, "g2:t2:0\n")
+    assert [("t2", 0) in cluster.commits(group) for group in ("g2", "g3")] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("group", "code", "told"),
+    [
+        ("g1", 5, "group 'g1' is Empty: only a stable group tells what it reads no more"),
+        ("g2", 4, "group 'g2' has no stale offsets there"),
+        (
+            "pattern",
+            5,
+            PATTERN,
+        ),
+    ],
+)
+def test_what_nobody_can_tell_to_be_stale_is_left_alone(
+    cli: Cli, cluster: FakeGroupAdmin, group: str, code: int, told: str
+) -> None:
+    member = MemberDescription("c", "c", "/127.0.0.1", assignment={"t1": (0,)}, subscribed_topic_regex="t.*")
+    cluster.group("pattern", {TopicPartition("t2", 0): 1}, [member])
+    ran = cli(f"delete-offsets {group} --stale --yes")
+    assert (ran.code, ran.err) == (code, f"kgctl: {told}\n")
