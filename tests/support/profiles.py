@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from math import inf
+from typing import Any
 
 import pytest
 from hypothesis import is_hypothesis_test, settings
@@ -20,11 +21,14 @@ settings.register_profile("repeatable", deadline=None, derandomize=True, databas
 settings.register_profile("deep", deadline=None, derandomize=False, print_blob=True, max_examples=1_000)
 
 _END_S = pytest.StashKey[float]()
+_LEFT_OUT = pytest.StashKey[int]()
+"""How many tests this process, and those that it has started, did not begin."""
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Load the profile before a module of tests takes it as the base of its own settings."""
     settings.load_profile("deep" if is_deep(config) else "repeatable")
+    config.stash[_LEFT_OUT] = 0
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -38,10 +42,31 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip what there is no time for."""
-    if time.monotonic() > item.config.stash[_END_S]:
-        pytest.skip("no time was left")
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """Leave out what there is no time for."""
+    if time.monotonic() <= item.config.stash[_END_S]:
+        return None
+    item.config.stash[_LEFT_OUT] += 1
+    return True
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Tell the process that reports how many were left out."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["left_out"] = session.config.stash[_LEFT_OUT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add what a process has left out."""
+    node.config.stash[_LEFT_OUT] += getattr(node, "workeroutput", {}).get("left_out", 0)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Say how many were left out."""
+    if config.stash[_LEFT_OUT]:
+        terminalreporter.line(f"no time was left for {config.stash[_LEFT_OUT]} tests")
 
 
 @pytest.fixture

@@ -32,9 +32,9 @@ def refusal(name: str) -> str:
     return ""
 
 
-@pytest.mark.parametrize("name", sorted(KNOWN_PROPERTIES - {"plugin.library.paths", *MSK_PROPERTIES}))
-def test_the_installed_librdkafka_knows_every_name(name: str) -> None:
-    assert NOT_A_PROPERTY not in refusal(name)
+def test_the_installed_librdkafka_knows_every_name() -> None:
+    names = KNOWN_PROPERTIES - {"plugin.library.paths", *MSK_PROPERTIES}
+    assert [name for name in sorted(names) if NOT_A_PROPERTY in refusal(name)] == []
 
 
 def test_it_does_not_know_others() -> None:

@@ -30,6 +30,7 @@ DEAR = {
     "large-group",
     "restart-all",
     "rolling-restart",
+    "slow-consumer",
     "static-misconfigured",
 }
 """Several times as long to run as all the others together."""
