@@ -36,6 +36,7 @@ from tests.support.fault_lab import (
     disk_full_at,
     lies,
     stepped,
+    zookeeper,
 )
 
 SCENE = Scene("t", ("a", "b", "c"), "manned")
@@ -129,12 +130,12 @@ def prepared(change: Change, folder: Path) -> Cli:
 
 def run(change: Change, cli: Cli, folder: Path, steps: Steps) -> Told:
     assert cli.admin is not None
-    whole = cli.admin
-    cli.admin = stepped(whole, steps)
+    whole, old = cli.admin, zookeeper(SCENE)
+    plain, cli.connect = cli.connect, lambda settings: stepped(old if settings.zookeeper else whole, steps)
     try:
         ran = cli.run([*argv(change.line, SCENE, folder), "-o", "json"])
     finally:
-        cli.admin = whole
+        cli.connect = plain
     return Told(ran.code, ran.out, ran.err)
 
 

@@ -37,6 +37,7 @@ from tests.support.fault_lab import (
     argv,
     lies,
     stepped,
+    zookeeper,
 )
 from tests.support.kafka import SecureKafkaBroker, create_topic, delete_topic, produce, unique
 from tests.support.kafka.consumers import joined
@@ -142,16 +143,16 @@ def manned(lab: Lab, scene: Scene, change: Change) -> Iterator[None]:
         yield
 
 
-def command(lab: Lab, folder: Path, steps: Steps, timeout_ms: int = PATIENCE_MS) -> Cli:
+def command(lab: Lab, scene: Scene, folder: Path, steps: Steps, timeout_ms: int = PATIENCE_MS) -> Cli:
     """kgctl as carol runs it, each of whose calls is a step."""
     cli = Cli(folder)
     cli.variables["KGCTL_BOOTSTRAP_SERVER"] = lab.address
-    cli.connect = lambda _: stepped(lab.carol(timeout_ms), steps)
+    cli.connect = lambda settings: stepped(zookeeper(scene) if settings.zookeeper else lab.carol(timeout_ms), steps)
     return cli
 
 
 def run(cli: Cli, line: str, scene: Scene) -> Told:
-    ran = cli.run([*argv(line, scene, cli.folder), "-o", "json"])
+    ran = cli.run([*argv(line, scene, cli.folder, cli.variables["KGCTL_BOOTSTRAP_SERVER"]), "-o", "json"])
     return Told(ran.code, ran.out, ran.err)
 
 
@@ -169,7 +170,7 @@ def test_what_is_told_is_so(lab: Lab, change: Change, fault: str, tmp_path: Path
         with ExitStack() as staying:
             staying.enter_context(manned(lab, scene, change))
             if change.first:
-                assert run(command(lab, folder, Steps()), change.first, scene).code == 0
+                assert run(command(lab, scene, folder, Steps()), change.first, scene).code == 0
             before = lab.truth(change, scene)
             steps.act = partial(act, lab, scene)
             if fault == "member-joins":
@@ -179,7 +180,7 @@ def test_what_is_told_is_so(lab: Lab, change: Change, fault: str, tmp_path: Path
             try:
                 with suppress(Killed):
                     timeout_ms = FROZEN_TIMEOUT_MS if fault == "frozen" else PATIENCE_MS
-                    told = run(command(lab, folder, steps, timeout_ms), change.line, scene)
+                    told = run(command(lab, scene, folder, steps, timeout_ms), change.line, scene)
             finally:
                 lab.broker.thaw()
             after = lab.truth(change, scene)
@@ -189,7 +190,7 @@ def test_what_is_told_is_so(lab: Lab, change: Change, fault: str, tmp_path: Path
                     wrong[at, steps.names[-1]] = (found, told.out, told.err)
             if fault == "killed":
                 for file in (folder / "backups").glob("*.csv"):
-                    undone = run(command(lab, folder, Steps()), f"undo {file} --execute", scene)
+                    undone = run(command(lab, scene, folder, Steps()), f"undo {file} --execute", scene)
                     assert undone.code == 0, undone.err
                     if change.name != "delete-groups":
                         assert lab.truth(change, scene) == before

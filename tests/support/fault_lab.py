@@ -16,6 +16,7 @@ from typing import Any
 
 from kgctl.admin import AltersManyGroups, GroupAdmin, PartitionResults
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
+from tests.cli.fake_admin import FakeGroupAdmin
 
 Key = tuple[str, ...]
 """What tells a row from the others: its group, with topic and partition, or with a member."""
@@ -140,12 +141,20 @@ def members(admin: GroupAdmin, scene: Scene) -> State:
     }
 
 
+def zookeeper(scene: Scene) -> FakeGroupAdmin:
+    """What is migrated from: the same groups, with `NEW` committed on both partitions."""
+    admin = FakeGroupAdmin()
+    for group in scene.groups:
+        admin.group(group, {TopicPartition(scene.topic, number): NEW for number in (0, 1)})
+    return admin
+
+
 @dataclass(frozen=True)
 class Change:
     """A command line that changes a cluster, and how its rows are compared with the cluster.
 
     ``done`` is the word of a row that was changed, ``look`` reads the cluster, ``target`` is what a changed row has then (None
-    for nothing). ``first`` is a line that prepares it and is run without a fault.
+    for nothing). ``first`` is a line that prepares it and is run without a fault. What migrates reads `zookeeper`, too.
     """
 
     name: str
@@ -185,14 +194,26 @@ CHANGES = (
     ),
     Change("delete-offsets", "delete-offsets GROUPS --topic TOPIC --yes", "deleted"),
     Change("delete-groups", "delete-groups GROUPS --yes", "deleted", look=presence),
+    Change(
+        "migrate-offsets",
+        "migrate-offsets --zookeeper zk:2181 --bootstrap-server ADDRESS GROUPS --execute",
+        "reset",
+        target=NEW,
+    ),
     Change("remove-members", "remove-members MANNED --all --yes", "removed", look=members),
 )
 
 
-def argv(line: str, scene: Scene, folder: object) -> list[str]:
+def argv(line: str, scene: Scene, folder: object, address: str = "fake:9092") -> list[str]:
     """The words of a line of `CHANGES`, with what is in capitals filled in."""
     match = "^(" + "|".join(scene.groups) + ")$"
-    words = {"GROUPS": list(scene.groups), "TOPIC": [scene.topic], "MATCH": [match], "MANNED": [scene.manned]}
+    words = {
+        "GROUPS": list(scene.groups),
+        "TOPIC": [scene.topic],
+        "MATCH": [match],
+        "MANNED": [scene.manned],
+        "ADDRESS": [address],
+    }
     return [piece for word in line.split() for piece in words.get(word, [word.replace("FOLDER", str(folder))])]
 
 

@@ -27,7 +27,7 @@ from kgctl.cli.selection import (
 )
 from kgctl.cli.session import NamedCluster, Session, session_of
 from kgctl.cli.settings import connection_settings
-from kgctl.errors import UsageError
+from kgctl.errors import Interrupted, KgctlError, UsageError
 from kgctl.model.groups import TopicPartition
 
 if TYPE_CHECKING:
@@ -138,13 +138,17 @@ def _remarks(migration: Migration, *, execute: bool) -> Sequence[str]:
 
 def _verified(source: GroupAdmin, target: GroupAdmin, migration: Migration, report: Report) -> Report:
     """Return the report with what reading back found."""
-    from kgctl.admin.zookeeper.consumer import verify_migration
+    from kgctl.admin.zookeeper.consumer import NOT_VERIFIED, verify_migration
 
     done: dict[str, list[TopicPartition]] = {}
     for row in report.rows:
         if row["result"] in ("reset", "unchanged"):
             done.setdefault(str(row["group"]), []).append(TopicPartition(str(row["topic"]), int(str(row["partition"]))))
-    problems = verify_migration(source, target, migration, done)
+    try:
+        problems = verify_migration(source, target, migration, done)
+    except (KgctlError, Interrupted) as error:  # the rows are told whatever becomes of the look behind them
+        why = error.message if isinstance(error, KgctlError) else "interrupted"
+        problems = [KgctlError(f"what was written could not be read back: {why}", code=NOT_VERIFIED)]
     if problems:
         return replace(report, errors=(*report.errors, *problems))
     count = sum(map(len, done.values()))
