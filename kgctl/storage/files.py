@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from functools import cache
@@ -34,6 +36,7 @@ WAY_OUT = (
 )
 PRIVATE_FILE = 0o600
 PRIVATE_FOLDER = 0o700
+_OTHERS = 0o077
 _STATE_BYTES = 512
 """One sector of a disk, which is written whole or not at all."""
 
@@ -230,6 +233,21 @@ def make_private(path: Path) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT, PRIVATE_FILE))
     except OSError as error:
         raise StorageError(f"{path}: cannot write: {error.strerror}") from error
+
+
+_OWN = re.compile(
+    r"(coordinator|topics)\.db(-wal|-shm)?|kgctl\.\w+|(transactions|group-configs|credentials)\.json(\.damaged)?|damaged-\d+"
+)
+
+
+def keep_private(folder: Path) -> None:
+    """Leave the rights on kgctl's files to their owner, and on the folder where it holds nothing else: a copy has the umask's."""
+    with suppress(OSError):  # another user's folder stays as it is; opening its files tells whether they can be written
+        entries = list(folder.iterdir())
+        own = [path for path in entries if _OWN.fullmatch(path.name)]
+        for path in own if len(own) < len(entries) else [folder, *own]:
+            if (mode := path.stat().st_mode) & _OTHERS:
+                path.chmod(mode & PRIVATE_FOLDER)
 
 
 _NEW = b"new\n"

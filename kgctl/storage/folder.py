@@ -32,7 +32,18 @@ from kgctl.errors import DamagedError, NotFoundError, StorageError, UsageError
 from kgctl.model.groups import CoordinatorRecord, MetadataImage, TopicPartition, TransactionMarker
 from kgctl.model.requests import UpdateGroupConfig
 from kgctl.serde.coordinator_records import RecordDecodeError
-from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, PRIVATE_FOLDER, WAY_OUT, Documents, FolderLock, OnDamage, traces
+from kgctl.storage.files import (
+    COORDINATOR_FILE,
+    LOCK_FILE,
+    PRIVATE_FOLDER,
+    WAY_OUT,
+    Documents,
+    FolderLock,
+    OnDamage,
+    keep_private,
+    make_private,
+    traces,
+)
 from kgctl.storage.memory import MemoryRecordLog, MemoryTopicStore
 from kgctl.storage.record_log import (
     DEFAULT_OFFSETS_PARTITIONS,
@@ -230,6 +241,7 @@ def open_folder(
 
     _require_folder(path, create=create)
     lock = FolderLock(path)
+    keep_private(path)
     with ExitStack() as opened:
         opened.callback(lock.release)
         files = open_files(path, offsets_partitions, new_id=_new_id, on_damage=on_damage, had_lock=lock.was_opened)
@@ -428,7 +440,7 @@ CREATE TABLE IF NOT EXISTS offsets (
 
 
 class SqliteOffsetStorage:
-    """An `OffsetStorage` in one SQLite file, written through to the disk before `save` returns. From any thread.
+    """An `OffsetStorage` in one SQLite file of the owner's, written through to the disk before `save` returns. From any thread.
 
     Raises:
         StorageError: the file cannot be opened, read or written.
@@ -441,6 +453,8 @@ class SqliteOffsetStorage:
         self._failures = sqlite3.Error
         self._path = path
         self._lock = threading.Lock()
+        if str(path) != ":memory:":
+            make_private(Path(path))
         try:
             self._database = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
             self._database.execute("PRAGMA journal_mode = WAL")

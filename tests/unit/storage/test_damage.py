@@ -213,6 +213,22 @@ def test_nobody_else_can_read_the_folder(tmp_path: Path) -> None:
     assert set(modes.values()) == {0o600}
 
 
+def test_a_copied_folder_becomes_its_owners_alone_and_other_files_in_it_keep_their_rights(tmp_path: Path) -> None:
+    with DataFolder.open(tmp_path / "data", create=True):
+        pass
+    for path in [tmp_path / "data", *(tmp_path / "data").iterdir()]:
+        path.chmod(0o755)
+    with DataFolder.open(tmp_path / "data", create=True):
+        modes = {path.stat().st_mode & 0o777 for path in [tmp_path / "data", *(tmp_path / "data").iterdir()]}
+    assert modes <= {0o700, 0o600}
+
+    (tmp_path / "data").chmod(0o755)
+    (tmp_path / "data" / "notes.txt").touch(0o644)
+    with DataFolder.open(tmp_path / "data", create=True):
+        kept = [path.stat().st_mode & 0o777 for path in (tmp_path / "data", tmp_path / "data" / "notes.txt")]
+    assert kept == [0o755, 0o644]
+
+
 @pytest.mark.parametrize("killed", [False, True], ids=["closed", "killed"])
 @pytest.mark.parametrize(("most", "every"), [(12, 997), pytest.param(None, 61, marks=pytest.mark.deep)])
 @pytest.mark.timeout(7_200)
