@@ -27,6 +27,7 @@ BUSY_INIT_FILES = {
     "kgctl/__init__.py": "imports the public names only when they are used",
     "kgctl/simulate/__init__.py": "is a function of the public API, too",
     "kgctl/server/api/__init__.py": "imports the APIs only when a server asks for the list",
+    "kgctl/testing/__init__.py": "imports the server only when a test of a user's needs it",
     "kgctl/admin/__init__.py": "is the interface behind which its modules stand",
     "kgctl/admin/zookeeper/__init__.py": "is the format that its modules read and write",
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -15,6 +17,13 @@ from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
 
 Start = Callable[..., ConsumerGroup]
+
+
+def test_the_plugin_imports_nothing_before_a_test_asks() -> None:
+    """Every run of pytest pays for it, wherever kgctl is installed."""
+    program = "import sys, kgctl.testing.plugin; print(*sorted(name for name in sys.modules if name.startswith('kgctl.')))"
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    assert ran.stdout.split() == ["kgctl.testing", "kgctl.testing.plugin"]
 
 
 def test_topics_groups_and_offsets(kafka_cluster: EmbeddedServer, consumer_group: Start) -> None:
