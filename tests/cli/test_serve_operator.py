@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kgctl.errors import RefusedError, TimedOutError, UnreachableError
+from kgctl.server import operator
 from kgctl.server.background import BackgroundServer
+from kgctl.wire.connection import Connection
+from kgctl.wire.deadline import Deadline
 from tests.cli.harness import Cli
 from tests.support.members import wait_until
 from tests.support.wire.classic_member import ClassicMember
@@ -93,6 +99,54 @@ def test_a_rebalance_is_completed_when_the_question_is_answered(
     done = cli(f"serve complete-rebalance g {server.bootstrap} -o json", stdin="y\n")
 
     assert (done.code, done.data) == (0, [{"group": "g", "member": stuck[1], "status": "removed"}])
+
+
+def test_completing_is_shown_first_and_changes_nothing(cli: Cli, server: BackgroundServer, stuck: tuple[str, str]) -> None:
+    shown = cli(f"serve complete-rebalance g {server.bootstrap} --dry-run -o json")
+    assert (shown.code, shown.data) == (0, [{"group": "g", "member": stuck[1], "status": "removable"}])
+    assert cli(f"serve status {server.bootstrap} -o json").data[0]["awaited"] == [stuck[1]]
+
+
+def test_somebody_else_completes_it_while_the_question_stands(
+    cli: Cli, server: BackgroundServer, stuck: tuple[str, str], tmp_path: Path
+) -> None:
+    other = Cli(tmp_path)
+    cli.while_asked = lambda: other(f"serve complete-rebalance g {server.bootstrap} --yes")
+    ran = cli(f"serve complete-rebalance g {server.bootstrap}", stdin="y\n")
+    assert (ran.code, f"on {server.bootstrap}" in ran.err) == (5, True), ran.err
+
+
+FAULTS: dict[str, tuple[BaseException | int, int, str]] = {
+    "lost before": (UnreachableError("the connection was closed"), 3, "unknown"),
+    "lost behind": (UnreachableError("the connection was closed"), 0, "removed"),
+    "timed out": (TimedOutError("no answer within 1 s"), 3, "unknown"),
+    "refused": (RefusedError("group 'g' has no rebalance under way"), 5, "failed"),
+    "ctrl-c": (signal.SIGINT, 130, "removed"),
+    "sigterm": (signal.SIGTERM, 143, "removed"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_became_of_the_members_is_told_whatever_ends_it(
+    cli: Cli, server: BackgroundServer, stuck: tuple[str, str], fault: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    act, code, status = FAULTS[fault]
+    ask = operator.ask_to_complete
+
+    def faulty(connection: Connection, group_id: str, deadline: Deadline) -> list[str]:
+        removed = ask(connection, group_id, deadline) if status == "removed" else []
+        if isinstance(act, BaseException):
+            raise act
+        os.kill(os.getpid(), act)
+        return removed
+
+    monkeypatch.setattr(operator, "ask_to_complete", faulty)
+    ran = cli(f"serve complete-rebalance g {server.bootstrap} --yes -o json")
+    (row,) = cli(f"serve status {server.bootstrap} -o json").data
+
+    told = [{"group": "g", "member": stuck[1], "status": status}]
+    assert (ran.code, ran.json["exit_code"], ran.data) == (code, code, told), ran.err
+    assert (row["waiting_for"] == "join" and row["awaited"] == [stuck[1]]) == (status != "removed")
 
 
 @pytest.mark.parametrize(("group", "code"), [("nosuch", 4), ("idle", 5)])

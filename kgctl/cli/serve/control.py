@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ import typer
 
 from kgctl.cli.options import Yes
 from kgctl.cli.report import Column, Report, Row
-from kgctl.cli.selection import confirm
+from kgctl.cli.selection import check_as_shown, confirm
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import connection_settings
 from kgctl.errors import NotFoundError, RefusedError, UnreachableError, UsageError
@@ -284,23 +284,70 @@ def complete_rebalance(
     ] = None,
     *,
     yes: Yes = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show whom it would remove.")] = False,
 ) -> Report:
     """End a rebalance now, without the members that it waits for: they are removed, the others go on. Asks first, unless --yes.
 
     A member that was removed joins again by itself when it is alive.
     """
-    from kgctl.server.operator import Wanted, ask_status, ask_to_complete
-
     session = session_of(ctx)
+    awaited, server = _awaited(session, target, group)
+    if dry_run:
+        return _completed(group, dict.fromkeys(awaited, "removable"), (f"Dry run on {server}: nothing was changed.",))
+    named = ", ".join(awaited) or "nobody"
+    asked = f"Complete the rebalance of {group!r} on {server} without the members that it waits for ({named})?"
+    if confirm(session, asked, yes=yes):
+        check_as_shown(awaited, _awaited(session, target, group)[0], server)
+    with connected(session, target) as (connection, deadline):  # anew: a question may take long
+        return _complete(session, (connection, deadline), group, awaited, target)
+
+
+def _awaited(session: Session, target: str | None, group: str) -> tuple[list[str], str]:
+    """The members that the group's rebalance waits for, and the server's address."""
+    from kgctl.server.operator import Wanted, ask_status
+
     with connected(session, target) as (connection, deadline):
         row = next(iter(ask_status(connection, deadline, Wanted(groups=(group,)))["group_rows"]), None)
+        address = str(connection.address)
     if row is None:
         raise NotFoundError(f"group {group!r} does not exist", group=group)
     if row["waiting_for"] is None:
         raise RefusedError(f"group {group!r} has no rebalance under way ({row['state']})", group=group)
-    awaited = ", ".join(row["awaited"]) or "nobody"
-    confirm(session, f"Complete the rebalance of {group!r} without the members that it waits for ({awaited})?", yes=yes)
-    with connected(session, target) as (connection, deadline):  # anew: a question may take long
-        removed = ask_to_complete(connection, group, deadline)
-    rows = [{"group": group, "member": member, "status": "removed"} for member in removed]
-    return Report(COMPLETED_COLUMNS, rows, (), (f"The rebalance of {group!r} is complete.",), ("group", "member"))
+    return list(row["awaited"]), address
+
+
+def _complete(
+    session: Session, server: tuple[Connection, Deadline], group: str, awaited: Sequence[str], target: str | None
+) -> Report:
+    """Do it, and tell what became of every member, whatever ends it: a lost answer is looked for in the server's status."""
+    from kgctl.admin import ItemError
+    from kgctl.admin.changes import Outcome, Step, carry_out
+    from kgctl.cli.groups.changes import ended
+    from kgctl.server.operator import ask_to_complete
+
+    connection, deadline = server
+    gone = list(awaited)
+
+    def act() -> dict[str, ItemError]:
+        gone[:] = ask_to_complete(connection, group, deadline)
+        return {}
+
+    def is_over(_: Sequence[str]) -> dict[str, bool]:
+        try:
+            still, _ = _awaited(session, target, group)
+        except RefusedError:  # no rebalance is under way any more
+            return {group: True}
+        return {group: bool(awaited) and set(awaited).isdisjoint(still)}
+
+    account = carry_out([Step.of_one_request([group], act)], is_over, session.stop_signals())
+    outcome = account.outcomes[group]
+    word = "removed" if outcome is Outcome.DONE else outcome.value
+    said = "is complete" if outcome is Outcome.DONE else "may be complete" if outcome is Outcome.UNKNOWN else "goes on"
+    report = _completed(group, dict.fromkeys(gone, word), (f"The rebalance of {group!r} on {connection.address} {said}.",))
+    report = replace(report, something_done=account.may_have_changed, is_change=True)
+    return ended(report, None if outcome is Outcome.DONE else account.ended_by, account.signal)
+
+
+def _completed(group: str, members: Mapping[str, str], notices: Sequence[str]) -> Report:
+    rows = [{"group": group, "member": member, "status": status} for member, status in members.items()]
+    return Report(COMPLETED_COLUMNS, rows, (), notices, ("group", "member"))
