@@ -486,7 +486,8 @@ def wait_until_empty(session: Session, admin: GroupAdmin, group_ids: Sequence[st
         if not active:
             return
         if environment.now_ms() >= until_ms:
-            what = f"{plural(len(active), 'group')} ({named_groups(active)}) still have members after {wait_ms / 1000:g} s"
+            have = "has" if len(active) == 1 else "have"
+            what = f"{plural(len(active), 'group')} ({named_groups(active)}) still {have} members after {wait_ms / 1000:g} s"
             raise RefusedError(f"{what}; nothing was changed", code="NON_EMPTY_GROUP", group=active[0])
         if not is_told:
             session.notice(f"Waiting up to {wait_ms / 1000:g} s for the members of {named_groups(active)} to leave.")

@@ -75,7 +75,7 @@ def test_wait_empty_gives_up(cli: Cli, cluster: FakeGroupAdmin) -> None:
     cluster.group("g5", {T1[0]: 1}, [MemberDescription("m")])
     ran = cli("reset-offsets g5 --topic t1 --to-earliest --execute --wait-empty 2s")
     assert (ran.code, cluster.commits("g5")) == (5, {("t1", 0): 1})
-    assert "1 group ('g5') still have members after 2 s; nothing was changed" in ran.err
+    assert "1 group ('g5') still has members after 2 s; nothing was changed" in ran.err
 
 
 def test_skip_missing_leaves_out_what_is_not_there(cli: Cli, cluster: FakeGroupAdmin) -> None:
