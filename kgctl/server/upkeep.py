@@ -15,6 +15,7 @@ from kgctl.server.request_context import Services
 from kgctl.server.traffic import Connection
 
 INTERVAL_S = 5.0
+ROUNDS_ALONE = 12
 _LONG_PASS_S = 0.01
 _MIDDLE_PASSES = 6
 _OLDEST = 2
@@ -27,8 +28,9 @@ class Collector:
     """Keeps Python's collector of cycles from holding the loop: its passes over everything grow with the state.
 
     What survived a pass that took long is left out of later ones (`gc.freeze`); nearly all of it is state without cycles, which
-    goes by itself when nothing names it any more. What is left out is looked through again once nobody is connected. Python
-    makes such a pass when a quarter was added to what there is; here it comes after `_MIDDLE_PASSES`, so that it stays short.
+    goes by itself when nothing names it any more. What is left out is looked through again once nobody was connected for a
+    minute. Python makes such a pass when a quarter was added to what there is; here it comes after `_MIDDLE_PASSES`, so that it
+    stays short.
     """
 
     def __init__(self) -> None:
@@ -78,6 +80,7 @@ class Upkeep:
         self._max_idle_s = max_idle_ms / 1000
         self._collector = collector
         self._stuck: set[tuple[str, int]] = set()
+        self._rounds_alone = 0
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -105,8 +108,12 @@ class Upkeep:
                     log.exception("upkeep failed")
 
     async def collect_when_alone(self) -> None:
-        """Look through what the collector left out, while nobody waits for anything."""
-        if not self._connections:
+        """Look through what the collector left out, while nobody waits for anything.
+
+        Not at once: who has just left may come again, and would wait for a pass over everything.
+        """
+        self._rounds_alone = 0 if self._connections else self._rounds_alone + 1
+        if self._rounds_alone == ROUNDS_ALONE:
             self._collector.look_through()
 
     async def abort_overdue_transactions(self) -> None:

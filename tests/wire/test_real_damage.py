@@ -6,6 +6,8 @@ import os
 import random
 import resource
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -14,11 +16,13 @@ from typing import Any
 import pytest
 
 from kgctl.model.error_codes import ErrorCode
+from kgctl.serde.frames import frame
 from kgctl.serde.messages import encode_request
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.server.background import BackgroundServer
 from tests.support.members import wait_until
-from tests.support.serve import ServeFactory, ServeProcess
+from tests.support.patience import PATIENCE_S
+from tests.support.serve import FAST_GROUPS, ServeFactory, ServeProcess
 from tests.support.wire.classic_member import ClassicMember
 from tests.support.wire.proxy import Proxy
 from tests.support.wire.raw_client import ConnectionClosed, RawClient
@@ -225,6 +229,36 @@ def test_clients_that_never_read_and_half_open_ones_keep_nobody_waiting() -> Non
             assert [commit(other, "g", number) for number in range(50)] == [0] * 50
         for raw in idle:
             raw.close()
+
+
+STOPS_ITSELF = """
+import os, signal, socket, sys
+frame = sys.stdin.buffer.read()
+connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+connection.sendall(frame[:int(sys.argv[2])])
+os.kill(os.getpid(), signal.SIGSTOP)
+connection.sendall(frame[int(sys.argv[2]):])
+sys.exit(len(connection.recv(4)) != 4)
+"""
+
+
+@pytest.mark.parametrize(("size", "at"), [(0, 30), (4_000, 3_000), (30_000, 20_000)])
+def test_a_client_that_stands_still_in_the_middle_of_a_frame_keeps_nobody_waiting(size: int, at: int) -> None:
+    sent = frame(encode_request(OFFSET_COMMIT, 8, 1, "raw", commit_values("stopped", 3, "m" * size)))
+    with BackgroundServer(topics={"t": 1}, config=FAST_GROUPS) as server, RawClient(server.bootstrap) as other:
+        member = ClassicMember(other, "w", ["t"])
+        member.join()
+        command = [sys.executable, "-S", "-c", STOPS_ITSELF, server.bootstrap.rpartition(":")[2], str(at)]
+        with subprocess.Popen(command, stdin=subprocess.PIPE) as client:
+            assert client.stdin is not None
+            client.stdin.write(sent)
+            client.stdin.close()
+            assert os.WIFSTOPPED(os.waitpid(client.pid, os.WUNTRACED)[1])
+            assert [commit(other, "g", number) for number in range(20)] == [0] * 20
+            assert (member.heartbeat(), committed(other, ["stopped"])) == (0, {"stopped": -1})
+            client.send_signal(signal.SIGCONT)
+            assert client.wait(PATIENCE_S) == 0
+        assert committed(other, ["stopped"]) == {"stopped": 3 if size <= 4_096 else -1}
 
 
 def test_a_server_that_stood_still_goes_on_with_its_members(tmp_path: Path, kgctl_serve: ServeFactory) -> None:
