@@ -75,7 +75,8 @@ class Behaviour:
     reads answers between polls; 0: as they come. ``joins_without_id``: an old JoinGroup, which is never answered with
     MEMBER_ID_REQUIRED (KIP-394). ``leaves_when_refused``: a failed heartbeat ends the generation, and a join that fails the
     membership: the client leaves, forgets its id and waits for ``JoinGroupBackoff``. ``close_lag_us``: how much longer close()
-    may take than leaving the group (a fetch that is under way), evenly spread from 0 on.
+    may take than leaving the group (a fetch that is under way), evenly spread from 0 on. ``start_us``: from subscribe() to the
+    JoinGroup, evenly spread: least and median of what was measured (tests/calibration/profiles.json; Java: on a calm machine).
     """
 
     polls_itself: bool = False
@@ -86,6 +87,7 @@ class Behaviour:
     limits_poll_interval: bool = True
     reads_every_us: int = 0
     close_lag_us: int = 0
+    start_us: tuple[int, int] = (36_000, 114_000)
     joins_without_id: bool = False
     leaves_when_refused: bool = False
     rebalance_timeout_is_session_timeout: bool = False
@@ -243,7 +245,13 @@ PROFILES: Mapping[str, MemberConfig] = {
     "librdkafka": replace(
         _JAVA,
         profile="librdkafka",
-        behaviour=Behaviour(mixes_protocols=False, polls_itself=True, classic_drift=_PUNCTUAL, consumer_drift=_PUNCTUAL),
+        behaviour=Behaviour(
+            mixes_protocols=False,
+            polls_itself=True,
+            start_us=(63_000, 108_000),
+            classic_drift=_PUNCTUAL,
+            consumer_drift=_PUNCTUAL,
+        ),
         partition_assignment_strategy=("range", "roundrobin"),
         request_timeout_ms=60_000,
     ),
@@ -258,6 +266,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             limits_poll_interval=False,
             joins_without_id=True,
             leaves_when_refused=True,
+            start_us=(4_000, 23_000),
             assignor_prefix="kafka-go:",
             classic_drift=_PUNCTUAL,
         ),
@@ -270,7 +279,13 @@ PROFILES: Mapping[str, MemberConfig] = {
     "franz-go": replace(
         _JAVA,
         profile="franz-go",
-        behaviour=Behaviour(polls_itself=True, limits_poll_interval=False, classic_drift=_PUNCTUAL, consumer_drift=_PUNCTUAL),
+        behaviour=Behaviour(
+            polls_itself=True,
+            limits_poll_interval=False,
+            start_us=(15_000, 113_000),
+            classic_drift=_PUNCTUAL,
+            consumer_drift=_PUNCTUAL,
+        ),
         partition_assignment_strategy=("cooperative-sticky",),
         rebalance_timeout_ms=60_000,
         auto_offset_reset="earliest",
@@ -278,7 +293,7 @@ PROFILES: Mapping[str, MemberConfig] = {
     "kafka-python": replace(
         _JAVA,
         profile="kafka-python",
-        behaviour=Behaviour(speaks_consumer_protocol=False, classic_drift=_PUNCTUAL),
+        behaviour=Behaviour(speaks_consumer_protocol=False, start_us=(44_000, 266_000), classic_drift=_PUNCTUAL),
         partition_assignment_strategy=("range", "roundrobin"),
     ),
     "aiokafka": replace(
@@ -289,6 +304,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             speaks_cooperative=False,
             speaks_consumer_protocol=False,
             rebalance_timeout_is_session_timeout=True,
+            start_us=(72_000, 194_000),
             classic_drift=_PUNCTUAL,
         ),
         partition_assignment_strategy=("roundrobin",),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.load import load
@@ -52,4 +53,4 @@ def spread(values: Sequence[Figures]) -> dict[str, tuple[float, float, float]]:
     if not values:
         return {}
     ordered = {name: sorted(one[name] for one in values) for name in NAMES}
-    return {name: (found[0], found[len(found) // 2], found[-1]) for name, found in ordered.items()}
+    return {name: (found[0], median(found), found[-1]) for name, found in ordered.items()}

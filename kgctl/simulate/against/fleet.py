@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 HELPER = "helper"
 READY_S = 60.0
+SPARE = 2
+"""So many processes more than run are kept ready: starting one on the clock would add to a pod's boot time."""
 _ANSWER_S = 40.0
 _END_S = 15.0
 _JVM = ("-Xmx192m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -207,7 +209,8 @@ class Fleet:
         """A process for one pod; not ``alone``: one that it may share with others."""
         if alone or not self._kind.is_shared:
             client = self._spare.pop(0) if self._spare else self._start(self._kind)
-            self._spare.append(self._start(self._kind))
+            if len(self._spare) < SPARE:
+                self._spare.append(self._start(self._kind))
             return client
         if self._shared is None:
             self._shared = self._spare.pop(0) if self._spare else self._start(self._kind)

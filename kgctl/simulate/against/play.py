@@ -18,7 +18,8 @@ from typing import Protocol
 
 from kgctl.errors import AuthError, KgctlError
 from kgctl.model.groups import GroupDescription, GroupState, GroupType, TopicPartition
-from kgctl.simulate.against.fleet import HELPER, ClientKind, Fleet, Line, PlayedProcess, PlayedTopics, raise_refusal
+from kgctl.simulate.against.fleet import HELPER, SPARE, ClientKind, Fleet, Line, PlayedProcess, PlayedTopics, raise_refusal
+from kgctl.simulate.against.playable import can_be_killed
 from kgctl.simulate.engine.cluster import Topics
 from kgctl.simulate.engine.context import Loop, Task
 from kgctl.simulate.engine.pods import Pod
@@ -332,6 +333,16 @@ def _drained(said: queue.Queue) -> list:  # type: ignore[type-arg]
             return found
 
 
+def processes_of(scenario: Scenario, kind: ClientKind) -> int:
+    """Return how many processes have to be ready, so that no pod waits longer than its boot time.
+
+    One for each pod that may need its own, and some for what comes in their place and for all others.
+    """
+    begin = [members for members in scenario.members if members.start is not None]
+    alone = sum(members.count for members in begin if not kind.is_shared or can_be_killed(scenario, members))
+    return alone + SPARE
+
+
 def play(
     scenario: Scenario,
     number: int,
@@ -350,8 +361,7 @@ def play(
     """
     fleet = Fleet(kind, connection)
     try:
-        pods = sum(members.count for members in scenario.members if members.start is not None)
-        fleet.prepare(1 if kind.is_shared else pods + 1)
+        fleet.prepare(processes_of(scenario, kind))
         stage = Play(scenario, number, fleet, cluster, observers)
         try:
             stage.begin()

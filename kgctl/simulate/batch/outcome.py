@@ -19,7 +19,15 @@ from kgctl.simulate.engine.context import Randomness
 from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, Spread, VariantOutcome, show
 from kgctl.simulate.report.tables import beside
 from kgctl.simulate.scenario.checks import Check, CheckKind
-from kgctl.simulate.scenario.fields import RANDOM_DRIFT, CommitMode, client_id_of, commit_of, member_config, read_broker_settings
+from kgctl.simulate.scenario.fields import (
+    RANDOM_DRIFT,
+    CommitMode,
+    client_id_of,
+    client_start_of,
+    commit_of,
+    member_config,
+    read_broker_settings,
+)
 from kgctl.simulate.scenario.load import DEFAULT, LoadedFile, Variant
 from kgctl.simulate.scenario.model import AssignTime, MemberSet, Scenario
 from kgctl.simulate.scenario.quantities import distribution_text, format_duration
@@ -59,7 +67,7 @@ def _of_members(members: MemberSet, scenario: Scenario) -> Iterator[tuple[str, s
         yield "session.timeout.ms", _ms(config.session_timeout_ms)
         yield "heartbeat.interval.ms", _ms(config.heartbeat_interval_ms)
     yield "max.poll.interval.ms", _ms(config.max_poll_interval_ms)
-    yield "boot, then client start", f"{distribution_text(members.boot)}, then {distribution_text(members.client_start)}"
+    yield "boot, then client start", f"{distribution_text(members.boot)}, then {distribution_text(client_start_of(members))}"
     timeout = "waits for records" if members.poll_timeout_us is None else f"waits {format_duration(members.poll_timeout_us)}"
     yield "poll()", f"{timeout}, then a pause of {distribution_text(members.poll)}"
     rate = members.rate_uhz

@@ -36,7 +36,7 @@ from kgctl.simulate.engine.pods import Pod, PollCadence
 from kgctl.simulate.recording.recording import Counted
 from kgctl.simulate.recording.trace import PodChanged
 from kgctl.simulate.recording.traffic import Flow
-from kgctl.simulate.scenario.fields import CommitMode, commit_of
+from kgctl.simulate.scenario.fields import CommitMode, client_start_of, commit_of
 from kgctl.simulate.scenario.quantities import Distribution
 from kgctl.simulate.scenario.vocabulary import Cause
 
@@ -408,7 +408,7 @@ class Process(DrivenMember):
         """The application is up and subscribes; its client sends its first request when it has started, too."""
         if self.phase is not Phase.BOOTING or self._hold(self._booted, None):
             return
-        start_us = self.pod.members.client_start.sample(self.pod.start_rng)
+        start_us = client_start_of(self.pod.members).sample(self.pod.start_rng)
         if not start_us:
             self._subscribe(None)
             return

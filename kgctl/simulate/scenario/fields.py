@@ -18,13 +18,14 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, GetCoreSchemaHandle
 from pydantic_core import CoreSchema, core_schema
 
 from kgctl.errors import UsageError
-from kgctl.member.config import MemberConfig
+from kgctl.member.config import MemberConfig, get_profile
 from kgctl.model.values import quick_enum
 from kgctl.simulate.scenario.event_kinds import Condition
 from kgctl.simulate.scenario.patches import values_of
 from kgctl.simulate.scenario.quantities import (
     UNITS_US,
     Distribution,
+    Uniform,
     Wave,
     did_you_mean,
     parse_distribution,
@@ -434,7 +435,6 @@ def read_broker_settings(config: Mapping[str, str]) -> CoordinatorConfig:
 def read_client_settings(client: str) -> Callable[[Mapping[str, str]], object]:
     """How a client of this family reads its settings. An assignor that no client has is a slip: such a client would not start."""
     from kgctl.assignors.registry import assignor_names
-    from kgctl.member.config import MemberConfig
 
     def read(config: Mapping[str, str]) -> object:
         found = MemberConfig.from_properties(config, client)
@@ -459,6 +459,8 @@ class Settable(Protocol):
     @property
     def client_id(self) -> str | None: ...
     @property
+    def client_start(self) -> Distribution | None: ...
+    @property
     def commit(self) -> Commit: ...
 
 
@@ -475,6 +477,13 @@ def commit_of(members: Settable, config: MemberConfig) -> Commit:
     if members.commit.mode is CommitMode.AUTO and not config.enable_auto_commit:
         return Commit(mode=CommitMode.AFTER_BATCH)
     return members.commit
+
+
+def client_start_of(members: Settable) -> Distribution:
+    """Return how long one of these clients takes from subscribe() to its first request: as given, else as it was measured."""
+    if members.client_start is not None:
+        return members.client_start
+    return Uniform(*get_profile(members.client)[0].behaviour.start_us)
 
 
 _CLIENT_IDS: Mapping[str, str] = {

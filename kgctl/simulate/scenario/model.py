@@ -51,9 +51,8 @@ _ONE_MILLISECOND = Constant(1_000)
 _FIVE_SECONDS = Constant(5 * SECOND_US)
 _UP_TO_A_TENTH = Uniform(0, 100_000)
 # Measured with Apache Kafka 4.3.1 and its Java client: what one generation costs beyond its messages (log append, flush, the
-# purgatory's callbacks), and how long a new consumer takes to its first request.
+# purgatory's callbacks).
 _APPEND = Uniform(13_000, 28_000)
-_CLIENT_START = Uniform(36_000, 114_000)
 
 NO_KEY = "\0"
 """The alias of what a file cannot say."""
@@ -210,7 +209,9 @@ class MemberSet(Section):
         min_length=1,
         description="client.id; $name is the pod's name. Default: the client's own, as java's consumer-GROUP-1.",
     )
-    client_start: fields.Varying = Field(default=_CLIENT_START, description="From the end of boot to the client's first request.")
+    client_start: fields.Varying | None = Field(
+        default=None, description="From the end of boot to the client's first request; default: as the client was measured."
+    )
     poll_loop: Annotated[PollLoop, in_short(short_poll, PollLoop | str | int)] = Field(
         default_factory=PollLoop,
         validation_alias="poll",

@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from kgctl.member.config import get_profile, profile_names
 from kgctl.simulate.metrics.result import run
 from kgctl.simulate.scenario.fields import changed
 from tests.calibration.cases import FOLDER, all_cases
+from tests.calibration.profiles import PROFILES, table
+from tests.docs.pages import MANUAL
 
 CLIENTS: dict[str, dict[str, dict[str, list[float]]]] = json.loads((FOLDER / "clients.json").read_text())
 """Client -> case -> metric -> least, median and most of the plays."""
@@ -25,3 +28,16 @@ def test_what_was_measured_lies_within_the_seeds(client: str, name: str) -> None
         found: Any = [result.metric(metric) for result in results]
         room = max(0.1 * median, 0.25)
         assert min(found) - room <= median <= max(found) + room, (metric, found)
+
+
+def test_each_client_starts_as_it_was_measured() -> None:
+    kept = json.loads(PROFILES.read_text())
+    assert set(kept) == set(profile_names())
+    for client, found in kept.items():
+        low, high = get_profile(client)[0].behaviour.start_us
+        first, joined = (1000 * value for value in (found["start"][0], found["join"][2]))
+        assert (client, first <= low < high <= joined) == (client, True)
+
+
+def test_the_page_has_the_figures() -> None:
+    assert table() in (MANUAL / "believing-it.md").read_text(encoding="utf-8")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from kgctl.simulate.against.playable import MEASURED, can_be_killed, is_measured, obstacles, settings_of, unknown_to
@@ -11,6 +13,7 @@ from kgctl.simulate.scenario.load import LoadedFile, load
 from kgctl.simulate.scenario.sources import builtin_text
 from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
 from kgctl.yaml_files import read_yaml
+from tests.docs.pages import MANUAL
 
 BASE = """\
 kgctl: 1
@@ -33,6 +36,12 @@ def told(more: str = "", profile: str = "librdkafka", base: str = BASE) -> dict[
 
 def test_measured_are_metrics_that_there_are() -> None:
     assert set(METRIC_SPECS) >= MEASURED
+
+
+def test_the_page_names_what_a_play_does_not_measure() -> None:
+    page = (MANUAL / "believing-it.md").read_text(encoding="utf-8")
+    told = page.partition("**What is not measured**")[2].partition("\n- **")[0]
+    assert set(re.findall(r"`(\w+)`", told)) - {"step"} == set(METRIC_SPECS) - MEASURED
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,324 @@
+"""``python -m tests.calibration.profiles [-n TIMES] [--save] [--table] [CLIENT ...]``: what real clients do, request by request.
+
+Each client joins a group on Apache Kafka, sees another one join, sees its topic grow, and closes. A proxy between them notes each
+request and when it came. What profiles.json keeps, in milliseconds: from subscribe() to the first request about the group
+(``start``) and to the JoinGroup (``join``), from the heartbeat that tells of a rebalance to the JoinGroup (``rejoin``), from
+close() to the LeaveGroup (``leave``) and to its return (``close``), from a topic growing to the group joining (``grow``; the
+client looks at metadata every 3 s), and between two heartbeats (``beat``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import queue
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from kgctl.simulate.against.fleet import Client, Line
+from tests.calibration.cases import FOLDER
+from tests.support.java_consumers import java_client
+from tests.support.kafka.broker import KafkaBroker
+from tests.support.kafka.data import wait_until_coordinating
+
+PROFILES = FOLDER / "profiles.json"
+"""Client -> what was measured -> milliseconds: least, median, most; ``version`` is the client's."""
+REFRESH_MS = 3_000
+JOIN, HEARTBEAT, LEAVE, FIND, SYNC, CONSUMER = 11, 12, 13, 10, 14, 68
+REBALANCE_IN_PROGRESS = 27
+_CLIENTS = FOLDER / "clients"
+_PATIENCE_S = 60.0
+
+
+class Seen(NamedTuple):
+    """A request, or the answer to one, as it passed: of which connection, which API, and the error of a heartbeat's answer."""
+
+    at_us: int
+    port: int
+    api: int
+    is_answer: bool
+    error: int = 0
+
+
+class Recorder:
+    """A proxy before one broker that notes what passes; ``seen`` grows."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.target = ("", 0)
+        self.seen: list[Seen] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            client, address = self._listener.accept()
+            server = socket.create_connection(self.target)
+            asked: dict[int, tuple[int, int]] = {}
+            for source, goal, is_answer in ((client, server, False), (server, client, True)):
+                source.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                threading.Thread(target=self._pass, args=(source, goal, address[1], asked, is_answer), daemon=True).start()
+
+    def _pass(
+        self, source: socket.socket, goal: socket.socket, port: int, asked: dict[int, tuple[int, int]], is_answer: bool
+    ) -> None:
+        kept = b""
+        try:
+            while data := source.recv(65_536):
+                now_us = time.time_ns() // 1000
+                kept += data
+                while len(kept) >= 4 and len(kept) >= (end := 4 + struct.unpack_from(">i", kept)[0]):
+                    self._note(kept[4:end], now_us, port, asked, is_answer=is_answer)
+                    kept = kept[end:]
+                goal.sendall(data)
+        except OSError:
+            pass
+        finally:
+            for each in (source, goal):
+                each.close()
+
+    def _note(self, frame: bytes, now_us: int, port: int, asked: dict[int, tuple[int, int]], *, is_answer: bool) -> None:
+        if not is_answer:
+            api, version, correlation = struct.unpack_from(">hhi", frame)
+            asked[correlation] = api, version
+            self.seen.append(Seen(now_us, port, api, is_answer=False))
+            return
+        api, version = asked.pop(struct.unpack_from(">i", frame)[0], (-1, 0))
+        error = 0
+        if api == HEARTBEAT:  # v1 and later: throttle time, error; flexible from v4 on
+            error = struct.unpack_from(">h", frame, 4 + (1 if version >= 4 else 0) + (4 if version >= 1 else 0))[0]
+        self.seen.append(Seen(now_us, port, api, is_answer=True, error=error))
+
+
+@dataclass
+class Process:
+    """A client in a process of its own, and the times of what it says."""
+
+    said: Callable[[str], int]
+    close: Callable[[], None]
+    kill: Callable[[], None]
+    ports: frozenset[int] = frozenset()
+
+
+def started(client: str, bootstrap: str, group: str, topic: str) -> Process:
+    """Start the client; it has subscribed when this returns."""
+    if client == "java":
+        return _java(bootstrap, group, topic)
+    command = [sys.executable, str(_CLIENTS / "client.py")] if client not in ("kafka-go", "franz-go") else [str(_go())]
+    process = subprocess.Popen(
+        [*command, client, bootstrap, group, topic, str(REFRESH_MS)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    stdin, stdout = process.stdin, process.stdout
+
+    def said(word: str) -> int:
+        for line in stdout:
+            at_us, _, what = line.strip().partition("\t")
+            if what == word:
+                return int(at_us)
+        raise RuntimeError(f"{client} ended before it said {word}")
+
+    def close() -> None:
+        stdin.write("\n")
+        stdin.flush()
+
+    return Process(said, close, process.kill)
+
+
+def _java(bootstrap: str, group: str, topic: str) -> Process:
+    lines: queue.Queue[Line] = queue.Queue()
+    kind = java_client()
+    client = Client(kind.command(), {"bootstrap.servers": bootstrap}, lines)
+    client.wait_until_ready()
+    settings = {"group.id": group, "metadata.max.age.ms": str(REFRESH_MS), "auto.offset.reset": "earliest"}
+    strategy = {"partition.assignment.strategy": "org.apache.kafka.clients.consumer.RangeAssignor"}
+    words = (f"{key}={value}" for key, value in {**settings, **strategy}.items())
+    client.tell("start", "one", topic, *words)
+
+    def said(word: str) -> int:
+        while (line := lines.get(timeout=_PATIENCE_S)).what != word:
+            if line.what == "failed":
+                raise RuntimeError(f"java: {line.rest}")
+        return line.at_us
+
+    def kill() -> None:
+        client.kill()
+        kind.close()
+
+    return Process(said, lambda: client.tell("close", "one"), kill)
+
+
+def _go() -> Path:
+    built = Path(tempfile.gettempdir()) / f"kgctl-profiles-{(_CLIENTS / 'main.go').stat().st_mtime_ns}"
+    if not built.exists():
+        subprocess.run(["go", "build", "-trimpath", "-o", str(built), "."], cwd=_CLIENTS, check=True)
+    return built
+
+
+def measure(client: str, bootstrap: str, recorder: Recorder, number: int) -> dict[str, list[float]]:
+    """What one play of two of these clients comes to, in milliseconds."""
+    found: dict[str, list[float]] = {name: [] for name in ("start", "join", "rejoin", "leave", "close", "grow", "beat")}
+    admin, topic, group = AdminClient({"bootstrap.servers": bootstrap}), f"t-{client}-{number}", f"g-{client}-{number}"
+    for future in admin.create_topics([NewTopic(topic, 4, 1)]).values():
+        future.result(_PATIENCE_S)
+    time.sleep(1)
+    first, since = _joined(client, bootstrap, group, topic, recorder, found)
+    time.sleep(8)
+    second, _ = _joined(client, bootstrap, group, topic, recorder, found)
+    time.sleep(10)
+    found["rejoin"] = list(_rejoins(recorder.seen[since:], first.ports))
+    grown_us = time.time_ns() // 1000
+    for future in admin.create_partitions([NewPartitions(topic, 6)]).values():
+        future.result(_PATIENCE_S)
+    time.sleep(9)
+    joins = [each.at_us for each in recorder.seen if each.api == JOIN and not each.is_answer and each.at_us > grown_us]
+    found["grow"] = [(min(joins) - grown_us) / 1000] if joins else []
+    for process in (second, first):
+        process.close()
+        closing = process.said("closing")
+        closed = process.said("closed")
+        left = [
+            each.at_us for each in recorder.seen if each.api == LEAVE and not each.is_answer and closing <= each.at_us <= closed
+        ]
+        found["leave"] += [(at_us - closing) / 1000 for at_us in left[:1]]
+        found["close"].append((closed - closing) / 1000)
+        process.kill()
+    found["beat"] = list(_beats(recorder.seen[since:]))
+    return found
+
+
+def _joined(
+    client: str, bootstrap: str, group: str, topic: str, recorder: Recorder, found: dict[str, list[float]]
+) -> tuple[Process, int]:
+    since = len(recorder.seen)
+    process = started(client, bootstrap, group, topic)
+    subscribed = process.said("subscribed")
+    end_s = time.monotonic() + _PATIENCE_S
+    others = {each.port for each in recorder.seen[:since]}
+    while time.monotonic() < end_s:
+        own = [each for each in recorder.seen[since:] if each.port not in others and not each.is_answer]
+        first = next((each.at_us for each in own if each.api in (FIND, JOIN) and each.at_us >= subscribed - 1000), None)
+        join = next((each.at_us for each in own if each.api == JOIN and each.at_us >= subscribed - 1000), None)
+        if first is not None and join is not None:
+            found["start"].append((first - subscribed) / 1000)
+            found["join"].append((join - subscribed) / 1000)
+            time.sleep(1)
+            process.ports = frozenset(each.port for each in recorder.seen[since:] if each.port not in others)
+            return process, since
+        time.sleep(0.01)
+    raise RuntimeError(f"{client} does not join")
+
+
+def _rejoins(seen: list[Seen], ports: frozenset[int]) -> Iterator[float]:
+    heard = None
+    for each in seen:
+        if each.port not in ports:
+            continue
+        if each.api == HEARTBEAT and each.is_answer and each.error == REBALANCE_IN_PROGRESS and heard is None:
+            heard = each.at_us
+        elif each.api == JOIN and not each.is_answer and heard is not None:
+            yield (each.at_us - heard) / 1000
+            heard = None
+
+
+def _beats(seen: list[Seen]) -> Iterator[float]:
+    last: dict[int, int] = {}
+    for each in seen:
+        if each.is_answer or each.api not in (HEARTBEAT, JOIN, SYNC):
+            continue
+        if each.api == HEARTBEAT and each.port in last:
+            yield (each.at_us - last[each.port]) / 1000
+        if each.api == HEARTBEAT:
+            last[each.port] = each.at_us
+        else:
+            last.pop(each.port, None)
+
+
+@contextmanager
+def cluster() -> Iterator[tuple[str, Recorder]]:
+    """Apache Kafka behind a recorder."""
+    recorder = Recorder()
+    with tempfile.TemporaryDirectory() as folder:
+        overrides = {
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{recorder.port}",
+            "group.initial.rebalance.delay.ms": "0",
+        }
+        broker = KafkaBroker(Path(folder), overrides=overrides)
+        host, _, port = broker.bootstrap.rpartition(":")
+        recorder.target = (host, int(port))
+        broker.start()
+        bootstrap = f"127.0.0.1:{recorder.port}"
+        wait_until_coordinating(bootstrap)
+        try:
+            yield bootstrap, recorder
+        finally:
+            broker.stop()
+
+
+COLUMNS = {
+    "join": "subscribe() to JoinGroup",
+    "rejoin": "told of a rebalance to JoinGroup",
+    "leave": "close() to LeaveGroup",
+    "close": "close()",
+    "grow": "topic grown to JoinGroup",
+    "beat": "between heartbeats",
+}
+
+
+def table() -> str:
+    """Markdown: of each client the least, median and most of what was measured, in milliseconds."""
+    lines = [f"| Client | {' | '.join(COLUMNS.values())} |", "|---|" + "---|" * len(COLUMNS)]
+    for client, found in sorted(json.loads(PROFILES.read_text()).items()):
+        cells = (" / ".join(f"{value:.0f}" for value in found[name]) if name in found else "-" for name in COLUMNS)
+        lines.append(f"| {client} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """See the module."""
+    parser = argparse.ArgumentParser(prog="python -m tests.calibration.profiles")
+    parser.add_argument("clients", nargs="*", default=["java", "librdkafka", "kafka-python", "aiokafka", "kafka-go", "franz-go"])
+    parser.add_argument("-n", "--times", type=int, default=3)
+    parser.add_argument("--save", action="store_true")
+    parser.add_argument("--table", action="store_true", help="print the table of page believing-it")
+    options = parser.parse_args()
+    if options.table:
+        print(table())
+        return
+    kept = json.loads(PROFILES.read_text()) if PROFILES.exists() else {}
+    with cluster() as (bootstrap, recorder):
+        for client in options.clients:
+            found: dict[str, list[float]] = {}
+            for number in range(options.times):
+                for name, values in measure(client, bootstrap, recorder, number).items():
+                    found.setdefault(name, []).extend(values)
+            kept[client] = {
+                name: [round(value, 1) for value in (min(values), median(values), max(values))]
+                for name, values in found.items()
+                if values
+            }
+            print(
+                client,
+                json.dumps({name: sorted(round(value, 1) for value in values) for name, values in found.items()}),
+                flush=True,
+            )
+    if options.save:
+        PROFILES.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()
