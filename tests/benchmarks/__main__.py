@@ -4,6 +4,7 @@
     python -m tests.benchmarks start-up describe-group --cluster serve
     python -m tests.benchmarks heartbeats coordinator rates: over the wire, both servers in turns; and in process
     python -m tests.benchmarks simulate simulate-list simulate-ci
+    python -m tests.benchmarks simulate-beside --against-checkout DIR: a run's processor time, and that of another commit
     python -m tests.benchmarks --small --runs 1       only shows that it works
 
 It writes nothing outside of a folder that is gone afterwards. Trust the minimum first: other work on the machine only adds.
@@ -15,6 +16,7 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 
 from tests.benchmarks import all_groups, describe_group, list_groups, start_up
 from tests.benchmarks.clusters import CLUSTERS, scratch
@@ -22,7 +24,7 @@ from tests.benchmarks.measure import BenchmarkError, Measurement, measure
 from tests.benchmarks.pipeline import build, collect, decode, tables
 from tests.benchmarks.rates import codec, commits, heartbeats, in_process, members, spark_start, sweep, zookeeper
 from tests.benchmarks.rates.rate import Scale
-from tests.benchmarks.simulate import commands, runs
+from tests.benchmarks.simulate import beside, commands, runs
 from tests.benchmarks.subject import Size, Subject
 from tests.support.maven import MavenUnavailable
 
@@ -48,6 +50,7 @@ RATES = {
         in_process,
         members,
         runs,
+        beside,
         collect,
         decode,
         tables,
@@ -70,9 +73,10 @@ def main(arguments: Sequence[str]) -> int:
 def jobs(options: argparse.Namespace) -> Iterator[Callable[[], None]]:
     """What was asked for: each subject on each cluster, each table of rates once."""
     clusters = options.cluster or list(CLUSTERS)
-    for name in options.subject or [*SUBJECTS, *RATES]:
+    everything = [name for name in [*SUBJECTS, *RATES] if name != beside.RATES.name or options.against_checkout is not None]
+    for name in options.subject or everything:
         if name in RATES:
-            scale = Scale(options.small, min(options.runs, MOST_RUNS_OF_A_RATE))
+            scale = Scale(options.small, min(options.runs, MOST_RUNS_OF_A_RATE), options.against_checkout)
             yield partial(RATES[name].show, clusters, scale)
             continue
         subject = SUBJECTS[name]
@@ -98,6 +102,12 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=15, help="runs of each command (15)")
     parser.add_argument(
         "--budget", type=float, default=40.0, metavar="S", help="seconds after which a slow command has run enough (40)"
+    )
+    parser.add_argument(
+        "--against-checkout",
+        type=Path,
+        metavar="DIR",
+        help="another checkout of kgctl, for simulate-beside",
     )
     parser.add_argument("--small", action="store_true", help="a size that only shows that it works")
     return parser.parse_args(arguments)

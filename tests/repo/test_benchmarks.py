@@ -8,6 +8,7 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from tests.benchmarks.__main__ import RATES, SUBJECTS, main
+from tests.repo.project import ROOT
 from tests.support.kafka.fixtures import java_or_skip
 from tests.support.kafka.install import kafka_class_path
 
@@ -36,8 +37,13 @@ def test_the_list_of_scenarios_prints_its_table(capsys: pytest.CaptureFixture[st
 @pytest.mark.interop
 @pytest.mark.parametrize("name", programs(RATES))
 def test_rates_are_measured_against_kgctl_serve(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([name, *SMALLEST, "--cluster", "serve"]) == 0, capsys.readouterr().err
+    assert main([name, *SMALLEST, "--cluster", "serve", "--against-checkout", str(ROOT)]) == 0, capsys.readouterr().err
     assert capsys.readouterr().out.startswith(RATES[name].title)
+
+
+def test_another_checkout_has_to_be_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate-beside", *SMALLEST]) == 1
+    assert "--against-checkout DIR" in capsys.readouterr().err
 
 
 @pytest.mark.interop

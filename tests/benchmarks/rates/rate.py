@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How large and how long: ``small`` only shows that it works, ``runs`` are taken in turns, each of ``seconds``."""
+    """How large and how long: ``small`` only shows that it works, ``runs`` are taken in turns, each of ``seconds``.
+
+    ``against``: another checkout of kgctl, for the tables that stand beside one.
+    """
 
     small: bool
     runs: int
+    against: Path | None = None
 
     @property
     def seconds(self) -> float:
