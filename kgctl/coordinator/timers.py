@@ -72,6 +72,8 @@ class TimerQueue:
         self._timers: dict[TimerKey, Timer] = {}
         self._heap: list[tuple[int, int, TimerKey]] = []
         self._sequence = 0
+        self.earliest_ms = NEVER_MS
+        """No timer fires before this; `next_deadline_ms` says when the first one does."""
 
     def __len__(self) -> int:
         return len(self._timers)
@@ -91,6 +93,7 @@ class TimerQueue:
         place = (deadline_ms, self._sequence)
         self._timers[key] = Timer(key, deadline_ms, self._sequence, argument, place)
         heappush(self._heap, (*place, key))
+        self.earliest_ms = self._heap[0][0]
         if len(self._heap) > 2 * len(self._timers) + _GARBAGE_ALLOWED:
             self._sweep()
 
@@ -107,6 +110,7 @@ class TimerQueue:
         """Remove all timers."""
         self._timers.clear()
         self._heap.clear()
+        self.earliest_ms = NEVER_MS
 
     def deadline_ms(self, key: TimerKey) -> int | None:
         """When the timer fires; None if it is not armed."""
@@ -117,11 +121,6 @@ class TimerQueue:
         """The earliest deadline; None if nothing is armed."""
         timer = self._first()
         return None if timer is None else timer.deadline_ms
-
-    @property
-    def earliest_ms(self) -> int:
-        """No timer fires before this. Costs nothing; `next_deadline_ms` says when the first one does."""
-        return self._heap[0][0] if self._heap else NEVER_MS
 
     def is_due(self, now_ms: int) -> bool:
         """Whether a timer's deadline has come. Costs next to nothing when it has not."""
@@ -136,6 +135,7 @@ class TimerQueue:
         if timer is None or timer.deadline_ms > now_ms:
             return None
         heappop(self._heap)
+        self.earliest_ms = self._heap[0][0] if self._heap else NEVER_MS
         del self._timers[timer.key]
         return timer
 
@@ -156,7 +156,9 @@ class TimerQueue:
                 heappop(heap)
                 heappush(heap, (*timer.queued, key))
             else:
+                self.earliest_ms = deadline_ms
                 return timer
+        self.earliest_ms = NEVER_MS
         return None
 
     def _sweep(self) -> None:
@@ -164,3 +166,4 @@ class TimerQueue:
             timer.queued = (timer.deadline_ms, timer.sequence)
         self._heap = [(*timer.queued, timer.key) for timer in self._timers.values()]
         heapify(self._heap)
+        self.earliest_ms = self._heap[0][0] if self._heap else NEVER_MS

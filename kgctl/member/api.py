@@ -366,8 +366,9 @@ class Member(Protocol):
         """Whether it sits in its group with nothing under way: its chores change nothing as long as the group does not."""
         ...
 
-    def looks_in_vain_us(self, now_us: int) -> int | None:
-        """Return when the client's own thread next looks for answers, of which there are none; None: it does not."""
+    @property
+    def looks_at_us(self) -> int:
+        """When the client's own thread looks for answers next, of which there are none; a time of the past: it does not."""
         ...
 
     def look_for_answers(self) -> None:

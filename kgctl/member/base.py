@@ -66,8 +66,8 @@ class MemberParts(ABC):
         self._inbox: list[tuple[int, Answer]] = []
         self._polls_itself = config.behaviour.polls_itself
         self._poll_until_us = -1
-        self._reads_at_us = -1
-        """When the client's own thread looks for answers next, should any wait by then."""
+        self.looks_at_us = -1
+        """When the client's own thread looks for answers next, be there any by then or not."""
         self._finds_records = False
         self._poll_number = 0
         self._after_callback: Step | None = None
@@ -196,7 +196,9 @@ class MemberParts(ABC):
         """Return whether a poll would do something now."""
         if self._after_callback is not None or self._end is not None or self.is_closing:
             return False
-        if self._inbox or not self.is_started or POLL_LIMIT in self._deadlines.armed or self.awaits_poll():
+        if self._inbox or not self.is_started or POLL_LIMIT in self._deadlines.armed:
+            return True
+        if self.has_background and self.awaits_poll():
             return True
         if self._poll_until_us >= self.runtime.now_us or self._polls_itself:
             return False
@@ -219,13 +221,9 @@ class MemberParts(ABC):
             and self.topics.image is not None
         )
 
-    def looks_in_vain_us(self, now_us: int) -> int | None:
-        """Return when the client's own thread next looks for answers, of which there are none; None: it does not."""
-        return self._reads_at_us if self._reads_at_us > now_us else None
-
     def look_for_answers(self) -> None:
         """Be woken for that look, too."""
-        self._deadlines.arm(READ, self._reads_at_us)
+        self._deadlines.arm(READ, self.looks_at_us)
 
     def next_loud_deadline_us(self) -> int | None:
         """Return the next deadline that is neither a heartbeat nor an automatic commit."""
@@ -336,9 +334,9 @@ class BaseMember(MemberParts):
             else:
                 self._inbox.append((correlation_id, result))
                 if self.reads_network() and READ not in self._deadlines.armed:
-                    if self._reads_at_us <= now_us:
-                        self._reads_at_us = now_us + wait_us
-                    self._deadlines.arm(READ, self._reads_at_us)
+                    if self.looks_at_us <= now_us:
+                        self.looks_at_us = now_us + wait_us
+                    self._deadlines.arm(READ, self.looks_at_us)
                 if not self.has_background and not self._is_departed:  # nobody looks at it now
                     taken, self.runtime.actions = self.runtime.actions, []
                     return taken
@@ -350,16 +348,15 @@ class BaseMember(MemberParts):
             return None
         if self.has_background or self._polls_itself or self._inbox or not self.connection.expects(correlation_id):
             return None
-        runtime = self.runtime
-        runtime.now_us = max(runtime.now_us, now_us)
         if self._poll_until_us >= now_us:
             return None
+        self._enter(now_us)
         if self.reads_network():
             wait_us = self.reads_in_us()
             if not wait_us:
                 return None
-            if self._reads_at_us <= now_us and READ not in self._deadlines.armed:
-                self._reads_at_us = now_us + wait_us
+            if self.looks_at_us <= now_us and READ not in self._deadlines.armed:
+                self.looks_at_us = now_us + wait_us
         self._begin_poll(now_us)
         self.connection.answer(correlation_id, result)
         return self._leave()
@@ -385,7 +382,8 @@ class BaseMember(MemberParts):
 
     def next_deadline_us(self) -> int | None:
         """Return when `expire` has to be called; None: not before something else happens."""
-        return self._deadlines.next_us()
+        deadlines = self._deadlines
+        return deadlines.next_us() if deadlines.earliest_us is None else deadlines.earliest_us
 
     def expire(self, now_us: int) -> list[Action]:
         """Do everything whose time has come."""
@@ -409,7 +407,7 @@ class BaseMember(MemberParts):
         """Stop reading these partitions."""
         stopped = self.positions.drop(partitions)
         if stopped:
-            self.runtime.emit(StopConsuming(stopped, reason))
+            self.runtime.actions.append(StopConsuming(stopped, reason))
 
     def fail(self, error: str, message: str = "") -> None:
         """End the member by an error that the consumer does not get over."""
@@ -431,7 +429,8 @@ class BaseMember(MemberParts):
 
     def _enter(self, now_us: int) -> None:
         runtime = self.runtime
-        runtime.now_us = max(runtime.now_us, now_us)
+        if now_us > runtime.now_us:  # noqa: PLR1730  # in the way of every call
+            runtime.now_us = now_us
 
     def _leave(self) -> list[Action]:
         has_background = self.has_background
@@ -479,7 +478,7 @@ class BaseMember(MemberParts):
         self.begin()
 
     def _suspend(self, action: RunCallback | RunAssignor, after: Step) -> None:
-        self.runtime.emit(action)
+        self.runtime.actions.append(action)
         self._after_callback = after
         if self.config.behaviour.limits_poll_interval and not self.is_closing:
             self.runtime.arm_in(POLL_LIMIT, self.config.max_poll_interval_ms * 1000)

@@ -50,6 +50,7 @@ class Rebalance:
         config = member.config
         self.is_cooperative = is_cooperative(config.partition_assignment_strategy)
         self._member = member
+        self._rebalance_timeout_ms = config.effective_rebalance_timeout_ms
         self._membership = member.membership
         self._topics = member.topics
         self._assignor = LeaderAssignor(config.behaviour.assignor_prefix, config.partition_assignment_strategy)
@@ -122,7 +123,7 @@ class Rebalance:
         # Eager members give everything up, so nothing more is read while the commit is under way (KIP-429 spares the others).
         if not self.is_cooperative:
             member.stop(consumed, StopReason.REVOKED)
-        retry_us = member.config.effective_rebalance_timeout_ms * 1000
+        retry_us = self._rebalance_timeout_ms * 1000
         member.committer.commit(consumed, is_automatic=True, retry_for_us=retry_us, done=self._committed)
 
     def _committed(self, _: ErrorCode) -> None:
@@ -166,7 +167,7 @@ class Rebalance:
         sent = membership.generation
         # What it owns goes along in every subscription (KIP-429), with the generation, so that a leader believes the newer of
         # two claims to a partition (KIP-792), and the rack (KIP-881).
-        rebalance_timeout_ms = config.effective_rebalance_timeout_ms
+        rebalance_timeout_ms = self._rebalance_timeout_ms
         member.connection.send(
             JoinGroup,
             lambda result: self._on_join(sent, result),

@@ -33,12 +33,12 @@ from kgctl.model.requests import Request
 class Deadlines:
     """Named deadlines; arming one again replaces it. Ties go by the order of arming."""
 
-    __slots__ = ("_next_us", "armed")
+    __slots__ = ("armed", "earliest_us")
 
     def __init__(self) -> None:
         self.armed: dict[str, int] = {}
         """Name -> when it is due, in the order of arming."""
-        self._next_us: int | None = None
+        self.earliest_us: int | None = None
         """The earliest; None: to be looked for."""
 
     def arm(self, name: str, at_us: int) -> None:
@@ -46,17 +46,17 @@ class Deadlines:
         armed = self.armed
         before_us = armed.pop(name, None)
         armed[name] = at_us
-        next_us = self._next_us
+        next_us = self.earliest_us
         if next_us is not None:
             if at_us <= next_us:
-                self._next_us = at_us
+                self.earliest_us = at_us
             elif before_us == next_us:
-                self._next_us = None
+                self.earliest_us = None
 
     def cancel(self, name: str) -> None:
         """Disarm the deadline of this name, if it is armed."""
-        if name in self.armed and self.armed.pop(name) == self._next_us:
-            self._next_us = None
+        if name in self.armed and self.armed.pop(name) == self.earliest_us:
+            self.earliest_us = None
 
     def at(self, name: str) -> int | None:
         """Return when the deadline of this name is due; None if it is not armed."""
@@ -64,9 +64,9 @@ class Deadlines:
 
     def next_us(self) -> int | None:
         """Return the earliest deadline, None where none is armed."""
-        next_us = self._next_us
+        next_us = self.earliest_us
         if next_us is None and self.armed:
-            next_us = self._next_us = min(self.armed.values())
+            next_us = self.earliest_us = min(self.armed.values())
         return next_us
 
     def next_except(self, names: frozenset[str]) -> int | None:
@@ -83,13 +83,13 @@ class Deadlines:
             return None
         name = next(name for name, at_us in armed.items() if at_us == next_us)
         del armed[name]
-        self._next_us = None
+        self.earliest_us = None
         return name
 
     def clear(self) -> None:
         """Disarm all deadlines."""
         self.armed.clear()
-        self._next_us = None
+        self.earliest_us = None
 
 
 @dataclass(slots=True)
@@ -408,11 +408,8 @@ class Topics:
         self._request: int | None = None
         pattern = runtime.identity.pattern
         self._pattern = None if pattern is None else re.compile(pattern)
-
-    @property
-    def is_ready(self) -> bool:
+        self.is_ready = pattern is None
         """Whether the subscription is known: with a pattern, only once the topics are."""
-        return self._pattern is None or self.image is not None
 
     def refresh(self) -> None:
         """Ask for the topics now, unless that is under way."""
@@ -426,6 +423,7 @@ class Topics:
             self._connection.finish(self._request)
         self._request = None
         self.image = image
+        self.is_ready = True
         if self._pattern is not None:
             self.subscription = tuple(sorted(name for name in image.topics if self._pattern.fullmatch(name)))
         self._runtime.arm_in(METADATA, self._runtime.config.metadata_max_age_ms * 1000)

@@ -212,9 +212,11 @@ class FastForward:
 
 def _vain_us(process: Process, member: Member) -> int | None:
     """When its client looks for answers in vain, if that comes before its chores; else it is awake for that."""
-    vain_us = member.looks_in_vain_us(process.context.loop.now_us)
+    vain_us = member.looks_at_us
+    if vain_us <= process.context.loop.now_us:
+        return None
     next_us = member.next_deadline_us()
-    if vain_us is not None and (process.commit.mode is not CommitMode.AUTO or (next_us is not None and next_us <= vain_us)):
+    if process.commit.mode is not CommitMode.AUTO or (next_us is not None and next_us <= vain_us):
         member.look_for_answers()
         return None
     return vain_us

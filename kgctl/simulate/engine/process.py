@@ -241,9 +241,9 @@ class DrivenMember(ABC):
     def _look_ahead(self, member: Member) -> None:
         phase = self.phase
         if phase is _RUNNING:
-            if not self._is_poll_armed and not member.in_callback:
+            if not self._is_poll_armed:
                 has_to = self.stop_wanted or member.needs_poll
-                if has_to or self._polls_each:
+                if (has_to or self._polls_each) and not member.in_callback:
                     now_us = self.loop.now_us
                     self._arm_poll(
                         now_us
@@ -259,9 +259,9 @@ class DrivenMember(ABC):
     def _arm_deadline(self, member: Member) -> None:
         now_us, armed_us = self.loop.now_us, self._armed_us
         deadline_us = member.next_loud_deadline_us() if self.is_skipping else member.next_deadline_us()
-        vain_us = member.looks_in_vain_us(now_us)
-        if vain_us is not None and (deadline_us is None or vain_us < deadline_us):
-            deadline_us = vain_us
+        looks_at_us = member.looks_at_us
+        if looks_at_us > now_us and (deadline_us is None or looks_at_us < deadline_us):
+            deadline_us = looks_at_us
         if deadline_us is None or now_us <= armed_us <= deadline_us:
             return
         deadline_us = max(deadline_us, now_us)

@@ -28,14 +28,16 @@ print(seconds)
 """Runs with the code of the checkout that it is told, whose benchmarks know how to."""
 
 
-def measure(_: Sequence[str], scale: Scale) -> Iterator[Row]:
+def measure(clusters: Sequence[str], scale: Scale) -> Iterator[Row]:
     """Give a row for each size and protocol: the quickest run of each checkout, and their ratio."""
+    del clusters
     if scale.against is None:
         raise BenchmarkError("simulate-beside needs --against-checkout DIR, the folder of another checkout of kgctl")
     for size in runs.SMALL if scale.small else runs.ROLLING[:2]:
         restarted = min(size.restarted, _MOST_OF_MANY if size.members > _MANY else size.members)
         for name in ("eager", "cooperative", "kip848"):
-            here, there = [], []
+            here: list[float] = []
+            there: list[float] = []
             for _ in range(scale.runs):
                 here.append(_seconds(HERE, name, size, restarted))
                 there.append(_seconds(scale.against, name, size, restarted))
