@@ -281,9 +281,12 @@ def test_spark_connect_collects_builds_and_has_the_functions(tmp_path: Path, con
         return done.stdout
 
     history = ("-m", "kgctl", "history")
-    for place, how in (("here", ["--engine", "local"]), ("there", ["--remote", connect])):
+    watch = ("watch", "--no-collect", "--once", "--allow-unknown")
+    for place, how, build in (("here", ["--engine", "local"], ["build"]), ("there", ["--remote", connect], watch)):
         ran(*history, "collect", "--segments", tmp_path / "logs", "--warehouse", tmp_path / place, "--cluster", "c1", *how)
-        ran(*history, "build", "--warehouse", tmp_path / place, *how)
+        ran(*history, *build, "--warehouse", tmp_path / place, *how)
+    assert tables_of(Warehouse.open(tmp_path / "there")) == tables_of(Warehouse.open(tmp_path / "here"))
+    ran(*history, "build", "--rebuild", "--warehouse", tmp_path / "there", "--remote", connect)
     found, expected = (Warehouse.open(tmp_path / place) for place in ("there", "here"))
 
     assert len(rows_of(found, "records")) == 52

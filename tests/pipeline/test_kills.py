@@ -16,7 +16,10 @@ import pytest
 from kgctl.pipeline.store.warehouse import Warehouse
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.generated_log import START_MS, Size, generated_log
+from tests.support.pipeline.tables import copy_samples
 from tests.support.pipeline.warehouses import rows_of, tables_of
+from tests.support.serve import ServeFactory
+from tests.support.wire.raw_client import RawClient
 
 pytestmark = [pytest.mark.deep, pytest.mark.slow]
 
@@ -85,3 +88,45 @@ def test_steps_that_are_killed_come_to_the_same(tmp_path: Path, logs: Path, seed
     assert rows_of(found, "records") == rows_of(whole, "records")
     assert tables_of(found) == tables_of(whole)
     assert 0 < len(rows_of(whole, "records")) < 8_000, "some were pruned"
+
+
+WATCHES = 3
+OFFSET_COMMIT = 8
+
+
+def commit(raw: RawClient, offset: int) -> None:
+    """Commit for a group without members."""
+    entry = {"partition_index": 1, "committed_offset": offset, "committed_metadata": "m", "committed_leader_epoch": 0}
+    body = raw.call(OFFSET_COMMIT, 8, {"group_id": "payments", "topics": [{"name": "orders", "partitions": [entry]}]})
+    assert int(body.topics[0].partitions[0].error_code) == 0
+
+
+@pytest.mark.interop
+@pytest.mark.parametrize("seed", [1])
+def test_a_watch_on_spark_that_is_killed_comes_to_the_same(kgctl_serve: ServeFactory, tmp_path: Path, seed: int) -> None:
+    choice, server = random.Random(seed), kgctl_serve(topics={"orders": 2})
+    words = ["--warehouse", str(tmp_path / "w"), "--cluster", "c1", "--every", "1s", "--sample-every", "1s"]
+    watch = [sys.executable, "-m", "kgctl", "--bootstrap-server", server.bootstrap, "history", "watch", *words]
+    watch += ["--engine", "spark", "--master", "local[1]"]
+    offset = 0
+
+    with RawClient(server.bootstrap) as raw:
+        for _ in range(WATCHES):
+            process = subprocess.Popen(watch, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+            ends = time.monotonic() + choice.uniform(5, 40)
+            while time.monotonic() < ends:
+                offset += 1
+                commit(raw, offset)
+                time.sleep(0.05)
+            assert process.poll() is None, "it watches until it is killed"
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    ran([*watch, "--once"])
+
+    again = [sys.executable, "-m", "kgctl", "history", "collect", "--parquet", str(tmp_path / "w"), "--cluster", "c1"]
+    ran([*again, "--warehouse", str(tmp_path / "expected")])
+    copy_samples(tmp_path / "w", tmp_path / "expected", "c1")
+    ran(line("build --engine local", tmp_path, tmp_path / "expected"))
+    found, whole = (Warehouse.open(tmp_path / name) for name in ("w", "expected"))
+    assert max(row["committed_offset"] for row in rows_of(found, "offset_commits")) == offset
+    assert tables_of(found) == tables_of(whole)

@@ -51,9 +51,10 @@ def building(
 
         def opened(records: int) -> Engine:
             name, why = choose(options, records)
+            engine = stack.enter_context(open_engine(options, records))
             if options.name is EngineName.AUTO:
                 environment.notice(f"Built by {_ENGINES[name]}: {why}.")
-            return stack.enter_context(open_engine(options, records))
+            return engine
 
         now_ms = environment.now_ms()
         return build(
