@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadGroupScheduling
 
-from tests.support.distribution import REPLACED, Interactor, group_of
+from tests.repo.project import ROOT
+from tests.support.distribution import LONG, REPLACED, Interactor, group_of
 
 
 def test_the_groups_that_a_worker_tells_are_those_that_are_scheduled(request: pytest.FixtureRequest) -> None:
@@ -30,3 +31,7 @@ def test_a_worker_has_no_other_voice(pytestconfig: pytest.Config) -> None:
         "Interactor",
     }
     assert voices == ({"Interactor"} if hasattr(pytestconfig, "workerinput") else set())
+
+
+def test_long_files_are_there() -> None:
+    assert [name for name in LONG if not (ROOT / name).is_file()] == []

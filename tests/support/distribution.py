@@ -39,6 +39,30 @@ APART = {"tests/pipeline/": "kafka-pipeline"}
 ORDER = ("kafka-pipeline", "kafka", "spark", "java-assignors", "serve", "zookeeper")
 """The groups of servers, as they begin."""
 
+LONG = (
+    "tests/pipeline/test_collect_serve.py",
+    "tests/pipeline/test_truth.py",
+    "tests/docs/test_pages.py",
+    "tests/interop/test_groups.py",
+    "tests/admin/test_unreachable.py",
+    "tests/unit/pipeline/builds/test_run.py",
+    "tests/interop/test_simulate_init.py",
+    "tests/interop/test_burrow.py",
+    "tests/unit/storage/test_segments_of_kafka.py",
+    "tests/unit/pipeline/builds/test_incremental.py",
+    "tests/unit/pipeline/store/test_s3.py",
+    "tests/differential/test_against_kafka_coordinator.py",
+    "tests/pipeline/test_truth_of_serve.py",
+    "tests/wire/test_generated_same_as_kafka.py",
+    "tests/unit/pipeline/test_upkeep.py",
+    "tests/unit/pipeline/store/test_foreign.py",
+    "tests/unit/simulate/test_builtin.py",
+    "tests/cli/test_contract.py",
+    "tests/repo/test_tidy.py",
+    "tests/unit/simulate/batch/test_shrink.py",
+)
+"""Files of ten seconds and more (``--dearest`` tells), the longest first: they go before others, so that none is what is left."""
+
 WAITING = ("slow", "kafka", "interop", "zookeeper")
 """Markers of files that go before others: they wait for clients, and must not be what is left at the end."""
 
@@ -87,8 +111,10 @@ def _deal_out(items: list[pytest.Item]) -> None:
     sizes = Counter(groups)
     waits = {group for item, group in zip(items, groups, strict=True) if any(map(item.get_closest_marker, WAITING))}
 
+    first = [*ORDER, *LONG]
+
     def place(group: str) -> tuple[int, bool, int, str]:
-        return ORDER.index(group) if group in ORDER else len(ORDER), group not in waits, -sizes[group], group
+        return first.index(group) if group in first else len(first), group not in waits, -sizes[group], group
 
     def server(item: pytest.Item) -> int:
         """Tests that start the same servers follow each other, those of the rarest first."""
