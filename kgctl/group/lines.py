@@ -18,6 +18,7 @@ from kgctl.model.groups import ZERO_UUID, MetadataImage, Node, TopicMetadata, To
 from kgctl.model.requests import Request, Result
 from kgctl.wire.cluster import EARLIEST, LATEST, Cluster, Failure, ask_leaders, find_coordinators, list_offsets
 from kgctl.wire.connection import METADATA, Connection, open_connection
+from kgctl.wire.connection import Request as WireRequest
 from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import Address, WireSettings
 
@@ -38,12 +39,19 @@ class Line:
     def __init__(self, name: str, on_bug: Callable[[BaseException], None]) -> None:
         self._on_bug = on_bug
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._put = self._done = 0
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def put(self, job: Job) -> None:
         """Do this after all that was put before."""
+        self._put += 1
         self._jobs.put(job)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether all that was put has been done; for the one thread that puts."""
+        return self._put == self._done
 
     def close(self) -> None:
         """Take no more; what was put before is still done."""
@@ -53,6 +61,7 @@ class Line:
         try:
             while (job := self._jobs.get()) is not None:
                 job()
+                self._done += 1
         except BaseException as error:  # noqa: BLE001 - handed to whoever waits for answers
             self._on_bug(error)
 
@@ -79,6 +88,25 @@ class CoordinatorConnection:
         version = connection.version(codec.api)
         answer = connection.call(codec.api, codec.encode(request, version), deadline, version=version)
         return codec.decode(request, answer)
+
+    def ask_at_once(self, request: Request, within_s: float) -> Result | Callable[[], Result] | None:
+        """Send a request that is answered at once, and return the answer, or what waits for it where it takes longer than that.
+
+        Saves the way to another thread and back, most of what a heartbeat costs. None: nothing was sent, since there is no open
+        connection, or one of TLS, whose bytes can be there without an answer in them. Raises as `ask`.
+        """
+        connection = self._connection
+        if self._is_aborted or connection is None or not connection.is_plain or not connection.is_usable:
+            return None
+        codec = CODECS[type(request)]
+        version = connection.version(codec.api)
+        asked = WireRequest(codec.api, version, codec.encode(request, version))
+        number = connection.send(asked, Deadline(CONNECT_MS))
+
+        def answer() -> Result:
+            return codec.decode(request, connection.receive(asked, number, Deadline(NO_LIMIT_MS)))
+
+        return answer() if connection.has_answer(within_s) else answer
 
     def abort(self) -> None:
         """Break the connection for good, from any thread: whoever waits for an answer on it waits no longer."""

@@ -122,6 +122,11 @@ class Connection:
         self._limit_s = 0.0
 
     @property
+    def is_plain(self) -> bool:
+        """Whether what is sent is not encrypted."""
+        return type(self._socket) is socket.socket
+
+    @property
     def is_usable(self) -> bool:
         """Whether it can still be asked, as far as can be told: after a pause the broker may have hung up (idle, restarted)."""
         if self.is_closed or time.monotonic() - self._last_used_s < IDLE_S:
@@ -144,6 +149,27 @@ class Connection:
         except BaseException:
             self.close()
             raise
+
+    def send(self, request: Request, deadline: Deadline) -> int:
+        """Send one request and return the number of its answer, which `receive` takes. Raises as `call`."""
+        with self._closing_on_error():
+            return self._send(request, deadline)
+
+    def has_answer(self, within_s: float) -> bool:
+        """Whether a whole answer is there, or comes in this time. Raises as `call`."""
+        with self._closing_on_error():
+            until_s = time.monotonic() + within_s
+            while not self._frames and (left_s := until_s - time.monotonic()) > 0:
+                self._socket.settimeout(left_s)
+                self._limit_s = left_s
+                with suppress(TimeoutError):
+                    self._read(None)
+            return bool(self._frames)
+
+    def receive(self, request: Request, number: int, deadline: Deadline) -> Any:
+        """Return the body of the answer to what `send` sent. Raises as `call`."""
+        with self._closing_on_error():
+            return self._receive(request, number, deadline)
 
     def call_all(self, requests: Sequence[Request], deadline: Deadline) -> list[Any]:
         """Several requests, some sent ahead; the answers in the order of the requests. Raises as `call`."""
@@ -230,16 +256,23 @@ class Connection:
         while not self._frames:
             self._limit(deadline)
             try:
-                data = self._socket.recv(_CHUNK)
+                self._read(api)
             except TimeoutError:
                 raise deadline.timed_out(self._name) from None
-            except OSError as error:
-                raise self._lost(api, error) from None
-            if not data:
-                raise self._lost(api, None)
-            self._frames = self._cut(data)
         self._last_used_s = time.monotonic()
         return self._frames.pop(0)
+
+    def _read(self, api: Api | None) -> None:
+        """Read what is there into ``_frames``. Raises TimeoutError within the socket's limit, and `UnreachableError`."""
+        try:
+            data = self._socket.recv(_CHUNK)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise self._lost(api, error) from None
+        if not data:
+            raise self._lost(api, None)
+        self._frames = self._cut(data)
 
     def _cut(self, data: bytes) -> list[bytes]:
         try:
@@ -252,11 +285,11 @@ class Connection:
                 what = "HTTP, not Kafka: this is the port of a web server (a REST proxy, metrics, a user interface)"
             raise UnreachableError(f"{self.address} speaks {what}") from None
 
-    def _lost(self, api: Api, error: OSError | None) -> UnreachableError:
+    def _lost(self, api: Api | None, error: OSError | None) -> UnreachableError:
         why = f": {error.strerror or error}" if error else ""
         if not self._is_logged_in and self._correlation_id <= _FIRST_REQUESTS:
             why += " (does this listener want SASL? set security.protocol)"
-        return UnreachableError(f"{self.address} closed the connection at {api.name}{why}")
+        return UnreachableError(f"{self.address} closed the connection{f' at {api.name}' if api is not None else ''}{why}")
 
     @contextmanager
     def _closing_on_error(self) -> Iterator[None]:
