@@ -12,7 +12,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
+from multiprocessing import get_context
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kgctl.serde.frames import frame
 from kgctl.serde.messages import encode_request
@@ -21,6 +23,10 @@ from tests.benchmarks.rates.heartbeats import Beating, joined
 from tests.benchmarks.rates.rate import Rates, Row, Scale
 from tests.support.serve import ServeProcess
 from tests.support.wire.raw_client import RawClient
+
+if TYPE_CHECKING:
+    from multiprocessing.queues import SimpleQueue
+    from multiprocessing.synchronize import Event
 
 CREATE_TOPICS, OFFSET_COMMIT = 19, 8
 WRITERS = (1, 16)
@@ -38,33 +44,56 @@ def commit(group: str) -> bytes:
 
 
 class Committing:
-    """Connections that commit, each again as soon as it has its answer, at most so often a second in all."""
+    """Connections that commit, each again as soon as it has its answer, at most so often a second in all.
+
+    They are a process of their own: beside other threads of this one they would wait for their turn, and measure that.
+    """
 
     def __init__(self, bootstrap: str, writers: int, at_most: float = float("inf")) -> None:
         self.count = 0
-        self._pause_s = writers / at_most
-        self._ended = threading.Event()
-        self._threads = [threading.Thread(target=self._run, args=(bootstrap, f"c{number}")) for number in range(writers)]
+        context = get_context("spawn")
+        self._ended = context.Event()
+        self._counted: SimpleQueue[int] = context.SimpleQueue()
+        self._process = context.Process(target=_commit_on, args=(bootstrap, writers, at_most, self._ended, self._counted))
 
     def __enter__(self) -> Committing:
-        for thread in self._threads:
-            thread.start()
+        self._process.start()
+        self._counted.get()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        for thread in self._threads:
-            thread.join()
+        self.count = self._counted.get()
+        self._process.join()
 
-    def _run(self, bootstrap: str, group: str) -> None:
-        payload = commit(group)
-        with RawClient(bootstrap) as raw:
-            while not self._ended.is_set():
-                began = time.perf_counter()
-                raw.socket.sendall(payload)
-                raw.receive()
-                self.count += 1
-                self._ended.wait(max(0.0, self._pause_s - (time.perf_counter() - began)))
+
+def _commit_on(bootstrap: str, writers: int, at_most: float, ended: Event, counted: SimpleQueue[int]) -> None:
+    """In the other process: begin when all are connected, and tell how many commits were answered."""
+    counts = [0] * writers
+    with ExitStack() as stack:
+        clients = [stack.enter_context(RawClient(bootstrap)) for _ in range(writers)]
+        threads = [
+            threading.Thread(target=_write, args=(raw, f"c{number}", writers / at_most, ended, counts, number))
+            for number, raw in enumerate(clients)
+        ]
+        counted.put(0)
+        for thread in threads:
+            thread.start()
+        ended.wait()
+        for thread in threads:
+            thread.join()
+    counted.put(sum(counts))
+
+
+def _write(raw: RawClient, group: str, pause_s: float, ended: Event, counts: list[int], number: int) -> None:
+    """By a timetable, so that what was late once does not make everything later."""
+    payload, due_s = commit(group), time.perf_counter()
+    while not ended.is_set():
+        raw.socket.sendall(payload)
+        raw.receive()
+        counts[number] += 1
+        due_s = max(due_s + pause_s, time.perf_counter() - 1.0)
+        time.sleep(max(0.0, due_s - time.perf_counter()))
 
 
 def rows_of(name: str, bootstrap: str, scale: Scale) -> Iterator[Row]:
