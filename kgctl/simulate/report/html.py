@@ -56,23 +56,34 @@ def chart() -> dict[str, Any]:
 
 def _events() -> dict[str, Any]:
     return {
-        "name": "events",
-        "height": 16,
+        "height": 66,
         "data": {"name": "events"},
-        "mark": {
-            "type": "point",
-            "shape": "triangle-down",
-            "filled": True,
-            "size": 70,
-            "color": ALARM,
-            "opacity": 0.9,
-            "clip": True,
-        },
         "encoding": {
             "x": _time(axis=False),
-            "tooltip": [tooltip("text", "event"), tooltip("at", "at")],
-            "description": {"field": "label"},
+            "y": {"field": "row", "type": "quantitative", "axis": None, "scale": {"domain": [4.5, -0.5], "nice": False}},
         },
+        "layer": [
+            {
+                "name": "events",
+                "mark": {
+                    "type": "point",
+                    "shape": "triangle-down",
+                    "filled": True,
+                    "size": 70,
+                    "color": ALARM,
+                    "opacity": 0.9,
+                    "clip": True,
+                },
+                "encoding": {
+                    "tooltip": [tooltip("text", "event"), tooltip("at", "at")],
+                    "description": {"field": "label"},
+                },
+            },
+            {
+                "mark": {"type": "text", "align": "left", "baseline": "middle", "dx": 7, "fontSize": 10},
+                "encoding": {"text": {"field": "words"}},
+            },
+        ],
     }
 
 

@@ -14,10 +14,10 @@
     return (us < 0 ? "-" : "") + parts.join(" ");
   };
 
-  /* Neighbours in the list get hues far from each other: each is a golden angle further. */
+  /* Eight hues a golden angle apart, then eight between them that are darker, then eight that are lighter. */
   const colorOf = (index) => {
-    const hue = (210 + index * 137.508) % 360, band = Math.floor(index / 12) % 3;
-    return `hsl(${hue.toFixed(0)} ${[50, 38, 44][band]}% ${[74, 83, 66][band]}%)`;
+    const hue = (210 + index * 137.508) % 360, band = Math.floor(index / 8) % 3;
+    return `hsl(${hue.toFixed(0)} ${[52, 42, 55][band]}% ${[74, 54, 87][band]}%)`;
   };
 
   /* Round times, some twelve of them. */
@@ -44,7 +44,16 @@
   const replicasOf = (picture) => picture.replicas.flatMap(({ what, points }) =>
     [...points, [picture.to, points.length ? points[points.length - 1][1] : 0]].map(([at, pods]) => ({ what, at_s: at / 1e6, pods })));
 
-  const markOf = ([at, text]) => ({ at_s: at / 1e6, at: clock(at), text, label: `${text} at ${clock(at)}` });
+  /* Each event with its words in the first row that has room for them; in the last row, without, where none has. */
+  const marksOf = (picture, width) => {
+    const rows = [-Infinity, -Infinity, -Infinity, -Infinity], scale = width / Math.max(1, picture.to - picture.from);
+    return picture.marks.map(([at, text]) => {
+      const x = (at - picture.from) * scale, needed = 16 + 5.6 * text.length;
+      const row = x + needed <= width + 40 ? rows.findIndex((end) => end <= x) : -1;
+      if (row >= 0) rows[row] = x + needed;
+      return { at_s: at / 1e6, at: clock(at), text, words: row >= 0 ? text : "", row: row >= 0 ? row : rows.length, label: `${text} at ${clock(at)}` };
+    });
+  };
 
   const specOf = (picture) => {
     const spec = structuredClone(chart), lanes = picture.lanes.length;
@@ -63,7 +72,7 @@
     }
     spec.vconcat[replicas.length ? 2 : 1].height = lanes * Math.max(3, Math.min(20, Math.floor(680 / lanes)));
     spec.datasets = {
-      events: picture.marks.map(markOf), segments: picture.segments.map((row) => segmentOf(picture, row)), lag, replicas,
+      events: marksOf(picture, spec.vconcat[0].width), segments: picture.segments.map((row) => segmentOf(picture, row)), lag, replicas,
     };
     return spec;
   };
