@@ -110,6 +110,7 @@ def build(
 ) -> BuildResult:
     """Bring the tables of these clusters up to date. ``engine`` is asked for, with the number of records, when there is something
     to do. ``skips_damaged``: files of records and samples that cannot be read are left out, for good or until a rebuild.
+    A build that somebody has begun, and may have died of, is ended first: it reads what was there when it began.
 
     A cluster that fails keeps the tables it had, and is no reason for the others to. Raises `RefusedError` (tables are of a
     newer kgctl), `StorageError`, and what ``engine`` raises.
@@ -118,12 +119,13 @@ def build(
         _refuse_newer(warehouse, clusters)
     result = BuildResult()
     for cluster in clusters:
-        held = warehouse.held()
         try:
-            plan = _begun(held, cluster, result, now_ms, is_rebuild=is_rebuild)
-            if plan is not None:
-                readable = partial(_readable, held, result) if skips_damaged else _every
-                _build_cluster(_Job(held, cluster, plan, readable), engine, result, on_progress)
+            first = warehouse.held()
+            for held in [first] if begun_range(first, cluster) is None else [first, warehouse.held()]:
+                plan = _begun(held, cluster, result, now_ms, is_rebuild=is_rebuild)
+                if plan is not None:
+                    readable = partial(_readable, held, result) if skips_damaged else _every
+                    _build_cluster(_Job(held, cluster, plan, readable), engine, result, on_progress)
         except _NoEngineError as error:
             raise error.__cause__ or error from None
         except KgctlError as error:
@@ -177,7 +179,7 @@ def _begun(warehouse: Warehouse, cluster: str, result: BuildResult, now_ms: int,
         result.rebuilt.append(cluster)
     plan = _plan(warehouse, cluster, now_ms, is_rebuild=is_rebuild or is_older)
     if plan is None:
-        result.unchanged += 1
+        result.unchanged += not any(each.cluster == cluster for each in result.tables)
         _sum_up(warehouse, cluster, {}, result)
     return plan
 
@@ -565,8 +567,10 @@ def _commit_state(made: _Made, plan: Range, versions: Mapping[str, int]) -> None
 
 
 def _sum_up(warehouse: Warehouse, cluster: str, files: Mapping[str, Sequence[DataFile]], result: BuildResult) -> None:
+    before = {each.table: each.written for each in result.tables if each.cluster == cluster}
+    result.tables = [each for each in result.tables if each.cluster != cluster]
     for name in COMMITTED:
-        written = sum(file.rows for file in files.get(name, ()))
+        written = before.get(name, 0) + sum(file.rows for file in files.get(name, ()))
         result.tables.append(TableSummary(cluster, name, warehouse.table(name).count(cluster), written, written > 0))
     damaged = warehouse.table("damaged").files(cluster)
     result.counts.setdefault(cluster, Counter())["damaged"] = sum(file.rows for file in damaged)

@@ -212,6 +212,26 @@ def test_death_between_any_two_commits(tmp_path: Path, monkeypatch: pytest.Monke
         assert tables_of(warehouse) == expected, f"after {last} commits"
 
 
+def test_what_came_after_a_build_that_died_is_built_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    warehouse = collected(tmp_path / "w", [part.slice(0, 30) for part in LOG])
+
+    def dies(*_: Any) -> None:
+        raise Death
+
+    with monkeypatch.context() as patched:
+        patched.setattr(run, "_commit_state", dies)
+        with pytest.raises(Death):
+            built(warehouse)
+    for part in LOG:
+        add(warehouse, "c1", part.slice(30), "the rest")
+    result = built(warehouse)
+
+    assert (result.unchanged, result.failed, result.decoded) == (0, [], RECORDS)
+    assert tables_of(warehouse) == tables_of_whole()
+    assert {each.table: each.rows for each in result.tables} == {name: warehouse.table(name).count("c1") for name in COMMITTED}
+    assert built(warehouse).unchanged == 1
+
+
 def _as_read(warehouse: Warehouse) -> dict[str, int]:
     return {name: warehouse.table(name, version).rows().num_rows for name, version in warehouse.versions().items()}
 
