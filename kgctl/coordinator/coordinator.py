@@ -292,20 +292,16 @@ class GroupCoordinator:
         start_expiry_cycle(shard)
         return shard.take_effects()
 
-    def restore(
-        self, lost: Mapping[str, bool], records: Iterable[tuple[CoordinatorRecord | TransactionMarker, int | None]], now_ms: int
-    ) -> list[Effect]:
+    def restore(self, lost: Mapping[str, bool], written: GroupCoordinator, now_ms: int) -> list[Effect]:
         """Make groups again what the log says of them: what was appended for them since could not be written.
 
         ``lost`` says for each group whether commits alone were lost: its members then notice nothing. Otherwise who is parked
         there is told to ask again (NOT_COORDINATOR), and sessions start anew, as after a move to another coordinator. Other
-        groups stay as they are. ``records`` are all that the log has of these groups, in its order, with their producer ids.
+        groups stay as they are. ``written`` is a coordinator to which all was replayed that the log has of these groups; it is
+        of no more use afterwards.
         """
-        shard, now_ms = self._shard, max(self._shard.now_ms, now_ms)
-        shard.now_ms = now_ms
-        written = GroupCoordinator(shard.config, shard.new_member_id, shard.image, now_ms)
-        for record, producer_id in records:
-            written.replay(record, producer_id=producer_id)
+        shard = self._shard
+        shard.now_ms = max(shard.now_ms, now_ms)
         whole = {group_id for group_id, commits_only in lost.items() if not (commits_only and self._has_members(group_id))}
         armed = shard.timers.keys()
         for key in [key for key in armed if key.group_id in whole]:

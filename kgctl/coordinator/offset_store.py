@@ -192,16 +192,15 @@ class OffsetStore:
                 del self._pending[producer_id]
 
     def take_group(self, group_id: str, other: OffsetStore) -> None:
-        """Put here what another store has of a group, in the order in which it came there."""
-        found: list[tuple[int, int | None, OffsetCommitKey, OffsetCommitValue]] = []
-        for producer_id, table in (None, other._stored), *other._pending.items():
-            for (topic, partition), stored in table.of_group(group_id):
-                found.append((stored.position, producer_id, OffsetCommitKey(group_id, topic, partition), stored.value))
-        for _, producer_id, key, value in sorted(found, key=lambda each: each[0]):
-            if producer_id is None:
-                self.put(key, value)
-            else:
-                self.put_pending(producer_id, key, value)
+        """Move what another store has of a group here, where it has nothing; places in the log stay in their order."""
+        self._position = max(self._position, other._position)
+        for mine, found in ((self._stored, other._stored), (self._open, other._open)):
+            if group_id in found:
+                mine[group_id] = found.pop(group_id)  # type: ignore[assignment]
+        self._count += sum(map(len, self._stored.get(group_id, {}).values()))
+        for producer_id, held in other._pending.items():
+            if group_id in held:
+                self._pending.setdefault(producer_id, PartitionTable())[group_id] = held.pop(group_id)
 
     def durable(self) -> object:
         """Return everything that is stored, without positions in the log, as a value to compare."""

@@ -19,7 +19,7 @@ from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.coordinator.timers import NEVER_MS
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import CoordinatorRecord, OffsetCommitKey, TransactionMarker
+from kgctl.model.groups import OffsetCommitKey, TransactionMarker
 from kgctl.model.requests import (
     ConsumerGroupHeartbeat,
     ConsumerGroupHeartbeatResult,
@@ -63,17 +63,17 @@ class HeldAnswer(Protocol):
         ...
 
 
-Written = Sequence[tuple[CoordinatorRecord | TransactionMarker, int | None]]
-"""Records of a log, in its order, with their producer ids."""
-
-
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """Records that could not be written. ``groups`` says whether commits alone were lost; ``log`` is what the log has of them."""
+    """Records that could not be written. ``groups`` says whether commits alone were lost; ``written`` is what the log has.
+
+    ``markers`` ends of transactions are still to be written, and applied to the coordinator already.
+    """
 
     error: Exception
     groups: Mapping[str, bool]
-    log: Written
+    written: GroupCoordinator
+    markers: Sequence[TransactionMarker] = ()
 
 
 class LogWriter:
@@ -92,7 +92,7 @@ class LogWriter:
         on_failure: Callable[[BaseException], None],
         *,
         in_thread: bool,
-        read: Callable[[Collection[str]], Written] = lambda _: (),
+        read: Callable[[Collection[str]], GroupCoordinator],
     ) -> None:
         self._log = record_log
         self._clock = clock
@@ -223,9 +223,9 @@ class LogWriter:
         follow = [effect for effect in self._batch if _group_of(effect) in lost.groups]
         self._batch = [effect for effect in self._batch if _group_of(effect) not in lost.groups]
         groups = {**lost.groups, **{name: lost.groups[name] and only for name, only in self._groups_of(follow).items()}}
-        markers = [(effect.record, effect.producer_id) for effect in self._batch if isinstance(effect.record, TransactionMarker)]
+        markers = [effect.record for effect in self._batch if isinstance(effect.record, TransactionMarker)]
         waiting, self._held = self._held, []
-        self.on_lost(Lost(lost.error, groups, [*lost.log, *markers]))
+        self.on_lost(Lost(lost.error, groups, lost.written, markers))
         self._held[:0] = [answer for answer in waiting if not answer.refuse_if_of(groups)]
         return [answer for answer in held if not answer.refuse_if_of(groups)]
 
@@ -491,7 +491,9 @@ class CoordinatorRuntime:
     def _restore(self, lost: Lost) -> None:
         if isinstance(lost.error, StorageError):
             self._commits_from_ms = self.clock() + RETRY_MS
-        self._run(self.core.restore(lost.groups, lost.log, self.clock()))
+        for marker in lost.markers:
+            lost.written.replay(marker)
+        self._run(self.core.restore(lost.groups, lost.written, self.clock()))
 
     def _watch_time(self) -> None:
         # No timer fires before this; a beat only moves its timer, and does not make this later before it is due.

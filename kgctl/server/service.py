@@ -62,7 +62,7 @@ from kgctl.server.transactions import Producers, Transactions
 from kgctl.server.upkeep import Collector, Upkeep
 from kgctl.storage.batches import import_segments
 from kgctl.storage.files import ADDRESS_FILE, write_json
-from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder, written_records
+from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder, written_groups
 
 _SPECS = (
     *(api_versions.SPEC, metadata.SPEC, describe_cluster.SPEC, create_topics.SPEC, delete_topics.SPEC, delete_records.SPEC),
@@ -233,7 +233,7 @@ class Server:
         clock = steady_clock()
         group_configs = GroupConfigs(self._coordinator_config, folder.documents)
         core = load_coordinator(folder, self._coordinator_config, new_member_id, clock(), group_configs=group_configs.all())
-        read = partial(written_records, folder.record_log)
+        read = partial(written_groups, folder.record_log, self._coordinator_config)
         writer = LogWriter(folder.record_log, clock, self._fail, in_thread=folder.path is not None, read=read)
         partitions = folder.record_log.partition_count
         brokers = [

@@ -29,7 +29,7 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import DamagedError, NotFoundError, StorageError, UsageError
-from kgctl.model.groups import CoordinatorRecord, MetadataImage, TopicPartition, TransactionMarker
+from kgctl.model.groups import MetadataImage, TopicPartition
 from kgctl.model.requests import UpdateGroupConfig
 from kgctl.serde.coordinator_records import RecordDecodeError
 from kgctl.storage.files import (
@@ -316,9 +316,15 @@ def load_coordinator(
     return coordinator
 
 
-def written_records(log: RecordLog, group_ids: Collection[str]) -> list[tuple[CoordinatorRecord | TransactionMarker, int | None]]:
-    """What the log has of these groups, as `GroupCoordinator.restore` takes it. Raises what `load_coordinator` raises."""
-    return [(stored.decode(), stored.producer_id) for stored in records_of_groups(log, group_ids)]
+def written_groups(log: RecordLog, config: CoordinatorConfig, group_ids: Collection[str]) -> GroupCoordinator:
+    """What the log has of these groups, as `GroupCoordinator.restore` takes it. From any thread.
+
+    Raises `StorageError`, and `RecordDecodeError` for a record that cannot be read.
+    """
+    written = GroupCoordinator(config, str)
+    for stored in records_of_groups(log, group_ids):
+        written.replay(stored.decode(), producer_id=stored.producer_id)
+    return written
 
 
 def _readable(folder: DataFolder) -> Iterator[StoredRecord]:

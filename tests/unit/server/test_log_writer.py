@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from kgctl.coordinator.config import CoordinatorConfig
+from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord
 from kgctl.errors import StorageError
 from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey
-from kgctl.server.runtime import LogWriter, Lost, Written
+from kgctl.server.runtime import LogWriter, Lost
 from tests.support.patience import PATIENCE_S
 
 
@@ -61,7 +63,7 @@ def test_records_of_one_turn_are_one_batch_and_releases_come_after_it_in_order(i
     async def scenario() -> list[object]:
         log = Log()
         seen: list[object] = []
-        writer = LogWriter(log, lambda: 1, seen.append, in_thread=in_thread)
+        writer = LogWriter(log, lambda: 1, seen.append, in_thread=in_thread, read=nothing_written)
         writer.written.append(lambda: seen.append("written"))
         writer.append(record("a"))
         writer.after_writes(Answer(lambda: seen.append(("first", len(log.batches)))))
@@ -84,7 +86,7 @@ def test_what_comes_while_a_write_goes_on_waits_for_the_next() -> None:
     async def scenario() -> None:
         log = Log()
         seen: list[object] = []
-        writer = LogWriter(log, lambda: 1, seen.append, in_thread=True)
+        writer = LogWriter(log, lambda: 1, seen.append, in_thread=True, read=nothing_written)
         log.may_write.clear()
         writer.append(record("a"))
         await asyncio.sleep(0)
@@ -105,8 +107,8 @@ def test_what_comes_while_a_write_goes_on_waits_for_the_next() -> None:
     asyncio.run(scenario())
 
 
-def written(groups: Collection[str]) -> Written:
-    return [(CoordinatorRecord(GroupMetadataKey(name), None), None) for name in groups]
+def nothing_written(_: Collection[str]) -> GroupCoordinator:
+    return GroupCoordinator(CoordinatorConfig(), str)
 
 
 @pytest.mark.parametrize("in_thread", [False, True])
@@ -118,7 +120,7 @@ def test_what_cannot_be_written_is_given_up_with_what_follows_it_and_the_rest_go
         told: list[Lost] = []
         log.error = StorageError("disk full")
         failed: list[BaseException] = []
-        writer = LogWriter(log, lambda: 1, failed.append, in_thread=in_thread, read=written)
+        writer = LogWriter(log, lambda: 1, failed.append, in_thread=in_thread, read=nothing_written)
 
         def mend(lost: Lost) -> None:
             log.error = None
@@ -143,7 +145,7 @@ def test_what_cannot_be_written_is_given_up_with_what_follows_it_and_the_rest_go
         writer.close()
 
         assert (mine.refused, other.refused, follows.refused) == (["a"], [], ["a"] if in_thread else [])
-        assert [(lost.groups, list(lost.log)) for lost in told] == [({"a": False}, list(written(["a"])))]
+        assert [lost.groups for lost in told] == [{"a": False}]
         kept = [record("c"), record("d")] if in_thread else [record("d")]
         assert (log.batches[0], [effect for batch in log.batches for effect in batch]) == ([], kept)
         assert not writer.has_failed
@@ -162,7 +164,7 @@ def test_a_record_that_cannot_be_written_takes_nobody_elses_with_it(in_thread: b
 
     async def scenario() -> None:
         log, told = Picky(), list[Lost]()
-        writer = LogWriter(log, lambda: 1, told.append, in_thread=in_thread)  # type: ignore[arg-type]
+        writer = LogWriter(log, lambda: 1, told.append, in_thread=in_thread, read=nothing_written)  # type: ignore[arg-type]
         writer.on_lost = told.append
         for name in ("a", "bad", "b", "a"):
             writer.append(record(name))
@@ -179,7 +181,7 @@ def test_a_record_that_cannot_be_written_takes_nobody_elses_with_it(in_thread: b
 def test_where_not_even_the_log_can_be_read_nothing_is_released_and_the_failure_is_told(
     in_thread: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def read(groups: Collection[str]) -> Written:
+    def read(groups: Collection[str]) -> GroupCoordinator:
         raise OSError(f"no disk for {sorted(groups)}")
 
     async def scenario() -> list[object]:

@@ -30,7 +30,9 @@ class Log:
 def runtime(log: Log, **config: str) -> CoordinatorRuntime:
     settings = {name.replace("_", "."): value for name, value in config.items()}
     core = GroupCoordinator(CoordinatorConfig.from_properties(settings), new_member_id, start_ms=steady_clock()())
-    made = CoordinatorRuntime(core, LogWriter(log, steady_clock(), lambda _: None, in_thread=False), steady_clock())
+    made = CoordinatorRuntime(
+        core, LogWriter(log, steady_clock(), lambda _: None, in_thread=False, read=lambda _: core), steady_clock()
+    )
     made.start()
     return made
 
