@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import ssl
 import threading
@@ -248,6 +249,19 @@ def test_plain_sends_name_and_password() -> None:
 
         assert [request.api_key for request in broker.requests] == [18, 17, 36, 3]
         assert broker.asked(SASL_HANDSHAKE)[0].mechanism == "PLAIN"
+
+
+@pytest.mark.parametrize(("lifetime_ms", "is_usable"), [(0, True), (60_000, False)])
+def test_a_login_that_ends_makes_its_connection_unusable(
+    monkeypatch: pytest.MonkeyPatch, lifetime_ms: int, is_usable: bool
+) -> None:
+    """KIP-368: a broker hangs up on who goes on after that."""
+    monkeypatch.setattr("kgctl.wire.connection.LOGIN_SHARE", 0.0)
+    handlers = {SASL_HANDSHAKE: lambda _: {}, SASL_AUTHENTICATE: lambda _: {"session_lifetime_ms": lifetime_ms}}
+    with FakeBroker(handlers) as broker:
+        address = Address("127.0.0.1", broker.port)
+        with contextlib.closing(open_connection(address, WireSettings((address,), sasl=sasl()), Deadline(PATIENCE_MS))) as made:
+            assert made.is_usable is is_usable
 
 
 def test_a_refused_login_says_what_the_broker_said() -> None:
