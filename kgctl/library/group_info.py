@@ -9,8 +9,8 @@ from enum import StrEnum
 from kgctl.coordinator.classic.group import ClassicGroup, ClassicMember
 from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.group import Group
-from kgctl.model.groups import GroupState, GroupType
-from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_assignment_by_topic, decode_topics
+from kgctl.model.groups import ConsumerAssignment, GroupState, GroupType
+from kgctl.serde.consumer_protocol import MalformedConsumerProtocol, decode_assignment, decode_assignment_by_topic, decode_topics
 
 
 class MemberPhase(StrEnum):
@@ -37,7 +37,8 @@ class MemberInfo:
     """One member. Times are milliseconds of the coordinator's clock, None where nothing was heard yet.
 
     ``subscription`` and ``assignment`` are empty for members of another protocol type than "consumer", whose bytes kgctl does
-    not read.
+    not read. ``assignment_version`` and ``user_data`` are what the leader wrote into the assignment's bytes: None where it wrote
+    none yet, and in the consumer protocol, where the coordinator assigns.
     """
 
     member_id: str
@@ -51,6 +52,8 @@ class MemberInfo:
     assignment: Mapping[str, tuple[int, ...]]
     joined_ms: int | None
     last_heartbeat_ms: int | None
+    assignment_version: int | None = None
+    user_data: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ def _classic_member(group: ClassicGroup, member: ClassicMember, activity: Activi
     else:
         state = MemberPhase.AWAITING_SYNC if member.member_id in group.pending_syncs else MemberPhase.STABLE
     is_consumer = group.protocol_type == "consumer"
+    assigned = _assigned(member) if is_consumer else None
     return MemberInfo(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
@@ -115,9 +119,11 @@ def _classic_member(group: ClassicGroup, member: ClassicMember, activity: Activi
         session_timeout_ms=member.session_timeout_ms,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         subscription=_topics(member) if is_consumer else (),
-        assignment=_assignment(member) if is_consumer else {},
+        assignment=decode_assignment_by_topic(member.assignment) if assigned is not None else {},
         joined_ms=activity.joined_ms.get(member.member_id) if activity else None,
         last_heartbeat_ms=activity.last_heartbeat_ms.get(member.member_id) if activity else None,
+        assignment_version=None if assigned is None else assigned.version,
+        user_data=None if assigned is None else assigned.user_data,
     )
 
 
@@ -128,11 +134,11 @@ def _topics(member: ClassicMember) -> tuple[str, ...]:
         return ()
 
 
-def _assignment(member: ClassicMember) -> Mapping[str, tuple[int, ...]]:
+def _assigned(member: ClassicMember) -> ConsumerAssignment | None:
     try:
-        return decode_assignment_by_topic(member.assignment) if member.assignment else {}
+        return decode_assignment(member.assignment) if member.assignment else None
     except MalformedConsumerProtocol:
-        return {}
+        return None
 
 
 def _consumer_members(

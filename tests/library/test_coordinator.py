@@ -15,7 +15,8 @@ import kgctl
 from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, UsageError
 from kgctl.library.coordinator import AsyncCoordinator, Coordinator, decode_assignment
 from kgctl.library.group_info import MemberPhase
-from kgctl.model.groups import GroupState, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import ConsumerAssignment, GroupState, OffsetAndMetadata, TopicPartition
+from kgctl.serde.consumer_protocol import encode_assignment
 from kgctl.storage.folder import MemoryOffsetStorage, OffsetStorage, SqliteOffsetStorage, StoredOffset
 from tests.support.members import wait_until
 from tests.support.patience import PATIENCE_S
@@ -68,6 +69,15 @@ def test_a_group_can_be_looked_at(coordinator: Coordinator) -> None:
     assert info.created_ms <= after.last_heartbeat_ms
     assert coordinator.list_groups() == ("g",)
     assert coordinator.statistics().members == {"classic": 1}
+
+
+def test_what_the_leader_wrote_can_be_looked_at(coordinator: Coordinator) -> None:
+    joined = coordinator.join("g", ["orders"])
+    assert [(member.assignment_version, member.user_data) for member in coordinator.group("g").members] == [(None, None)]
+    written = encode_assignment(ConsumerAssignment((TopicPartition("orders", 2),), user_data=b"zone-a", version=1))
+    coordinator.sync("g", joined, {joined.member_id: written})
+    (member,) = coordinator.group("g").members
+    assert (member.assignment, member.assignment_version, member.user_data) == ({"orders": (2,)}, 1, b"zone-a")
 
 
 def test_commits_are_held_against_their_logs(coordinator: Coordinator) -> None:
