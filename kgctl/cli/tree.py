@@ -71,6 +71,10 @@ def _write_options(command: Any, ctx: Any, formatter: Any) -> None:
                 formatter.write_dl(rows, col_max=36)
 
 
+def _has_value(parameter: Any) -> bool:
+    return not getattr(parameter, "is_flag", False) and not getattr(parameter, "count", False)
+
+
 class KgctlCommand(TyperCommand):
     """A command that takes the shared options its spec names, besides its own."""
 
@@ -81,6 +85,12 @@ class KgctlCommand(TyperCommand):
         """Accept these shared options too."""
         self.shared = names
         self.params.extend(shared_parameters(names))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Leave an option out that a Tab is to complete the value of: the parser would give up the rest of the line for it."""
+        if ctx.resilient_parsing and args and any(args[-1] in param.opts and _has_value(param) for param in self.get_params(ctx)):
+            args = args[:-1]
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run it, with the shared options merged into the session."""

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from typer._click.shell_completion import get_completion_class
 
 from kgctl.cli.completion import (
     COMPLETION_TIMEOUT_MS,
@@ -16,6 +17,7 @@ from kgctl.cli.completion import (
 )
 from kgctl.cli.environment import Environment
 from kgctl.cli.session import Session
+from kgctl.cli.tree import build_tree
 from kgctl.errors import UnreachableError
 from tests.cli.fake_admin import FakeGroupAdmin
 from tests.cli.harness import Cli
@@ -67,3 +69,33 @@ def test_groups_of_the_history(ctx: Any, cli: Cli) -> None:
     assert complete_history_groups(ctx, [], "p") == ["payments"]
     ctx.params["cluster"] = "nosuch"
     assert complete_history_groups(ctx, [], "p") == []
+
+
+LINES = {
+    "reset-offsets g3 --topic ": ["t2"],
+    "reset-offsets --group g3 --topic ": ["t2"],
+    "reset-offsets g1 --topic t1:": ["t1:0", "t1:1", "t1:2"],
+    "delete-offsets g1 --topic=t1:2": ["t1:2"],
+    "remove-members g2 --member c": ["c1-uuid", "c2-uuid"],
+    "remove-members g2 --reason x --instance ": ["i1"],
+    "remove-members g1 --instance ": [],
+    "describe group --members g": ["g1", "g2", "g3"],
+    "list groups --state St": ["Stable"],
+    "list groups --type cl": ["classic"],
+    "list groups -o y": ["yaml"],
+    "--timeout 5s list groups -o cs": ["csv"],
+}
+"""A line as it is typed -> what a Tab offers."""
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_a_line_is_completed_by_what_stands_before(ctx: Any, line: str) -> None:
+    """The whole line is parsed, as a shell asks for it: the groups that it names choose topics and members."""
+    *words, incomplete = line.split(" ")
+    if incomplete.startswith("--") and "=" in incomplete:
+        name, _, incomplete = incomplete.partition("=")
+        words.append(name)
+    kind = get_completion_class("bash")
+    assert kind is not None
+    offered = kind(build_tree(), {"obj": ctx.obj}, "kgctl", "_KGCTL_COMPLETE").get_completions(words, incomplete)
+    assert [item.value for item in offered if item.value] == LINES[line]

@@ -30,6 +30,7 @@ def test_folder_has_nothing_else() -> None:
         (["kgctl", "list", "gr"], "groups"),
         (["kgctl", "reset-offsets", "--shift"], "--shift-by"),
         (["kgctl", "context", "use", "sta"], "staging"),
+        (["kgctl", "list", "groups", "-o", "na"], "name"),
     ],
 )
 def test_bash_completes(tmp_path: Path, words: list[str], expected: str) -> None:
@@ -39,7 +40,7 @@ def test_bash_completes(tmp_path: Path, words: list[str], expected: str) -> None
     config.write_text("contexts: {staging: {bootstrap-server: 'a:1'}}\n")
     program = (
         f"source '{FILES['bash']}'\n"
-        f"COMP_WORDS=({' '.join(words)})\nCOMP_CWORD={len(words) - 1}\n"
+        f"COMP_LINE='{' '.join(words)}'\nCOMP_WORDS=({' '.join(words)})\nCOMP_CWORD={len(words) - 1}\n"
         "_kgctl_completion kgctl\n"
         'printf "%s\\n" "${COMPREPLY[@]}"\n'
     )
@@ -53,3 +54,31 @@ def test_bash_completes(tmp_path: Path, words: list[str], expected: str) -> None
         env={**os.environ, "PATH": path, "KGCTL_CONFIG": str(config)},
     )
     assert (ran.stdout.split(), ran.stderr) == ([expected], "")
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "asked", "offered", "completed"),
+    [
+        ("k orders:", ["k", "orders", ":"], ["k", "orders:"], ["orders:0", "orders:1"], ["0", "1"]),
+        ("k a orders:1", ["k", "a", "orders", ":", "1"], ["k", "a", "orders:1"], ["orders:1", "orders:10"], ["1", "10"]),
+        ("k --topic=orders:", ["k", "--topic", "=", "orders", ":"], ["k", "--topic=orders:"], ["orders:7"], ["7"]),
+        ("k  host:1  ", ["k", "host", ":", "1", ""], ["k", "host:1", ""], ["list"], ["list"]),
+    ],
+)
+def test_words_with_a_colon_in_bash(
+    tmp_path: Path, line: str, words: list[str], asked: list[str], offered: list[str], completed: list[str]
+) -> None:
+    """bash splits words at colons and equals signs, and puts what is offered in the place of the part behind the last."""
+    stub = tmp_path / "k"
+    note = f"printf '%s|%s' \"$COMP_WORDS\" \"$COMP_CWORD\" > '{tmp_path}/asked'"
+    stub.write_text(f"#!/bin/sh\n{note}\nprintf '%s\\n' {' '.join(offered)}\n")
+    stub.chmod(0o755)
+    typed = " ".join(f"'{word}'" for word in words)
+    program = (
+        f"source '{FILES['bash']}'\nCOMP_WORDBREAKS=' =:'\n"
+        f"COMP_LINE='{line}'\nCOMP_WORDS=({typed})\nCOMP_CWORD={len(words) - 1}\n"
+        f'_kgctl_completion {stub}\nprintf "%s\\n" "${{COMPREPLY[@]}}"\n'
+    )
+    ran = subprocess.run(["bash", "--norc", "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    assert (ran.stdout.split(), ran.stderr) == (completed, "")
+    assert (tmp_path / "asked").read_text() == "\n".join(asked) + f"|{len(asked) - 1}"
