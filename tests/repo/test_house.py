@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import kgctl
 from tests.repo.imports import circles, importers, imports, is_package, modules, shape
-from tests.repo.project import outline, python_files
+from tests.repo.project import ROOT, outline, python_files
 
 CIRCLE_FILES = 3
 
@@ -48,6 +48,12 @@ def test_no_small_file_has_a_single_importer() -> None:
 def test_the_house_does_not_grow() -> None:
     files, lines = shape()
     assert (files <= MOST_FILES, lines <= MOST_LINES) == (True, True), (files, lines)
+
+
+def test_unit_tests_lie_where_their_modules_do() -> None:
+    folders = {path.parent.relative_to(ROOT / "tests" / "unit") for path in (ROOT / "tests" / "unit").rglob("test_*.py")}
+    kept = {folder for folder in folders if (ROOT / "kgctl" / folder).is_dir() or (ROOT / "kgctl" / f"{folder}.py").is_file()}
+    assert sorted(map(str, folders - kept)) == []
 
 
 def test_public_names_say_what_they_guarantee() -> None:
