@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from kgctl.cli.groups.describe_group import check_topics
 from kgctl.cli.options import GroupArguments, GroupOptions, TopicOptions, merged_groups
 from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.session import session_of
@@ -76,6 +77,7 @@ def peek(
     session = session_of(ctx)
     with session.connect() as admin, session.waiting():
         found = view_offsets(admin, group_ids, scopes)
+        check_topics(admin, found, scopes)
         around, errors = read_neighbours(admin, found, before, after)
     is_cut = session.flags.output is None or session.flags.output.is_for_people
     rows = [row for each in around for row in _rows(each, is_cut=is_cut)]

@@ -73,5 +73,6 @@ def test_a_table_shows_the_beginning_of_a_value_and_json_all(cli: Cli, cluster: 
 def test_a_group_without_commits_there_is_not_found(cli: Cli) -> None:
     ran = cli("peek g1 --topic t1:2")
     assert (ran.code, ran.err) == (4, "kgctl: group 'g1' has no committed offsets there\n")
+    assert cli("peek g1 --topic nope").err == "kgctl: topic 'nope' does not exist, or this user may not see it\n"
     assert cli("peek nosuch").code == 4
     assert (cli("peek").code, cli("peek g1 -B 0 -A 0").code) == (2, 2)
