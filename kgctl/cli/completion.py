@@ -135,7 +135,7 @@ def complete_history_groups(ctx: typer.Context, args: list[str], incomplete: str
     try:
         from kgctl.pipeline.answers.history import History
 
-        where = ctx.params.get("warehouse") or _environment(ctx).warehouse_folder
+        where = ctx.params.get("warehouse") or _environment(ctx).warehouse
         return _safe(History.open(where, ctx.params.get("cluster")).groups(), incomplete)
     except Exception:  # noqa: BLE001 - completion must stay silent whatever happens
         return []

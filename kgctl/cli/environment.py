@@ -93,13 +93,13 @@ class Environment:
         return platformdirs.user_state_path("kgctl") / "backups"
 
     @property
-    def warehouse_folder(self) -> Path:
-        """Where the history of groups is kept: KGCTL_WAREHOUSE, else ``warehouse`` in the user's state folder for kgctl."""
-        if path := self.variables.get("KGCTL_WAREHOUSE"):
-            return Path(path).expanduser()
+    def warehouse(self) -> str:
+        """Where the history of groups is kept: KGCTL_WAREHOUSE, a folder or a URL, else a folder of the user's state."""
+        if found := self.variables.get("KGCTL_WAREHOUSE"):
+            return found
         import platformdirs
 
-        return platformdirs.user_state_path("kgctl") / "warehouse"
+        return str(platformdirs.user_state_path("kgctl") / "warehouse")
 
     def notice(self, line: str) -> None:
         """Tell the user something beside the result: one line on stderr."""

@@ -14,11 +14,11 @@ from kgctl.cli.environment import Environment
 def test_folders_come_from_variables_or_from_the_users_own(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = Environment(variables={"KGCTL_CONFIG": "~/c.yaml", "KGCTL_BACKUP_DIR": "b", "KGCTL_WAREHOUSE": "~/w"})
     assert (chosen.config_file, chosen.undo_folder) == (Path("~/c.yaml").expanduser(), Path("b"))
-    assert chosen.warehouse_folder == Path("~/w").expanduser()
+    assert chosen.warehouse == "~/w"
     own = Environment(variables={})
     assert (own.config_file.name, own.config_file.parent.name) == ("config.yaml", "kgctl")
     assert (own.undo_folder.name, own.undo_folder.parent.name) == ("backups", "kgctl")
-    assert (own.warehouse_folder.name, own.warehouse_folder.parent.name) == ("warehouse", "kgctl")
+    assert (Path(own.warehouse).name, Path(own.warehouse).parent.name) == ("warehouse", "kgctl")
 
 
 def test_clock_counts_milliseconds_since_1970() -> None:

@@ -118,14 +118,12 @@ def warehouse_path(given: str | None, environment: Environment) -> Location:
     require_tables()
     from kgctl.pipeline.store.files import Location
 
-    if given is None:
-        return Location.parse(environment.warehouse_folder)
-    if not given:
+    if given == "":
         raise UsageError("--warehouse is empty (an unset variable?): give it a folder")
     try:
-        return Location.parse(given)
+        return Location.parse(environment.warehouse if given is None else given)
     except UsageError as error:
-        raise UsageError(f"--warehouse {error.message}") from None
+        raise UsageError(f"{'KGCTL_WAREHOUSE' if given is None else '--warehouse'} {error.message}") from None
 
 
 def read_time_ms(option: str, text: str | None, environment: Environment) -> int | None:

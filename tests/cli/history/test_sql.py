@@ -24,3 +24,12 @@ def test_what_no_build_has_brought_in_is_told_by_cluster_and_counted(cli: Cli, q
     assert ran.json["summary"] == {"records_not_built": 50, "late_records_not_built": 0, "samples_not_built": 0}
     told = "records were collected after the last build: kgctl history build brings them in."
     assert ran.err.splitlines() == [f"cluster 'c1': 20 {told}", f"cluster 'c2': 30 {told}"]
+
+
+def test_the_variable_names_a_store_by_its_url(cli: Cli) -> None:
+    cli.variables["KGCTL_WAREHOUSE"] = "s9://bucket/history"
+
+    ran = cli("history sql --tables"), cli("history lag")
+
+    assert (ran[0].code, ran[1].code) == (0, 2)
+    assert ran[1].err.startswith("kgctl: KGCTL_WAREHOUSE s9://bucket/history: stores of the kind s9: are not handled")
