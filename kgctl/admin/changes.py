@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Generic, Protocol, Self, TypeVar
 
 from kgctl.admin import AltersManyGroups, GroupAdmin, ItemError, PartitionResults, item_error
+from kgctl.admin.group_view import check_rights_on
 from kgctl.admin.notation import FromFile, PlannedOffset
 from kgctl.admin.offset_reset import (
     GroupPlan,
@@ -341,6 +342,7 @@ def _common_scope(admin: GroupAdmin, request: ResetRequest) -> Sequence[TopicPar
         return ()
     counts = admin.list_topics([scope.topic for scope in request.scopes])
     scopes = present_scopes(request.scopes, counts) if request.skip_missing else request.scopes
+    check_rights_on(admin, [scope.topic for scope in scopes if scope.topic not in counts])
     return sorted(resolve_scopes(scopes, counts))
 
 

@@ -22,7 +22,7 @@ from kgctl.admin import (
     item_error,
 )
 from kgctl.admin.offset_reset import TopicScope, is_within
-from kgctl.errors import KgctlError, UnsupportedError
+from kgctl.errors import AuthError, KgctlError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     NO_LEADER_EPOCH,
@@ -531,3 +531,11 @@ def _verdict(history: Sequence[Position], *, is_read: bool) -> Verdict:
         return stuck if len(history) >= 3 else Verdict.UNKNOWN
     is_growing = all(after.lag >= before.lag for before, after in steps)
     return Verdict.WARN if is_growing else Verdict.OK
+
+
+def check_rights_on(admin: GroupAdmin, missing: Iterable[str]) -> None:
+    """Raise the `kgctl.errors.AuthError` of a topic that is missing to this user for want of a right, there or not."""
+    asked = [TopicPartition(topic, 0) for topic in missing]
+    for error in admin.list_log_offsets(asked).errors.values() if asked else ():
+        if isinstance(refused := error.to_exception(), AuthError):
+            raise refused

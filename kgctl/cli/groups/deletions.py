@@ -11,7 +11,7 @@ import typer
 
 from kgctl.admin import GroupAdmin, ItemError, Sight, item_error
 from kgctl.admin.changes import Account, Decision, Outcome, Step, carry_out, decide_deletion, execute_deletion
-from kgctl.admin.group_view import subscribed_topics
+from kgctl.admin.group_view import check_rights_on, subscribed_topics
 from kgctl.admin.notation import named_groups
 from kgctl.admin.offset_reset import TopicScope, is_within, parse_topic_scopes
 from kgctl.cli.groups.changes import (
@@ -282,6 +282,7 @@ def _offsets_plan(
     described = admin.describe_groups(group_ids)
     committed = admin.list_committed_offsets(list(described.values))
     counts = admin.list_topics([scope.topic for scope in scopes])
+    check_rights_on(admin, [scope.topic for scope in scopes if scope.topic not in counts])
     commits: dict[Item, OffsetAndMetadata] = {}
     refused: dict[Item, KgctlError] = {}
     failed = {**described.errors, **committed.errors}

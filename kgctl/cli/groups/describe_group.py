@@ -38,8 +38,7 @@ from kgctl.cli.selection import (
 )
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import cluster_reference
-from kgctl.errors import AuthError, NotFoundError, UsageError
-from kgctl.model.groups import TopicPartition
+from kgctl.errors import NotFoundError, UsageError
 
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
@@ -267,10 +266,9 @@ def check_topics(admin: GroupAdmin, found: GroupViews, scopes: Sequence[TopicSco
     present = {each.lag.partition.topic for view in found.views for each in view.partitions}
     wanted = [scope.topic for scope in scopes if scope.topic not in present]
     if wanted and found.views and (missing := [topic for topic in wanted if topic not in admin.list_topics(wanted)]):
-        asked = [TopicPartition(topic, 0) for topic in missing]
-        for error in admin.list_log_offsets(asked).errors.values():
-            if isinstance(refused := error.to_exception(), AuthError):
-                raise refused
+        from kgctl.admin.group_view import check_rights_on
+
+        check_rights_on(admin, missing)
         raise NotFoundError(
             f"topic {missing[0]!r} does not exist, or this user may not see it",
             code="UNKNOWN_TOPIC_OR_PARTITION",

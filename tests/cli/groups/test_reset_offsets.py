@@ -367,7 +367,7 @@ def test_logs_are_asked_once_for_many_groups(cli: Cli, cluster: FakeGroupAdmin) 
         (
             "g1 --topic t1 --to-datetime soon",
             "--to-datetime: cannot read 'soon' as a time: write 2024-01-31T10:00:00Z, 2024-01-31T10:00:00+02:00, 2024-01-31 "
-            "(without a zone: UTC) or milliseconds since 1970",
+            "(without a zone: UTC) or milliseconds since 1970, or `2h ago`, `now`, `yesterday 14:00`",
         ),
     ],
 )
@@ -395,3 +395,15 @@ def test_to_max_timestamp_is_the_record_with_the_largest(cli: Cli, cluster: Fake
     cluster.logs[T1[1]] = FakeLog(0, 100, ((7, NOW_MS), (8, NOW_MS - 1)))
     cluster.logs[T1[2]] = FakeLog(5, 5)
     assert [new for _, new in offsets(cli, "reset-offsets g1 --topic t1 --to-max-timestamp")] == [99, 7, 5]
+
+
+@pytest.mark.parametrize(
+    "line", ["reset-offsets g1 --topic hidden --to-latest --execute", "delete-offsets g1 --topic hidden --yes"]
+)
+def test_a_topic_that_this_user_may_not_see_is_no_missing_one(cli: Cli, cluster: FakeGroupAdmin, line: str) -> None:
+    cluster.log_errors[TopicPartition("hidden", 0)] = error(
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED, "not authorised for topic 'hidden'"
+    )
+    ran = cli(f"{line} -o json")
+    assert (ran.code, [each["code"] for each in ran.json["errors"]], ran.data) == (8, ["TOPIC_AUTHORIZATION_FAILED"], []), ran.err
+    assert cluster.commits("g1") == {("t1", 0): 100, ("t1", 1): 50}
