@@ -66,8 +66,9 @@ def lag_of(committed: int, start: int | None, end: int) -> int:
 
 
 def total_lag(rows: Iterable[PartitionLag]) -> int:
-    """The sum of the lags in records. Partitions without a commit, or with an unknown end, count nothing."""
-    return sum(row.lag for row in rows if row.lag is not None)
+    """The records that are still to be read. Partitions without a commit, or with an unknown end, count nothing, and so does a
+    commit past the end of its log: it must not hide what others have to read."""
+    return sum(max(0, row.lag) for row in rows if row.lag is not None)
 
 
 def range_flags(row: PartitionLag) -> tuple[str, ...]:
@@ -102,7 +103,7 @@ def _sum_of_lags(
         start, end = bounds.get(partition, (None, None))
         if end is None:
             return None
-        total += lag_of(committed.offset, start, end)
+        total += max(0, lag_of(committed.offset, start, end))
     return total
 
 
@@ -416,8 +417,8 @@ class Position:
 
     @property
     def lag(self) -> int:
-        """Return the records still to read."""
-        return lag_of(self.committed, self.start, self.end)
+        """Return the records still to read; none for a commit past the end of its log."""
+        return max(0, lag_of(self.committed, self.start, self.end))
 
 
 @dataclass(frozen=True, slots=True)

@@ -303,9 +303,11 @@ def summarised(report: Report, plan: ResetPlan) -> Report:
 
 
 def _group_row(group: GroupPlan) -> Row:
+    from kgctl.admin.group_view import partition_lag, total_lag
+
     counts = Counter(row.result.value for row in group.rows)
     moved = [row.delta for row in group.rows if row.delta is not None]
-    before = [row.log.log_end_offset - row.old.offset for row in group.rows if row.old and row.log.log_end_offset is not None]
+    before = [partition_lag(row.partition, row.old, row.log) for row in group.rows]
     after = [row.lag_after for row in group.rows if row.lag_after is not None]
     is_known = all(row.log.log_end_offset is not None for row in group.rows)
     return {
@@ -313,7 +315,7 @@ def _group_row(group: GroupPlan) -> Row:
         "state": group.state.value,
         "partitions": len(group.rows),
         "delta": sum(moved),
-        "lag_before": sum(before) if is_known else None,
+        "lag_before": total_lag(before) if is_known else None,
         "lag_after": sum(after) if is_known else None,
         "results": [f"{count} {result}" for result, count in sorted(counts.items())],
     }

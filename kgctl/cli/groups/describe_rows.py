@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kgctl.admin.group_view import GroupView, GroupViews, PartitionView
+from kgctl.admin.group_view import GroupView, GroupViews, PartitionView, total_lag
 from kgctl.admin.notation import format_instant
 from kgctl.admin.offset_reset import TopicScope
 from kgctl.cli.groups.thresholds import Verdict
@@ -140,7 +140,7 @@ def _totals(views: Sequence[GroupView]) -> dict[str, Any]:
         topics: dict[str, int] = {}
         for each in view.partitions:
             topic = each.lag.partition.topic
-            topics[topic] = topics.get(topic, 0) + (each.lag.lag or 0)
+            topics[topic] = topics.get(topic, 0) + total_lag([each.lag])
         unknown = sum(each.lag.lag is None for each in view.partitions)
         group = {"group": view.description.group_id, "lag": view.total_lag, "partitions": len(view.partitions)}
         groups.append({**group, "unknown": unknown, "topics": topics})
@@ -171,7 +171,7 @@ def _total_row(view: GroupView, topic: str | None, found: Sequence[PartitionView
         "topic": topic,
         "partitions": len(found),
         "unknown": len(found) - len(known),
-        "lag": sum(known) if known else None,
+        "lag": total_lag(each.lag for each in found) if known else None,
     }
 
 

@@ -396,3 +396,12 @@ def test_lag_mode_read_committed_ends_at_the_last_stable_offset(cli: Cli, cluste
     assert [row["lag"] for row in cli("describe group g1 --lag-mode read-committed -o json").json["data"]] == [0, 20, None]
     assert [row["lag"] for row in cli("describe group g1 --lag-mode committed -o json").json["data"]] == [0, 50, None]
     assert cli("describe group g1 --lag-mode nosuch").code == 2
+
+
+def test_a_commit_past_the_end_hides_no_lag_of_others(cli: Cli, cluster: FakeGroupAdmin) -> None:
+    cluster.group("odd", {TopicPartition("t1", 0): 500, TopicPartition("t1", 1): 57, TopicPartition("t1", 2): 100})
+    ran = cli("describe group odd --fail-if-lag-over 40 -o json")
+    assert ([row["lag"] for row in ran.data], ran.code) == ([-400, 43, 0], 6)
+    assert ran.json["summary"]["groups"][0]["lag"] == ran.json["summary"]["groups"][0]["topics"]["t1"] == 43
+    assert [row["lag"] for row in cli("describe group odd --totals -o json").data] == [43, 43]
+    assert {row["group"]: row["lag"] for row in cli("list groups --lag -o json").data}["odd"] == 43
