@@ -13,7 +13,7 @@ import pytest
 
 import kgctl
 from kgctl import errors
-from kgctl.errors import InvariantViolation, KgctlError, UsageError
+from kgctl.errors import InvariantViolation, KgctlError, NotFoundError, UsageError
 from tests.docs.reference import REFERENCE, SHOWN_AS
 from tests.repo.project import ROOT
 
@@ -182,6 +182,12 @@ def test_simulate_takes_a_document_and_repeats_itself() -> None:
     first, second = (kgctl.simulate(SCENARIO, seed=3) for _ in range(2))
     assert first == second
     assert [each.passed for each in first.expectations] == [True]
+    assert first.passed
+    again = first.run()
+    assert again.recording.seed == first.seeds[0]
+    assert again.events == first.run(seed=first.seeds[0]).events != ()
+    with pytest.raises(NotFoundError, match="there is no variant 'b'; known: default"):
+        first.run("b")
     other = kgctl.simulate(SCENARIO, seed=3, settings={"members.app.count": 1})
     assert other.digest != first.digest
 
