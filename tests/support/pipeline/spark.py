@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,4 +23,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     folder = tmp_path_factory.mktemp("spark")
     settings = {**_SETTINGS, "spark.executorEnv.PYTHONPATH": root, "spark.sql.warehouse.dir": f"{folder}/warehouse"}
     with spark_session(SparkOptions(master="local[2]", is_light=True, settings=settings)) as session:
+        java: Any = session.sparkContext._gateway
         yield session
+        pid = java.proc.pid
+    assert not Path(f"/proc/{pid}").exists(), "Spark's JVM ends with its session"
