@@ -368,9 +368,25 @@ def _doing(look: _Look, pod: str, at_us: int) -> tuple[str, str]:
     if out is not None and (start is None or start.at_us < out.at_us):
         kind, why = _going(look, out)
         return f"back:{kind}", f"joined again, out of the group since {duration(out.at_us)}: it {why}"
+    stable = [
+        each.at_us for each in look.events if isinstance(each, GroupChanged) and each.state == "Stable" and each.at_us < at_us
+    ]
+    if (
+        start is not None
+        and any(start.at_us < stable_us for stable_us in stable)
+        and _has_joined(look, pod, start.at_us, stable[-1])
+    ):
+        return (
+            "metadata",
+            "was in the group and joined again, as a member does that sees its topics changed (metadata.max.age.ms)",
+        )
     if start is not None and out is not None:
         return "restarted", f"joined after its start at {duration(start.at_us)}"
     return "joined", "joined" if start is None else f"joined after its start at {duration(start.at_us)}"
+
+
+def _has_joined(look: _Look, pod: str, from_us: int, to_us: int) -> bool:
+    return any(isinstance(each, Requested) and each.pod == pod and from_us <= each.at_us <= to_us for each in look.events)
 
 
 def _going(look: _Look, out: Removed) -> tuple[str, str]:

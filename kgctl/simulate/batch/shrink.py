@@ -197,6 +197,7 @@ def cause_of(scenario: Scenario, seed: int) -> str:
 
 _KINDS = {
     "joined": "a member that joined",
+    "metadata": "a member that saw its topics changed",
     "restarted": "a member that came back after a restart",
     "closed": "a member that closed its consumer",
     "expired": "a member whose heartbeats stopped",

@@ -79,7 +79,8 @@ def test_what_sets_a_rebalance_off_is_told_apart() -> None:
     assert kind(event("stop", "app/1", 10)) == "closed"
     assert kind(event("crash", "app/1", 10)) == "expired"
     assert kind(event("scale", "app", 10, by=1)) == "joined"
-    assert kind(event("add_partitions", "orders", 10, by=4)) == ""
+    quick = {**RANGE, "metadata.max.age.ms": "20000"}
+    assert cause_of(scenario(event("add_partitions", "t", 10, by=4), config=quick, duration_s=120), 1) == "discovery metadata"
 
 
 def test_a_cause_is_told_in_words() -> None:
