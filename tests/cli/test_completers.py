@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from typer._click.shell_completion import get_completion_class
+from typer._completion_classes import completion_init
 
 from kgctl.cli.completion import (
     COMPLETION_TIMEOUT_MS,
@@ -95,6 +96,7 @@ def test_a_line_is_completed_by_what_stands_before(ctx: Any, line: str) -> None:
     if incomplete.startswith("--") and "=" in incomplete:
         name, _, incomplete = incomplete.partition("=")
         words.append(name)
+    completion_init()
     kind = get_completion_class("bash")
     assert kind is not None
     offered = kind(build_tree(), {"obj": ctx.obj}, "kgctl", "_KGCTL_COMPLETE").get_completions(words, incomplete)
