@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
+from concurrent.futures.process import _ExecutorManagerThread
 from functools import partial
+from multiprocessing import connection
 from pathlib import Path
 
 import pytest
@@ -56,7 +59,10 @@ def test_an_iterator_that_is_left_leaves_no_process_behind() -> None:
     assert next(stream).value is not None
     stream.close()
     for process in multiprocessing.active_children():
-        process.join(PATIENCE_S)
+        connection.wait([process.sentinel], PATIENCE_S)
+    for thread in threading.enumerate():
+        if isinstance(thread, _ExecutorManagerThread):
+            thread.join(PATIENCE_S)  # it waits for the same processes: what it has not noted yet seems to run still
     assert multiprocessing.active_children() == []
 
 
