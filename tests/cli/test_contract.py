@@ -90,7 +90,7 @@ LINES = {
     "simulate compare": ("small.yaml --all", "a b metric verdict a_mean b_mean difference low high a_better b_better seeds"),
     "simulate list": ("", "name question"),
     "simulate shrink": (
-        "small.yaml --variant slow --check slow.max_gap<1ms",
+        "small.yaml --variant slow --check slow.max_gap<1ms --most-runs 3",
         "check seed events pods partitions runs is_minimal cause file text",
     ),
     "manual": ("", "page subject chapter"),

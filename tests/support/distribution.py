@@ -1,4 +1,4 @@
-"""How the tests are dealt out to processes: two more than there are processors, what shares a server to the same one.
+"""How the tests are dealt out to processes: four more than there are processors, what shares a server to the same one.
 
 A JVM or a server that a session starts is dear, so tests that use one of `SERVERS` go to one process, which starts it once and
 ends it after the last of them: an idle JVM takes processor time from others. All other tests stay together by file, since what a
@@ -75,13 +75,13 @@ _ENDED = pytest.StashKey[list[str]]()
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
-    """Nought for a run of up to `FEW` files, else two more than this process may use processors: many tests wait."""
+    """Nought for a run of up to `FEW` files, else four more than this process may use processors: many tests wait."""
     if "PYTEST_XDIST_AUTO_NUM_WORKERS" in os.environ:
         return None
     if config.getoption("lf", default=False) or sum(map(files_of, config.args)) <= FEW:
         return 0
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return processors + 2
+    return processors + 4
 
 
 def files_of(name: str) -> int:

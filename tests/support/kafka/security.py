@@ -7,11 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import trustme
-from confluent_kafka.admin import AclBinding, AclBindingFilter, AclOperation, AclPermissionType, ResourcePatternType, ResourceType
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ResourcePatternType,
+    ResourceType,
+)
 from cryptography.hazmat.primitives import serialization
 
 from tests.support.kafka.broker import KafkaBroker
 from tests.support.kafka.data import TIMEOUT_S, admin_client
+from tests.support.members import wait_until
 
 LISTENERS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -119,15 +128,17 @@ class SecureKafkaBroker(KafkaBroker):
         return properties
 
     def allow(self, user: str, resource: ResourceType, name: str | Sequence[str], operations: Sequence[AclOperation]) -> None:
-        """Lets ``user`` do ``operations`` on one resource by its exact name, or on several."""
+        """Lets ``user`` do ``operations`` on one resource by its exact name, or on several; the broker knows then."""
         names = [name] if isinstance(name, str) else name
         rules = [_rule(user, resource, each, operation) for each in names for operation in operations]
         admin = admin_client(self.bootstrap)
         for future in admin.create_acls(rules, request_timeout=TIMEOUT_S).values():
             future.result(TIMEOUT_S)
+        wanted = {(each, operation) for each in names for operation in operations}
+        wait_until(lambda: wanted <= _rights(admin, user, resource), f"the broker knows what {user} may do")
 
     def revoke(self, user: str, resource: ResourceType, names: Sequence[str]) -> None:
-        """Takes away all that ``user`` may do with these resources."""
+        """Takes away all that ``user`` may do with these resources; the broker knows then."""
         who = f"User:{user}"
         rules = [
             AclBindingFilter(resource, name, ResourcePatternType.LITERAL, who, "*", AclOperation.ANY, AclPermissionType.ANY)
@@ -136,6 +147,26 @@ class SecureKafkaBroker(KafkaBroker):
         admin = admin_client(self.bootstrap)
         for future in admin.delete_acls(rules, request_timeout=TIMEOUT_S).values():
             future.result(TIMEOUT_S)
+        taken = set(names)
+        wait_until(
+            lambda: taken.isdisjoint(name for name, _ in _rights(admin, user, resource)),
+            f"the broker knows what {user} may not do",
+        )
+
+
+def _rights(admin: AdminClient, user: str, resource: ResourceType) -> set[tuple[str, AclOperation]]:
+    """The names and operations that the broker's authorizer has for a user: a rule is taken by the controller and comes later."""
+    every = AclBindingFilter(
+        resource,
+        None,  # type: ignore[arg-type]  # the stub does not know that it stands for any
+        ResourcePatternType.LITERAL,
+        f"User:{user}",
+        None,  # type: ignore[arg-type]
+        AclOperation.ANY,
+        AclPermissionType.ALLOW,
+    )
+    found = admin.describe_acls(every, request_timeout=TIMEOUT_S).result(TIMEOUT_S)
+    return {(rule.name, rule.operation) for rule in found}
 
 
 def _rule(user: str, resource: ResourceType, name: str, operation: AclOperation) -> AclBinding:

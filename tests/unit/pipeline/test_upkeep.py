@@ -117,6 +117,7 @@ def test_a_cluster_or_a_source_is_forgotten(tmp_path: Path) -> None:
     assert add(opened, "c2", LOG[0]) == LOG[0].num_rows
 
 
+@pytest.mark.deep
 def test_many_small_files_become_few_and_builds_go_on(tmp_path: Path, in_parts: Path) -> None:
     expected = tables_of_whole()
     warehouse = Warehouse.open(copytree(in_parts, tmp_path / "w"))

@@ -63,6 +63,7 @@ def test_any_of_many_cuts_into_builds_gives_the_rows_of_one(tmp_path: Path) -> N
     assert len(late) > 3, "some of these histories come late in every way"
 
 
+@pytest.mark.deep
 def test_more_slices_than_before_go_on_from_the_same_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     later = raw_of_one(long_log()[0])
     expected = collected(tmp_path / "whole", long_log(), RARE)

@@ -115,6 +115,7 @@ def test_any_cut_order_and_repetition_gives_the_same_tables(tmp_path: Path, seed
     assert tables_of(warehouse) == expected
 
 
+@pytest.mark.deep
 def test_builds_in_between_end_with_the_same_tables(tmp_path: Path) -> None:
     expected = tables_of_whole()
     choice = random.Random(1)

@@ -88,7 +88,9 @@ UPKEEP: Mapping[str, Callable[[Warehouse], object]] = {
 }
 
 
-@pytest.mark.parametrize("operation", ["compact", "prune", *(pytest.param(name, marks=pytest.mark.deep) for name in FORGETTING)])
+@pytest.mark.parametrize(
+    "operation", ["compact", *(pytest.param(name, marks=pytest.mark.deep) for name in ("prune", *FORGETTING))]
+)
 def test_every_reader_sees_the_same_after_upkeep(tmp_path: Path, operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """And after the build that follows, which makes anew what was thinned."""
     monkeypatch.setattr(upkeep, "MANY_FILES", 2)

@@ -36,6 +36,7 @@ def tree() -> Tree:
     return read_yaml(FILE, "many.yaml")
 
 
+@pytest.mark.deep
 def test_forty_events_come_down_to_the_one_that_matters() -> None:
     verdict = failing(tree(), load(tree()), 3)
     found = shrink(tree(), verdict, 3, most_runs=300)
