@@ -148,6 +148,7 @@ def test_what_takes_nothing_away_makes_nothing_anew(tmp_path: Path) -> None:
     assert built(warehouse).unchanged == 1
 
 
+@pytest.mark.deep
 def test_answers_and_builds_go_on_when_the_log_of_long_ago_is_gone(tmp_path: Path, in_parts: Path) -> None:
     warehouse = Warehouse.open(copytree(in_parts, tmp_path / "w"))
     expected, offsets = tables_of(warehouse), offsets_at(History.open(tmp_path / "w"), None, NOW_MS)

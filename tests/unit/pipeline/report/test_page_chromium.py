@@ -47,6 +47,7 @@ def test_group_is_drawn_with_everything_that_happened(example: Content, tmp_path
     assert 'data-fetched="0"' in dom
 
 
+@pytest.mark.deep
 def test_another_group_can_be_chosen_and_charts_of_nothing_are_left_out(example: Content, tmp_path: Path) -> None:
     dom = dom_of(html_page(example), tmp_path, WHEN_DRAWN.format(group="payments", then=CHOOSE_THE_SECOND))
 

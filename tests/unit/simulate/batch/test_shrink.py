@@ -52,6 +52,7 @@ def test_forty_events_come_down_to_the_one_that_matters() -> None:
     assert failing(again, load(again), 3).check.shown == "max_gap < 30s"
 
 
+@pytest.mark.deep
 def test_what_is_left_fails_for_the_same_cause() -> None:
     """The crash alone breaks the expectation, too; what broke it first is the stuck member that the others wait for."""
     noise = "".join(f"  - {{at: {60 + number}s, slow: app/{number % 3}, factor: 2, for: 2s}}\n" for number in range(38))

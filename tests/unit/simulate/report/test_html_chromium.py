@@ -73,6 +73,7 @@ def test_another_variant_can_be_chosen(tmp_path: Path) -> None:
     assert {label.partition(":")[0] for label in _labels(dom, "orders-")} == {"orders-1"}
 
 
+@pytest.mark.deep
 def test_picture_without_traffic_has_its_time_axis_under_the_lanes(tmp_path: Path) -> None:
     silent = VariantOutcome({}, {}, replace(picture(), lag=()))
 
