@@ -20,7 +20,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 LINE = "python3 .ci/setup.py dev && .venv/bin/pytest"
-DEEP = ".venv/bin/pytest -m deep --hypothesis-seed=1"
+DEEP = ".venv/bin/pytest -m deep --hypothesis-seed=1 --numprocesses=3"
 SECOND_CHANCE = ".venv/bin/python .ci/second_chance.py"
 INSTALLS = "timeout {} .ci/installs {} {}.{}"
 INSTALLS_S = 180
