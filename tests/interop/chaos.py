@@ -1,6 +1,6 @@
 """A group of several clients while its members and its coordinator freeze, die and come back; and what must hold all the same.
 
-By hand, for as long as one likes: ``python -m tests.interop.chaos --seconds 300 --seed 7``.
+By hand, for as long as one likes: ``python -m tests.interop.chaos --seconds 300 --seed 7``; on Apache Kafka: ``--server kafka``.
 """
 
 from __future__ import annotations
@@ -22,13 +22,14 @@ from kgctl.coordinator.config import partition_for
 from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey, GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from kgctl.serde.consumer_protocol import decode_assignment
 from kgctl.serde.coordinator_records import decode_record
-from tests.support.kafka.data import create_topic
+from tests.support.kafka.broker import KafkaBroker
+from tests.support.kafka.data import create_topic, wait_until_coordinating
 from tests.support.members import CLIENTS, Member, wait_until
 from tests.support.patience import PATIENCE_S
 from tests.support.serve import ServeProcess
 
 GROUP, TOPIC, PARTITIONS = "chaos", "chaos", 6
-CREW = ("kgctl", "kgctl", "kafka-go", "confluent-kafka", "aiokafka")
+CREW = ("kgctl", "kgctl", "java", "kafka-go", "confluent-kafka", "aiokafka")
 SESSION_MS = 6_000
 BATCH = 30
 PAUSE_S = (0.2, 1.2)
@@ -71,6 +72,21 @@ class ServeGround:
 
     def close(self) -> None:
         self._server.kill()
+
+
+class KafkaGround:
+    """One node of Apache Kafka."""
+
+    def __init__(self, broker: KafkaBroker) -> None:
+        self._broker = broker
+        self.bootstrap = broker.bootstrap
+        self.freeze = broker.freeze
+        self.thaw = broker.thaw
+        self.close = broker.stop
+
+    def restart(self) -> None:
+        self._broker.stop(kill=True)
+        self._broker.start()
 
 
 class Chaos:
@@ -135,6 +151,13 @@ class Chaos:
                     for partition in decode_assignment(member.assignment).partitions
                 ]
                 found.append((record.value.generation, [(each.topic, each.partition) for each in owned]))
+        return found
+
+    def read_by(self) -> dict[str, int]:
+        """Client library -> how many records its members were given."""
+        found = dict.fromkeys(self._crew, 0)
+        for member in self._everybody:
+            found[member.name.rpartition("-")[0]] += len(member.records)
         return found
 
     # --- what happens
@@ -245,20 +268,32 @@ def check(chaos: Chaos) -> None:
         assert len(owned) == len(set(owned)), f"generation {number} has {sorted(owned)}: {story}"
 
 
+def ground_of(server: str, folder: Path) -> ServeGround | KafkaGround:
+    if server == "serve":
+        return ServeGround(folder)
+    broker = KafkaBroker(folder)
+    broker.start()
+    wait_until_coordinating(broker.bootstrap)
+    return KafkaGround(broker)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--server", choices=("serve", "kafka"), default="serve")
+    parser.add_argument("--crew", nargs="+", default=CREW, choices=CLIENTS)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        ground = ServeGround(Path(folder))
+        ground = ground_of(given.server, Path(folder))
         try:
-            chaos = Chaos(ground, given.seed)
+            chaos = Chaos(ground, given.seed, given.crew)
             chaos.run(given.seconds)
             check(chaos)
+            print("\n".join(chaos.told))
+            print(f"{sum(map(len, chaos.commits().values()))} commits, {len(chaos.generations())} generations: {chaos.read_by()}")
         finally:
             ground.close()
-    print("\n".join(chaos.told))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.interop.chaos import Chaos, ServeGround, check
+from tests.interop.chaos import Chaos, KafkaGround, ServeGround, check
 from tests.support.kafka.broker import KafkaBroker
 
 pytestmark = pytest.mark.interop
@@ -42,17 +42,3 @@ def test_apache_kafka_for_longer(own_kafka_broker: KafkaBroker, seed: int) -> No
     chaos = Chaos(KafkaGround(own_kafka_broker), seed)
     chaos.run(120)
     check(chaos)
-
-
-class KafkaGround:
-    """One node of Apache Kafka."""
-
-    def __init__(self, broker: KafkaBroker) -> None:
-        self._broker = broker
-        self.bootstrap = broker.bootstrap
-        self.freeze = broker.freeze
-        self.thaw = broker.thaw
-
-    def restart(self) -> None:
-        self._broker.stop(kill=True)
-        self._broker.start()

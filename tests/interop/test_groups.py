@@ -1,4 +1,4 @@
-"""The life of a group, told once and lived by each of five client libraries that nobody here wrote, and by kgctl's own."""
+"""The life of a group, told once and lived by each of six client libraries that nobody here wrote, and by kgctl's own."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ def members(request: pytest.FixtureRequest, kgctl_serve: ServeFactory) -> Iterat
         yield Members(stack, client, server.bootstrap, "group", TOPIC)
 
 
-every_client = pytest.mark.parametrize("members", CLIENTS.values(), ids=CLIENTS, indirect=True)
+every_client = pytest.mark.parametrize(
+    "members",
+    [pytest.param(client, id=name, marks=pytest.mark.deep if name == "java" else ()) for name, client in CLIENTS.items()],
+    indirect=True,
+)
 
 
 def two_clients(clients: Iterable[Client]) -> pytest.MarkDecorator:

@@ -1,4 +1,4 @@
-"""Group members of six client libraries, each a process of its own that can be killed."""
+"""Group members of seven client libraries, each a process of its own that can be killed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 import pytest
 
-from tests.support.maven import cache_folder, cache_lock, digest
+from tests.support.kafka.install import POM
+from tests.support.maven import FAST_JVM, MavenUnavailable, cache_folder, cache_lock, compile_java, digest, java_command
 from tests.support.patience import PATIENCE_S
 
 PROJECT = Path(__file__).parents[2]
 KAFKAJS = PROJECT / "tests" / "interop" / "kafkajs"
 KAFKA_GO = PROJECT / "tests" / "interop" / "kafkago"
+JAVA = PROJECT / "tests" / "java" / "member"
 Partition = tuple[str, int]
 
 
@@ -57,7 +59,17 @@ def kafka_go_member() -> list[str]:
     return [str(built_kafka_go())]
 
 
-def missing_part(reason: str) -> None:
+@functools.cache
+def java_member() -> list[str]:
+    """Apache Kafka's own consumer, compiled once into the user's cache."""
+    try:
+        classes = compile_java(POM, sorted(JAVA.glob("*.java")))
+    except MavenUnavailable as missing:
+        missing_part(str(missing))
+    return java_command(classes, "Member", jvm=("-Xmx128m", *FAST_JVM))
+
+
+def missing_part(reason: str) -> NoReturn:
     """Skip the test, saying why; where everything has to be there, fail it."""
     if os.environ.get("CI", "").lower() == "true":
         pytest.fail(reason)
@@ -109,6 +121,7 @@ CLIENTS = {
         Client("confluent-kafka", python_member("confluent"), ("range", "roundrobin", "cooperative-sticky")),
         Client("kafka-python", python_member("kafka_python"), ("range", "sticky", "cooperative-sticky")),
         Client("aiokafka", python_member("aiokafka_member"), ("range", "sticky")),
+        Client("java", java_member, ("range", "cooperative-sticky", "sticky", "roundrobin")),
         Client("kgctl", python_member("kgctl_member"), ("range", "cooperative-sticky", "sticky", "roundrobin")),
         Client("kafka-go", kafka_go_member, ("range", "roundrobin"), has_static_members=False),
         Client("kafkajs", kafkajs_member, ("RoundRobinAssigner",), has_static_members=False),
