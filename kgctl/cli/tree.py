@@ -269,7 +269,7 @@ def build_tree() -> KgctlGroup:
 
 PACKAGE = Path(kgctl.__file__).parent
 BUILT_FROM = PACKAGE / "commit.txt"
-"""Written into a wheel or an sdist by .ci/build_commit.py; a checkout has none."""
+"""Written into a wheel or an sdist by .ci/build_hooks.py; a checkout has none."""
 
 
 def installation() -> dict[str, str]:

@@ -57,7 +57,8 @@ def _formats() -> str:
 def _manual() -> str:
     from kgctl.cli.manual import CHAPTERS
 
-    return "".join(f"- **{chapter}**: {', '.join(names)}\n" for chapter, names in CHAPTERS.items())
+    linked = {chapter: ", ".join(f"[{name}](kgctl/manual/{name}.md)" for name in names) for chapter, names in CHAPTERS.items()}
+    return "".join(f"- **{chapter}**: {names}\n" for chapter, names in linked.items())
 
 
 def _events() -> str:

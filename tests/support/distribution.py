@@ -12,6 +12,8 @@ Most tests take a millisecond, and pytest-xdist's five messages for each take th
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Generator
 from pathlib import Path
@@ -153,6 +155,26 @@ def group_of(item: pytest.Item) -> str:
     return apart[0] if apart and group == "kafka" else group
 
 
+def compile_once(config: pytest.Config) -> None:
+    """Compile kgctl and the tests in a new checkout, half of them on each processor: else each process compiles all of them."""
+    root = config.rootpath
+    stale = [path for path in sorted((root / "tests").rglob("test_*.py")) if not is_compiled(path)]
+    if len(stale) <= FEW:
+        return
+    subprocess.run([sys.executable, "-m", "compileall", "-q", "-j0", "kgctl", "tests/support"], cwd=root, check=False)
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-n0", "-p", "no:cacheprovider"]
+    halves = [[*collect, *map(str, stale[first::2])] for first in (0, 1)]
+    started = [subprocess.Popen(half, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for half in halves]
+    for each in started:
+        each.wait()
+
+
+def is_compiled(path: Path) -> bool:
+    """Whether pytest has kept a file of tests with its assertions rewritten, and the file has not changed since."""
+    kept = path.parent.joinpath("__pycache__").glob(f"{path.stem}.*-pytest-{pytest.__version__}.pyc")
+    return any(each.stat().st_mtime >= path.stat().st_mtime for each in kept)
+
+
 class Interactor:
     """In the place of pytest-xdist's `WorkerInteractor` where that tells of each phase of each test, and where it names groups.
 
@@ -179,7 +201,9 @@ REPLACED = ("pytest_collection_finish", "pytest_runtest_logstart", "pytest_runte
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Put `Interactor` into a worker."""
+    """Put `Interactor` into a worker; compile what is new where workers will be started."""
+    if config.getoption("numprocesses", default=None) and not hasattr(config, "workerinput"):
+        compile_once(config)
     interactor = next((each for each in config.pluginmanager.get_plugins() if type(each).__name__ == "WorkerInteractor"), None)
     if interactor is not None:
         for name in REPLACED:

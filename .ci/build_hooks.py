@@ -1,10 +1,21 @@
-"""Notes in a wheel or an sdist which commit it was built from: `kgctl --version -v` says it."""
+"""What a build adds: the commit that `kgctl --version -v` names, and README.md as a package index can show it."""
 
+import re
 import subprocess
 import tempfile
 from pathlib import Path
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+
+class ReadmeHook(MetadataHookInterface):
+    """Makes the description of README.md, without its links to pages of the manual: an index has no such files."""
+
+    def update(self, metadata):
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        text = re.sub(r"\[([^\]]+)\]\((?!https://)[^)]+\)", r"\1", text)
+        metadata["readme"] = {"content-type": "text/markdown", "text": text}
 
 
 class CommitHook(BuildHookInterface):
