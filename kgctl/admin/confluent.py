@@ -69,7 +69,7 @@ from kgctl.model.groups import (
     TopicPartition,
 )
 from kgctl.serde.coordinator_records import decode_key, decode_value
-from kgctl.wire.deadline import Deadline
+from kgctl.wire import Deadline
 
 STATES: Mapping[ConsumerGroupState, GroupState] = {
     ConsumerGroupState.PREPARING_REBALANCING: GroupState.PREPARING_REBALANCE,

@@ -34,6 +34,7 @@ from kgctl.model.groups import (
     TopicPartition,
 )
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
+from kgctl.wire import Deadline
 from kgctl.wire.cluster import Cluster, ClusterLayout, Failure, ask_coordinators
 from kgctl.wire.connection import (
     CONSUMER_GROUP_DESCRIBE,
@@ -46,7 +47,6 @@ from kgctl.wire.connection import (
     Connection,
     Request,
 )
-from kgctl.wire.deadline import Deadline
 
 R = TypeVar("R")
 

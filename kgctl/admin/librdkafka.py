@@ -31,9 +31,8 @@ from kgctl.admin import ItemError, Record, Results, Span, item_error
 from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.wire.deadline import Deadline
-from kgctl.wire.properties import CLIENT_PROPERTIES
-from kgctl.wire.settings import msk_login, msk_token
+from kgctl.wire import Deadline
+from kgctl.wire.settings import CLIENT_PROPERTIES, msk_login, msk_token
 
 _LOCAL: Mapping[int, ErrorCode] = {
     KafkaError._TIMED_OUT: ErrorCode.REQUEST_TIMED_OUT,

@@ -44,9 +44,9 @@ from kgctl.model.groups import (
     OffsetAndMetadata,
     TopicPartition,
 )
+from kgctl.wire import Deadline
 from kgctl.wire.cluster import EARLIEST, LATEST, LEFT_OUT, Answers, Cluster, Failure, ask_coordinators, ask_leaders, list_offsets
 from kgctl.wire.connection import OFFSET_DELETE, OFFSET_FETCH, Connection, Request
-from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import WireSettings
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kgctl.admin import zookeeper
 from kgctl.errors import UsageError
-from kgctl.wire.properties import checked_property
+from kgctl.wire.settings import checked_property
 
 RENAMED: Mapping[str, str] = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",

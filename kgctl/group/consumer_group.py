@@ -20,8 +20,7 @@ from kgctl.group.generation import Commits, Generation, Offsets
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState
 from kgctl.member.config import Behaviour, MemberConfig, refusal
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
-from kgctl.wire.properties import checked_property
-from kgctl.wire.settings import WireSettings, not_covered
+from kgctl.wire.settings import WireSettings, checked_property, not_covered
 
 BEHAVIOUR = Behaviour(polls_itself=True, limits_poll_interval=False)
 """Answers are handled as they come, and no poll() has to be called: the member's thread is kgctl's own."""

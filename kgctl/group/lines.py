@@ -16,10 +16,10 @@ from kgctl.group.requests import CODECS
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, MetadataImage, Node, TopicMetadata, TopicPartition
 from kgctl.model.requests import Request, Result
+from kgctl.wire import Deadline
 from kgctl.wire.cluster import EARLIEST, LATEST, Cluster, Failure, ask_leaders, find_coordinators, list_offsets
 from kgctl.wire.connection import METADATA, Connection, open_connection
 from kgctl.wire.connection import Request as WireRequest
-from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import Address, WireSettings
 
 NO_LIMIT_MS = 24 * 60 * 60 * 1000

@@ -18,7 +18,7 @@ from kgctl.arguments import checked
 from kgctl.errors import ClosedError, MisuseError, RefusedError, UsageError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from kgctl.model.requests import offset_to_commit
-from kgctl.wire.properties import checked_property
+from kgctl.wire.settings import checked_property
 
 if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
@@ -117,8 +117,8 @@ class Admin(GroupAdmin):
             UsageError: no target, or two; a moment without a time zone; no such form of a topic.
             NotFoundError: a topic or partition does not exist.
         """
-        from kgctl.admin.changes import plan_reset
         from kgctl.admin.offset_reset import ResetRequest, parse_topic_scopes
+        from kgctl.admin.resets import plan_reset
 
         request = ResetRequest(
             group_ids=(group_ids,) if isinstance(group_ids, str) else tuple(group_ids),
@@ -165,7 +165,7 @@ class Plan:
             RefusedError: an offset lies outside its log, and clamping was not wanted; nothing was changed.
             MisuseError: it was executed before.
         """
-        from kgctl.admin.changes import execute_reset
+        from kgctl.admin.resets import execute_reset
 
         if self._done is not None:
             raise MisuseError("this plan was executed before: plan again, or undo it")
@@ -179,9 +179,9 @@ class Plan:
 
     def undo(self) -> Plan:
         """Return the plan that brings back what `execute` replaced, commits that were not there included; execute it in turn."""
-        from kgctl.admin.changes import plan_reset
         from kgctl.admin.notation import FromFile, PlannedOffset
         from kgctl.admin.offset_reset import ResetRequest, ResetResult
+        from kgctl.admin.resets import plan_reset
 
         if self._done is None:
             raise MisuseError("nothing to undo: this plan was not executed")

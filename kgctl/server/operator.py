@@ -28,8 +28,8 @@ from kgctl.server.traffic import Host, Work
 if TYPE_CHECKING:
     from kgctl.server.request_context import Services
     from kgctl.server.traffic import Work
+    from kgctl.wire import Deadline
     from kgctl.wire.connection import Connection
-    from kgctl.wire.deadline import Deadline
 
 
 @dataclass(frozen=True, slots=True)

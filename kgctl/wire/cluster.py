@@ -16,8 +16,8 @@ from uuid import UUID
 from kgctl.errors import KgctlError, TimedOutError, UnreachableError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Node, TopicPartition
+from kgctl.wire import Deadline
 from kgctl.wire.connection import FETCH, FIND_COORDINATOR, LIST_OFFSETS, METADATA, Connection, Request, open_connection
-from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import Address, WireSettings
 
 T = TypeVar("T")

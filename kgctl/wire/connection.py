@@ -16,7 +16,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Node
 from kgctl.serde.frames import FrameReader, MalformedMessage, frame
 from kgctl.serde.messages import decode_response, encode_request
-from kgctl.wire.deadline import Deadline
+from kgctl.wire import Deadline
 from kgctl.wire.settings import Address, WireSettings
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kgctl.errors import AuthError, UsageError
-from kgctl.wire.deadline import Deadline
+from kgctl.wire import Deadline
 from kgctl.wire.settings import SaslSettings, TlsSettings, TokenSource, first_message
 
 

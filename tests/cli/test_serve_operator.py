@@ -12,8 +12,8 @@ import pytest
 from kgctl.errors import RefusedError, TimedOutError, UnreachableError
 from kgctl.server import operator
 from kgctl.server.background import BackgroundServer
+from kgctl.wire import Deadline
 from kgctl.wire.connection import Connection
-from kgctl.wire.deadline import Deadline
 from tests.cli.harness import Cli
 from tests.support.members import wait_until
 from tests.support.wire.classic_member import ClassicMember

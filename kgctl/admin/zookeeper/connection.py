@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from kgctl.admin.zookeeper import SessionLostError, ZooKeeperSettings
 from kgctl.errors import AuthError, KgctlError, NotFoundError, TimedOutError, UnreachableError, UsageError
-from kgctl.wire.deadline import Deadline
+from kgctl.wire import Deadline
 
 try:
     from kazoo import exceptions

@@ -26,9 +26,9 @@ from types import TracebackType
 from typing import Self
 
 from kgctl.admin import GroupAdmin, zookeeper
-from kgctl.admin.changes import plan_reset
 from kgctl.admin.notation import FromFile, PlannedOffset
 from kgctl.admin.offset_reset import ResetPlan, ResetRequest, ResetResult, TopicScope, is_within
+from kgctl.admin.resets import plan_reset
 from kgctl.admin.zookeeper import (
     InstanceNotRegisteredError,
     InstanceRegisteredError,

@@ -12,9 +12,10 @@ from typing import Annotated, TypeVar
 import typer
 
 from kgctl.admin import GroupAdmin, ItemError
-from kgctl.admin.changes import Account, Executed, Outcome, execute_reset
+from kgctl.admin.changes import Account, Outcome
 from kgctl.admin.notation import FileHeader, format_instant, kafka_rows, named_groups, plan_rows, read_header, seal, undo_rows
 from kgctl.admin.offset_reset import GroupPlan, ResetPlan, ResetResult, ResetRow
+from kgctl.admin.resets import Executed, execute_reset
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.cli.files import write_again, write_new

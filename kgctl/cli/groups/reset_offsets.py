@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 import typer
 
 from kgctl.admin import EARLIEST_LOCAL, LATEST_TIERED, GroupAdmin
-from kgctl.admin.changes import from_group as copied
-from kgctl.admin.changes import plan_reset
 from kgctl.admin.notation import FromFile, format_instant, parse_duration_ms, parse_offset_file, parse_past_instant_ms
 from kgctl.admin.offset_reset import (
     Heal,
@@ -30,6 +28,8 @@ from kgctl.admin.offset_reset import (
     ToTime,
     parse_topic_scopes,
 )
+from kgctl.admin.resets import from_group as copied
+from kgctl.admin.resets import plan_reset
 from kgctl.cli.completion import complete_groups
 from kgctl.cli.groups.changes import (
     Backup,

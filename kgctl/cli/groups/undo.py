@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from kgctl.admin.changes import plan_reset
 from kgctl.admin.notation import FromFile, format_instant, named_groups, parse_duration_ms
 from kgctl.admin.offset_reset import ResetRequest
+from kgctl.admin.resets import plan_reset
 from kgctl.cli.groups.changes import (
     Backup,
     Change,

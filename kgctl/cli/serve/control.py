@@ -19,8 +19,8 @@ from kgctl.errors import NotFoundError, RefusedError, UnreachableError, UsageErr
 
 if TYPE_CHECKING:
     from kgctl.storage.record_log import CommitEntry
+    from kgctl.wire import Deadline
     from kgctl.wire.connection import Connection
-    from kgctl.wire.deadline import Deadline
 
 
 def is_folder(target: str | None) -> bool:
@@ -42,8 +42,8 @@ def connected(session: Session, target: str | None) -> Iterator[tuple[Connection
 
     Raises `UnreachableError`, `AuthError` and `UsageError`.
     """
+    from kgctl.wire import Deadline
     from kgctl.wire.connection import open_connection
-    from kgctl.wire.deadline import Deadline
     from kgctl.wire.settings import WireSettings, parse_bootstrap
 
     if target is not None and is_folder(target):

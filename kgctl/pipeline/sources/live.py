@@ -16,6 +16,7 @@ from kgctl.model.groups import TopicPartition
 from kgctl.pipeline.sources.batches import Damage
 from kgctl.pipeline.sources.parse import ParsedLog, parse_log
 from kgctl.serde.record_schema import uuid_text
+from kgctl.wire import Deadline
 from kgctl.wire.cluster import (
     EARLIEST,
     LATEST,
@@ -29,7 +30,6 @@ from kgctl.wire.cluster import (
     list_offsets,
 )
 from kgctl.wire.connection import Connection
-from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import WireSettings, not_covered
 
 OFFSETS_TOPIC = "__consumer_offsets"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from kgctl.wire import Deadline
 from kgctl.wire.cluster import Cluster
 from kgctl.wire.connection import FIND_COORDINATOR
-from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import Address, WireSettings
 from tests.support.fake_broker import FakeBroker, coordinator_of
 from tests.support.patience import PATIENCE_MS

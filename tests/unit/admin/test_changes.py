@@ -9,17 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kgctl.admin import ItemError
-from kgctl.admin.changes import (
-    MOST_LOST_IN_A_ROW,
-    Account,
-    Answer,
-    NeverStop,
-    Outcome,
-    Step,
-    carry_out,
-    execute_reset,
-    plan_reset,
-)
+from kgctl.admin.changes import MOST_LOST_IN_A_ROW, Account, Answer, NeverStop, Outcome, Step, carry_out
 from kgctl.admin.notation import parse_offset_file, undo_rows
 from kgctl.admin.offset_reset import (
     PastOffset,
@@ -35,6 +25,7 @@ from kgctl.admin.offset_reset import (
     ToOffset,
     TopicScope,
 )
+from kgctl.admin.resets import execute_reset, plan_reset
 from kgctl.errors import AuthError, Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MemberDescription, OffsetAndMetadata, TopicPartition

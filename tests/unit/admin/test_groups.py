@@ -33,6 +33,7 @@ from kgctl.model.groups import (
 )
 from kgctl.serde.consumer_protocol import encode_assignment, encode_subscription
 from kgctl.serde.messages import DecodedRequest
+from kgctl.wire import Deadline
 from kgctl.wire.cluster import Cluster, ClusterLayout, TopicLayout
 from kgctl.wire.connection import (
     CONSUMER_GROUP_DESCRIBE,
@@ -42,7 +43,6 @@ from kgctl.wire.connection import (
     LIST_GROUPS,
     METADATA,
 )
-from kgctl.wire.deadline import Deadline
 from tests.support.fake_broker import FakeBroker, Handler, metadata
 
 

@@ -15,9 +15,8 @@ from kgctl.admin.librdkafka import AdminCalls, connection_error, error_code, exp
 from kgctl.errors import AuthError, BrokerError, KgctlError, TimedOutError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.wire.deadline import Deadline
-from kgctl.wire.properties import CLIENT_PROPERTIES, KNOWN_PROPERTIES, OTHER_PROPERTIES
-from kgctl.wire.settings import MSK_PROPERTIES
+from kgctl.wire import Deadline
+from kgctl.wire.settings import CLIENT_PROPERTIES, KNOWN_PROPERTIES, MSK_PROPERTIES, OTHER_PROPERTIES
 from tests.support.patience import PATIENCE_MS, SOON_S
 
 NOT_A_PROPERTY = "No such configuration property"

@@ -10,9 +10,9 @@ from kgctl.admin.live import delete_offsets, list_committed_offsets, list_log_of
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import LogOffsets, OffsetAndMetadata, TopicPartition
 from kgctl.serde.messages import DecodedRequest
+from kgctl.wire import Deadline
 from kgctl.wire.cluster import Cluster
 from kgctl.wire.connection import LIST_OFFSETS, METADATA, OFFSET_DELETE, OFFSET_FETCH
-from kgctl.wire.deadline import Deadline
 from tests.support.fake_broker import FakeBroker, metadata
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

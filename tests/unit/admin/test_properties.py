@@ -19,8 +19,7 @@ from kgctl.admin.properties import (
     translate,
 )
 from kgctl.errors import AuthError, UsageError
-from kgctl.wire.properties import KNOWN_PROPERTIES
-from kgctl.wire.settings import MskLogin, msk_login, msk_token
+from kgctl.wire.settings import KNOWN_PROPERTIES, MskLogin, msk_login, msk_token
 
 
 def file(tmp_path: Path, text: str) -> Path:

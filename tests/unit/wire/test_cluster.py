@@ -9,9 +9,9 @@ import pytest
 
 from kgctl.errors import AuthError, TimedOutError, UnreachableError
 from kgctl.model.groups import Node
+from kgctl.wire import Deadline
 from kgctl.wire.cluster import Cluster, ClusterLayout, TopicLayout
 from kgctl.wire.connection import API_VERSIONS, LIST_GROUPS, METADATA, SASL_HANDSHAKE, Connection
-from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import Address, SaslSettings, WireSettings
 from tests.support.fake_broker import SILENCE, FakeBroker, metadata
 from tests.support.patience import PATIENCE_MS, PATIENCE_S

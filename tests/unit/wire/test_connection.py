@@ -18,6 +18,7 @@ from scramp import ScramMechanism
 from kgctl.errors import AuthError, TimedOutError, UnreachableError, UnsupportedError, UsageError
 from kgctl.serde.frames import frame
 from kgctl.serde.messages import DecodedRequest, encode_response
+from kgctl.wire import Deadline
 from kgctl.wire.connection import (
     API_VERSIONS,
     LIST_GROUPS,
@@ -30,7 +31,6 @@ from kgctl.wire.connection import (
     open_connection,
     open_socket,
 )
-from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import Address, SaslSettings, TlsSettings, WireSettings
 from tests.support.fake_broker import CLOSE, SILENCE, FakeBroker, Handler
 from tests.support.patience import PATIENCE_MS, PATIENCE_S, SOON_S

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kgctl.errors import TimedOutError
-from kgctl.wire.deadline import Deadline
+from kgctl.wire import Deadline
 
 
 def test_time_is_left_until_the_end() -> None:

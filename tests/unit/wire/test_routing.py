@@ -12,9 +12,9 @@ from kgctl.errors import UnreachableError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Node, TopicPartition
 from kgctl.serde.messages import DecodedRequest
+from kgctl.wire import Deadline
 from kgctl.wire.cluster import Cluster, Failure, ask_coordinators, ask_leaders, find_coordinators, find_leaders
 from kgctl.wire.connection import FIND_COORDINATOR, LIST_GROUPS, METADATA, Connection
-from kgctl.wire.deadline import Deadline
 from kgctl.wire.settings import Address, WireSettings
 from tests.support.fake_broker import FakeBroker, coordinator_of, metadata
 from tests.support.patience import PATIENCE_MS

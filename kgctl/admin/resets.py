@@ -1,0 +1,357 @@
+"""Resets: planned from what the cluster has, and executed where the plan still holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from kgctl.admin import AltersManyGroups, GroupAdmin, ItemError, PartitionResults
+from kgctl.admin.changes import Account, Answer, Outcome, Step, Stop, carry_out
+from kgctl.admin.group_view import check_rights_on
+from kgctl.admin.notation import FromFile, PlannedOffset
+from kgctl.admin.offset_reset import (
+    GroupPlan,
+    Heal,
+    PartitionFacts,
+    ResetPlan,
+    ResetRequest,
+    ResetResult,
+    ResetRow,
+    Strategy,
+    ToHistory,
+    ToMark,
+    TopicScope,
+    ToTime,
+    is_within,
+    plan_partition,
+    present_scopes,
+    resolve_scopes,
+)
+from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnsupportedError
+from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import (
+    NO_OFFSET,
+    GroupDescription,
+    GroupType,
+    LogOffsets,
+    OffsetAndMetadata,
+    TopicPartition,
+)
+
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
+
+
+def plan_reset(admin: GroupAdmin, request: ResetRequest) -> ResetPlan:
+    """Look at the cluster, change nothing, and say what a reset would do. Works on active groups too.
+
+    Raises:
+        NotFoundError: a topic or partition of the scope does not exist.
+    """
+    described = admin.describe_groups(request.group_ids)
+    errors = {group_id: error.to_exception(group=group_id) for group_id, error in described.errors.items()}
+    found: dict[str, GroupDescription | None] = {}
+    for group_id in request.group_ids:
+        description = described.values.get(group_id)
+        if description is None and not _may_be_made(request, described.errors.get(group_id)):
+            continue
+        errors.pop(group_id, None)
+        if description and description.type in (GroupType.SHARE, GroupType.STREAMS):
+            errors[group_id] = UnsupportedError(
+                f"{group_id!r} is a {description.type.value} group; only consumer groups can be reset", group=group_id
+            )
+        else:
+            found[group_id] = description
+    return _plan_groups(admin, request, found, errors)
+
+
+def _may_be_made(request: ResetRequest, error: ItemError | None) -> bool:
+    return request.create and error is not None and error.code is ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def _plan_groups(
+    admin: GroupAdmin,
+    request: ResetRequest,
+    found: Mapping[str, GroupDescription | None],
+    errors: dict[str, KgctlError],
+) -> ResetPlan:
+    scopes: dict[str, Sequence[TopicPartition]] = {}
+    offsets: Mapping[str, Committed] = {}
+    flaws: Mapping[str, tuple[KgctlError, ...]] = {}
+    if found:
+        common = _common_scope(admin, request)
+        committed = admin.list_committed_offsets(list(found))
+        offsets, flaws = committed.values, committed.flaws
+        errors.update((group_id, error.to_exception(group=group_id)) for group_id, error in committed.errors.items())
+        scopes = {group_id: _scope(request, group_id, offsets[group_id], common) for group_id in found if group_id in offsets}
+    for group_id in [group_id for group_id, partitions in scopes.items() if not partitions]:
+        del scopes[group_id]
+        errors[group_id] = NotFoundError(f"group {group_id!r} has no committed offsets: nothing to reset", group=group_id)
+    facts = _Facts.gather(admin, request.strategy, {p for partitions in scopes.values() for p in partitions})
+    plans = [
+        GroupPlan(
+            group_id,
+            found[group_id],
+            _rows(request, group_id, partitions, offsets[group_id], facts, flaws=flaws.get(group_id, ())),
+        )
+        for group_id, partitions in scopes.items()
+    ]
+    apart = [
+        flaw
+        for group_id, of_group in flaws.items()
+        for flaw in of_group
+        if (flaw.topic, flaw.partition) not in scopes.get(group_id, ())
+    ]
+    return ResetPlan(tuple(plans), (*(errors[group_id] for group_id in request.group_ids if group_id in errors), *apart))
+
+
+def _common_scope(admin: GroupAdmin, request: ResetRequest) -> Sequence[TopicPartition]:
+    if request.scopes is None or isinstance(request.strategy, FromFile):
+        return ()
+    counts = admin.list_topics([scope.topic for scope in request.scopes])
+    scopes = present_scopes(request.scopes, counts) if request.skip_missing else request.scopes
+    check_rights_on(admin, [scope.topic for scope in scopes if scope.topic not in counts])
+    return sorted(resolve_scopes(scopes, counts))
+
+
+def _scope(
+    request: ResetRequest, group_id: str, committed: Committed, common: Sequence[TopicPartition]
+) -> Sequence[TopicPartition]:
+    if isinstance(request.strategy, FromFile):
+        return sorted(request.strategy.groups[group_id])
+    if request.scopes is not None:
+        return common
+    present = {partition for partition, commit in committed.items() if commit.offset != NO_OFFSET}
+    if isinstance(request.strategy, ToHistory):
+        present |= request.strategy.groups[group_id].keys()
+    return sorted(present)
+
+
+def _rows(
+    request: ResetRequest,
+    group_id: str,
+    partitions: Sequence[TopicPartition],
+    committed: Committed,
+    facts: _Facts,
+    *,
+    flaws: Sequence[KgctlError],
+) -> tuple[ResetRow, ...]:
+    """A partition whose commit could not be read has a flaw, and is not reset: nobody could undo it."""
+    unread = {
+        (flaw.topic, flaw.partition): ItemError(ErrorCode.UNKNOWN_SERVER_ERROR, flaw.message)
+        for flaw in flaws
+        if flaw.partition is not None
+    }
+    rows = [
+        plan_partition(
+            request.strategy,
+            group_id,
+            partition,
+            facts.of(partition, committed.get(partition), unread.get(partition)),
+            clamp=request.clamp,
+        )
+        for partition in partitions
+        if not (request.skip_missing and facts.is_missing(partition))
+    ]
+    if isinstance(request.strategy, Heal):
+        rows = [row for row in rows if row.result is not ResetResult.UNCHANGED]
+    return tuple(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """The logs of all partitions of a plan, each asked about once however many groups share it."""
+
+    logs: Mapping[TopicPartition, LogOffsets]
+    at_time: Mapping[TopicPartition, int | None]
+    errors: Mapping[TopicPartition, ItemError]
+
+    @classmethod
+    def gather(cls, admin: GroupAdmin, strategy: Strategy, wanted: Iterable[TopicPartition]) -> _Facts:
+        partitions = sorted(wanted)
+        if not partitions:
+            return cls({}, {}, {})
+        counts = admin.list_topics(sorted({partition.topic for partition in partitions}))
+        present = [partition for partition in partitions if partition.partition < counts.get(partition.topic, 0)]
+        missing = {
+            partition: ItemError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {partition} does not exist")
+            for partition in partitions
+            if partition.partition >= counts.get(partition.topic, 0)
+        }
+        logs = admin.list_log_offsets(present)
+        if not isinstance(strategy, ToTime | ToMark):
+            return cls(logs.values, {}, {**missing, **logs.errors})
+        times = admin.list_offsets_at(present, strategy.timestamp_ms)
+        return cls(logs.values, times.values, {**missing, **times.errors, **logs.errors})
+
+    def is_missing(self, partition: TopicPartition) -> bool:
+        """Return whether there is no such partition."""
+        error = self.errors.get(partition)
+        return error is not None and error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    def of(
+        self, partition: TopicPartition, committed: OffsetAndMetadata | None, unread: ItemError | None = None
+    ) -> PartitionFacts:
+        log = self.logs.get(partition, LogOffsets())
+        return PartitionFacts(committed, log, self.at_time.get(partition), unread or self.errors.get(partition))
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A plan with what became of each row, and what ended it early: ``ended_by``, ``signal``, neither where nothing did."""
+
+    plan: ResetPlan
+    ended_by: KgctlError | None = None
+    signal: int | None = None
+
+    @property
+    def may_have_changed(self) -> bool:
+        """Whether the cluster is, or may be, no longer as it was."""
+        changed = (ResetResult.RESET, ResetResult.DELETED, ResetResult.UNKNOWN)
+        return any(row.result in changed for row in self.plan.rows)
+
+
+_RowKey = tuple[str, TopicPartition]
+
+
+def from_group(admin: GroupAdmin, source: str, group_ids: Sequence[str], scopes: Sequence[TopicScope]) -> FromFile:
+    """The commits of another group, as what each of these groups shall have; those within ``scopes``, or all where there are
+    none.
+
+    Raises:
+        KgctlError: they cannot be read, or there are none.
+    """
+    found = admin.list_committed_offsets([source])
+    if error := found.errors.get(source):
+        raise error.to_exception(group=source)
+    wanted = {
+        partition: PlannedOffset(commit)
+        for partition, commit in found.values[source].items()
+        if commit.offset != NO_OFFSET and (not scopes or is_within(partition, scopes))
+    }
+    if not wanted:
+        raise NotFoundError(f"group {source!r} has no committed offsets there: nothing to copy", group=source)
+    return FromFile(dict.fromkeys(group_ids, wanted))
+
+
+def execute_reset(admin: GroupAdmin, plan: ResetPlan, stop: Stop | None = None) -> Executed:
+    """Do what the plan says, and tell what became of each row, whatever ends it.
+
+    Groups that are active, or not as the plan says, are left alone as a whole. The caller saves the old offsets first.
+    """
+    if plan.is_out_of_range:
+        return Executed(plan)
+    groups, errors = [], list(plan.errors)
+    for group in plan.groups:
+        if not group.state.is_inactive:
+            errors.append(active_group(group))
+        elif group.is_refused:
+            groups.append(replace(group, rows=tuple(_left_alone(row) for row in group.rows)))
+        else:
+            groups.append(group)
+    wanted = {(row.group_id, row.partition): row for group in groups for row in group.rows if row.result is ResetResult.PLANNED}
+    steps = list(_steps(admin, [group for group in groups if not group.is_refused]))
+    account = carry_out(steps, lambda items: _are_done(admin, [wanted[item] for item in items]), stop)
+    done = tuple(replace(group, rows=tuple(_told(row, account) for row in group.rows)) for group in groups)
+    return Executed(ResetPlan(done, tuple(errors)), account.ended_by, account.signal)
+
+
+GROUPS_AT_ONCE = 32
+"""So many groups' commits are under way at once: enough that a broker always has one to write, few enough that those of which
+nobody knows after a cut are soon read back."""
+
+
+def _steps(admin: GroupAdmin, groups: Sequence[GroupPlan]) -> Iterator[Step[_RowKey]]:
+    """Commits first, of several groups at once; then commits are taken away, a request a group."""
+    for start in range(0, len(groups), GROUPS_AT_ONCE):
+        rows = [row for group in groups[start : start + GROUPS_AT_ONCE] for row in group.rows]
+        commits: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
+        taken_away: dict[str, list[TopicPartition]] = {}
+        for row in rows:
+            if row.result is not ResetResult.PLANNED:
+                continue
+            if row.new is None:
+                taken_away.setdefault(row.group_id, []).append(row.partition)
+            else:
+                commits.setdefault(row.group_id, {})[row.partition] = row.new
+        if commits:
+            yield _commits(admin, commits)
+        for group_id, partitions in taken_away.items():
+            yield _removal(admin, group_id, partitions)
+
+
+def _commits(admin: GroupAdmin, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> Step[_RowKey]:
+    def act() -> Iterator[Answer[_RowKey]]:
+        for group_id, results in _altered(admin, wanted):
+            errors = {(group_id, partition): error for partition, error in results.errors.items()}
+            yield Answer([(group_id, partition) for partition in wanted[group_id]], errors)
+
+    return Step([(group_id, partition) for group_id, offsets in wanted.items() for partition in offsets], act)
+
+
+def _altered(
+    admin: GroupAdmin, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]
+) -> Iterator[tuple[str, PartitionResults[None]]]:
+    """One group after the other where the admin can do no better."""
+    if isinstance(admin, AltersManyGroups):
+        yield from admin.alter_offsets_of(wanted)
+        return
+    for group_id, offsets in wanted.items():
+        yield group_id, admin.alter_offsets(group_id, offsets)
+
+
+def _removal(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) -> Step[_RowKey]:
+    def act() -> Mapping[_RowKey, ItemError]:
+        return {(group_id, partition): error for partition, error in admin.delete_offsets(group_id, partitions).errors.items()}
+
+    return Step.of_one_request([(group_id, partition) for partition in partitions], act)
+
+
+def _are_done(admin: GroupAdmin, rows: Sequence[ResetRow]) -> Mapping[_RowKey, bool]:
+    """Whether the rows have what they should by now, for the groups that the cluster answers for."""
+    found = admin.list_committed_offsets(list(dict.fromkeys(row.group_id for row in rows)))
+    committed = dict(found.values)
+    if found.errors:  # the first answer may be of a coordinator that has just been lost
+        committed |= admin.list_committed_offsets(list(found.errors)).values
+    return {(row.group_id, row.partition): _is_done(row, committed[row.group_id]) for row in rows if row.group_id in committed}
+
+
+def _is_done(row: ResetRow, committed: Committed) -> bool:
+    found = committed.get(row.partition)
+    present = None if found is None or found.offset == NO_OFFSET else found.offset
+    return present == (None if row.new is None else row.new.offset)
+
+
+def _told(row: ResetRow, account: Account[_RowKey]) -> ResetRow:
+    if row.result is not ResetResult.PLANNED:
+        return row
+    key = (row.group_id, row.partition)
+    outcome, error = account.outcomes[key], account.errors.get(key)
+    if outcome is Outcome.DONE:
+        return replace(row, result=ResetResult.RESET if row.new else ResetResult.DELETED)
+    if outcome is Outcome.NOT_TRIED:
+        return replace(row, result=ResetResult.NOT_TRIED, note="nothing was sent for it")
+    assert error is not None
+    if outcome is Outcome.UNKNOWN:
+        return replace(row, result=ResetResult.UNKNOWN, note=f"sent, and not answered: {error.message}", error=error)
+    if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP):
+        # A group with members answers an administrator's commit with UNKNOWN_MEMBER_ID: it became active after the plan was made.
+        error = ItemError(ErrorCode.NON_EMPTY_GROUP, "the group has become active; stop its consumers first")
+        return replace(row, result=ResetResult.REFUSED, note=error.message, error=error)
+    return replace(row, result=ResetResult.FAILED, note=error.message, error=error)
+
+
+def active_group(group: GroupPlan) -> RefusedError:
+    """Return the error by which an active group is not reset."""
+    members = len(group.description.members) if group.description else 0
+    present = f"{members} member{'s' if members != 1 else ''}"
+    return RefusedError(
+        f"group {group.group_id!r} is active ({group.state.value}, {present}): stop its consumers first",
+        code=ErrorCode.NON_EMPTY_GROUP.name,
+        group=group.group_id,
+    )
+
+
+def _left_alone(row: ResetRow) -> ResetRow:
+    if row.result is not ResetResult.PLANNED:
+        return row
+    return replace(row, result=ResetResult.REFUSED, note="left alone: other partitions changed since the plan was made")
