@@ -61,14 +61,14 @@ class FrameReader:
             return 0
         return _LENGTH.size + int(_LENGTH.unpack_from(self._buffer)[0])
 
-    def receive(self, data: bytes) -> list[bytes]:
+    def receive(self, data: bytes | memoryview) -> list[bytes]:
         """Take what arrived; give back the frames it completes, in order.
 
         Raises FrameTooLarge as soon as a length above the limit is seen, before its bytes are kept, and MalformedFrame for a
         negative length.
         """
         if not self._buffer and self._is_whole(data):
-            return [data[_LENGTH.size :]]
+            return [bytes(data[_LENGTH.size :])]
         self._buffer += data
         frames: list[bytes] = []
         position = 0
@@ -79,7 +79,7 @@ class FrameReader:
             del self._buffer[:position]
         return frames
 
-    def _is_whole(self, data: bytes) -> bool:
+    def _is_whole(self, data: bytes | memoryview) -> bool:
         """Whether this is one frame, no more and no less, as nearly all that arrives is."""
         size = len(data) - _LENGTH.size
         return 0 <= size <= self._max_frame_bytes and bool(_LENGTH.unpack_from(data)[0] == size)

@@ -36,6 +36,7 @@ _BUDGET_OF_A_TURN_S = 0.005
 _DELAY_INTERVAL_S = 0.5
 _MARKS = 20
 _FAREWELL_S = 1.0
+_RECEIVE_BYTES = 256 * 1024
 
 log = logging.getLogger(__name__)
 
@@ -280,6 +281,8 @@ class Host:
         self.connections: set[Connection] = set()
         self.refused = 0
         self.is_closing = False
+        self.receive_buffer = memoryview(bytearray(_RECEIVE_BYTES))
+        """What arrives is read into this; whoever reads takes a copy before the loop goes on."""
         self._max_connections = max_connections
         self._all_left = asyncio.Event()
 
