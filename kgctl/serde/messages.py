@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
-from kgctl.serde.codec import read, readable_text, reader, skip_tags, write, writer
+from kgctl.serde.codec import Writer, read, readable_text, reader, skip_tags, write, writer
 from kgctl.serde.frames import MalformedMessage, UnsupportedVersion
-from kgctl.serde.schemas import header_is_flexible, load_plan
+from kgctl.serde.schemas import EntityPlan, header_is_flexible, load_plan
 
 _REQUEST_HEADER = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
+_NO_TAGS = b"\0"
 
 
 class RequestHeader(NamedTuple):
@@ -48,18 +50,11 @@ def decode_header(payload: bytes) -> tuple[RequestHeader, int]:
 def decode_request(payload: bytes) -> DecodedRequest:
     """Header and body. Raises MalformedMessage, and UnsupportedVersion where the API or its version has no schema here."""
     header, position = decode_header(payload)
-    return DecodedRequest(*header, decode_body(header, payload, position))
-
-
-def decode_body(header: RequestHeader, payload: bytes, position: int) -> Any:
-    """Return what follows a header that `decode_header` read. Raises as `decode_request` does."""
     try:
-        plan = load_plan(header.api_key, header.api_version, "request")
+        codec = server_codec(header.api_key, header.api_version)
     except UnsupportedVersion:
         raise UnsupportedVersion(header.api_key, header.api_version, header.correlation_id) from None
-    if plan.flexible:
-        position = skip_tags(payload, position)
-    return read(plan, payload, position)
+    return DecodedRequest(*header, codec.decode(payload, position))
 
 
 def encode_request(
@@ -78,12 +73,7 @@ def encode_request(
 
 def encode_response(api_key: int, api_version: int, correlation_id: int, values: Mapping[str, Any]) -> bytes:
     """Header and body; ``values`` as `kgctl.serde.codec.write` takes them. Raises UnsupportedVersion."""
-    plan = load_plan(api_key, api_version, "response")
-    out = bytearray(_CORRELATION_ID.pack(correlation_id))
-    if header_is_flexible(api_key, api_version, "response"):
-        out.append(0)
-    write(plan, values, out)
-    return bytes(out)
+    return server_codec(api_key, api_version).encode(correlation_id, values)
 
 
 def decode_response(api_key: int, api_version: int, payload: bytes) -> tuple[int, Any]:
@@ -98,7 +88,32 @@ def decode_response(api_key: int, api_version: int, payload: bytes) -> tuple[int
     return correlation_id, read(plan, payload, position)
 
 
-def prepare(api_key: int, api_version: int) -> None:
-    """Make what a server needs to answer this API, some milliseconds of work. Raises UnsupportedVersion."""
-    reader(load_plan(api_key, api_version, "request"))
-    writer(load_plan(api_key, api_version, "response"))
+class ServerCodec(NamedTuple):
+    """What a server needs to answer an API in one version, looked up once."""
+
+    plan: EntityPlan
+    write: Writer
+    begin: bytes
+    """What stands between the correlation id and the body of a response."""
+
+    def decode(self, payload: bytes, position: int) -> Any:
+        """Return what follows a header that `decode_header` read. Raises MalformedMessage."""
+        if self.plan.flexible:
+            position = position + 1 if payload[position : position + 1] == _NO_TAGS else skip_tags(payload, position)
+        return read(self.plan, payload, position)
+
+    def encode(self, correlation_id: int, values: Mapping[str, Any]) -> bytes:
+        """Return a response, header and body; ``values`` as `kgctl.serde.codec.write` takes them."""
+        out = bytearray(_CORRELATION_ID.pack(correlation_id))
+        out += self.begin
+        self.write(values, out)
+        return bytes(out)
+
+
+@cache
+def server_codec(api_key: int, api_version: int) -> ServerCodec:
+    """Return the codec of this API and version, which takes some milliseconds the first time. Raises UnsupportedVersion."""
+    plan = load_plan(api_key, api_version, "request")
+    reader(plan)
+    begin = _NO_TAGS if header_is_flexible(api_key, api_version, "response") else b""
+    return ServerCodec(plan, writer(load_plan(api_key, api_version, "response")), begin)

@@ -85,7 +85,7 @@ class ClientConnection(asyncio.BufferedProtocol):
             self._frames.clear()
         self._work()
 
-    def get_buffer(self, sizehint: int) -> memoryview:
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as asyncio calls it
         return self._host.receive_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -205,8 +205,8 @@ class ClientConnection(asyncio.BufferedProtocol):
 
     def _serve(self, payload: bytes) -> None:
         held = Held(int.from_bytes(payload[:2], "big"), len(payload), self._peer, monotonic())
-        UNDER_WAY.set(held)
-        self._host.watch.begin(held)
+        watch = self._host.watch
+        watch.begin(held)
         response: bytes | Awaitable[bytes | None] | None = None
         try:
             response = self._dispatcher.answer(payload, self._session)
@@ -215,11 +215,12 @@ class ClientConnection(asyncio.BufferedProtocol):
         except Exception:
             log.exception("a request of %s failed", self._peer)
             self.close("an error of the server's own")
-        if isinstance(response, Awaitable):
-            self._task = asyncio.ensure_future(self._respond_later(response, len(payload)))
-        else:
+        if response is None or isinstance(response, bytes):
             self._respond(response, len(payload))
-        self._host.watch.end(held)
+        else:
+            UNDER_WAY.set(held)  # for the task, whose context begins as a copy of this one
+            self._task = asyncio.ensure_future(self._respond_later(response, len(payload)))
+        watch.end(held)
 
     def _respond(self, response: bytes | None, request_bytes: int) -> None:
         self._waiting_bytes -= request_bytes

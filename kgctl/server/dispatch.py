@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.serde.frames import UnsupportedVersion
-from kgctl.serde.messages import RequestHeader, decode_body, decode_header, encode_response, prepare
+from kgctl.serde.messages import RequestHeader, ServerCodec, decode_header, encode_response, server_codec
 from kgctl.server.operator import OPERATOR_PREFIX, Described, MalformedOperation, answer_operator
 from kgctl.server.request_context import ApiSpec, ClientSession, Login, RequestContext
 from kgctl.server.runtime import Answer, Values
@@ -33,6 +34,7 @@ LARGE_ITEMS = 400
 log = logging.getLogger(__name__)
 
 Response = bytes | Awaitable[bytes | None] | None
+Encode = Callable[[Values], bytes]
 
 
 class Refused(Exception):  # noqa: N818 - what happened to the request
@@ -46,8 +48,8 @@ class Dispatcher:
         self._services = services
         self._describe = describe
         self._broker = broker
-        self._codec = services.data.codec
-        self._known: set[tuple[int, int]] = set()
+        self._thread = services.data.codec
+        self._known: dict[tuple[int, int], tuple[ApiSpec, ServerCodec]] = {}
         """APIs and versions that were asked for already."""
 
     def answer(self, payload: bytes, session: ClientSession) -> Response:
@@ -64,6 +66,15 @@ class Dispatcher:
         if payload.startswith(OPERATOR_PREFIX):
             return self._answer_operator(payload, session)
         header, position = decode_header(payload)
+        known = self._known.get((header.api_key, header.api_version))
+        if known is not None and len(payload) <= LARGE_BYTES and (session.is_authenticated or known[0].before_authentication):
+            spec, codec = known
+            context = self._context(header, header.api_version, session, spec)
+            return self._handle(spec, context, codec, header.correlation_id, codec.decode(payload, position))
+        return self._answer_rare(header, payload, position, session)
+
+    def _answer_rare(self, header: RequestHeader, payload: bytes, position: int, session: ClientSession) -> Response:
+        """A large request, the first one of its API and version, or what is to be refused."""
         spec = self._services.registry.get(header.api_key)
         if spec is None:
             raise Refused(f"API key {header.api_key} is not served")
@@ -73,13 +84,8 @@ class Dispatcher:
             raise Refused(f"a {spec.name} request of {len(payload)} bytes, at most {MAX_BYTES} are read")
         if not spec.serves(header.api_version):
             return self._unserved(spec, header, session)
-        context = self._context(header, header.api_version, session)
-        _note(context, spec)
-        kind = (header.api_key, header.api_version)
-        if len(payload) > LARGE_BYTES or kind not in self._known:
-            self._known.add(kind)
-            return self._answer_slowly(spec, context, header, payload, position)
-        return self._handle(spec, context, header, _decoded(header, payload, position))
+        context = self._context(header, header.api_version, session, spec)
+        return self._answer_slowly(spec, context, header, payload, position)
 
     def _answer_operator(self, payload: bytes, session: ClientSession) -> Response:
         if not session.is_authenticated:
@@ -89,24 +95,23 @@ class Dispatcher:
         except MalformedOperation as error:
             raise Refused(str(error)) from error
 
-    def _handle(self, spec: ApiSpec, context: RequestContext, header: RequestHeader, body: Any) -> Response:
+    def _handle(self, spec: ApiSpec, context: RequestContext, codec: ServerCodec, correlation_id: int, body: Any) -> Response:
+        encode = partial(codec.encode, correlation_id)
         if spec.runs_in_thread is not None and spec.runs_in_thread(context, body):
-            return self._encoded_later(header, self._or_failure(spec, context, body, _in_thread(spec, context, body)))
+            return self._encoded_later(encode, self._or_failure(spec, context, body, _in_thread(spec, context, body)))
         try:
             answer = self._answer_of(spec, context, body)
         except StorageError as error:
             answer = self._failure(spec, context, body, error)
         if answer is None:
             return None
-        if isinstance(answer, Awaitable):
-            return self._encoded_later(header, self._or_failure(spec, context, body, answer))
-        if is_large(answer):
-            return self._encoded_in_thread(header, answer)
-        return encode_response(header.api_key, header.api_version, header.correlation_id, answer)
+        if not isinstance(answer, dict):
+            return self._encoded_later(encode, self._or_failure(spec, context, body, answer))
+        return self._encoded_in_thread(encode, answer) if is_large(answer) else encode(answer)
 
     def _answer_of(self, spec: ApiSpec, context: RequestContext, body: Any) -> Answer:
         answer = spec.handler(context, body)
-        if not isinstance(answer, Generator):
+        if isinstance(answer, dict) or not isinstance(answer, Generator):
             return answer
         driven = self._services.pieces.begin(answer)
         return _unfolded(driven) if isinstance(driven, Awaitable) else driven
@@ -130,38 +135,34 @@ class Dispatcher:
         self, spec: ApiSpec, context: RequestContext, header: RequestHeader, payload: bytes, position: int
     ) -> bytes | None:
         """A large request, and the first of its kind, which loads schemas, is decoded beside the event loop."""
-        body = await self._codec.run(_decoded, header, payload, position)
-        await self._codec.run(prepare, header.api_key, header.api_version)
-        response = self._handle(spec, context, header, body)
+        codec, body = await self._thread.run(_decoded, header, payload, position)
+        self._known[header.api_key, header.api_version] = spec, codec
+        response = self._handle(spec, context, codec, header.correlation_id, body)
         return await response if isinstance(response, Awaitable) else response
 
-    async def _encoded_later(self, header: RequestHeader, answer: Awaitable[Values | None]) -> bytes | None:
+    async def _encoded_later(self, encode: Encode, answer: Awaitable[Values | None]) -> bytes | None:
         values = await answer
         if values is None:
             return None
-        if is_large(values):
-            return await self._encoded_in_thread(header, values)
-        return encode_response(header.api_key, header.api_version, header.correlation_id, values)
+        return await self._encoded_in_thread(encode, values) if is_large(values) else encode(values)
 
-    async def _encoded_in_thread(self, header: RequestHeader, values: Values) -> bytes:
-        return await self._codec.run(encode_response, header.api_key, header.api_version, header.correlation_id, values)
+    async def _encoded_in_thread(self, encode: Encode, values: Values) -> bytes:
+        return await self._thread.run(encode, values)
 
-    def _context(self, header: RequestHeader, version: int, session: ClientSession) -> RequestContext:
-        return RequestContext(self._services, self._broker, session, header.api_key, version, header.client_id or "")
+    def _context(self, header: RequestHeader, version: int, session: ClientSession, spec: ApiSpec) -> RequestContext:
+        context = RequestContext(self._services, self._broker, session, header.api_key, version, header.client_id or "")
+        if log.isEnabledFor(logging.DEBUG):
+            log.debug("%s v%d from %s (%s)", spec.name, version, session.client_host, context.client_id)
+        return context
 
     def _unserved(self, spec: ApiSpec, header: RequestHeader, session: ClientSession) -> bytes:
         """Kafka answers an ApiVersions of the future in version 0, which every client reads, and closes on anything else."""
         if spec.key != API_VERSIONS_KEY:
             raise Refused(f"{spec.name} version {header.api_version} is not served")
-        context = self._context(header, 0, session)
+        context = self._context(header, 0, session, spec)
         values = spec.handler(context, None)
         assert isinstance(values, dict)
         return encode_response(spec.key, 0, header.correlation_id, {**values, "error_code": ErrorCode.UNSUPPORTED_VERSION})
-
-
-def _note(context: RequestContext, spec: ApiSpec) -> None:
-    if log.isEnabledFor(logging.DEBUG):
-        log.debug("%s v%d from %s (%s)", spec.name, context.version, context.session.client_host, context.client_id)
 
 
 async def _in_thread(spec: ApiSpec, context: RequestContext, body: Any) -> Values | None:
@@ -186,11 +187,12 @@ def _answer_raw_token(payload: bytes, login: Login, session: ClientSession) -> b
         raise Refused(error.message) from error
 
 
-def _decoded(header: RequestHeader, payload: bytes, position: int) -> Any:
+def _decoded(header: RequestHeader, payload: bytes, position: int) -> tuple[ServerCodec, Any]:
     try:
-        return decode_body(header, payload, position)
+        codec = server_codec(header.api_key, header.api_version)
     except UnsupportedVersion as error:
         raise Refused(str(error)) from error
+    return codec, codec.decode(payload, position)
 
 
 def is_large(values: Values) -> bool:

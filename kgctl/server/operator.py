@@ -219,7 +219,7 @@ def _complete(correlation_id: int, services: Services, group_id: str) -> bytes |
     before = runtime.core.rebalance_status(group_id, runtime.clock())
     removed = [member.member_id for member in before.awaited] if before is not None and before.waiting_for else []
 
-    def render(result: Result) -> Mapping[str, Any]:
+    def render(result: Result) -> dict[str, Any]:
         error = result.error if isinstance(result, Done) else ErrorCode.UNKNOWN_SERVER_ERROR
         return {"error": error.name, "removed": removed if error is ErrorCode.NONE else []}
 

@@ -247,7 +247,7 @@ def _call_all(functions: Iterable[Callable[[], None]]) -> None:
             log.exception("an answer failed")
 
 
-Values = Mapping[str, Any]
+Values = dict[str, Any]
 """A response body, as `kgctl.serde.messages.encode_response` takes it."""
 
 Answer = Values | Awaitable[Values | None] | None
