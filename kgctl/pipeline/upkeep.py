@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from kgctl.pipeline.builds.run import begun_range
+from kgctl.pipeline.builds.thin import Thinned, day_of, next_pruned, thinned_records
 from kgctl.pipeline.store.delta import Table, vacuum
 from kgctl.pipeline.store.files import DataFile, buckets_of, is_provisional, prefix_of, write_files
 from kgctl.pipeline.store.tables import GOLD, TABLES
-from kgctl.pipeline.store.warehouse import COMPACTED, THINNED, Warehouse, high_number, next_number
+from kgctl.pipeline.store.warehouse import COMPACTED, FORGOTTEN, PRUNED, PRUNED_TABLES, Warehouse, high_number, next_number
 
 KEPT_HOURS = 168
 """Files that a commit has taken away stay so long: somebody may be reading an older version."""
@@ -35,48 +34,35 @@ class Pruned:
 
 
 def prune(warehouse: Warehouse, before_ms: int, *, hours: int = KEPT_HOURS) -> Pruned:
-    """Thin what is older than the day of ``before_ms``, which itself stays whole. The next build makes the tables from the rest.
+    """Thin what is older than the day of ``before_ms``, which itself stays whole, of what was built; the next build thins the
+    tables, at the cost of the old days alone.
 
     Of old records those stay that the log would have kept: of each key the last one, and all of transactions. Old samples and
     damage go. What was committed at a time before that day is no longer certain; from that day on nothing changes.
     """
-    day = datetime.fromtimestamp(before_ms / 1000, UTC).date().isoformat()
     found = Pruned()
-    thinned = [each for name in ("records", "samples", "damaged") if (each := _thinned(warehouse.table(name), day)) is not None]
-    built_of = [file for each in thinned if each.table.name != "damaged" for file in each.old]
-    clusters = {bound["cluster"] for file in built_of for bound in (file.low, file.high)}
-    _note_thinned(warehouse, clusters)
-    for each in thinned:
-        each.table.commit(_by_cluster(warehouse, each.table.name, each.kept), each.old)
-        found.rows[each.table.name] = each.taken
-    _note_thinned(warehouse, clusters)
+    for cluster in warehouse.clusters():
+        for name in ("records", "samples", "damaged"):
+            taken = _thin(warehouse, name, cluster, before_ms)
+            if taken:
+                found.rows[name] = found.rows.get(name, 0) + taken
     found.merged = compact(warehouse)
     found.files = _clean(warehouse, hours)
     return found
 
 
-@dataclass(frozen=True)
-class _Thinned:
-    """The files of a table's old days, and the rows of theirs that stay."""
-
-    table: Table
-    old: list[DataFile]
-    kept: pa.Table
-
-    @property
-    def taken(self) -> int:
-        """Return how many rows go."""
-        return sum(file.rows for file in self.old) - int(self.kept.num_rows)
-
-
-def _thinned(table: Table, day: str) -> _Thinned | None:
-    """What thinning makes of a table's days before ``day``; None where it takes nothing away."""
-    old = [file for file in table.files() if file.date < day]
-    if not old:
-        return None
-    kept = _last_of_each(table.rows(old)) if table.name == "records" else table.stored.schema.empty_table()
-    found = _Thinned(table, old, kept)
-    return found if found.taken else None
+def _thin(warehouse: Warehouse, name: str, cluster: str, before_ms: int) -> int:
+    """Thin the old days of a cluster in one table that was collected; how many rows went."""
+    table, day = warehouse.table(name), day_of(before_ms)
+    built = warehouse.table("state").number(f"{name}/{cluster}")
+    known = None if built in (None, _NEVER) else {file.path for file in warehouse.table(name, built).files(cluster)}
+    old = [file for file in table.files(cluster) if file.date < day and (known is None or file.path in known)]
+    found = thinned_records(table, old) if name == "records" else Thinned(old)
+    if found.gone:
+        number = f"{PRUNED}/{cluster}"
+        numbers = {number: next_pruned(table.number(number), before_ms)} if name == "records" else {}
+        table.commit(found.kept, found.gone, numbers=numbers)
+    return found.rows
 
 
 def _clean(warehouse: Warehouse, hours: int) -> int:
@@ -135,28 +121,10 @@ def _merge_small(warehouse: Warehouse, name: str, cluster: str, built: int | Non
     return merged
 
 
-def _note_thinned(warehouse: Warehouse, clusters: Iterable[str]) -> None:
-    """Let the next build of these clusters make everything anew. Noted before and after: a build may come in between."""
-    records = warehouse.table("records")
-    names = [f"{THINNED}/{cluster}" for cluster in clusters]
-    if names:
-        records.commit([], numbers={name: (records.number(name) or 0) + 1 for name in names})
-
-
-def _last_of_each(rows: pa.Table) -> pa.Table:
-    """The last record of each key; markers and records of transactions all stay."""
-    is_plain = pc.and_(pc.is_valid(rows.column("key")), pc.is_null(rows.column("producer_id")))
-    plain = rows.filter(is_plain).sort_by([(name, "ascending") for name in ("cluster", "log_partition", "key", "log_offset")])
-    if plain.num_rows:
-        keys = [plain.column(name).combine_chunks().dictionary_encode().indices.to_numpy() for name in ("cluster", "key")]
-        keys.append(plain.column("log_partition").to_numpy())
-        changes = np.zeros(plain.num_rows, np.bool_)
-        changes[-1] = True
-        for key in keys:
-            changes[:-1] |= key[1:] != key[:-1]
-        plain = plain.filter(pa.array(changes))
-    places = [(name, "ascending") for name in ("cluster", "log_partition", "log_offset")]
-    return pa.concat_tables([plain, rows.filter(pc.invert(is_plain))]).sort_by(places)
+def _note_forgotten(warehouse: Warehouse, cluster: str) -> None:
+    """Let the next build of a cluster make everything anew."""
+    records, name = warehouse.table("records"), f"{FORGOTTEN}/{cluster}"
+    records.commit([], numbers={name: (records.number(name) or 0) + 1})
 
 
 def _by_cluster(warehouse: Warehouse, name: str, rows: pa.Table) -> list[DataFile]:
@@ -176,14 +144,17 @@ def forget(warehouse: Warehouse, cluster: str, source: str | None = None) -> Pru
         kept = _without(table, files, lambda rows: _is_of(rows, cluster, source))
         taken = sum(file.rows for file in files) - kept.num_rows
         if taken:
-            table.commit(_by_cluster(warehouse, name, kept), files, numbers=_positions(table, cluster, files, name))
+            numbers = _positions(table, cluster, files) if name == "records" else {}
+            if name == "records" and source is None:
+                numbers[f"{PRUNED}/{cluster}"] = _NEVER
+            table.commit(_by_cluster(warehouse, name, kept), files, numbers=numbers)
             found.rows[name] = taken
     if source is None:
         state = warehouse.table("state")
-        numbers = {f"{what}/{cluster}": _NEVER for what in ("records", "samples")}
+        numbers = {f"{what}/{cluster}": _NEVER for what in ("records", "samples", PRUNED, PRUNED_TABLES)}
         state.commit([], state.files(cluster), numbers=numbers)
     elif found.rows:
-        _note_thinned(warehouse, [cluster])
+        _note_forgotten(warehouse, cluster)
     return found
 
 
@@ -197,10 +168,8 @@ def _without(table: Table, files: list[DataFile], which: Callable[[pa.Table], pa
     return rows.filter(pc.invert(which(rows)))
 
 
-def _positions(table: Table, cluster: str, files: list[DataFile], name: str) -> dict[str, int]:
+def _positions(table: Table, cluster: str, files: list[DataFile]) -> dict[str, int]:
     """A live collection begins again where the log does, and nothing is known any more."""
-    if name != "records":
-        return {}
     partitions = {number for file in files for number in range(file.low["log_partition"], file.high["log_partition"] + 1)}
     names = [make(cluster, number) for number in partitions for make in (next_number, high_number)]
     return {each: _NEVER for each in names if table.number(each) is not None}

@@ -33,8 +33,8 @@ def history_prune(
 ) -> Report:
     """Make a warehouse smaller: of old days keep what Kafka's cleaner would keep, the last record of each key.
 
-    What was committed from then on is as certain as before; earlier answers become `compacted`. The next build makes the tables
-    from what is left. Files that nothing names any more are removed a week later.
+    What was committed from then on is as certain as before; earlier answers become `compacted`. The next build thins the tables,
+    and costs what is new. Files that nothing names any more are removed a week later.
     """
     require_tables()
     from kgctl.pipeline.store.warehouse import Warehouse as Opened
@@ -46,7 +46,7 @@ def history_prune(
     confirm(session, f"Thin what was collected before {format_instant(before_ms)} in {opened.location}?", yes=yes)
     found = prune(opened, before_ms)
     rows: list[Row] = [{"table": name, "rows": found.rows.get(name, 0)} for name in ("records", "samples", "damaged")]
-    told = ["Nothing is that old."] if not found.rows else ["kgctl history build makes the tables from what is left."]
+    told = ["Nothing is that old."] if not found.rows else ["kgctl history build thins the tables, too."]
     if found.merged:
         told.append(f"{found.merged} small files were put together with others.")
     return Report(PRUNE_COLUMNS, rows, notices=told, name_keys=("table",), something_done=True)

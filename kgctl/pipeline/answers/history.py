@@ -202,6 +202,14 @@ class History:
         found: int | None = pc.max(self.rows("lag", ("time_ms",), groups).column("time_ms")).as_py()
         return found
 
+    @cached_property
+    def pruned_until_ms(self) -> int:
+        """The time before which only the last commits are kept (`history prune`); 0 where nothing was thinned."""
+        from kgctl.pipeline.builds.thin import pruned_until_ms
+        from kgctl.pipeline.store.warehouse import PRUNED
+
+        return pruned_until_ms(self.warehouse.table("state", self.as_of).number(f"{PRUNED}/{self.cluster}"))
+
     def coverage(self, log_partition: int) -> tuple[Run, ...]:
         """Which stretches of a partition's log were collected, ascending."""
         return self._coverage.get(log_partition, ())

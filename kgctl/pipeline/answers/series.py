@@ -259,20 +259,23 @@ def offsets_at(history: History, groups: Sequence[str] | None, at_ms: int) -> li
     found: list[CommitAt] = []
     for partition in rows.column("log_partition").unique().to_pylist():
         here = rows.filter(pc.equal(rows.column("log_partition"), partition))
-        found.extend(commits_at(here, history.coverage(partition), at_ms))
+        found.extend(commits_at(here, history.coverage(partition), at_ms, history.pruned_until_ms))
     return sorted(found, key=lambda commit: (commit.group, commit.topic, commit.partition))
 
 
-def commits_at(rows: pa.Table, runs: Sequence[Run], at_ms: int) -> list[CommitAt]:
-    """The same of the commits (`COLUMNS`) of one log partition, of which ``runs`` were collected; in no order."""
+def commits_at(rows: pa.Table, runs: Sequence[Run], at_ms: int, thinned_until_ms: int = 0) -> list[CommitAt]:
+    """The same of the commits (`COLUMNS`) of one log partition, of which ``runs`` were collected; in no order. Of commits before
+    ``thinned_until_ms`` only the last ones are there."""
     import pyarrow.compute as pc
 
     from kgctl.pipeline.answers.rows import last_of_each
 
     is_past = pc.less_equal(rows.column("time_ms"), at_ms)
     past = last_of_each(rows.filter(is_past), _KEY, ("effect_offset", "log_offset"))
-    found = [commit for row in past.to_pylist() if (commit := _commit(row, runs, at_ms)) is not None]
-    if not is_whole_until(runs, at_ms):
+    is_thinned = at_ms < thinned_until_ms
+    known_runs = () if is_thinned else runs
+    found = [commit for row in past.to_pylist() if (commit := _commit(row, known_runs, at_ms)) is not None]
+    if not is_whole_until(known_runs, at_ms):
         known = {_key(row) for row in past.select(_KEY).to_pylist()}
         later = _keys(rows.filter(pc.invert(is_past)))
         found += [CommitAt(*key, None, None, None, None, Exactness.UNKNOWN) for key in later if key not in known]

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,6 +24,7 @@ from kgctl.pipeline.builds.state import (
     Late,
     Standing,
     beside,
+    covered,
     last_runs,
     late_records,
     late_samples,
@@ -32,12 +32,14 @@ from kgctl.pipeline.builds.state import (
     newest_of,
     replaced,
     samples_in,
+    stored_coverage,
 )
 from kgctl.pipeline.builds.tables_of import SliceInput, SliceResult, SliceTask, build_slice
-from kgctl.pipeline.decode.schemas import COVERAGE, merge_runs, runs_of
+from kgctl.pipeline.builds.thin import Thinned, pruned_until_ms, thinned_rows
+from kgctl.pipeline.decode.schemas import merge_runs
 from kgctl.pipeline.store.files import PROVISIONAL, DataFile, prefix_of, read_file, write_files
 from kgctl.pipeline.store.tables import GOLD, RAW, conform, from_stored, to_stored
-from kgctl.pipeline.store.warehouse import TABLES_VERSION, THINNED, version_number
+from kgctl.pipeline.store.warehouse import FORGOTTEN, PRUNED, PRUNED_TABLES, TABLES_VERSION, version_number
 from kgctl.pipeline.tables.registry import BEGIN_MS, LateSamplesError, OutdatedError
 
 if TYPE_CHECKING:
@@ -167,6 +169,18 @@ class _Job:
     plan: Range
     readable: Readable
 
+    @property
+    def pruned(self) -> int | None:
+        """Return the last thinning of the records that are built."""
+        return self.warehouse.table("records", self.plan.bronze_to).number(_number(PRUNED, self.cluster))
+
+    def thinned_coverage(self) -> list[pa.Table]:
+        """What was collected and thinned since (``COVERAGE``), for a build that makes everything anew of less."""
+        is_known = self.pruned is not None and not _differ(self.warehouse, self.cluster, FORGOTTEN, FORGOTTEN)
+        with suppress(StorageError):
+            return [stored_coverage(self.warehouse, self.cluster)] if is_known else []
+        return []
+
     def new_files(self, name: str, since: int, until: int) -> Sequence[DataFile]:
         """The files of ``records`` or ``samples`` that came after a version, up to another one."""
         return self.readable(name, new_files(self.warehouse, name, self.cluster, since, until))
@@ -218,8 +232,9 @@ def _plan(warehouse: Warehouse, cluster: str, now_ms: int, *, is_rebuild: bool) 
     known = _known(warehouse, cluster, number)
     if known is not None:
         return known
-    is_rebuild = is_rebuild or _is_thinned(warehouse, cluster)
-    if not is_rebuild and not any(_is_new(warehouse, cluster, name, since[name]) for name in since):
+    is_rebuild = is_rebuild or _differ(warehouse, cluster, FORGOTTEN, FORGOTTEN)
+    is_pruned = _differ(warehouse, cluster, PRUNED, PRUNED_TABLES)
+    if not is_rebuild and not is_pruned and not any(_is_new(warehouse, cluster, name, since[name]) for name in since):
         return None
     rows = pa.Table.from_pylist(
         [
@@ -261,11 +276,13 @@ def _known(warehouse: Warehouse, cluster: str, number: int) -> Range | None:
     return Range(number, *(row[name] for name in ("bronze_from", "bronze_to", "samples_from", "samples_to", "is_rebuild")))
 
 
-def _is_thinned(warehouse: Warehouse, cluster: str) -> bool:
-    """Whether records or samples that were built are there no longer."""
-    name = _number(THINNED, cluster)
-    now, built = warehouse.table("records").number(name), warehouse.table("state").number(name)
-    return now is not None and now != built
+def _differ(warehouse: Warehouse, cluster: str, collected: str, built: str) -> bool:
+    """Whether something was taken away from the records that the tables have not followed yet."""
+    now, then = (
+        warehouse.table("records").number(_number(collected, cluster)),
+        warehouse.table("state").number(_number(built, cluster)),
+    )
+    return now is not None and now != then
 
 
 def _is_new(warehouse: Warehouse, cluster: str, name: str, since: int) -> bool:
@@ -298,13 +315,14 @@ class _Work:
         since = (-1, -1) if standing is None else (plan.bronze_from, plan.samples_from)
         files = job.new_files("records", since[0], plan.bronze_to)
         fresh = samples_in(warehouse, job.new_files("samples", since[1], plan.samples_to))
-        runs, counts = _covered(warehouse, files)
+        runs, counts = covered(warehouse, files)
         sampling, uncleaned, samples, late = _sampled(job, before, fresh)
         overtaken = before.overtaken(runs)
         if overtaken:
             late = _with_records(job, files, overtaken, late)
-        coverage = merge_runs([before.runs if not overtaken else _stored_coverage(job), runs])
-        last, others = last_runs(coverage)
+        coverage = merge_runs([stored_coverage(warehouse, job.cluster) if overtaken else before.runs, runs])
+        collected = coverage if standing is not None else merge_runs([*job.thinned_coverage(), coverage])
+        last, others = last_runs(collected)
         newest_ms = max(before.newest_ms, newest_of(runs))
         sampled_ms = pc.max(fresh.column("timestamp_ms")).as_py()
         newest_sample_ms = max(before.newest_sample_ms, BEGIN_MS if sampled_ms is None else sampled_ms)
@@ -353,7 +371,7 @@ class _Work:
     def from_all_records(self) -> _Work:
         """The same with every record and sample that was collected, going on from nothing."""
         files = self.job.new_files("records", -1, self.job.plan.bronze_to)
-        runs, _ = _covered(self.warehouse, files)
+        runs, _ = covered(self.warehouse, files)
         return replace(self.with_all_samples(), files=files, coverage=runs, before=Standing(), late=None)
 
     def finer(self) -> _Work:
@@ -373,6 +391,7 @@ class _Made:
     slices: Sequence[Slice]
     from_nothing: Sequence[Slice]
     anew: Mapping[str, int]
+    thinned: Mapping[str, Thinned] = field(default_factory=dict)
 
     @property
     def is_on_top(self) -> bool:
@@ -411,11 +430,21 @@ def _made(work: _Work, engine: Callable[[int], Engine], on_progress: Callable[[P
     for each, why in outdated.items():
         anew[why] += each.end - each.first
     from_nothing = work.slices if work.before.slices == 0 else list(outdated)
-    made = _Made(work, files, work.counts, [each.slice for each in done], from_nothing, anew)
-    if work.before.slices and from_nothing:
-        for name in GOLD:
-            files[name] += beside(work.warehouse, name, _files_of(work, name), from_nothing)
+    made = _Made(
+        work, files, work.counts, [each.slice for each in done], from_nothing, anew, _thinned(work) if not from_nothing else {}
+    )
+    for name in GOLD if work.before.slices else ():
+        files[name] += made.thinned[name].kept if name in made.thinned else ()
+        files[name] += beside(work.warehouse, name, _files_of(work, name), from_nothing) if from_nothing else ()
     return made
+
+
+def _thinned(work: _Work) -> dict[str, Thinned]:
+    """What is left of the tables where the records were thinned since they followed."""
+    state, number = work.warehouse.table("state"), work.job.pruned
+    if number is None or number == state.number(_number(PRUNED_TABLES, work.cluster)):
+        return {}
+    return {name: thinned_rows(work.warehouse, name, work.cluster, pruned_until_ms(number)) for name in GOLD}
 
 
 def _files_of(work: _Work, name: str) -> list[DataFile]:
@@ -438,13 +467,6 @@ def _with_records(job: _Job, files: Sequence[DataFile], overtaken: Mapping[int, 
     touched = late_records(job.warehouse, overtaken, files, every)
     why = f"records came late, as of __consumer_offsets-{min(overtaken)}"
     return Late(overtaken, touched, why) if late is None else Late(overtaken, touched | late.touched, f"{late.why}, and {why}")
-
-
-def _stored_coverage(job: _Job) -> pa.Table:
-    """All runs that were built."""
-    table = job.warehouse.table("coverage")
-    files = table.files(job.cluster)
-    return from_stored("coverage", table.rows(files, COVERAGE.names)).cast(COVERAGE)
 
 
 def _here(engine: Engine, work: _Work, slices: Sequence[Slice], on_progress: Callable[[Progress], object]) -> list[SliceResult]:
@@ -476,19 +498,6 @@ def _by_spark(engine: Engine, work: _Work, slices: Sequence[Slice]) -> list[Slic
     ]
     with spark_errors():
         return build_slices(engine.session, common, work.files, states)
-
-
-def _covered(warehouse: Warehouse, files: Sequence[DataFile]) -> tuple[pa.Table, Counter[str]]:
-    """(the runs of these files' records, what there is to say of them)."""
-    found = from_stored("records", warehouse.table("records").rows(files, ["log_partition", "log_offset", "time"]))
-    partitions, offsets, times = (found.column(name).to_numpy() for name in ("partition", "offset", "timestamp_ms"))
-    order = np.lexsort((offsets, partitions))
-    partitions, offsets, times = partitions[order], offsets[order], times[order]
-    edges = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
-    places = [(low, high) for low, high in pairwise(edges) if low < high]
-    parts = [runs_of(int(partitions[low]), offsets[low:high], times[low:high]) for low, high in places]
-    counts = Counter(clock_went_back=sum(int(np.count_nonzero(np.diff(times[low:high]) < 0)) for low, high in places))
-    return merge_runs(parts), counts
 
 
 def _write_coverage(work: _Work) -> list[DataFile]:
@@ -531,7 +540,8 @@ def _taken_away(made: _Made, name: str) -> list[DataFile]:
     if work.before.slices == 0 or (name == "coverage" and work.late is not None and work.late.known):
         return files
     slices = [Slice(0, work.warehouse.buckets)] if name == "coverage" else made.slices
-    return replaced(files, slices, () if name == "coverage" else made.from_nothing)
+    found = replaced(files, slices, () if name == "coverage" else made.from_nothing)
+    return [*found, *(made.thinned[name].gone if name in made.thinned else ())]
 
 
 def _commit(made: _Made, name: str, plan: Range) -> int:
@@ -546,15 +556,17 @@ def _commit(made: _Made, name: str, plan: Range) -> int:
 def _commit_state(made: _Made, plan: Range, versions: Mapping[str, int]) -> None:
     """The last commit of a build: from now on it counts."""
     work, cluster = made.work, made.work.cluster
-    thinned = work.warehouse.table("records", plan.bronze_to).number(_number(THINNED, cluster))
-    numbers = {
+    forgotten = work.warehouse.table("records", plan.bronze_to).number(_number(FORGOTTEN, cluster))
+    numbers: dict[str, int | None] = {
         _number("records", cluster): plan.bronze_to,
         _number("samples", cluster): plan.samples_to,
         _number("tables", cluster): TABLES_VERSION,
-        _number(THINNED, cluster): -1 if thinned is None else thinned,
+        _number(FORGOTTEN, cluster): forgotten,
+        _number(PRUNED, cluster): work.job.pruned,
+        _number(PRUNED_TABLES, cluster): work.job.pruned if made.thinned or not work.before.slices else None,
     }
     numbers.update({version_number(name): version for name, version in versions.items()})
-    numbers = {name: number for name, number in numbers.items() if number >= 0}
+    told = {name: number for name, number in numbers.items() if number is not None and number >= 0}
     state = work.warehouse.table("state").reload()
     old = state.files(cluster)
     if work.before.slices:
@@ -563,7 +575,7 @@ def _commit_state(made: _Made, plan: Range, versions: Mapping[str, int]) -> None
     is_still_even = work.before.is_even and work.next.horizon_ms == work.before.horizon_ms
     after = replace(work.next, is_even=len(made.slices) == len(work.slices) or is_still_even)
     files = [*made.files["state"], *after.write(work.warehouse, cluster)]
-    state.commit(files, old, once=(_number("build", cluster), plan.number), numbers=numbers)
+    state.commit(files, old, once=(_number("build", cluster), plan.number), numbers=told)
 
 
 def _sum_up(warehouse: Warehouse, cluster: str, files: Mapping[str, Sequence[DataFile]], result: BuildResult) -> None:

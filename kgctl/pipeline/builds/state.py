@@ -7,8 +7,10 @@ end a transaction; and a late sample touches all groups that have commits on its
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +19,7 @@ import pyarrow.compute as pc
 from kgctl.errors import StorageError
 from kgctl.pipeline.builds.carry import Sampled, Slice, buckets_of_keys, of_bytes, packed_tables, unpacked_tables
 from kgctl.pipeline.decode.arrow import Bools, Int64s
-from kgctl.pipeline.decode.schemas import COVERAGE
+from kgctl.pipeline.decode.schemas import COVERAGE, merge_runs, runs_of
 from kgctl.pipeline.store.files import DataFile, bucket_of, buckets_of, is_provisional, prefix_of, write_files
 from kgctl.pipeline.store.tables import from_stored, to_stored
 from kgctl.pipeline.store.warehouse import Warehouse
@@ -120,6 +122,25 @@ def newest_of(runs: pa.Table) -> int:
     last, _ = last_runs(runs)
     times = sorted(last.column("last_ms").to_pylist())
     return times[(len(times) - 1) // 2] if times else BEGIN_MS
+
+
+def covered(warehouse: Warehouse, files: Sequence[DataFile]) -> tuple[pa.Table, Counter[str]]:
+    """(the runs of these files' records, what there is to say of them)."""
+    found = from_stored("records", warehouse.table("records").rows(files, ["log_partition", "log_offset", "time"]))
+    partitions, offsets, times = (found.column(name).to_numpy() for name in ("partition", "offset", "timestamp_ms"))
+    order = np.lexsort((offsets, partitions))
+    partitions, offsets, times = partitions[order], offsets[order], times[order]
+    edges = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
+    places = [(low, high) for low, high in pairwise(edges) if low < high]
+    parts = [runs_of(int(partitions[low]), offsets[low:high], times[low:high]) for low, high in places]
+    counts = Counter(clock_went_back=sum(int(np.count_nonzero(np.diff(times[low:high]) < 0)) for low, high in places))
+    return merge_runs(parts), counts
+
+
+def stored_coverage(warehouse: Warehouse, cluster: str) -> pa.Table:
+    """All runs that were built (``COVERAGE``)."""
+    table = warehouse.table("coverage")
+    return from_stored("coverage", table.rows(table.files(cluster), COVERAGE.names)).cast(COVERAGE)
 
 
 def new_files(warehouse: Warehouse, name: str, cluster: str, since: int, until: int) -> list[DataFile]:

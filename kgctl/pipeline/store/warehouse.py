@@ -29,8 +29,13 @@ REBUILD = "kgctl history build --rebuild makes it anew"
 
 OLD_MARKER = "warehouse.json"
 _FORMAT_NUMBER, _BUCKETS_NUMBER = "kgctl_warehouse", "kgctl_buckets"
-THINNED = "thinned"
-"""Under this name, and a cluster's, ``records`` counts how often something was taken away: what was built of it is made anew."""
+FORGOTTEN = "forgotten"
+"""Under this name, and a cluster's, ``records`` counts how often a source was forgotten: what was built of it is made anew."""
+PRUNED = "pruned"
+"""Under this name, and a cluster's, ``records`` has its last thinning (`kgctl.pipeline.builds.thin`), and ``state`` that of the
+records that were built."""
+PRUNED_TABLES = "pruned-tables"
+"""The last thinning that the tables have followed; in ``state``."""
 COMPACTED = "c"
 """How names of files begin that hold rows of earlier files, all of them built."""
 

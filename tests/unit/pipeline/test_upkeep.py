@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from shutil import copytree
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -13,7 +17,8 @@ from kgctl.errors import StorageError, UsageError
 from kgctl.pipeline.answers.history import History
 from kgctl.pipeline.answers.series import Exactness, offsets_at
 from kgctl.pipeline.sql import described, query
-from kgctl.pipeline.store.tables import RAW, TABLES
+from kgctl.pipeline.store import files
+from kgctl.pipeline.store.tables import GOLD, LOG_OFFSETS, RAW, TABLES
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.upkeep import compact, forget, prune
 from tests.support.pipeline.segments import commit_like
@@ -23,8 +28,8 @@ DAY_MS = 86_400_000
 NOW_MS = 1 << 50
 
 
-def days(warehouse: Warehouse, count: int) -> None:
-    """A commit of each of twelve groups, every day."""
+def days(warehouse: Warehouse, count: int, begin: int = 0) -> None:
+    """A commit of each of twelve groups, every day from one on."""
     records = [commit_like(offset) for offset in range(count * 12)]
     columns = {
         "partition": [0] * len(records),
@@ -34,7 +39,39 @@ def days(warehouse: Warehouse, count: int) -> None:
         "value": [record.value for record in records],
     }
     empty = {name: pa.nulls(len(records), RAW.field(name).type) for name in ("producer_id", "producer_epoch", "commits")}
-    add(warehouse, "c1", pa.table({**columns, **empty}).cast(RAW))
+    add(warehouse, "c1", pa.table({**columns, **empty}).cast(RAW).slice(begin * 12))
+
+
+def ends(count: int) -> pa.Table:
+    """Samples of the logs that are committed on, four a day, for so many days."""
+    rows = [
+        {"topic": "orders", "partition": part, "timestamp_ms": at_ms, "log_start_offset": 0, "log_end_offset": at_ms // 100_000}
+        for part in range(12)
+        for at_ms in range(0, count * DAY_MS, DAY_MS // 4)
+    ]
+    return pa.Table.from_pylist(rows, schema=LOG_OFFSETS)
+
+
+@contextmanager
+def files_read() -> Iterator[dict[str, list[str]]]:
+    """The days of the files of each table that are read meanwhile."""
+    found: dict[str, list[str]] = defaultdict(list)
+    opened = files.opened
+
+    def noted(location: files.Location, name: str, path: str, *options: Any, **others: Any) -> Any:
+        found[name].append(path.split("date=")[1][:10])
+        return opened(location, name, path, *options, **others)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files, "opened", noted)
+        yield found
+
+
+def since(tables: Mapping[str, list[dict[str, Any]]], at_ms: int) -> dict[str, list[dict[str, Any]]]:
+    """The rows from a moment on."""
+    times = {name: TABLES[name].time for name in GOLD}
+    names = {name: {stored: own for own, stored in TABLES[name].renamed.items()}.get(time, time) for name, time in times.items()}
+    return {name: [row for row in tables[name] if row[names[name]] >= at_ms] for name in GOLD}
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +185,54 @@ def test_what_takes_nothing_away_makes_nothing_anew(tmp_path: Path) -> None:
     assert built(warehouse).unchanged == 1
 
 
+def grown(folder: Path, *, lets_prune: bool) -> tuple[Warehouse, dict[str, list[str]]]:
+    """Nine days of commits and samples, built; then, perhaps, thinned up to the sixth; a tenth day, built: what that has read."""
+    warehouse = Warehouse.create(folder)
+    days(warehouse, 9)
+    warehouse.add_samples("c1", ends(10))
+    built(warehouse)
+    if lets_prune:
+        prune(warehouse, 6 * DAY_MS)
+    days(warehouse, 10, 9)
+    with files_read() as read:
+        result = built(warehouse)
+    assert (result.failed, result.late, result.decoded, result.rebuilt) == ([], {}, 12, [])
+    return warehouse, read
+
+
+def test_a_build_after_thinning_costs_what_is_new(tmp_path: Path) -> None:
+    undisturbed, usual = grown(tmp_path / "whole", lets_prune=False)
+    thinned, read = grown(tmp_path / "thinned", lets_prune=True)
+    whole, rest = tables_of(undisturbed), tables_of(thinned)
+
+    assert set(read["records"]) == {"1970-01-10"}
+    assert all(read[name] == usual[name] for name in ("records", "samples", "state"))
+    more = [day for name in (*GOLD, "coverage") for day in read[name]]
+    assert set(more) - {day for name in (*GOLD, "coverage") for day in usual[name]} <= {f"1970-01-0{day}" for day in range(1, 7)}
+    assert since(rest, 6 * DAY_MS) == since(whole, 6 * DAY_MS)
+    kept = [row for row in whole["offset_commits"] if 5 * DAY_MS <= row["time_ms"] < 6 * DAY_MS]
+    assert [row for row in rest["offset_commits"] if row["time_ms"] < 6 * DAY_MS] == kept
+    assert rest["coverage"] == whole["coverage"]
+    with files_read() as again:
+        assert built(thinned).unchanged == 1
+    assert not again["records"]
+    assert built(thinned, is_rebuild=True).failed == []
+    assert offsets_at(History.open(tmp_path / "thinned"), None, 6 * DAY_MS) == offsets_at(
+        History.open(tmp_path / "whole"), None, 6 * DAY_MS
+    )
+
+
+def test_what_was_late_is_made_anew_before_tables_are_thinned(tmp_path: Path) -> None:
+    warehouse, _ = grown(tmp_path / "w", lets_prune=False)
+    prune(warehouse, 6 * DAY_MS)
+    days(warehouse, 10)
+    assert sum(file.rows for file in warehouse.files_behind("records", "c1")) == 60
+    assert built(warehouse).late.keys() == {"c1"}
+    assert len(rows_of(warehouse, "offset_commits")) == 120
+    built(warehouse)
+    assert {row["time_ms"] // DAY_MS for row in rows_of(warehouse, "offset_commits")} == {5, 6, 7, 8, 9}
+
+
 @pytest.mark.deep
 def test_answers_and_builds_go_on_when_the_log_of_long_ago_is_gone(tmp_path: Path, in_parts: Path) -> None:
     warehouse = Warehouse.open(copytree(in_parts, tmp_path / "w"))
@@ -181,4 +266,4 @@ def test_files_of_an_earlier_version_stay_for_a_week(tmp_path: Path) -> None:
     before = warehouse.table("records", version)
     assert (pruned.files, before.rows(before.files()).num_rows) == (0, 48)
     assert pruned.rows == {"records": 24}
-    assert prune(warehouse, 3 * DAY_MS, hours=0).files == 3
+    assert prune(warehouse, 3 * DAY_MS, hours=0).files == 2
