@@ -9,22 +9,23 @@ unknown, and these are read back where the cluster answers again.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Generic, Protocol, Self, TypeVar
 
-from kgctl.admin import GroupAdmin, ItemError, item_error
+from kgctl.admin import GroupAdmin, GroupResults, ItemError, Results, item_error
 from kgctl.errors import Interrupted, KgctlError, TimedOutError, UnreachableError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import (
-    GroupListing,
-    GroupState,
-)
+from kgctl.model.groups import NO_OFFSET, GroupListing, GroupState, OffsetAndMetadata, TopicPartition
 
 K = TypeVar("K", bound=Hashable)
 
 MOST_LOST_IN_A_ROW = 3
 """Steps that may fail in a row for want of a broker, before the rest is not tried: one of several brokers may be away."""
+
+CHANGED_MEANWHILE = "CHANGED_MEANWHILE"
+"""The code of what is refused, or has no effect, because somebody else was there meanwhile."""
 
 LAST_LOOK_S = 2.0
 """How long the cluster may be asked, after a signal, what became of the items that it has not answered for."""
@@ -67,6 +68,8 @@ class Outcome(StrEnum):
 
     DONE = "done"
     FAILED = "failed"
+    REFUSED = "refused"
+    MOVED = "moved"
     UNKNOWN = "unknown"
     NOT_TRIED = "not-tried"
 
@@ -81,27 +84,55 @@ class Answer(Generic[K]):
 
 @dataclass(frozen=True, slots=True)
 class Step(Generic[K]):
-    """The items that it changes, and what sends the requests and yields their answers as they come."""
+    """The items that it changes, and what sends the requests for them, or for some, and yields their answers as they come."""
 
     items: Sequence[K]
-    act: Callable[[], Iterator[Answer[K]]]
+    act: Callable[[Sequence[K]], Iterator[Answer[K]]]
 
     @classmethod
-    def of_one_request(cls, items: Sequence[K], act: Callable[[], Mapping[K, ItemError]]) -> Self:
+    def of_one_request(cls, items: Sequence[K], act: Callable[[Sequence[K]], Mapping[K, ItemError]]) -> Self:
         """A step of one request: ``act`` sends it and answers the errors of the items that failed."""
-        return cls(items, lambda: iter([Answer(items, act())]))
+        return cls(items, lambda wanted: iter([Answer(wanted, act(wanted))]))
+
+
+class Watch(Protocol[K]):
+    """Looks at the cluster right before and right after each step: at what others did since the change was planned."""
+
+    def before(self, items: Sequence[K]) -> Mapping[K, str | ItemError]:
+        """Of items that are not to be touched, what has moved, or why nobody can tell; the others are as planned."""
+        ...
+
+    def after(self, items: Sequence[K]) -> Mapping[K, str]:
+        """Of items that were done and are already something else again, what they are."""
+        ...
+
+
+class Unwatched(Generic[K]):
+    """For changes that take nothing away from anybody."""
+
+    def before(self, items: Sequence[K]) -> Mapping[K, str | ItemError]:
+        """Nothing is looked at."""
+        del items
+        return {}
+
+    def after(self, items: Sequence[K]) -> Mapping[K, str]:
+        """Nothing is looked at."""
+        del items
+        return {}
 
 
 @dataclass(slots=True)
 class Account(Generic[K]):
     """What became of every item, kept up to date while the change is carried out.
 
-    ``errors`` has the reason for items that failed or are unknown. ``ended_by`` is the error that ended the change early, None
+    ``errors`` has the reason for items that failed or are unknown, ``notes`` what others did to those that were refused or have
+    moved. ``ended_by`` is the error that ended the change early, None
     where none did; ``signal`` is the signal that did.
     """
 
     outcomes: dict[K, Outcome] = field(default_factory=dict)
     errors: dict[K, ItemError] = field(default_factory=dict)
+    notes: dict[K, str] = field(default_factory=dict)
     ended_by: KgctlError | None = None
     signal: int | None = None
 
@@ -112,28 +143,36 @@ class Account(Generic[K]):
     @property
     def may_have_changed(self) -> bool:
         """Whether the cluster is, or may be, no longer as it was."""
-        return any(outcome in (Outcome.DONE, Outcome.UNKNOWN) for outcome in self.outcomes.values())
+        return any(outcome in (Outcome.DONE, Outcome.MOVED, Outcome.UNKNOWN) for outcome in self.outcomes.values())
 
 
 def carry_out(
-    steps: Iterable[Step[K]], read_back: Callable[[Sequence[K]], Mapping[K, bool]], stop: Stop | None = None
+    steps: Iterable[Step[K]],
+    read_back: Callable[[Sequence[K]], Mapping[K, bool]],
+    stop: Stop | None = None,
+    watch: Watch[K] | None = None,
 ) -> Account[K]:
     """Do the steps in order, and answer what became of every item. Raises nothing that a cluster or a user can cause.
 
     ``read_back`` tells of items whether they are done now; one that is not, or is left out, stays unknown: the request may still
-    be on its way. A time-out in a step of which nothing was answered ends the change, as the next would not fare better: else
-    one of several brokers is away, and the others' groups are gone on with. So do `MOST_LOST_IN_A_ROW` steps that were cut short
-    one after the other, and a signal.
+    be on its way. ``watch`` looks before each step, whose items it may refuse, and after it.
+    A time-out in a step of which nothing was answered ends the change, as the next would not fare better: else one of several
+    brokers is away, and the others' groups are gone on with. So do `MOST_LOST_IN_A_ROW` steps that were cut short one after the
+    other, and a signal.
     """
-    pending, stop = list(steps), stop or NeverStop()
+    pending, stop, watch = list(steps), stop or NeverStop(), watch or Unwatched()
     account: Account[K] = Account({item: Outcome.NOT_TRIED for step in pending for item in step.items})
     lost_in_a_row = 0
     for step in pending:
         if stop.signal is not None:
             break
-        unanswered = dict.fromkeys(step.items)
+        unanswered, is_sent = dict.fromkeys(step.items), False
         try:
-            for answer in step.act():
+            wanted = _looked_at(account, step.items, watch)
+            if stop.signal is not None:
+                break
+            unanswered, is_sent = dict.fromkeys(wanted), True
+            for answer in step.act(wanted) if wanted else ():
                 _note(account, answer)
                 for item in answer.items:
                     unanswered.pop(item, None)
@@ -141,10 +180,11 @@ def carry_out(
         except Interrupted:
             stop.allow(LAST_LOOK_S)
             interrupted = ItemError(ErrorCode.REQUEST_TIMED_OUT, "interrupted before the answer came")
-            _mark(account, unanswered, Outcome.UNKNOWN, interrupted)
+            _mark(account, unanswered if is_sent else (), Outcome.UNKNOWN, interrupted)
             break
         except UnreachableError as error:
-            _mark(account, unanswered, Outcome.FAILED if error.nothing_sent else Outcome.UNKNOWN, _item_error(error))
+            may_be_done = is_sent and not error.nothing_sent
+            _mark(account, unanswered, Outcome.UNKNOWN if may_be_done else Outcome.FAILED, _item_error(error))
             lost_in_a_row += 1
             is_hopeless = isinstance(error, TimedOutError) and len(unanswered) == len(set(step.items))
             if is_hopeless or lost_in_a_row == MOST_LOST_IN_A_ROW or len(pending) == 1:
@@ -154,10 +194,33 @@ def carry_out(
             _mark(account, unanswered, Outcome.FAILED, _item_error(error))
             account.ended_by = error
             break
+        _look_again(account, step.items, watch)
     account.signal = stop.signal
     _read_back(account, read_back, stop)
     stop.allow(0)
     return account
+
+
+def _looked_at(account: Account[K], items: Sequence[K], watch: Watch[K]) -> Sequence[K]:
+    """The items that are as planned; the others are refused, or failed where nobody can tell. Whatever is raised, nothing was
+    sent for any of them."""
+    found = watch.before(items)
+    for item, why in found.items():
+        if isinstance(why, ItemError):
+            _mark(account, [item], Outcome.FAILED, replace(why, nothing_sent=True))
+        else:
+            account.outcomes[item], account.notes[item] = Outcome.REFUSED, why
+    return [item for item in items if item not in found] if found else items
+
+
+def _look_again(account: Account[K], items: Sequence[K], watch: Watch[K]) -> None:
+    """Where the cluster does not answer, what it said of the step holds."""
+    done = [item for item in items if account.outcomes[item] is Outcome.DONE]
+    if not done:
+        return
+    with suppress(KgctlError, Interrupted):
+        for item, note in watch.after(done).items():
+            account.outcomes[item], account.notes[item] = Outcome.MOVED, note
 
 
 def _note(account: Account[K], answer: Answer[K]) -> None:
@@ -202,6 +265,8 @@ def _item_error(error: KgctlError) -> ItemError:
 
 _GROUPS_PER_STEP = 50
 
+Committed = Mapping[TopicPartition, OffsetAndMetadata]
+
 Decision = GroupListing | ItemError
 """The group as it is listed, which can be deleted; or why it cannot."""
 
@@ -228,15 +293,63 @@ def _decision(group_id: str, listing: GroupListing | None, error: ItemError | No
     return ItemError(ErrorCode.NON_EMPTY_GROUP, f"group '{group_id}' is active ({listing.state.value}): it has members")
 
 
-def execute_deletion(admin: GroupAdmin, decisions: Mapping[str, Decision], stop: Stop | None = None) -> Account[str]:
-    """Delete the groups that were decided to be deletable, and tell what became of each of these, whatever ends it."""
+def execute_deletion(
+    admin: GroupAdmin,
+    decisions: Mapping[str, Decision],
+    stop: Stop | None = None,
+    saved: Mapping[str, Committed] | None = None,
+) -> Account[str]:
+    """Delete the groups that were decided to be deletable, and tell what became of each of these, whatever ends it.
+
+    A group of ``saved`` is refused where it no longer has these commits right before the request.
+    """
     wanted = [group_id for group_id, decision in decisions.items() if isinstance(decision, GroupListing)]
     batches = [wanted[start : start + _GROUPS_PER_STEP] for start in range(0, len(wanted), _GROUPS_PER_STEP)]
-    return carry_out([_step(admin, batch) for batch in batches], lambda items: _are_gone(admin, items), stop)
+    steps = [Step.of_one_request(batch, lambda groups: admin.delete_groups(groups).errors) for batch in batches]
+    return carry_out(steps, lambda items: _are_gone(admin, items), stop, _GroupsAsSaved(admin, saved or {}))
 
 
-def _step(admin: GroupAdmin, batch: list[str]) -> Step[str]:
-    return Step.of_one_request(batch, lambda: admin.delete_groups(batch).errors)
+@dataclass(frozen=True, slots=True)
+class _GroupsAsSaved(Unwatched[str]):
+    """Refuses groups whose commits are others by now: nobody could bring those back."""
+
+    admin: GroupAdmin
+    saved: Mapping[str, Committed]
+
+    def before(self, items: Sequence[str]) -> Mapping[str, str | ItemError]:
+        """Compares all commits of each group."""
+        found = committed_now(self.admin, [group_id for group_id in items if group_id in self.saved])
+        moved = {group_id: next(moves(self.saved[group_id], commits), None) for group_id, commits in found.values.items()}
+        return {**found.errors, **{group_id: f"{move[0]}: {move[1]}" for group_id, move in moved.items() if move}}
+
+
+def committed_now(admin: GroupAdmin, group_ids: Sequence[str]) -> GroupResults[Committed]:
+    """What groups have committed; asked twice where the first answer may be of a coordinator that has just been lost."""
+    found = admin.list_committed_offsets(list(dict.fromkeys(group_ids)))
+    if not found.errors:
+        return found
+    again = admin.list_committed_offsets(list(found.errors))
+    return Results({**found.values, **again.values}, again.errors)
+
+
+def moves(planned: Mapping[TopicPartition, OffsetAndMetadata | None], found: Committed) -> Iterator[tuple[TopicPartition, str]]:
+    """Yield the partitions whose commit, of either side, is not as it was when the change was planned, and what it was and is."""
+    for partition in sorted({*planned, *found}):
+        old, new = present(planned.get(partition)), present(found.get(partition))
+        if old != new:
+            yield partition, outdated(old, new)
+
+
+def present(commit: OffsetAndMetadata | None) -> OffsetAndMetadata | None:
+    """Return the commit; None for one that says that there is none."""
+    return None if commit is None or commit.offset == NO_OFFSET else commit
+
+
+def outdated(old: OffsetAndMetadata | None, new: OffsetAndMetadata | None) -> str:
+    """Return what the commit of a partition was, and is, as a message says it."""
+    is_same = old is not None and new is not None and old.offset == new.offset
+    shown = "no commit" if new is None else f"{new.offset}{' with other metadata' if is_same else ''}"
+    return f"changed since the plan was made: {'no commit' if old is None else old.offset} then, {shown} now"
 
 
 def _are_gone(admin: GroupAdmin, group_ids: Sequence[str]) -> Mapping[str, bool]:

@@ -215,6 +215,7 @@ class ResetResult(StrEnum):
     DELETED = "deleted"
     FAILED = "failed"
     REFUSED = "refused"
+    MOVED = "moved"
     UNKNOWN = "unknown"
     NOT_TRIED = "not-tried"
 
@@ -277,7 +278,9 @@ class ResetRow:
         """Why the row failed or is refused; None for a row that did not."""
         if self.error:
             return self.error.to_exception(group=self.group_id, partition=self.partition)
-        kind = {ResetResult.FAILED: KgctlError, ResetResult.REFUSED: RefusedError}.get(self.result)
+        kind = {ResetResult.FAILED: KgctlError, ResetResult.REFUSED: RefusedError, ResetResult.MOVED: RefusedError}.get(
+            self.result
+        )
         if kind is None:
             return None
         topic, number = self.partition

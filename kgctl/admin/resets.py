@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from kgctl.admin import AltersManyGroups, GroupAdmin, ItemError, PartitionResults
-from kgctl.admin.changes import Account, Answer, Outcome, Step, Stop, carry_out
+from kgctl.admin.changes import (
+    CHANGED_MEANWHILE,
+    Account,
+    Answer,
+    Committed,
+    Outcome,
+    Step,
+    Stop,
+    carry_out,
+    committed_now,
+    outdated,
+    present,
+)
 from kgctl.admin.group_view import check_rights_on
 from kgctl.admin.notation import FromFile, PlannedOffset
 from kgctl.admin.offset_reset import (
@@ -37,8 +49,6 @@ from kgctl.model.groups import (
     OffsetAndMetadata,
     TopicPartition,
 )
-
-Committed = Mapping[TopicPartition, OffsetAndMetadata]
 
 
 def plan_reset(admin: GroupAdmin, request: ResetRequest) -> ResetPlan:
@@ -206,7 +216,7 @@ class Executed:
     @property
     def may_have_changed(self) -> bool:
         """Whether the cluster is, or may be, no longer as it was."""
-        changed = (ResetResult.RESET, ResetResult.DELETED, ResetResult.UNKNOWN)
+        changed = (ResetResult.RESET, ResetResult.DELETED, ResetResult.MOVED, ResetResult.UNKNOWN)
         return any(row.result in changed for row in self.plan.rows)
 
 
@@ -250,7 +260,7 @@ def execute_reset(admin: GroupAdmin, plan: ResetPlan, stop: Stop | None = None) 
             groups.append(group)
     wanted = {(row.group_id, row.partition): row for group in groups for row in group.rows if row.result is ResetResult.PLANNED}
     steps = list(_steps(admin, [group for group in groups if not group.is_refused]))
-    account = carry_out(steps, lambda items: _are_done(admin, [wanted[item] for item in items]), stop)
+    account = carry_out(steps, lambda items: _are_done(admin, [wanted[item] for item in items]), stop, _AsPlanned(admin, wanted))
     done = tuple(replace(group, rows=tuple(_told(row, account) for row in group.rows)) for group in groups)
     return Executed(ResetPlan(done, tuple(errors)), account.ended_by, account.signal)
 
@@ -280,10 +290,13 @@ def _steps(admin: GroupAdmin, groups: Sequence[GroupPlan]) -> Iterator[Step[_Row
 
 
 def _commits(admin: GroupAdmin, wanted: Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]) -> Step[_RowKey]:
-    def act() -> Iterator[Answer[_RowKey]]:
-        for group_id, results in _altered(admin, wanted):
+    def act(items: Sequence[_RowKey]) -> Iterator[Answer[_RowKey]]:
+        still: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {}
+        for group_id, partition in items:
+            still.setdefault(group_id, {})[partition] = wanted[group_id][partition]
+        for group_id, results in _altered(admin, still):
             errors = {(group_id, partition): error for partition, error in results.errors.items()}
-            yield Answer([(group_id, partition) for partition in wanted[group_id]], errors)
+            yield Answer([(group_id, partition) for partition in still[group_id]], errors)
 
     return Step([(group_id, partition) for group_id, offsets in wanted.items() for partition in offsets], act)
 
@@ -300,25 +313,64 @@ def _altered(
 
 
 def _removal(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) -> Step[_RowKey]:
-    def act() -> Mapping[_RowKey, ItemError]:
-        return {(group_id, partition): error for partition, error in admin.delete_offsets(group_id, partitions).errors.items()}
+    def act(items: Sequence[_RowKey]) -> Mapping[_RowKey, ItemError]:
+        errors = admin.delete_offsets(group_id, [partition for _, partition in items]).errors
+        return {(group_id, partition): error for partition, error in errors.items()}
 
     return Step.of_one_request([(group_id, partition) for partition in partitions], act)
 
 
+@dataclass(frozen=True, slots=True)
+class _AsPlanned:
+    """Refuses groups, each as a whole, whose commits are no longer those of the plan, which are those of the undo file; and
+    finds commits that came right after the reset's own."""
+
+    admin: GroupAdmin
+    rows: Mapping[_RowKey, ResetRow]
+    refused: set[str] = field(default_factory=set)
+
+    def before(self, items: Sequence[_RowKey]) -> Mapping[_RowKey, str | ItemError]:
+        """One look at the groups of a step."""
+        found = committed_now(self.admin, [group_id for group_id, _ in items])
+        notes: dict[_RowKey, str | ItemError] = {}
+        for group_id, partition in items:
+            key, old = (group_id, partition), self.rows[group_id, partition].old
+            if group_id in found.errors:
+                notes[key] = found.errors[group_id]
+                continue
+            new = present(found.values[group_id].get(partition))
+            if present(old) != new:
+                notes[key] = outdated(old, new)
+                self.refused.add(group_id)
+        return notes | {key: LEFT_ALONE for key in items if key[0] in self.refused and key not in notes}
+
+    def after(self, items: Sequence[_RowKey]) -> Mapping[_RowKey, str]:
+        """Of a group that cannot be asked nothing is said."""
+        found = committed_now(self.admin, [group_id for group_id, _ in items]).values
+        return {
+            (group_id, partition): _overtaken(found[group_id].get(partition))
+            for group_id, partition in items
+            if group_id in found and not _is_done(self.rows[group_id, partition], found[group_id])
+        }
+
+
+LEFT_ALONE = "left alone: other partitions changed since the plan was made"
+
+
+def _overtaken(found: OffsetAndMetadata | None) -> str:
+    now = present(found)
+    return f"was set, and somebody else changed it since: {'no commit' if now is None else now.offset} now"
+
+
 def _are_done(admin: GroupAdmin, rows: Sequence[ResetRow]) -> Mapping[_RowKey, bool]:
     """Whether the rows have what they should by now, for the groups that the cluster answers for."""
-    found = admin.list_committed_offsets(list(dict.fromkeys(row.group_id for row in rows)))
-    committed = dict(found.values)
-    if found.errors:  # the first answer may be of a coordinator that has just been lost
-        committed |= admin.list_committed_offsets(list(found.errors)).values
+    committed = committed_now(admin, [row.group_id for row in rows]).values
     return {(row.group_id, row.partition): _is_done(row, committed[row.group_id]) for row in rows if row.group_id in committed}
 
 
 def _is_done(row: ResetRow, committed: Committed) -> bool:
-    found = committed.get(row.partition)
-    present = None if found is None or found.offset == NO_OFFSET else found.offset
-    return present == (None if row.new is None else row.new.offset)
+    found = present(committed.get(row.partition))
+    return (None if found is None else found.offset) == (None if row.new is None else row.new.offset)
 
 
 def _told(row: ResetRow, account: Account[_RowKey]) -> ResetRow:
@@ -330,7 +382,13 @@ def _told(row: ResetRow, account: Account[_RowKey]) -> ResetRow:
         return replace(row, result=ResetResult.RESET if row.new else ResetResult.DELETED)
     if outcome is Outcome.NOT_TRIED:
         return replace(row, result=ResetResult.NOT_TRIED, note="nothing was sent for it")
+    if key in account.notes:
+        return replace(row, result=ResetResult(outcome.value), note=account.notes[key], code=CHANGED_MEANWHILE)
     assert error is not None
+    return _told_failed(row, outcome, error)
+
+
+def _told_failed(row: ResetRow, outcome: Outcome, error: ItemError) -> ResetRow:
     if outcome is Outcome.UNKNOWN:
         return replace(row, result=ResetResult.UNKNOWN, note=f"sent, and not answered: {error.message}", error=error)
     if error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP):
@@ -354,4 +412,4 @@ def active_group(group: GroupPlan) -> RefusedError:
 def _left_alone(row: ResetRow) -> ResetRow:
     if row.result is not ResetResult.PLANNED:
         return row
-    return replace(row, result=ResetResult.REFUSED, note="left alone: other partitions changed since the plan was made")
+    return replace(row, result=ResetResult.REFUSED, note=LEFT_ALONE)

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from kgctl.admin import GroupAdmin
+from kgctl.admin.changes import CHANGED_MEANWHILE
 from kgctl.cli.session import Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UsageError, did_you_mean
 
@@ -176,7 +177,7 @@ def check_as_shown(shown: object, now: object, cluster: object) -> None:
     if shown != now:
         raise RefusedError(
             f"while the question stood, somebody else changed what it is about on {cluster}; this command changed nothing",
-            code="CHANGED_MEANWHILE",
+            code=CHANGED_MEANWHILE,
         )
 
 

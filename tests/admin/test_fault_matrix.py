@@ -231,6 +231,31 @@ def test_undo_brings_back_what_was_changed(change: Change, fault: str, every: bo
             assert (ran.code, commits(fake, SCENE)) == (0, before), (at, ran.err)
 
 
+@pytest.mark.parametrize("change", SAVING, ids=lambda change: change.name)
+def test_what_another_operator_commits_outlives_change_and_undo(change: Change, tmp_path: Path) -> None:
+    """At every step up to the last look, but the batch's own requests: it is in the plan, refused, or seen right after."""
+    key, names, told_of = ("b", "t", "0"), names_of(change), set()
+    writes = [at for at, name in enumerate(names, 1) if name.startswith(("alter", "delete_"))]
+    of_b = writes[:2][-1]
+    last_look = names.index("list_committed_offsets", of_b) + 1 if change.name != "delete-groups" else of_b
+    for at in (at for at in range(1, last_look + 1) if at not in writes):
+        folder = tmp_path / str(at)
+        folder.mkdir()
+        cli = prepared(change, folder)
+        fake = cli.admin
+        assert isinstance(fake, FakeGroupAdmin)
+        told = run(change, cli, folder, Steps(at, BEFORE, lambda fake=fake: commit_elsewhere(fake)))  # type: ignore[misc]
+        result = told.results().get(key if key in told.results() else ("b",), "")
+        told_of.add(result)
+        after = commits(fake, SCENE)
+        assert lies(told, change, commits(fake, SCENE), after, [FOREIGN, None]) == [], (at, told.out)
+        assert after.get(key) == FOREIGN or result in (change.done, "deleted"), (at, told.out)
+        for file in sorted((folder / "backups").glob("*.csv")):
+            assert cli.run(["undo", str(file), "--execute", "--no-backup"]).code == 0
+        assert commits(fake, SCENE)[key] == FOREIGN, (at, told.out)
+    assert {"refused", "moved"} - told_of <= ({"moved"} if change.name == "delete-groups" else set())
+
+
 @pytest.mark.parametrize("size", [0, 1, 200])
 @pytest.mark.parametrize("change", SAVING, ids=lambda change: change.name)
 def test_nothing_is_changed_where_the_disk_is_full(change: Change, size: int, tmp_path: Path) -> None:

@@ -265,7 +265,7 @@ def wrong_code(told: Told, change: Change) -> list[str]:
     """An exit code, or a status, that does not go with the rows."""
     results = set(told.results().values())
     document = told.document
-    is_changed = bool(results & {change.done, "unknown"})
+    is_changed = bool(results & {change.done, "moved", "unknown"})
     is_whole = bool(results) and results <= {change.done, "unchanged"} and not document["errors"]
     found = [] if document["exit_code"] == told.code else [f"envelope says {document['exit_code']}, exit code {told.code}"]
     if told.code == 0 and not is_whole:

@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from kgctl.admin import GroupAdmin, ItemError
-from kgctl.admin.changes import Account, Outcome
+from kgctl.admin.changes import CHANGED_MEANWHILE, Account, Outcome
 from kgctl.admin.notation import FileHeader, format_instant, kafka_rows, named_groups, plan_rows, read_header, seal, undo_rows
 from kgctl.admin.offset_reset import GroupPlan, ResetPlan, ResetResult, ResetRow
 from kgctl.admin.resets import Executed, execute_reset
@@ -23,6 +23,7 @@ from kgctl.cli.report import Column, Report, Row
 from kgctl.cli.selection import check_as_shown, confirm, plural
 from kgctl.cli.session import NamedCluster, Session
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, UsageError
+from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 
 Execute = Annotated[bool, typer.Option("--execute", help="Do it; without it this is a dry run.")]
@@ -208,12 +209,13 @@ def account_report(
     explain: Callable[[K, ItemError], KgctlError],
     refused: Mapping[K, KgctlError] | None = None,
 ) -> Report:
-    """Rows with what became of each item: ``done``, failed, unknown or not-tried; the counts are the summary.
+    """Rows with what became of each item: ``done``, failed, refused, moved, unknown or not-tried; the counts are the summary.
 
     ``refused`` are items that were decided against before anything was sent, and why.
     """
     told = account.ended_by.message if account.ended_by else None
-    failures = {item: explain(item, error) for item, error in account.errors.items()} | dict(refused or {})
+    moved = {item: _moved(explain(item, ItemError(ErrorCode.NONE, note))) for item, note in account.notes.items()}
+    failures = {item: explain(item, error) for item, error in account.errors.items()} | moved | dict(refused or {})
     outcomes = account.outcomes | dict.fromkeys(refused or {}, Outcome.FAILED)
     shown: list[Row] = []
     for item, row in rows.items():
@@ -230,6 +232,11 @@ def account_report(
         is_change=True,
     )
     return ended(report, account.ended_by, account.signal)
+
+
+def _moved(error: KgctlError) -> RefusedError:
+    code, partition = CHANGED_MEANWHILE, error.partition
+    return RefusedError(error.message, code=code, group=error.group, topic=error.topic, partition=partition)
 
 
 def ended(report: Report, ended_by: KgctlError | None, signal: int | None) -> Report:
@@ -293,9 +300,13 @@ def reset_report(plan: ResetPlan, notices: Sequence[str]) -> Report:
         notices,
         ("group", "topic", "partition"),
         ExitCode.FAILED if plan.is_out_of_range else None,
-        any(row.result in _DONE for group in plan.groups if not group.is_refused for row in group.rows),
+        any(_is_something(row) for group in plan.groups if not group.is_refused for row in group.rows),
         summary={result.value: counts[result] for result in ResetResult if counts[result]},
     )
+
+
+def _is_something(row: ResetRow) -> bool:
+    return row.result in _DONE or row.result is ResetResult.MOVED
 
 
 def summarised(report: Report, plan: ResetPlan) -> Report:

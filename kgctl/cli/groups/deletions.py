@@ -10,7 +10,18 @@ from typing import Annotated
 import typer
 
 from kgctl.admin import GroupAdmin, ItemError, Sight, item_error
-from kgctl.admin.changes import Account, Decision, Outcome, Step, carry_out, decide_deletion, execute_deletion
+from kgctl.admin.changes import (
+    Account,
+    Decision,
+    Outcome,
+    Step,
+    carry_out,
+    committed_now,
+    decide_deletion,
+    execute_deletion,
+    outdated,
+    present,
+)
 from kgctl.admin.group_view import check_rights_on, subscribed_topics
 from kgctl.admin.notation import named_groups
 from kgctl.admin.offset_reset import TopicScope, is_within, parse_topic_scopes
@@ -101,7 +112,7 @@ def delete_groups(
                 raise plan.unread[0]
         stop = session.stop_signals()
         file = None if no_backup else save_undo(session, cluster, plan.saved, backup)
-        account = execute_deletion(admin, plan.decisions, stop)
+        account = execute_deletion(admin, plan.decisions, stop, plan.saved_of)
     gone = {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)}
     settle_undo(session, file, plan.saved, {row[:2] for row in plan.saved if row[0] in gone})
     return _groups_report(plan, account, (*chosen.errors, *plan.flaws), cluster)
@@ -112,6 +123,7 @@ class _GroupsPlan:
     """Which groups can be deleted, what is committed for them, and what of that cannot be learnt."""
 
     decisions: Mapping[str, Decision]
+    read: tuple[str, ...]
     saved: list[UndoRow]
     unread: list[KgctlError]
     sight: Sight
@@ -121,6 +133,15 @@ class _GroupsPlan:
     @property
     def deletable(self) -> dict[str, GroupListing]:
         return {group_id: one for group_id, one in self.decisions.items() if isinstance(one, GroupListing)}
+
+    @property
+    def saved_of(self) -> Mapping[str, Mapping[TopicPartition, OffsetAndMetadata]]:
+        """Return the commits of each group whose commits could be read."""
+        found: dict[str, dict[TopicPartition, OffsetAndMetadata]] = {group_id: {} for group_id in self.read}
+        for group_id, partition, commit in self.saved:
+            if commit is not None:
+                found[group_id][partition] = commit
+        return found
 
     @property
     def lost(self) -> list[str]:
@@ -149,7 +170,7 @@ def _groups_plan(admin: GroupAdmin, group_ids: Sequence[str]) -> _GroupsPlan:
     flaws = tuple(error for group_id in sorted(found.flaws) for error in found.flaws[group_id])
     refused = [one.to_exception(group=group_id) for group_id, one in decisions.items() if not isinstance(one, GroupListing)]
     told = {str(error.group): error for error in with_neighbours(admin, refused)}
-    return _GroupsPlan(decisions, list(rows), unread, admin.sight() if groups else Sight(), flaws, told)
+    return _GroupsPlan(decisions, tuple(found.values), list(rows), unread, admin.sight() if groups else Sight(), flaws, told)
 
 
 def _groups_report(plan: _GroupsPlan, account: Account[str], errors: Sequence[KgctlError], cluster: NamedCluster) -> Report:
@@ -248,7 +269,9 @@ def delete_offsets(
             check_as_shown(plan.commits, now.commits, cluster)
         stop = session.stop_signals()
         file = None if no_backup else save_undo(session, cluster, saved, backup)
-        account = carry_out(list(_steps(admin, plan)), lambda items: _are_gone(admin, items), stop)
+        account = carry_out(
+            list(_steps(admin, plan)), lambda items: _are_gone(admin, items), stop, _AsPlanned(admin, plan.commits)
+        )
     settle_undo(session, file, saved, {*account.having(Outcome.DONE), *account.having(Outcome.UNKNOWN)})
     return _offsets_report(plan, account, errors, str(cluster))
 
@@ -363,10 +386,35 @@ def _steps(admin: GroupAdmin, plan: _OffsetsPlan) -> Iterator[Step[Item]]:
 
 
 def _step(admin: GroupAdmin, group_id: str, partitions: list[TopicPartition]) -> Step[Item]:
-    def act() -> Mapping[Item, ItemError]:
-        return {(group_id, partition): error for partition, error in admin.delete_offsets(group_id, partitions).errors.items()}
+    def act(items: Sequence[Item]) -> Mapping[Item, ItemError]:
+        errors = admin.delete_offsets(group_id, [partition for _, partition in items]).errors
+        return {(group_id, partition): error for partition, error in errors.items()}
 
     return Step.of_one_request([(group_id, partition) for partition in partitions], act)
+
+
+@dataclass(frozen=True, slots=True)
+class _AsPlanned:
+    """Refuses commits that have moved since they were saved, and finds those that are there again."""
+
+    admin: GroupAdmin
+    commits: Mapping[Item, OffsetAndMetadata]
+
+    def before(self, items: Sequence[Item]) -> Mapping[Item, str | ItemError]:
+        """One look at the groups of a step."""
+        found = committed_now(self.admin, [group_id for group_id, _ in items])
+        notes: dict[Item, str | ItemError] = {item: found.errors[item[0]] for item in items if item[0] in found.errors}
+        for item in items:
+            old, new = self.commits[item], present(found.values.get(item[0], {}).get(item[1]))
+            if item not in notes and old != new:
+                notes[item] = outdated(old, new)
+        return notes
+
+    def after(self, items: Sequence[Item]) -> Mapping[Item, str]:
+        """Of a group that cannot be asked nothing is said."""
+        found = committed_now(self.admin, [group_id for group_id, _ in items]).values
+        again = {item: present(found.get(item[0], {}).get(item[1])) for item in items}
+        return {item: f"was deleted, and somebody committed {new.offset} since" for item, new in again.items() if new}
 
 
 def _are_gone(admin: GroupAdmin, items: Sequence[Item]) -> Mapping[Item, bool]:

@@ -156,11 +156,11 @@ def _steps(admin: GroupAdmin, members: Sequence[_Member], reason: str | None) ->
 
 
 def _step(admin: GroupAdmin, group_id: str, members: Sequence[_Member], reason: str | None) -> Step[_Member]:
-    def act() -> Mapping[_Member, ItemError]:
-        dynamic = [one.name for one in members if not one.is_static]
-        static = [one.name for one in members if one.is_static]
+    def act(wanted: Sequence[_Member]) -> Mapping[_Member, ItemError]:
+        dynamic = [one.name for one in wanted if not one.is_static]
+        static = [one.name for one in wanted if one.is_static]
         errors = admin.remove_members(group_id, member_ids=dynamic, group_instance_ids=static, reason=reason).errors
-        return {one: errors[one.name] for one in members if one.name in errors}
+        return {one: errors[one.name] for one in wanted if one.name in errors}
 
     return Step.of_one_request(members, act)
 

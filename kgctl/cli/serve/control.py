@@ -328,7 +328,7 @@ def _complete(
     connection, deadline = server
     gone = list(awaited)
 
-    def act() -> dict[str, ItemError]:
+    def act(_: Sequence[str]) -> dict[str, ItemError]:
         gone[:] = ask_to_complete(connection, group, deadline)
         return {}
 

@@ -135,8 +135,8 @@ NOTHING_TOLD: Mapping[str, bool] = {}
 def steps(*acts: BaseException | ErrorCode | None) -> list[Step[str]]:
     """One step an act, for the items a, b, ...: what it raises, the error of its item, or None for success."""
 
-    def act(item: str, outcome: BaseException | ErrorCode | None) -> Callable[[], Mapping[str, ItemError]]:
-        def run() -> Mapping[str, ItemError]:
+    def act(item: str, outcome: BaseException | ErrorCode | None) -> Callable[[Sequence[str]], Mapping[str, ItemError]]:
+        def run(_: Sequence[str]) -> Mapping[str, ItemError]:
             if isinstance(outcome, BaseException):
                 raise outcome
             return {} if outcome is None else {item: ItemError(outcome, outcome.name)}
@@ -197,16 +197,16 @@ def test_unknown_stays_so_where_the_cluster_does_not_answer_again(failure: BaseE
 
 def test_a_broker_that_is_away_costs_its_own_items_as_long_as_others_answer() -> None:
     def half(items: str) -> Step[str]:
-        def act() -> Iterator[Answer[str]]:
+        def act(_: Sequence[str]) -> Iterator[Answer[str]]:
             yield Answer(items[0], {})
             raise TimedOutError("slow")
 
         return Step(items, act)
 
-    account = carry_out([half("ab"), half("cd"), Step.of_one_request("e", dict)], lambda _: {"b": True})
+    account = carry_out([half("ab"), half("cd"), Step.of_one_request("e", lambda _: {})], lambda _: {"b": True})
     assert list(account.outcomes.values()) == [DONE, DONE, DONE, UNKNOWN, DONE]
     assert account.ended_by is None
-    account = carry_out([half("ab"), half("cd"), half("ef"), Step.of_one_request("g", dict)], lambda _: {})
+    account = carry_out([half("ab"), half("cd"), half("ef"), Step.of_one_request("g", lambda _: {})], lambda _: {})
     assert (account.outcomes["g"], account.ended_by is not None) == (NOT_TRIED, True)
 
 
@@ -214,8 +214,8 @@ def test_a_signal_ends_it_between_two_steps() -> None:
     stop = NeverStop()
     done: list[str] = []
 
-    def act(item: str) -> Callable[[], Mapping[str, ItemError]]:
-        def run() -> Mapping[str, ItemError]:
+    def act(item: str) -> Callable[[Sequence[str]], Mapping[str, ItemError]]:
+        def run(_: Sequence[str]) -> Mapping[str, ItemError]:
             done.append(item)
             stop.signal = 2 if item == "b" else None
             return {}
@@ -227,7 +227,7 @@ def test_a_signal_ends_it_between_two_steps() -> None:
 
 
 def test_what_was_never_sent_failed() -> None:
-    def act() -> Mapping[str, ItemError]:
+    def act(_: Sequence[str]) -> Mapping[str, ItemError]:
         lost = ErrorCode.NETWORK_EXCEPTION
         return {"a": ItemError(lost, "cannot connect", nothing_sent=True), "b": ItemError(lost, "lost")}
 
@@ -247,11 +247,11 @@ def test_account_says_whether_the_cluster_may_have_changed() -> None:
 
 @pytest.mark.parametrize("end", [Interrupted(), TimedOutError("slow"), UnreachableError("gone")])
 def test_what_a_step_answered_before_it_was_cut_short_is_known(end: BaseException) -> None:
-    def act() -> Iterator[Answer[str]]:
+    def act(_: Sequence[str]) -> Iterator[Answer[str]]:
         yield Answer("a", {})
         yield Answer("b", {"b": ItemError(ErrorCode.NON_EMPTY_GROUP, "no")})
         raise end
 
-    account = carry_out([Step("abcd", act), Step.of_one_request("e", dict)], lambda _: {})
+    account = carry_out([Step("abcd", act), Step.of_one_request("e", lambda _: {})], lambda _: {})
     expected = [DONE, FAILED, UNKNOWN, UNKNOWN, NOT_TRIED if type(end) is Interrupted else DONE]
     assert list(account.outcomes.values()) == expected
