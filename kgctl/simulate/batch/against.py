@@ -252,9 +252,9 @@ class Search:
 
     def _run(self, scenario: Scenario, seed: int) -> Values:
         self.runs += 1
-        records = run(scenario, seed, keeps_records=True, keeps_all_commits=True).records()
-        timed = [(at_us // 1000, each.record) for at_us, each in records if isinstance(each.record, CoordinatorRecord)]
-        begin_ms = scenario.warmup_us // 1000
+        found = run(scenario, seed, keeps_records=True, keeps_all_commits=True)
+        timed = [(at_us // 1000, each.record) for at_us, each in found.records() if isinstance(each.record, CoordinatorRecord)]
+        begin_ms = found.recording.start_us // 1000
         return self.measure(timed, begin_ms, begin_ms + self.story.length_us // 1000)
 
 

@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 from uuid import UUID
 
 from kgctl.member.api import Rng
+from kgctl.member.runtime import draw
 from kgctl.model.groups import MetadataImage
 from kgctl.simulate.recording.recording import Identity, Recording
 from kgctl.simulate.recording.trace import EventLog, Observer
@@ -85,6 +86,12 @@ def draw_uuid(rng: Rng) -> UUID:
     return UUID(int=rng.getrandbits(128), version=4)
 
 
+LEAD_US = 15_000_000
+"""A warm-up is longer by up to so much, as the seed has it: an event falls anywhere between two heartbeats (every 3 or 5 s), two
+automatic commits (5 s) and two calls of poll(), as it does in a group that has run for days.
+"""
+
+
 class RunContext:
     """One run, as every part of it may see it. Times of the log count from the end of the warm-up.
 
@@ -106,13 +113,14 @@ class RunContext:
     ) -> None:
         self.scenario = scenario
         self.group_id = scenario.group_id
-        self.warmup_us = scenario.warmup_us
-        self.loop = loop
         self.randomness = Randomness(seed)
+        lead_us = draw(self.randomness.stream("warm-up"), LEAD_US) if scenario.warmup_us else 0
+        self.warmup_us = scenario.warmup_us + lead_us
+        self.loop = loop
         self.request_ids = count(1)
         self.event_log = EventLog(observers)
         self.log = self.event_log.add
-        self.recording = Recording(scenario, seed, identity)
+        self.recording = Recording(scenario, seed, identity, lead_us=lead_us)
         self.partitions = self.recording.partitions
         self.owners = self.recording.owners
         self.ledger = self.recording.ledger

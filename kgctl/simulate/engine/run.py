@@ -64,7 +64,7 @@ class Schedule:
         self._followers: list[list[int]] = [[] for _ in self._events]
         self._waits_for: list[int] = [0] * len(self._events)
         self.open = sum(self._left)
-        self.last_over_us = simulation.scenario.warmup_us
+        self.last_over_us = simulation.warmup_us
 
     def begin(self) -> None:
         """Put every event with a time of its own into the loop."""
@@ -74,7 +74,7 @@ class Schedule:
             for index in before:
                 self._followers[index].append(position)
             if not before:
-                self._arm(position, self._simulation.scenario.warmup_us + event.at_us)
+                self._arm(position, self._simulation.warmup_us + event.at_us)
 
     def _before(self, position: int, event: Event) -> list[int]:
         if event.after is None:
@@ -157,7 +157,7 @@ def unleash(groups: Sequence[Simulation], nemesis: Nemesis) -> None:
     simulation = groups[0]
     rng = simulation.randomness.stream("nemesis")
     gap = Exponential(nemesis.mean_interval_us)
-    until_us = simulation.scenario.warmup_us + nemesis.until_us
+    until_us = simulation.warmup_us + nemesis.until_us
     for group in groups:
         group.faults_until_us = until_us
 
@@ -188,7 +188,7 @@ def unleash(groups: Sequence[Simulation], nemesis: Nemesis) -> None:
         if next_us < until_us:
             simulation.loop.at(next_us, strike)
 
-    first_us = simulation.scenario.warmup_us + gap.sample(rng)
+    first_us = simulation.warmup_us + gap.sample(rng)
     if first_us < until_us:
         simulation.loop.at(first_us, strike)
 
@@ -314,8 +314,10 @@ def _start(simulation: Simulation) -> None:
         start = pod.members.start
         if start is not None:
             pod.want(is_wanted=True)
-            rng = simulation.randomness.stream("start", pod.name)
-            simulation.loop.at(start.sample(rng), lambda pod: pod.boot(), pod)
+            start_us = start.sample(simulation.randomness.stream("start", pod.name))
+            is_early = start_us < simulation.scenario.warmup_us
+            lead_us = 0 if is_early else simulation.warmup_us - simulation.scenario.warmup_us
+            simulation.loop.at(start_us + lead_us, lambda pod: pod.boot(), pod)
 
 
 def _swing(simulation: Simulation, topic: str, wave: Wave) -> None:
@@ -330,7 +332,7 @@ def _swing(simulation: Simulation, topic: str, wave: Wave) -> None:
 
 def _steps(simulation: Simulation, steps: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Times from the run's begin on; the first rate holds from there."""
-    warmup_us = simulation.scenario.warmup_us
+    warmup_us = simulation.warmup_us
     return [(0 if not position else warmup_us + at_us, rate_uhz) for position, (at_us, rate_uhz) in enumerate(steps)]
 
 
@@ -348,7 +350,7 @@ class _Clockwork:
         """Until the end. "" or the limit that stopped it."""
         simulation, loop, limits = self._simulation, self._simulation.loop, self._limits
         scenario = simulation.scenario
-        end_us = None if scenario.duration_us is None else scenario.warmup_us + scenario.duration_us
+        end_us = None if scenario.duration_us is None else simulation.warmup_us + scenario.duration_us
         limit_us = min(self._end_us() if end_us is None else end_us, limits.virtual_us)
         moments, most, is_over, ask_at = loop.moments, limits.tasks, limits.is_over, loop.executed
         while True:

@@ -44,11 +44,11 @@ class Simulation:
         loop: Loop | None = None,
     ) -> None:
         self.scenario = scenario
-        self.warmup_us = scenario.warmup_us
         self.loop = self.new_loop() if loop is None else loop
         self.context = context = RunContext(
             scenario, seed, observers, self.loop, identity, keeps_all_commits=keeps_all_commits, changed=self.changed
         )
+        self.warmup_us = context.warmup_us
         self.randomness = context.randomness
         self.observers = tuple(observers)
         self.log = context.log

@@ -197,17 +197,18 @@ def _has_traffic(scenario: Scenario) -> bool:
 
 
 class Recording:
-    """One run, so far or whole. Times are microseconds from the run's beginning; ``start_us`` is the end of the warm-up.
+    """One run, so far or whole. Times are microseconds from the run's beginning; ``start_us`` is the end of the warm-up,
+    which is ``lead_us`` longer than the scenario says.
 
     ``step`` grows with whatever is done; ``image``, ``uses_consumer_protocol`` and ``server_heartbeat_ms`` are as of ``now_us``.
     ``records`` are the coordinator's, with their times, where they are kept. ``largest``: the largest GroupMetadata record.
     """
 
-    def __init__(self, scenario: Scenario, seed: int, identity: Identity = Identity.POD) -> None:
+    def __init__(self, scenario: Scenario, seed: int, identity: Identity = Identity.POD, *, lead_us: int = 0) -> None:
         self.scenario = scenario
         self.seed = seed
         self.identity = identity
-        self.start_us = scenario.warmup_us
+        self.start_us = scenario.warmup_us + lead_us
         self.now_us = 0
         self.step = 0
         self.has_traffic = _has_traffic(scenario)

@@ -10,6 +10,8 @@ import pytest
 
 from kgctl.simulate.batch import against
 from kgctl.simulate.batch.against import Pod, Search, Settings, Stay, Story, distance, document, first, scenario_of
+from kgctl.simulate.recording.recording import Recording
+from kgctl.simulate.scenario.model import Scenario
 
 SECOND = 1_000_000
 STORY = Story(
@@ -106,11 +108,10 @@ def test_the_search_finds_the_settings_and_tries_none_twice(monkeypatch: pytest.
         return {}
 
     class Recorded:
+        recording = Recording(Scenario(name="payments", warmup_us=59 * SECOND), 1, lead_us=SECOND)
+
         def records(self) -> list[Any]:
             return []
-
-    class OneMinute:
-        warmup_us = 60 * SECOND
 
     def measure(records: Sequence[Any], begin_ms: int, end_ms: int) -> dict[str, float | None]:
         assert (list(records), begin_ms, end_ms) == ([], 60_000, 240_000)
@@ -118,7 +119,7 @@ def test_the_search_finds_the_settings_and_tries_none_twice(monkeypatch: pytest.
         return {"pause": now.pause / 100, "heartbeat": now.heartbeat / 100, "latency": float(now.latency), "nobody": None}
 
     monkeypatch.setattr(against, "document", document_of)
-    monkeypatch.setattr(against, "scenario_of", lambda _: OneMinute())
+    monkeypatch.setattr(against, "scenario_of", lambda _: Recorded.recording.scenario)
     monkeypatch.setattr(against, "run", lambda *_, **__: Recorded())
 
     found = Search(replace(STORY, pods=()), {"pause": 10.0, "heartbeat": 100.0, "latency": 50.0, "nobody": 1.0}, measure)

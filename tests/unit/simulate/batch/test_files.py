@@ -184,6 +184,7 @@ def test_event_log_of_a_run_has_the_digest_of_its_lines() -> None:
     assert sha256("".join(lines[1:]).encode()).hexdigest() == run(variant(CRASH).scenario, 3).digest
 
 
+@pytest.mark.usefixtures("exact_warmup")
 def test_final_state_has_the_ends_of_logs_by_the_traffic() -> None:
     state = final_state(variant(CRASH), 1, with_all_commits=False)
 
@@ -207,6 +208,7 @@ duration: 4m
 """
 
 
+@pytest.mark.usefixtures("exact_warmup")
 def test_an_autoscaler_is_drawn_with_what_it_saw_and_did() -> None:
     result = run(variant(AUTOSCALE).scenario, 1)
     picture = picture_of(result)

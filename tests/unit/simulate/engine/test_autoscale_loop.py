@@ -77,6 +77,7 @@ def test_the_newest_pods_go_first_and_come_back_under_their_names() -> None:
         assert there == list(range(change.replicas))
 
 
+@pytest.mark.usefixtures("exact_warmup")
 def test_the_same_seed_gives_the_same_bytes_and_another_one_another_phase() -> None:
     given = scaled(((0, 100), (120, 700)))
     assert run(given, 3).digest == run(given, 3).digest

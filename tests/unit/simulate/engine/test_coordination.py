@@ -12,6 +12,8 @@ from kgctl.simulate.scenario.model import AssignTime, Cluster
 from kgctl.simulate.scenario.quantities import Constant
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, finished, scenario
 
+pytestmark = pytest.mark.usefixtures("exact_warmup")
+
 PROTOCOLS = {"eager": RANGE, "cooperative": COOPERATIVE, "consumer": CONSUMER}
 LEADER, REPLICAS = 3, (3, 1, 2)
 """Of the group "group": partition 47 of 50, among three brokers."""

@@ -13,6 +13,8 @@ from kgctl.simulate.scenario.vocabulary import parse_selector
 from kgctl.yaml_files import read_yaml
 from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, event, finished, scenario
 
+pytestmark = pytest.mark.usefixtures("exact_warmup")
+
 Step = tuple[float, str]
 """(seconds, what)"""
 

@@ -11,6 +11,8 @@ from kgctl.simulate.scenario.event_kinds import Share
 from kgctl.simulate.scenario.quantities import Constant
 from tests.support.simulated import COOPERATIVE, S, event, scenario
 
+pytestmark = pytest.mark.usefixtures("exact_warmup")
+
 
 def rolled(count: int = 4, **parameters: Any) -> RunResult:
     """A rollout 10 s after the warm-up; pods boot in 5 s and are ready 4 s later."""

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from kgctl.errors import UsageError
+from kgctl.simulate.engine.context import LEAD_US
 from kgctl.simulate.engine.run import RunLimits
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
 from kgctl.simulate.recording.trace import TraceEvent
@@ -127,6 +128,7 @@ def test_observers_see_the_log_that_the_digest_is_of() -> None:
     assert {owners for _, owners in watcher.steps} == {0, 1}
 
 
+@pytest.mark.usefixtures("exact_warmup")
 def test_a_run_without_duration_ends_a_minute_after_it_is_stable() -> None:
     result = run(scenario(event("restart", "app/0")), 1)
     stable = result.metric("time_to_stable")
@@ -237,3 +239,20 @@ def test_the_consumer_protocol_hands_over_when_poll_is_called() -> None:
         given = scenario(scale, config=CONSUMER, poll=Constant(0), poll_timeout_us=timeout_us, duration_s=90)
         gaps.append(max(float(run(given, seed).metric("max_gap") or 0) for seed in range(1, 4)))
     assert gaps[1] > gaps[0]
+
+
+def test_each_seed_meets_the_group_at_another_point_of_its_beat() -> None:
+    """The same for all variants, so that they can be compared; what starts with the first event has no beat yet."""
+    given = scenario(event("stop", "app/1", at_s=5), duration_s=30)
+    leads = {seed: run(given, seed).recording.start_us - given.warmup_us for seed in range(1, 9)}
+    assert len(set(leads.values())) == 8
+    assert all(0 <= lead_us <= LEAD_US for lead_us in leads.values())
+    assert run(scenario(config=COOPERATIVE, warmup_s=40), 3).recording.start_us == 40 * S + leads[3]
+    assert run(scenario(warmup_s=0, duration_s=30), 3).recording.start_us == 0
+
+
+def test_a_pod_that_starts_behind_the_warmup_starts_as_far_behind_it_as_the_file_says() -> None:
+    result = run(scenario(start=Constant(23 * S), warmup_s=20, duration_s=30, boot_s=1), 3)
+    assert result.recording.start_us > 20 * S
+    first, _ = result.recording.history.pods[0].running.until(result.recording.now_us)[0]
+    assert first - result.recording.start_us == 4 * S

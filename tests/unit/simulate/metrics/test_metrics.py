@@ -164,6 +164,7 @@ def test_what_was_stable_for_a_while_and_is_not_at_the_end_is_not_stable() -> No
     assert [view.metric("time_to_stable", (name,)) for name in ("first", "second")] == [2, float("inf")]
 
 
+@pytest.mark.usefixtures("exact_warmup")
 def test_a_fault_that_lasts_counts_to_its_end() -> None:
     stall = run(scenario(event("stall", "app/1", 5, for_us=400 * S), duration_s=600), 1)
     assert stall.metric("rebalances") == 2

@@ -52,6 +52,7 @@ def test_a_wave_that_is_wrong_is_told(raw: str, told: str) -> None:
         parse_wave(raw)
 
 
+@pytest.mark.usefixtures("exact_warmup")
 def test_a_run_is_written_to_as_the_wave_says() -> None:
     text = """
 kgctl: 1
