@@ -43,14 +43,15 @@ from kgctl.member.config import MemberConfig
 from kgctl.member.factory import make_member
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import Node, TopicPartition
-from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroupResult, LeaveGroup, Request
+from kgctl.model.requests import ConsumerGroupHeartbeat, Heartbeat, JoinGroupResult, LeaveGroup, OffsetFetch, Request
 from kgctl.model.requests import MemberIdentity as LeavingMember
 from kgctl.wire.settings import WireSettings
 
 log = logging.getLogger("kgctl.group")
 
+ANSWERED_AT_ONCE = (Heartbeat, ConsumerGroupHeartbeat, OffsetFetch)
 AT_ONCE_S = 0.02
-"""How long the driver waits for the answer to a heartbeat before it lets the line's thread do so: others may want it."""
+"""How long the driver waits for the answer to one of those before it lets the line's thread do so: others may want it."""
 
 Event = Callable[[], list[Action]]
 
@@ -93,7 +94,6 @@ class Driver:
         self._timeout_ms = timeout_ms
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._errands = Errands(identity.group_id, settings, timeout_ms)
-        self._errand_line = Line("kgctl-group-errands", self._bug)
         self._coordinator: Node | None = None
         self._connection: CoordinatorConnection | None = None
         self._line: Line | None = None
@@ -184,11 +184,11 @@ class Driver:
             case Send():
                 self._send(action.correlation_id, action.request)
             case FindCoordinator():
-                self._errand(action.correlation_id, lambda: self._found(action.correlation_id, self._errands.find_coordinator()))
+                self._errand(action.correlation_id, partial(self._find_coordinator, action.correlation_id))
             case RefreshMetadata():
                 self._errand(action.correlation_id, self._refresh)
             case ListOffsets():
-                self._errand(action.correlation_id, lambda: self._list_offsets(action))
+                self._errand(action.correlation_id, partial(self._list_offsets, action), to_leaders=True)
 
     def _callback_done(self) -> None:
         self.post(lambda: self.member.callback_done(self.now_us()))
@@ -198,16 +198,22 @@ class Driver:
             self.end_error = error
             self.has_ended.set()
             self._drop_coordinator()
-            self._errand_line.put(self._errands.close)
-            self._errand_line.close()
+            self._errands.close()
             self._listener.on_end(error)
 
     # --- the lines
 
-    def _errand(self, correlation_id: int, work: Callable[[], None], then: Callable[[], None] = lambda: None) -> None:
-        def run() -> None:
+    def _errand(
+        self,
+        correlation_id: int,
+        work: Callable[[float], None],
+        then: Callable[[], None] = lambda: None,
+        *,
+        to_leaders: bool = False,
+    ) -> None:
+        def run(since_s: float) -> None:
             try:
-                work()
+                work(since_s)
                 self.last_error, self._warned = None, ""
                 then()
             except KgctlError as error:
@@ -216,8 +222,10 @@ class Driver:
                     self.post(partial(self._give_up, error))
                 else:
                     self._answer(correlation_id, NetworkError(correlation_id))
+            except BaseException as error:  # noqa: BLE001 - the line is other members', too
+                self._bug(error)
 
-        self._errand_line.put(run)
+        self._errands.put(run, to_leaders=to_leaders)
 
     def _trouble(self, error: KgctlError) -> None:
         """Keep what went wrong, and warn of it once: the same error comes back with every try."""
@@ -230,7 +238,9 @@ class Driver:
         self._end(error)
         return []
 
-    def _found(self, correlation_id: int, found: Node | ErrorCode) -> None:
+    def _find_coordinator(self, correlation_id: int, since_s: float) -> None:
+        found = self._errands.find_coordinator(since_s)
+
         def take() -> list[Action]:
             if isinstance(found, ErrorCode):
                 return self.member.on_reply(correlation_id, FindCoordinatorResult(found), self.now_us())
@@ -239,15 +249,15 @@ class Driver:
 
         self.post(take)
 
-    def _refresh(self) -> None:
+    def _refresh(self, since_s: float) -> None:
         """With a pattern all topics; else the member's own, and those that it assigns as the leader."""
         identity = self.member.identity
         own = identity.topics if identity.pattern is None else None
-        image = self._errands.metadata(own, self._led_topics)
+        image = self._errands.metadata(since_s, own, self._led_topics)
         self.post(lambda: self.member.on_metadata(image, self.now_us()))
 
-    def _list_offsets(self, action: ListOffsets) -> None:
-        offsets = self._errands.list_offsets(action.partitions, action.strategy)
+    def _list_offsets(self, action: ListOffsets, since_s: float) -> None:
+        offsets = self._errands.list_offsets(since_s, action.partitions, action.strategy)
         self._answer(action.correlation_id, ListOffsetsResult(offsets))
 
     def _use_coordinator(self, node: Node) -> None:
@@ -270,7 +280,7 @@ class Driver:
             return
 
         ask: Callable[[], Answer] = partial(connection.ask, request)
-        if isinstance(request, Heartbeat | ConsumerGroupHeartbeat) and self._line.is_idle:
+        if isinstance(request, ANSWERED_AT_ONCE) and self._line.is_idle:
             found: Answer | Callable[[], Answer] | None
             try:
                 found = connection.ask_at_once(request, AT_ONCE_S)

@@ -1,4 +1,5 @@
-"""The member's two lines to the cluster, each with a thread of its own, so that the driver never waits for a socket.
+"""The members' lines to the cluster, each with a thread of its own, so that no driver waits for a socket: one to its coordinator
+for each member, and those to any broker and to leaders for all members of a process.
 
 A line takes what is to be done in order, one after the other: a broker reads the next request of a connection only when it has
 answered the one before, and the member counts on it (`kgctl.member.runtime`).
@@ -6,18 +7,33 @@ answered the one before, and the member counts on it (`kgctl.member.runtime`).
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+import time
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, ClassVar, Literal, TypeVar
 
-from kgctl.errors import AuthError, UnreachableError
+from kgctl.errors import AuthError, KgctlError, UnreachableError
 from kgctl.group.requests import CODECS
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, MetadataImage, Node, TopicMetadata, TopicPartition
 from kgctl.model.requests import Request, Result
 from kgctl.wire import Deadline
-from kgctl.wire.cluster import EARLIEST, LATEST, Cluster, Failure, ask_leaders, find_coordinators, list_offsets
+from kgctl.wire.cluster import (
+    EARLIEST,
+    LATEST,
+    Cluster,
+    ClusterLayout,
+    Failure,
+    Route,
+    ask_leaders,
+    find_coordinators,
+    layout_of,
+    list_offsets,
+)
 from kgctl.wire.connection import METADATA, Connection, open_connection
 from kgctl.wire.connection import Request as WireRequest
 from kgctl.wire.settings import Address, WireSettings
@@ -30,6 +46,7 @@ CONNECT_MS = 10_000
 _NOT_TOLD, _READ = -(2**31), 1 << 3
 """A set of operations that was not asked for, and the one of READ. Kafka: ``AclOperation``'s codes as bits (KIP-430)."""
 
+T = TypeVar("T")
 Job = Callable[[], None]
 
 
@@ -132,65 +149,210 @@ class CoordinatorConnection:
         return self._connection
 
 
+class ClusterLine:
+    """A line to any broker of a cluster, for all members of this process that have the same settings.
+
+    Members that begin together ask the same: who coordinates the group, which partitions there are. An answer is for everybody
+    who had asked before the request for it was sent; and so is an error that no broker answers, since whoever waited for a
+    silent cluster would else wait once more for each of the others.
+    """
+
+    def __init__(self, name: str, settings: WireSettings) -> None:
+        self._line = Line(name, _never)
+        self._cluster = Cluster(settings)
+        self._kept: dict[Hashable, _Outcome] = {}
+
+    def put(self, job: Job) -> None:
+        """Do this after all that was put before; a job does not raise."""
+        self._line.put(job)
+
+    def ask(self, key: Hashable, since_s: float, request: Callable[[Cluster], T]) -> T:
+        """Return what ``request`` answers, or answered to another job with this key that began after ``since_s``. In a job.
+
+        Raises what it raised.
+        """
+        for kept in (self._kept.get(_SILENCE), self._kept.get(key)):
+            if kept is not None and kept.begun_s >= since_s:
+                shared: T = kept.take()
+                return shared
+        outcome = _Outcome(time.monotonic())
+        try:
+            outcome.answer = request(self._cluster)
+        except KgctlError as error:
+            outcome.error = error
+            if isinstance(error, UnreachableError):
+                self._kept[_SILENCE] = outcome
+        self._kept.pop(key, None)
+        self._kept[key] = outcome
+        while len(self._kept) > _KEPT:
+            del self._kept[next(iter(self._kept))]
+        answer: T = outcome.take()
+        return answer
+
+    def close(self) -> None:
+        """Give the connections back, after all that was put before."""
+        self._line.put(self._cluster.close)
+        self._line.close()
+
+
+_SILENCE = object()
+_KEPT = 16
+"""So many different questions' last answers are kept: members of a process ask about the same few groups and topics."""
+
+
+@dataclass(slots=True)
+class _Outcome:
+    begun_s: float
+    answer: Any = None
+    error: KgctlError | None = None
+
+    def take(self) -> Any:
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+        return self.answer
+
+
+def _never(error: BaseException) -> None:
+    raise error
+
+
+class Desk:
+    """The lines of all members with the same settings: one for what any broker knows, one for what leaders are asked.
+
+    Two, since a leader that is silent keeps its line waiting, and nobody who looks for a coordinator may wait for that.
+    """
+
+    _all: ClassVar[list[Desk]] = []
+    _lock: ClassVar[threading.Lock] = threading.Lock()
+
+    def __init__(self, settings: WireSettings) -> None:
+        self.any_broker = ClusterLine("kgctl-group-errands", settings)
+        self.metadata: _Metadata | None = None
+        self.version = 0
+        self._settings = settings
+        self._process = os.getpid()
+        self._members = 0
+
+    @cached_property
+    def leaders(self) -> ClusterLine:
+        """The line to leaders; most members never need it."""
+        return ClusterLine("kgctl-group-offsets", self._settings)
+
+    @classmethod
+    def enter(cls, settings: WireSettings) -> Desk:
+        """Return the desk for these settings, made for the first member in this process (a fork has no threads)."""
+        with cls._lock:
+            known = (desk for desk in cls._all if desk._process == os.getpid() and desk._settings == settings)
+            desk = next(known, None)
+            if desk is None:
+                desk = cls(settings)
+                cls._all.append(desk)
+            desk._members += 1
+            return desk
+
+    def leave(self) -> None:
+        """The last member gives the connections back."""
+        with self._lock:
+            self._members -= 1
+            if self._members:
+                return
+            self._all.remove(self)
+        self.any_broker.close()
+        if "leaders" in vars(self):
+            self.leaders.close()
+
+
+class _Metadata:
+    """An answer about topics: as members see it, and for whoever looks for leaders."""
+
+    def __init__(self, answer: Any, version: int) -> None:
+        racks = {broker.node_id: getattr(broker, "rack", None) for broker in answer.brokers}
+        found = (_topic(topic, racks) for topic in answer.topics if not topic.error_code)
+        self.image = MetadataImage({topic.name: topic for topic in found}, version)
+        self.unreadable = frozenset(topic.name for topic in answer.topics if _may_not_read(topic))
+        self._answer = answer
+
+    @cached_property
+    def layout(self) -> ClusterLayout:
+        """Who leads what."""
+        return layout_of(self._answer)
+
+
 class Errands:
-    """What any broker can be asked; for one thread."""
+    """What one member asks any broker, in the threads of its `Desk`. ``since_s`` is when it asked, which `put` tells."""
 
     def __init__(self, group_id: str, settings: WireSettings, timeout_ms: int) -> None:
         self._group_id = group_id
         self._settings = settings
         self._timeout_ms = timeout_ms
-        self._cluster: Cluster | None = None
-        self._version = 0
+        self._desk = Desk.enter(settings)
 
-    def find_coordinator(self) -> Node | ErrorCode:
+    def put(self, work: Callable[[float], None], *, to_leaders: bool = False) -> None:
+        """Do this on one of the desk's lines."""
+        line = self._desk.leaders if to_leaders else self._desk.any_broker
+        line.put(partial(work, time.monotonic()))
+
+    def find_coordinator(self, since_s: float) -> Node | ErrorCode:
         """Return the group's coordinator, or the error that the broker gave. Raises `KgctlError` where no broker answers."""
-        route = find_coordinators(self._open(), [self._group_id], self._deadline(), forget=True)
+
+        def ask(cluster: Cluster) -> Route:
+            return find_coordinators(cluster, [self._group_id], self._deadline(), forget=True)
+
+        route = self._desk.any_broker.ask(("coordinator", self._group_id), since_s, ask)
         failure = route.failures.get(self._group_id)
         if failure is not None and failure.code is ErrorCode.GROUP_AUTHORIZATION_FAILED:
             raise denied(failure.code, self._settings, self._group_id)
         return failure.code if failure is not None else next(iter(route.by_node))
 
-    def metadata(self, own: Sequence[str] | None = None, others: Iterable[str] = ()) -> MetadataImage:
+    def metadata(self, since_s: float, own: Sequence[str] | None = None, others: Iterable[str] = ()) -> MetadataImage:
         """Return a member's own topics and others (all for None), with their replicas' racks, but for those that do not exist.
 
         Raises:
             AuthError: this user may not see one of its own, or not read it. Nothing else would say so before the first commit:
                 a group is joined by whoever may read the group, and this member fetches nothing.
         """
-        asked = None if own is None else [{"name": topic} for topic in sorted({*own, *others})]
-        values = {"topics": asked, "allow_auto_topic_creation": False, "include_topic_authorized_operations": own is not None}
-        answer = self._open().any_broker(self._deadline()).call(METADATA, values, self._deadline())
-        racks = {broker.node_id: getattr(broker, "rack", None) for broker in answer.brokers}
-        for topic in answer.topics:
-            if topic.name in (own or ()) and _may_not_read(topic):
-                raise denied(ErrorCode.TOPIC_AUTHORIZATION_FAILED, self._settings, self._group_id, topic.name)
-        found = (_topic(topic, racks) for topic in answer.topics if not topic.error_code)
-        self._version += 1
-        return MetadataImage({topic.name: topic for topic in found}, self._version)
+        topics = None if own is None else tuple(sorted({*own, *others}))
+
+        def ask(cluster: Cluster) -> _Metadata:
+            asked = None if topics is None else [{"name": topic} for topic in topics]
+            values = {"topics": asked, "allow_auto_topic_creation": False, "include_topic_authorized_operations": own is not None}
+            answer = cluster.any_broker(self._deadline()).call(METADATA, values, self._deadline())
+            self._desk.version += 1
+            return _Metadata(answer, self._desk.version)
+
+        found = self._desk.any_broker.ask(("topics", topics), since_s, ask)
+        for topic in own or ():
+            if topic in found.unreadable:
+                raise denied(ErrorCode.TOPIC_AUTHORIZATION_FAILED, self._settings, self._group_id, topic)
+        self._desk.metadata = found
+        return found.image
 
     def list_offsets(
-        self, partitions: Sequence[TopicPartition], strategy: Literal["earliest", "latest"]
+        self, since_s: float, partitions: Sequence[TopicPartition], strategy: Literal["earliest", "latest"]
     ) -> dict[TopicPartition, int]:
         """Return where these partitions begin or end; those that could not be asked are left out."""
         deadline = self._deadline()
         timestamp = EARLIEST if strategy == "earliest" else LATEST
+        known = self._desk.metadata
 
         def ask(connection: Connection, wanted: list[TopicPartition]) -> Any:
             return list_offsets(connection, wanted, [timestamp], deadline)[0]
 
-        answers = ask_leaders(self._open(), partitions, ask, deadline)
-        return {partition: answer for partition, answer in answers.items() if not isinstance(answer, Failure)}
+        def ask_all(cluster: Cluster) -> dict[TopicPartition, int | Failure]:
+            return ask_leaders(cluster, partitions, ask, deadline, known=known.layout if known is not None else None)
+
+        found: dict[TopicPartition, int] = {}
+        try:
+            answers = self._desk.leaders.ask(object(), since_s, ask_all)
+            found = {partition: answer for partition, answer in answers.items() if not isinstance(answer, Failure)}
+        finally:
+            if len(found) < len(partitions):
+                self._desk.metadata = None  # a leader that is gone is not asked twice
+        return found
 
     def close(self) -> None:
-        """Give the connections back."""
-        if self._cluster is not None:
-            self._cluster.close()
-        self._cluster = None
-
-    def _open(self) -> Cluster:
-        if self._cluster is None:
-            self._cluster = Cluster(self._settings)
-        return self._cluster
+        """Leave the desk."""
+        self._desk.leave()
 
     def _deadline(self) -> Deadline:
         return Deadline(self._timeout_ms)

@@ -124,10 +124,8 @@ class Cluster:
     def layout(self, topics: list[str] | None, deadline: Deadline) -> ClusterLayout:
         """The brokers, and the partitions of these topics; None asks for all, an empty list for none."""
         asked = None if topics is None else [{"name": topic} for topic in topics]
-        answer = self.any_broker(deadline).call(METADATA, {"topics": asked, "allow_auto_topic_creation": False}, deadline)
-        nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port) for broker in answer.brokers}
-        return ClusterLayout(
-            nodes, {topic.name: _topic_layout(topic) for topic in answer.topics}, getattr(answer, "cluster_id", None)
+        return layout_of(
+            self.any_broker(deadline).call(METADATA, {"topics": asked, "allow_auto_topic_creation": False}, deadline)
         )
 
     def close(self) -> None:
@@ -143,6 +141,14 @@ class Cluster:
             stale.close()
         self._connections[address] = connection
         return connection
+
+
+def layout_of(answer: Any) -> ClusterLayout:
+    """Read the answer to a Metadata request."""
+    nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port) for broker in answer.brokers}
+    return ClusterLayout(
+        nodes, {topic.name: _topic_layout(topic) for topic in answer.topics}, getattr(answer, "cluster_id", None)
+    )
 
 
 def _topic_layout(topic: Any) -> TopicLayout:
@@ -231,12 +237,14 @@ def ask_leaders(
     partitions: Iterable[TopicPartition],
     ask: Callable[[Connection, list[TopicPartition]], Mapping[TopicPartition, R | Failure]],
     deadline: Deadline,
+    *,
+    known: ClusterLayout | None = None,
 ) -> dict[TopicPartition, R | Failure]:
-    """Ask the leader of each partition; as `ask_coordinators`."""
+    """Ask the leader of each partition; as `ask_coordinators`. ``known`` is where to go first, where it names all leaders."""
 
     def find(wanted: list[TopicPartition], *, again: bool) -> Route:
-        del again  # leaders are not remembered
-        return find_leaders(cluster, wanted, deadline)
+        route = Route({}, {}) if known is None or again else _leaders_in(known, wanted)
+        return route if route.by_node and not route.failures else find_leaders(cluster, wanted, deadline)
 
     return _ask(cluster, partitions, find, ask, deadline, patience=_LEADER_PATIENCE)
 
@@ -349,7 +357,10 @@ def _look_up(group_ids: Sequence[str], cluster: Cluster, deadline: Deadline) -> 
 
 def find_leaders(cluster: Cluster, partitions: Sequence[TopicPartition], deadline: Deadline) -> Route:
     """The leader of each partition."""
-    layout = cluster.layout(sorted({partition.topic for partition in partitions}), deadline)
+    return _leaders_in(cluster.layout(sorted({partition.topic for partition in partitions}), deadline), partitions)
+
+
+def _leaders_in(layout: ClusterLayout, partitions: Sequence[TopicPartition]) -> Route:
     by_node: dict[Node, list[TopicPartition]] = {}
     failures: dict[TopicPartition, Failure] = {}
     for partition in partitions:

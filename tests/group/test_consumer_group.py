@@ -373,9 +373,9 @@ def test_a_leader_asks_for_the_topics_that_it_assigns_and_for_no_others(monkeypa
     asked: list[set[str] | None] = []
     real = Errands.metadata
 
-    def metadata(errands: Errands, own: Sequence[str] | None = None, others: Iterable[str] = ()) -> MetadataImage:
+    def metadata(errands: Errands, since_s: float, own: Sequence[str] | None = None, others: Iterable[str] = ()) -> MetadataImage:
         asked.append(None if own is None else {*own, *others})
-        return real(errands, own, others)
+        return real(errands, since_s, own, others)
 
     monkeypatch.setattr(Errands, "metadata", metadata)
     with EmbeddedServer({"orders": 2, "refunds": 3, "unrelated": 1}) as cluster:
