@@ -1,5 +1,5 @@
 """Partition assignors: Kafka's own, with the same answers partition by partition, and a registry for others."""
 
-from kgctl.assignors.registry import assign_with_previous, assignor_names, get_assignor
+from kgctl.assignors.registry import assignor_names, get_assignor
 
-__all__ = ["assign_with_previous", "assignor_names", "get_assignor"]
+__all__ = ["assignor_names", "get_assignor"]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, chain
@@ -26,11 +26,6 @@ def sorted_like_java(texts: Iterable[str]) -> list[str]:
     """Return strings in the order of ``String.compareTo``, by UTF-16 unit."""
     found = list(texts)
     return sorted(found) if all(map(str.isascii, found)) else sorted(found, key=java_text_key)
-
-
-def partitions_by_topic(topics: Mapping[str, Sequence[int]]) -> Iterator[TopicPartition]:
-    """Topic partitions of a mapping topic -> partitions, in its order."""
-    return (TopicPartition(topic, number) for topic, numbers in topics.items() for number in numbers)
 
 
 class PartitionSpace:

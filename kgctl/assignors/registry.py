@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -10,7 +10,7 @@ from importlib.metadata import entry_points
 from kgctl.assignors.kafka_go import KafkaGoRange, KafkaGoRoundRobin, RackAffinityAssignor
 from kgctl.assignors.range import RangeAssignor, ServerRangeAssignor
 from kgctl.assignors.round_robin import RoundRobinAssignor
-from kgctl.assignors.spec import Assignor, GroupSpec, MemberSpec, StickyClaim, TopicSpec
+from kgctl.assignors.spec import Assignor
 from kgctl.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
 from kgctl.assignors.uniform import UniformAssignor
 from kgctl.errors import UsageError, did_you_mean
@@ -82,41 +82,3 @@ def _make(name: str, load: Callable[[], object]) -> Assignor:
     if not isinstance(made, Assignor):
         raise UsageError(f"{name!r} is no assignor: it needs an attribute 'name' and a method 'assign(group)'")
     return made
-
-
-def assign_with_previous(
-    name: str,
-    topics: Mapping[str, int],
-    subscriptions: Mapping[str, Sequence[str]],
-    previous: Mapping[str, Mapping[str, Sequence[int]]],
-    *,
-    generation: int = 1,
-) -> dict[str, dict[str, list[int]]]:
-    """The assignment of a group whose members had ``previous``, as their subscriptions would say it after ``generation``.
-
-    ``subscriptions`` stand in the order of the JoinGroup response. Members that only ``previous`` names have left.
-
-    Raises:
-        UsageError: unknown assignor.
-        AssignorError: Kafka's assignor throws for this input.
-    """
-    assignor = get_assignor(name)
-    members = []
-    for member_id, wanted in subscriptions.items():
-        owned = previous.get(member_id)
-        claim = StickyClaim() if owned is None else StickyClaim(owned, generation)
-        members.append(
-            MemberSpec(
-                member_id,
-                tuple(wanted),
-                owned=owned or {},
-                generation=-1 if owned is None else generation,
-                user_data=None if owned is None else claim,
-            )
-        )
-    group = GroupSpec({topic: TopicSpec(count) for topic, count in topics.items()}, members)
-    assignment = assignor.assign(group)
-    return {
-        member_id: {topic: sorted(partitions) for topic, partitions in assignment[member_id].items()}
-        for member_id in subscriptions
-    }

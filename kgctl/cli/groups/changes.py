@@ -258,12 +258,6 @@ def counted(counts: Mapping[str, int | str | float | bool | Sequence[str] | None
     return ", ".join(f"{count} {word}" for word, count in counts.items() if count)
 
 
-def group_failure(errors: Mapping[str, ItemError], group_id: str) -> KgctlError | None:
-    """The error of one group among several, as an exception that names it."""
-    error = errors.get(group_id)
-    return error.to_exception(group=group_id) if error else None
-
-
 COLUMNS = (
     Column("group"),
     Column("topic"),

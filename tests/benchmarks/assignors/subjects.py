@@ -10,9 +10,9 @@ from typing import Any
 from kgctl.assignors import get_assignor
 from kgctl.assignors.partition_space import PartitionIds, PartitionSpace
 from kgctl.assignors.spec import NOTHING, GroupAssignment, GroupSpec, MemberSpec, StickyClaim, TopicSpec
-from kgctl.assignors.wire_form import encode_cooperative, encode_sticky, encode_subscription
+from kgctl.assignors.wire_form import encode_cooperative, encode_sticky
 from tests.benchmarks.assignors.groups import Group, Owned
-from tests.support.assignor_leader import JoinedMember, lead
+from tests.support.assignor_leader import JoinedMember, encode_subscription, lead
 
 Prepare = Callable[[str, Group, Owned], Callable[[], object]]
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from kgctl.assignors import assign_with_previous, assignor_names, get_assignor
-from kgctl.assignors.spec import AssignorError, GroupSpec
+from kgctl.assignors import assignor_names, get_assignor
+from kgctl.assignors.spec import GroupSpec
 from kgctl.errors import UsageError
 
 
@@ -66,26 +66,3 @@ def test_what_cannot_be_loaded_is_explained(name: str, problem: str) -> None:
         get_assignor(name)
 
     assert problem in raised.value.message
-
-
-def test_previous_assignment_is_kept_as_far_as_balance_allows() -> None:
-    first = assign_with_previous("sticky", {"t": 5}, {"a": ["t"], "b": ["t"]}, {})
-    joined = assign_with_previous("sticky", {"t": 5}, {"a": ["t"], "b": ["t"], "c": ["t"]}, first)
-
-    assert first == {"a": {"t": [0, 2, 4]}, "b": {"t": [1, 3]}}
-    assert joined == {"a": {"t": [0, 2]}, "b": {"t": [1, 3]}, "c": {"t": [4]}}
-
-
-def test_cooperative_assignor_leaves_out_what_must_be_revoked_first() -> None:
-    first = assign_with_previous("cooperative-sticky", {"t": 3}, {"a": ["t"]}, {})
-
-    assert assign_with_previous("cooperative-sticky", {"t": 3}, {"a": ["t"], "b": ["t"]}, first) == {"a": {"t": [0, 1]}, "b": {}}
-
-
-def test_partitions_of_members_that_left_go_to_others() -> None:
-    assert assign_with_previous("uniform", {"t": 2}, {"b": ["t"]}, {"a": {"t": [0]}, "b": {"t": [1]}}) == {"b": {"t": [0, 1]}}
-
-
-def test_where_kafkas_assignor_throws_so_does_this_one() -> None:
-    with pytest.raises(AssignorError):
-        assign_with_previous("sticky", {"t": 2}, {"a": ["t"], "b": ["t"], "c": ["t"]}, {"a": {"t": [7]}, "b": {"t": [8, 9]}})

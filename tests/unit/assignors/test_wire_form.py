@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from kgctl.assignors import get_assignor
 from kgctl.assignors.partition_space import PartitionSpace
 from kgctl.assignors.spec import TopicSpec
-from kgctl.assignors.wire_form import AssignmentWriter, SubscriptionReader, encode_sticky, encode_subscription
+from kgctl.assignors.wire_form import encode_sticky
 from kgctl.model.groups import ConsumerSubscription, TopicPartition
 from kgctl.serde.consumer_protocol import decode_assignment, decode_subscription
 from kgctl.serde.consumer_protocol import encode_subscription as encode_one_by_one
-from tests.support.assignor_leader import JoinedMember, lead
+from tests.support.assignor_leader import AssignmentWriter, JoinedMember, SubscriptionReader, encode_subscription, lead
 
 VERSION_0 = bytes.fromhex("000000000002000161000174ffffffff")
 VERSION_1 = bytes.fromhex("000100000002000161000174ffffffff000000020001610000000100000002000174000000020000000000000001")
