@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
-from importlib.metadata import entry_points
 
 from kgctl.assignors.kafka_go import KafkaGoRange, KafkaGoRoundRobin, RackAffinityAssignor
 from kgctl.assignors.range import RangeAssignor, ServerRangeAssignor
@@ -63,6 +62,8 @@ def protocol_name(name: str) -> str:
 @cache
 def _installed() -> dict[str, Callable[[], object]]:
     """What is installed does not change while a program runs; looking it up reads files."""
+    from importlib.metadata import entry_points
+
     return {point.name: point.load for point in entry_points(group=ENTRY_POINTS)}
 
 

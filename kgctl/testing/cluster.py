@@ -7,10 +7,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kgctl.admin import GroupAdmin
-from kgctl.admin.connect import ConnectionSettings, connect
 from kgctl.arguments import checked
 from kgctl.coordinator.classic.group import ClassicGroup
 from kgctl.coordinator.classic.rebalance import start_rebalance
@@ -18,12 +16,15 @@ from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError, UsageError
-from kgctl.group.consumer_group import ConsumerGroup
 from kgctl.model.groups import GroupDescription, OffsetAndMetadata, TopicPartition
 from kgctl.model.requests import offset_to_commit
 from kgctl.server.background import BackgroundServer
 from kgctl.server.cluster import name_problem
 from kgctl.server.runtime import CoordinatorRuntime
+
+if TYPE_CHECKING:
+    from kgctl.admin import GroupAdmin
+    from kgctl.group.consumer_group import ConsumerGroup
 
 T = TypeVar("T")
 
@@ -77,6 +78,8 @@ class EmbeddedServer:
     def admin(self) -> GroupAdmin:
         """A `GroupAdmin` on this cluster, made when it is first asked for."""
         if self._admin is None:
+            from kgctl.admin.connect import ConnectionSettings, connect
+
             self._admin = connect(ConnectionSettings(bootstrap=self.bootstrap))
         return self._admin
 
@@ -112,6 +115,8 @@ class EmbeddedServer:
     @checked(not_empty=("group_id",))
     def consumer_group(self, group_id: str, *topics: str, **settings: Any) -> ConsumerGroup:
         """A `kgctl.ConsumerGroup` on this cluster with quick heartbeats; close it, or use ``with``."""
+        from kgctl.group.consumer_group import ConsumerGroup
+
         given = {"heartbeat_interval_ms": 50, "auto_offset_reset": "earliest", "retry_backoff_ms": 10, **settings}
         return ConsumerGroup(self.bootstrap, group_id, topics, **given)
 

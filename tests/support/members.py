@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -191,7 +191,8 @@ class Member:
         self._reader.join(timeout=PATIENCE_S)
         for stream in (self.process.stdin, self.process.stdout):
             assert stream is not None
-            stream.close()
+            with suppress(BrokenPipeError):  # a command that it did not live to read
+                stream.close()
 
     def _of(self, name: str) -> list[dict[str, Any]]:
         return [event for event in list(self.events) if event["event"] == name]

@@ -26,6 +26,18 @@ def test_the_plugin_imports_nothing_before_a_test_asks() -> None:
     assert ran.stdout.split() == ["kgctl.testing", "kgctl.testing.plugin"]
 
 
+def test_a_cluster_starts_with_what_it_needs() -> None:
+    """Members and the admin client come when a test wants one."""
+    later = ("kgctl.admin", "kgctl.group", "kgctl.wire", "kgctl.yaml_files", "importlib.metadata", "confluent_kafka")
+    program = f"""if True:
+        import sys
+        from kgctl.testing import EmbeddedServer
+        with EmbeddedServer({{"orders": 1}}):
+            print([name for name in {later!r} if name in sys.modules])"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    assert ran.stdout.strip() == "[]"
+
+
 def test_topics_groups_and_offsets(kafka_cluster: EmbeddedServer, consumer_group: Start) -> None:
     kafka_cluster.create_topic("orders", 2)
     kafka_cluster.commit("payments", {("orders", 0): 4})
