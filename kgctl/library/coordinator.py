@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from itertools import count
 from types import TracebackType
 from typing import Any, Self, TypeVar
-from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
+from uuid import NAMESPACE_URL, uuid5
 
 from kgctl.arguments import checked
 from kgctl.assignors.registry import get_assignor
@@ -59,6 +58,7 @@ from kgctl.serde.consumer_protocol import (
     encode_assignment_by_topic,
     encode_subscription,
 )
+from kgctl.server.runtime import new_member_id, steady_clock
 from kgctl.storage.folder import MemoryOffsetStorage, OffsetStorage, StoredOffset
 
 R = TypeVar("R", bound=Any)
@@ -95,7 +95,7 @@ class Coordinator:
         clock_ms: Callable[[], int] | None = None,
     ) -> None:
         self.storage: OffsetStorage = storage if storage is not None else MemoryOffsetStorage()
-        self._clock_ms = clock_ms or _wall_clock()
+        self._clock_ms = clock_ms or steady_clock()
         self._ids = count(EVENT_ID + 1)
         self._waiting: dict[int, tuple[Request, Future[Any]]] = {}
         self._activity: dict[str, Activity] = {}
@@ -105,7 +105,7 @@ class Coordinator:
         self._is_closed = False
         self._image = MetadataImage()
         self._core = GroupCoordinator(
-            CoordinatorConfig.from_properties(dict(config or {})), member_id or _member_id, start_ms=self._clock_ms()
+            CoordinatorConfig.from_properties(dict(config or {})), member_id or new_member_id, start_ms=self._clock_ms()
         )
         self._load()
         self.set_topics(topics or {})
@@ -517,26 +517,12 @@ def _sync_fields(
     }
 
 
-def _wall_clock() -> Callable[[], int]:
-    """Return the wall clock as it is now, carried on by the monotonic one: a changed system time expires no session."""
-    start_ms = time.time_ns() // 1_000_000 - time.monotonic_ns() // 1_000_000
-    return lambda: start_ms + time.monotonic_ns() // 1_000_000
-
-
-def _member_id(prefix: str) -> str:
-    return f"{prefix}-{uuid4()}" if prefix else uuid4().hex
-
-
 def _image(topics: Mapping[str, int], version: int) -> MetadataImage:
     for name, partitions in topics.items():
         if not name or partitions < 1:
             raise UsageError(f"topics are names with numbers of partitions from 1 on, not {name!r}: {partitions}")
-    found = {name: TopicMetadata(name, _topic_id(name), partitions) for name, partitions in topics.items()}
+    found = {name: TopicMetadata(name, uuid5(NAMESPACE_URL, f"topic:{name}"), count) for name, count in topics.items()}
     return MetadataImage(found, version)
-
-
-def _topic_id(name: str) -> UUID:
-    return uuid5(NAMESPACE_URL, f"topic:{name}")
 
 
 def _subscription(topics: Sequence[str]) -> bytes:

@@ -19,7 +19,6 @@ class MemberPhase(StrEnum):
     JOINING = "Joining"
     AWAITING_SYNC = "AwaitingSync"
     STABLE = "Stable"
-    LEAVING = "Leaving"
 
 
 @dataclass(slots=True)
