@@ -13,6 +13,9 @@ import pytest
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# A new machine has no archive of Spark's classes, and to make one takes longer than it spares the few JVMs of a run.
+os.environ.setdefault("KGCTL_SPARK_ARCHIVE", "off")
+
 pytest_plugins = [
     "tests.support.profiles",
     "tests.support.distribution",

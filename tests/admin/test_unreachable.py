@@ -123,7 +123,7 @@ while True:
 print("ready", flush=True)
 sys.stdin.readline()
 try:
-    CALLS[{call!r}](admin)
+    print(CALLS[{call!r}](admin), flush=True)
 except Exception as error:
     print(type(error).__name__, flush=True)
 sys.stdin.readline()

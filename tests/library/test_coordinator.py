@@ -123,7 +123,7 @@ def test_a_rebalance_waits_and_can_be_completed(coordinator: Coordinator) -> Non
 def test_a_silent_member_is_put_out_by_the_clock() -> None:
     config = {**QUICK, "group.min.session.timeout.ms": "1"}
     with Coordinator(config, topics={"orders": 1}) as coordinator:
-        joined = coordinator.join("g", ["orders"], session_timeout_ms=30)
+        joined = coordinator.join("g", ["orders"], session_timeout_ms=1_500)
         coordinator.sync("g", joined, coordinator.assign("g"))
         wait_until(lambda: coordinator.group("g").state is GroupState.EMPTY, "its session is over")
 

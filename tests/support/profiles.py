@@ -20,6 +20,9 @@ from hypothesis import is_hypothesis_test, settings
 settings.register_profile("repeatable", deadline=None, derandomize=True, database=None, max_examples=30)
 settings.register_profile("deep", deadline=None, derandomize=False, print_blob=True, max_examples=1_000)
 
+DEEP_S = 900
+"""How long a deep test may last where it does not say; others have what pyproject.toml says."""
+
 _END_S = pytest.StashKey[float]()
 _LEFT_OUT = pytest.StashKey[int]()
 """How many tests this process, and those that it has started, did not begin."""
@@ -87,6 +90,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if isinstance(item, pytest.Function) and is_hypothesis_test(item.obj):
                 item.add_marker("deep")
+            if not item.get_closest_marker("timeout"):
+                item.add_marker(pytest.mark.timeout(DEEP_S))
         return
     deep = [item for item in items if item.get_closest_marker("deep")]
     if deep:
