@@ -6,6 +6,7 @@ import gc
 import platform
 import re
 import subprocess
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
@@ -115,7 +116,8 @@ class LazyCommand(TyperCommand):
         super().__init__(spec.words[-1], help=spec.summary, short_help=spec.summary, hidden=hidden, rich_markup_mode=None)
         self.spec = spec
 
-    def load(self) -> KgctlCommand:
+    @cached_property
+    def real(self) -> KgctlCommand:
         """Import and return the real command."""
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
         module, _, function = self.spec.module.partition(":")
@@ -136,7 +138,7 @@ class LazyCommand(TyperCommand):
             gc.enable()
         if parent is not None and isinstance(parent.obj, Session):
             parent.obj.command = self.spec.path
-        return self.load().make_context(info_name, args, parent=parent, **extra)
+        return self.real.make_context(info_name, args, parent=parent, **extra)
 
 
 class KgctlGroup(TyperGroup):
@@ -245,8 +247,9 @@ def _parent(root: KgctlGroup, name: str) -> KgctlGroup:
     return known
 
 
+@cache
 def build_tree() -> KgctlGroup:
-    """Return the root with every command in its place."""
+    """Return the root with every command in its place, made once a process: what belongs to one run is in its `Session`."""
     root = KgctlGroup(
         name="kgctl",
         help=ROOT_HELP,
