@@ -225,7 +225,7 @@ def commits(
 
     With --at, the offsets that groups had at a moment, replayed from the log.
     """
-    from kgctl.storage.sqlite_files import BulkReader
+    from kgctl.storage.bulk import BulkReader
 
     now_ms = session_of(ctx).environment.now_ms()
     since_ms, until_ms, at_ms = (_instant(text, now_ms) for text in (since, until, at))

@@ -24,7 +24,7 @@ from kgctl.pipeline.sources.parse import ParsedLog, parse_log
 from kgctl.pipeline.store.files import one_line, parquet_errors, storage_errors
 from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW, conform, from_stored, rows_of
 from kgctl.pipeline.store.warehouse import OLD_MARKER, Warehouse
-from kgctl.storage.sqlite_files import BulkReader, RecordColumns
+from kgctl.storage.bulk import BulkReader, RecordColumns
 
 
 class Piece(Protocol):
@@ -155,7 +155,7 @@ class RecordLogPiece:
 
 
 def record_log(path: Path) -> Source:
-    """The data folder of ``kgctl serve`` or of ``kgctl simulate run --records-out``. Raises as `kgctl.storage.sqlite_files`."""
+    """The data folder of ``kgctl serve`` or of ``kgctl simulate run --records-out``. Raises as `kgctl.storage.bulk`."""
     with BulkReader(path) as folder:
         return Source([RecordLogPiece(path, partition) for partition in folder.partitions()], ("recordLog", str(path)))
 

@@ -12,10 +12,10 @@ import pytest
 from kgctl.errors import KgctlError, NotFoundError, StorageError, UsageError
 from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
+from kgctl.storage.bulk import BulkReader, LogBound, LogEndColumns
 from kgctl.storage.files import COORDINATOR_FILE
 from kgctl.storage.folder import DataFolder
 from kgctl.storage.record_log import StoredRecord
-from kgctl.storage.sqlite_files import BulkReader, LogBound, LogEndColumns
 from tests.support.storage import TOPIC_ID, commit, delete, marker
 
 
@@ -81,7 +81,7 @@ def test_a_folder_that_nobody_may_write_to(tmp_path: Path) -> None:
     for path in (*folder.iterdir(), folder):
         path.chmod(0o555 if path.is_dir() else 0o444)
     reads = f"print(BulkReader(Path({str(folder)!r})).partitions())"
-    program = f"from pathlib import Path; from kgctl.storage.sqlite_files import BulkReader; {reads}"
+    program = f"from pathlib import Path; from kgctl.storage.bulk import BulkReader; {reads}"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     folder.chmod(0o755)
     assert (done.stdout, done.stderr) == ("[0, 1, 2]\n", "")

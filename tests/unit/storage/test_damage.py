@@ -16,9 +16,9 @@ from kgctl.errors import DamagedError, RefusedError
 from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage import sqlite_files
+from kgctl.storage.bulk import BulkReader
 from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, STATE_FILE, TOPICS_FILE, OnDamage
 from kgctl.storage.folder import DataFolder, open_folder
-from kgctl.storage.sqlite_files import BulkReader
 from tests.support import damage
 from tests.support.storage import commit, contents
 
