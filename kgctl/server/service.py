@@ -16,7 +16,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from kgctl.coordinator.config import CoordinatorConfig
-from kgctl.errors import KgctlError, StorageError, UsageError
+from kgctl.errors import DamagedError, KgctlError, StorageError, UsageError
 from kgctl.model.requests import TopicsChanged
 from kgctl.server.api import (
     api_versions,
@@ -61,7 +61,7 @@ from kgctl.server.traffic import Host, Pieces, Work, finish, turns_of_running_lo
 from kgctl.server.transactions import Producers, Transactions
 from kgctl.server.upkeep import Collector, Upkeep
 from kgctl.storage.batches import import_segments
-from kgctl.storage.files import ADDRESS_FILE, write_json
+from kgctl.storage.files import ADDRESS_FILE, WAY_OUT, write_json
 from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder, written_groups
 
 _SPECS = (
@@ -201,7 +201,9 @@ class Server:
         await self._release()
 
     def raise_failure(self) -> None:
-        """Raise StorageError if the server ended because its log could neither be written nor read."""
+        """Raise StorageError if the server ended because its log could neither be written nor read, or is damaged."""
+        if isinstance(self.failure, DamagedError):
+            raise DamagedError(f"{self.failure.message}; {WAY_OUT}") from self.failure
         if self.failure is not None:
             raise StorageError(f"the log can neither be written nor read: {self.failure}") from self.failure
 
@@ -278,7 +280,11 @@ class Server:
         services.runtime.writer.written.append(self._tell_readers)
         services.runtime.start()
         recover(services)
-        folder.start_maintenance(services.runtime.clock)
+        folder.start_maintenance(services.runtime.clock, on_damage=self._found_damage)
+
+    def _found_damage(self, error: DamagedError) -> None:
+        """From another thread: what is damaged is not served on."""
+        self._loop.call_soon_threadsafe(self._fail, error)
 
     def _topics_changed(self, event: TopicsChanged) -> None:
         """Tell the coordinator in the loop's thread, before the change is answered."""

@@ -16,7 +16,7 @@ from urllib.parse import quote
 from kgctl.errors import DamagedError, NotFoundError, StorageError, UsageError
 from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, TOPICS_FILE, is_in_use, traces
 from kgctl.storage.record_log import MAX_PARTITIONS, CommitEntry
-from kgctl.storage.sqlite import COORDINATOR, TOPICS, Schema, check_readable, check_whole, is_damage
+from kgctl.storage.sqlite import COORDINATOR, TOPICS, Schema, check_readable, check_whole, fetch, is_damage, is_quickly_checked
 from kgctl.storage.sqlite_files import checked_setting
 from kgctl.storage.sqlite_logs import SqliteCommitLog, stored_record
 from kgctl.storage.sqlite_topics import damaged_topics
@@ -218,7 +218,8 @@ class _ReadOnly:
         try:
             application_id, self.version = self._pragma("application_id"), self._pragma("user_version")
             check_readable(path, schema, application_id=application_id, version=self.version)
-            check_whole(path, self.rows)
+            if is_quickly_checked(path):
+                check_whole(path, self.rows)
         except BaseException:
             self.close()
             raise
@@ -226,7 +227,7 @@ class _ReadOnly:
     def rows(self, statement: str, arguments: Sequence[Any] = ()) -> list[Any]:
         """Return all rows of a query."""
         with self._translated():
-            return self._connection.execute(statement, arguments).fetchall()
+            return fetch(self._connection, statement, arguments)
 
     def close(self) -> None:
         """Safe to call twice."""

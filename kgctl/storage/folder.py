@@ -67,6 +67,17 @@ class Compacting(Protocol):
         ...
 
 
+OnFound = Callable[[DamagedError], None]
+"""Told of damage that is found while a folder is in use."""
+
+
+class Check(Protocol):
+    """A look through a database that goes on while it is in use."""
+
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
 class Maintenance(threading.Thread):
     """Compacts step by step, resting between steps so that commits go first, and touches the folder's lock now and then.
 
@@ -125,6 +136,7 @@ class DataFolder:
         settings: Settings | None = None,
         documents: Documents | None = None,
         compaction: Callable[[], Compacting] | None = None,
+        checks: Callable[[OnFound], Sequence[Check]] = lambda _: (),
         bulk: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.record_log = record_log
@@ -138,6 +150,7 @@ class DataFolder:
         self._lock = lock
         self._compaction = compaction or (lambda: record_log)
         self._maintenance: Maintenance | None = None
+        self._checks = checks
         self._on_close = ExitStack()
         self._bulk = bulk
 
@@ -158,16 +171,22 @@ class DataFolder:
         """
         return open_folder(path, create=create, offsets_partitions=offsets_partitions, on_damage=on_damage)
 
-    def start_maintenance(self, clock_ms: Callable[[], int], *, interval_s: float = 2.0) -> None:
+    def start_maintenance(
+        self, clock_ms: Callable[[], int], *, interval_s: float = 2.0, on_damage: OnFound = lambda _: None
+    ) -> None:
         """For a server: compact in a thread, and say in the folder that it is being served, from now on until `close`.
 
-        ``clock_ms`` tells the wall clock.
+        ``clock_ms`` tells the wall clock. Databases that were too large to be looked through when they were opened are looked
+        through now, in threads that call ``on_damage``.
         """
         self.settings.freeze(None)
         if self._maintenance is None:
             touch = self._lock.touch if self._lock else lambda: None
             self._maintenance = Maintenance(self._compaction, touch, clock_ms, interval_s)
             self._maintenance.start()
+            for check in self._checks(on_damage):
+                self._on_close.callback(check.stop)
+                check.start()
 
     def bulk(self) -> AbstractContextManager[None]:
         """For many changes at once: what is written inside is flushed at the end, all of it or nothing.
@@ -256,6 +275,7 @@ def open_folder(
             settings=Settings(files.read_setting, files.write_setting),
             documents=files.documents,
             compaction=files.compaction,
+            checks=files.checks,
             bulk=files.bulk,
         )
         folder.callback_on_close(opened.pop_all().close)

@@ -27,6 +27,7 @@ from kgctl.storage.files import (
     OnDamage,
     StateFile,
     boot_id,
+    digest,
     traces,
 )
 from kgctl.storage.record_log import Compactor
@@ -35,6 +36,7 @@ from kgctl.storage.sqlite import (
     TOPICS,
     DamagedRow,
     Database,
+    WholeCheck,
 )
 from kgctl.storage.sqlite_logs import (
     SqliteCommitLog,
@@ -65,6 +67,7 @@ class OpenFiles:
         self.record_log = SqliteRecordLog(coordinator, self.commit_log, offsets_partitions)
         self.topics = SqliteTopicStore(topics)
         self.folder_id = str(coordinator.read_meta(FOLDER_ID))
+        self._written: FolderState | None = None
 
     def now(self) -> FolderState:
         """Return what the databases hold."""
@@ -99,15 +102,26 @@ class OpenFiles:
 
     def _write_state(self) -> None:
         """What was written is durable already: a state that falls behind it asks for less at the next start."""
+        self._written = self.now()
         try:
-            self._state.write(self.now())
+            self._state.write(self._written)
         except StorageError as error:
             log.warning("%s", error)
 
+    def checks(self, on_damage: Callable[[DamagedError], None]) -> list[WholeCheck]:
+        """What looks those databases through that are too large for it at their opening; to be started, and stopped."""
+        unchecked = [database for database in (self._coordinator, self._topics) if database.is_unchecked]
+        return [WholeCheck(database.path, on_damage) for database in unchecked]
+
     def close(self) -> None:
-        """Close everything."""
+        """Close everything, and note what the files are like: one that is the same when it is opened needs no closer look."""
         self._coordinator.close()
         self._topics.close()
+        if self._written is not None:
+            digests = {database.path.name: digest(database.path) for database in (self._coordinator, self._topics)}
+            self._written.closed = {name: found for name, found in digests.items() if found is not None}
+            with suppress(StorageError):  # without it the files are looked through, as after a kill
+                self._state.write(self._written)
         self._state.close()
 
 
@@ -164,10 +178,22 @@ def _open(folder: Path, offsets_partitions: int, *, new_id: Callable[[], str], o
         opened.callback(state.close)
         expected = _expected(state, on_damage)
         versions = {name: 0 if expected is None else expected.version_of(name) for name in (COORDINATOR_FILE, TOPICS_FILE)}
-        coordinator = Database(folder / COORDINATOR_FILE, COORDINATOR, expected_version=versions[COORDINATOR_FILE])
+        whole = {name: expected is not None and expected.is_as_closed(folder / name) for name in versions}
+        coordinator = Database(
+            folder / COORDINATOR_FILE,
+            COORDINATOR,
+            expected_version=versions[COORDINATOR_FILE],
+            is_known_whole=whole[COORDINATOR_FILE],
+        )
         opened.callback(coordinator.close)
         _require_database(folder, TOPICS_FILE, found, may_be_made=on_damage is OnDamage.ACCEPT_LOSS)
-        topics = Database(folder / TOPICS_FILE, TOPICS, synchronous="NORMAL", expected_version=versions[TOPICS_FILE])
+        topics = Database(
+            folder / TOPICS_FILE,
+            TOPICS,
+            synchronous="NORMAL",
+            expected_version=versions[TOPICS_FILE],
+            is_known_whole=whole[TOPICS_FILE],
+        )
         opened.callback(topics.close)
         _check_tables(expected, coordinator, topics)
         _check_ids(folder, _folder_id(coordinator, expected, new_id), topics, expected, on_damage)
@@ -177,10 +203,12 @@ def _open(folder: Path, offsets_partitions: int, *, new_id: Callable[[], str], o
         if on_damage is not OnDamage.REFUSE:  # else found when it is read
             _leave_out(coordinator, damaged_records(coordinator), on_damage)
             _leave_out(coordinator, damaged_commits(coordinator), on_damage)
-        _leave_out(topics, damaged_topics(topics), on_damage)
+        if not whole[TOPICS_FILE] or on_damage is not OnDamage.REFUSE:
+            _leave_out(topics, damaged_topics(topics), on_damage)
         if on_damage is not OnDamage.REFUSE:
             _leave_out(topics, damaged_batches(topics), on_damage)
         files = OpenFiles(coordinator, topics, state, documents, offsets_partitions)
+        files.record_log.is_known_whole = whole[COORDINATOR_FILE]
         _check_state(folder, files.now(), expected, had_state=STATE_FILE in found or not found, on_damage=on_damage)
         if on_damage is OnDamage.BEGIN_ANEW and found:
             raise RefusedError(f"{folder} is not damaged: --begin-anew would put good data aside; start without it")

@@ -15,7 +15,8 @@ import pytest
 from kgctl.errors import DamagedError, RefusedError
 from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
-from kgctl.storage import sqlite_files
+from kgctl.server.background import BackgroundServer
+from kgctl.storage import sqlite, sqlite_files
 from kgctl.storage.bulk import BulkReader
 from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, STATE_FILE, TOPICS_FILE, OnDamage
 from kgctl.storage.folder import DataFolder, open_folder
@@ -283,6 +284,53 @@ def test_what_topics_are_said_to_have_is_checked_at_the_start(path: Path, statem
 
     with pytest.raises(DamagedError, match=r"topics.db: .*damaged.*--begin-anew"):
         open_folder(path, create=False)
+
+
+def test_what_was_closed_and_is_the_same_needs_no_closer_look(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr(sqlite, "check_whole", lambda path, _: looked.append(path.name))
+    open_folder(path, create=False).close()
+    assert looked == []
+
+    with open_folder(path, create=False):
+        shutil.copytree(path, path.with_name("killed"))
+    open_folder(path.with_name("killed"), create=False).close()
+    assert looked == [COORDINATOR_FILE, TOPICS_FILE]
+
+    with sqlite3.connect(path / COORDINATOR_FILE) as connection:
+        connection.execute("UPDATE record SET timestamp_ms = 77 WHERE sequence = 7")
+    connection.close()
+    with open_folder(path, create=False) as folder, pytest.raises(DamagedError, match="offset 6 of partition 0 is damaged"):
+        list(folder.record_log.read())
+    assert looked == [COORDINATOR_FILE, TOPICS_FILE, COORDINATOR_FILE]
+
+
+def test_a_large_database_is_looked_through_while_it_is_served(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index that lacks an entry is what nobody else would notice; the server then ends."""
+    monkeypatch.setattr(sqlite, "CHECKED_BYTES", 0)
+    with sqlite3.connect(path / COORDINATOR_FILE) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'commit_entry_of_partition'").fetchone()
+    connection.close()
+    with (path / COORDINATOR_FILE).open("r+b") as file:
+        file.seek((page - 1) * damage.PAGE)
+        file.write(bytes((10, 0, 0, 0, 0, 16, 0, 0)))  # a leaf without an entry
+
+    with (
+        pytest.raises(DamagedError, match=r"coordinator.db: damaged \(.*commit_entry_of_partition.*--begin-anew"),
+        BackgroundServer(data=path) as server,
+    ):
+        server.run(server.server.ended.wait())
+
+
+def test_text_that_is_no_utf8_is_named_by_its_entry(path: Path) -> None:
+    with sqlite3.connect(path / COORDINATOR_FILE) as connection:
+        connection.execute("UPDATE commit_entry SET metadata = CAST(X'C1' AS TEXT) WHERE sequence = 3")
+    connection.close()
+
+    with open_folder(path, create=False) as folder, pytest.raises(DamagedError, match="entry 3 of the commit log is damaged"):
+        list(folder.commit_log.read())
+    with BulkReader(path) as reader, pytest.raises(DamagedError, match="entry 3 of the commit log is damaged"):
+        list(reader.commits())
 
 
 def test_a_setting_that_was_altered_is_named(path: Path) -> None:
