@@ -72,7 +72,7 @@ from kgctl.model.requests import (
 )
 from kgctl.serde.consumer_protocol import decode_assignment_by_topic, decode_subscription
 from kgctl.serde.record_batch import iterate_records
-from kgctl.storage.folder import DataFolder, load_coordinator
+from kgctl.storage.folder import DataFolder, load_coordinator, open_folder
 
 _REQUEST_ID = 1
 
@@ -234,7 +234,7 @@ def open_embedded(path: Path, clock_ms: Callable[[], int] | None = None) -> Embe
     Raises `kgctl.errors.NotFoundError` where there is no such folder, `RefusedError` while a server or another command has it
     open, `UsageError` where a newer kgctl wrote it, and `StorageError` where it is damaged.
     """
-    folder = DataFolder.open(path, create=False)
+    folder = open_folder(path, create=False)
     try:
         return EmbeddedGroupAdmin(folder, clock_ms or _wall_clock_ms)
     except BaseException:

@@ -62,7 +62,7 @@ from kgctl.server.transactions import Producers, Transactions
 from kgctl.server.upkeep import Collector, Upkeep
 from kgctl.storage.batches import import_segments
 from kgctl.storage.files import ADDRESS_FILE, WAY_OUT, write_json
-from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder, written_groups
+from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder, open_folder, written_groups
 
 _SPECS = (
     *(api_versions.SPEC, metadata.SPEC, describe_cluster.SPEC, create_topics.SPEC, delete_topics.SPEC, delete_records.SPEC),
@@ -227,7 +227,7 @@ class Server:
         partitions = self._coordinator_config.offsets_topic_num_partitions
         if self.options.data is None:
             return memory_folder(partitions)
-        folder = DataFolder.open(self.options.data, create=True, offsets_partitions=partitions, on_damage=self.options.on_damage)
+        folder = open_folder(self.options.data, create=True, offsets_partitions=partitions, on_damage=self.options.on_damage)
         folder.settings.set_broker_properties(self._config)
         return folder
 

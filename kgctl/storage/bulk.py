@@ -55,6 +55,17 @@ class LogBound(NamedTuple):
     log_end_offset: int
 
 
+_RECORDS = """SELECT "partition", "offset", timestamp_ms, "key", value, producer_id, producer_epoch, "commits",
+                     coordinator_epoch, {crc}, member_id
+              FROM record WHERE "partition" = ? AND "offset" >= ? ORDER BY "offset" LIMIT ?"""
+_CHECKSUMS_SINCE = 2
+_LOG_ENDS = """SELECT t.name, b."partition", max(b.max_timestamp_ms), max(b.last_offset) + 1
+               FROM batch b JOIN topic t ON t.id = b.topic
+               GROUP BY t.name, b."partition", b.max_timestamp_ms / ?
+               ORDER BY t.name, b."partition", max(b.max_timestamp_ms)"""
+_ENDS = """SELECT topic, "partition", max(last_offset) + 1 FROM batch GROUP BY topic, "partition" """
+
+
 class BulkReader:
     """Reads one data folder in bulk. ``with`` closes it."""
 
@@ -72,84 +83,13 @@ class BulkReader:
         except OSError as error:
             raise StorageError(f"{path}: {error.strerror}") from error
         self.path = path
-        self._files = SqliteBulk(path / COORDINATOR_FILE, path / TOPICS_FILE)
-
-    def partitions(self) -> Sequence[int]:
-        """The partitions of ``__consumer_offsets`` that have records, ascending."""
-        return self._files.partitions()
-
-    def records(self, partition: int, from_offset: int = 0, *, page_rows: int = 10_000) -> Iterator[RecordColumns]:
-        """The records of one partition, a page at a time."""
-        return self._files.records(partition, from_offset, page_rows)
-
-    def log_ends(self, every_ms: int) -> LogEndColumns:
-        """Each partition's log end over time, at most one entry in ``every_ms``, by topic, partition and time."""
-        return self._files.log_ends(every_ms)
-
-    def log_bounds(self) -> Sequence[LogBound]:
-        """Return the start and end of all partitions' logs, now."""
-        return self._files.log_bounds()
-
-    def commits(
-        self, groups: Sequence[str] = (), *, since_ms: int | None = None, until_ms: int | None = None
-    ) -> Iterator[CommitEntry]:
-        """The commit log in the order of writing, of these groups or of all."""
-        wanted = set(groups)
-        only = groups[0] if len(groups) == 1 else None
-        entries = self._files.commit_log().read(only, since_ms=since_ms, until_ms=until_ms)
-        return (entry for entry in entries if not wanted or entry.group in wanted)
-
-    def committing_groups(self) -> Sequence[str]:
-        """Return the groups of the commit log, sorted."""
-        return self._files.commit_log().groups()
-
-    def offsets_at(self, group: str, timestamp_ms: int) -> Sequence[CommitEntry]:
-        """What the group had committed at that moment, by partition."""
-        return list(self._files.commit_log().offsets_at(group, timestamp_ms).values())
-
-    def as_of_ms(self, now_ms: int) -> int:
-        """The moment that the folder shows: ``now_ms`` while a process has it open, else the time of the last thing in it.
-
-        A simulation's folder has a time of its own, which has nothing to do with that of the wall.
-        """
-        frozen = self._files.setting("frozen_ms")
-        if frozen:
-            return int(frozen)
-        return now_ms if is_in_use(self.path) else self._files.last_ms() or now_ms
-
-    def close(self) -> None:
-        """Safe to call twice."""
-        self._files.close()
-
-    def __enter__(self) -> BulkReader:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-
-_RECORDS = """SELECT "partition", "offset", timestamp_ms, "key", value, producer_id, producer_epoch, "commits",
-                     coordinator_epoch, {crc}, member_id
-              FROM record WHERE "partition" = ? AND "offset" >= ? ORDER BY "offset" LIMIT ?"""
-_CHECKSUMS_SINCE = 2
-_LOG_ENDS = """SELECT t.name, b."partition", max(b.max_timestamp_ms), max(b.last_offset) + 1
-               FROM batch b JOIN topic t ON t.id = b.topic
-               GROUP BY t.name, b."partition", b.max_timestamp_ms / ?
-               ORDER BY t.name, b."partition", max(b.max_timestamp_ms)"""
-_ENDS = """SELECT topic, "partition", max(last_offset) + 1 FROM batch GROUP BY topic, "partition" """
-
-
-class SqliteBulk:
-    """Reads the two files of a data folder."""
-
-    def __init__(self, coordinator: Path, topics: Path) -> None:
-        self._coordinator = _ReadOnly(coordinator, COORDINATOR)
-        self._topics = _ReadOnly(topics, TOPICS) if topics.exists() else None
+        self._coordinator = _ReadOnly(path / COORDINATOR_FILE, COORDINATOR)
+        self._topics = _ReadOnly(path / TOPICS_FILE, TOPICS) if (path / TOPICS_FILE).exists() else None
         for damaged in () if self._topics is None else damaged_topics(self._topics, has_checksums=self._topics.version > 2):
             raise DamagedError(damaged.message)
 
     def partitions(self) -> Sequence[int]:
-        """Those with records; found by leaps over the index, not by reading it."""
+        """The partitions of ``__consumer_offsets`` that have records, ascending; found by leaps over the index."""
         found: list[int] = []
         while rows := self._coordinator.rows(
             """SELECT min("partition") FROM record WHERE "partition" > ?""", (found[-1] if found else -1,)
@@ -159,8 +99,8 @@ class SqliteBulk:
             found.append(rows[0][0])
         return found
 
-    def records(self, partition: int, from_offset: int, page_rows: int) -> Iterator[RecordColumns]:
-        """Yield a partition's records, a page at a time."""
+    def records(self, partition: int, from_offset: int = 0, *, page_rows: int = 10_000) -> Iterator[RecordColumns]:
+        """The records of one partition, a page at a time."""
         statement = _RECORDS.format(crc="crc" if self._coordinator.version >= _CHECKSUMS_SINCE else "NULL")
         while rows := self._coordinator.rows(statement, (partition, from_offset, page_rows)):
             for row in rows:
@@ -171,10 +111,12 @@ class SqliteBulk:
             from_offset = offset[-1] + 1
 
     def log_ends(self, every_ms: int) -> LogEndColumns:
+        """Each partition's log end over time, at most one entry in ``every_ms``, by topic, partition and time."""
         rows = self._topics.rows(_LOG_ENDS, (every_ms,)) if self._topics else []
         return LogEndColumns(*zip(*rows, strict=True)) if rows else LogEndColumns((), (), (), ())
 
     def log_bounds(self) -> Sequence[LogBound]:
+        """Return the start and end of all partitions' logs, now."""
         if self._topics is None:
             return []
         ends = {row[:2]: row[2] for row in self._topics.rows(_ENDS)}
@@ -187,25 +129,55 @@ class SqliteBulk:
             for partition in range(count)
         ]
 
-    def last_ms(self) -> int | None:
+    def commits(
+        self, groups: Sequence[str] = (), *, since_ms: int | None = None, until_ms: int | None = None
+    ) -> Iterator[CommitEntry]:
+        """The commit log in the order of writing, of these groups or of all."""
+        wanted = set(groups)
+        only = groups[0] if len(groups) == 1 else None
+        entries = self._commit_log().read(only, since_ms=since_ms, until_ms=until_ms)
+        return (entry for entry in entries if not wanted or entry.group in wanted)
+
+    def committing_groups(self) -> Sequence[str]:
+        """Return the groups of the commit log, sorted."""
+        return self._commit_log().groups()
+
+    def offsets_at(self, group: str, timestamp_ms: int) -> Sequence[CommitEntry]:
+        """What the group had committed at that moment, by partition."""
+        return list(self._commit_log().offsets_at(group, timestamp_ms).values())
+
+    def as_of_ms(self, now_ms: int) -> int:
+        """The moment that the folder shows: ``now_ms`` while a process has it open, else the time of the last thing in it.
+
+        A simulation's folder has a time of its own, which has nothing to do with that of the wall.
+        """
+        rows = self._coordinator.rows("SELECT value FROM meta WHERE name = 'setting.frozen_ms'")
+        frozen = checked_setting(self._coordinator.path, "frozen_ms", rows[0][0]) if rows else ""
+        if frozen:
+            return int(frozen)
+        return now_ms if is_in_use(self.path) else self._last_ms() or now_ms
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        self._coordinator.close()
+        if self._topics is not None:
+            self._topics.close()
+
+    def _last_ms(self) -> int | None:
         """Return the newest time of a record or a batch."""
         times = [self._coordinator.rows("SELECT max(timestamp_ms) FROM record")[0][0]]
         if self._topics is not None:
             times.append(self._topics.rows("SELECT max(max_timestamp_ms) FROM batch")[0][0])
         return max((time for time in times if time is not None), default=None)
 
-    def commit_log(self) -> SqliteCommitLog:
+    def _commit_log(self) -> SqliteCommitLog:
         return SqliteCommitLog(self._coordinator, has_checksums=self._coordinator.version >= _CHECKSUMS_SINCE)
 
-    def setting(self, name: str) -> str | None:
-        """Return a named text, or None."""
-        rows = self._coordinator.rows("SELECT value FROM meta WHERE name = ?", (f"setting.{name}",))
-        return checked_setting(self._coordinator.path, name, rows[0][0]) if rows else None
+    def __enter__(self) -> BulkReader:
+        return self
 
-    def close(self) -> None:
-        self._coordinator.close()
-        if self._topics is not None:
-            self._topics.close()
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
 
 class _ReadOnly:

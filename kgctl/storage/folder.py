@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
 from uuid import uuid4
 
 from kgctl.arguments import checked
@@ -47,12 +47,14 @@ from kgctl.storage.files import (
 from kgctl.storage.memory import MemoryRecordLog, MemoryTopicStore
 from kgctl.storage.record_log import (
     DEFAULT_OFFSETS_PARTITIONS,
-    CommitLog,
     RecordLog,
     StoredRecord,
     TopicStore,
     records_of_groups,
 )
+
+if TYPE_CHECKING:
+    from kgctl.storage.sqlite_logs import SqliteCommitLog
 
 
 class Compacting(Protocol):
@@ -127,9 +129,9 @@ class DataFolder:
     def __init__(
         self,
         record_log: RecordLog,
-        commit_log: CommitLog,
         topics: TopicStore,
         *,
+        commit_log: SqliteCommitLog | None = None,
         path: Path | None = None,
         folder_id: str = "",
         lock: FolderLock | None = None,
@@ -140,7 +142,7 @@ class DataFolder:
         bulk: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.record_log = record_log
-        self.commit_log = commit_log
+        self._commit_log = commit_log
         self.topics = topics
         self.path = path
         self.folder_id = folder_id
@@ -148,28 +150,17 @@ class DataFolder:
         self.settings = settings or Settings()
         self.documents = documents or Documents()
         self._lock = lock
-        self._compaction = compaction or (lambda: record_log)
+        self._compaction = compaction
         self._maintenance: Maintenance | None = None
         self._checks = checks
         self._on_close = ExitStack()
         self._bulk = bulk
 
-    @classmethod
-    def open(
-        cls,
-        path: Path,
-        *,
-        create: bool,
-        offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS,
-        on_damage: OnDamage = OnDamage.REFUSE,
-    ) -> DataFolder:
-        """Open the folder, which nobody else may have open; with ``create``, make it where it is not there.
-
-        ``offsets_partitions`` counts for a new folder only. Raises `kgctl.errors.NotFoundError` (not there), `RefusedError` (in
-        use, with the process's id), `UsageError` (written by a newer kgctl, not a folder) or `StorageError` (damaged, not
-        writable).
-        """
-        return open_folder(path, create=create, offsets_partitions=offsets_partitions, on_damage=on_damage)
+    @property
+    def commit_log(self) -> SqliteCommitLog:
+        """Who committed what when. A folder in memory has none."""
+        assert self._commit_log is not None
+        return self._commit_log
 
     def start_maintenance(
         self, clock_ms: Callable[[], int], *, interval_s: float = 2.0, on_damage: OnFound = lambda _: None
@@ -180,7 +171,7 @@ class DataFolder:
         through now, in threads that call ``on_damage``.
         """
         self.settings.freeze(None)
-        if self._maintenance is None:
+        if self._maintenance is None and self._compaction is not None:
             touch = self._lock.touch if self._lock else lambda: None
             self._maintenance = Maintenance(self._compaction, touch, clock_ms, interval_s)
             self._maintenance.start()
@@ -245,7 +236,7 @@ class Settings:
 def memory_folder(offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS) -> DataFolder:
     """Return a folder in memory, gone when the process ends."""
     record_log = MemoryRecordLog(offsets_partitions)
-    return DataFolder(record_log, record_log.commit_log, MemoryTopicStore())
+    return DataFolder(record_log, MemoryTopicStore(), compaction=lambda: record_log)
 
 
 def open_folder(
@@ -255,7 +246,11 @@ def open_folder(
     offsets_partitions: int = DEFAULT_OFFSETS_PARTITIONS,
     on_damage: OnDamage = OnDamage.REFUSE,
 ) -> DataFolder:
-    """See `DataFolder.open`."""
+    """Open the folder, which nobody else may have open; with ``create``, make it where it is not there.
+
+    ``offsets_partitions`` counts for a new folder only. Raises `kgctl.errors.NotFoundError` (not there), `RefusedError` (in
+    use, with the process's id), `UsageError` (written by a newer kgctl, not a folder) or `StorageError` (damaged, not writable).
+    """
     from kgctl.storage.sqlite_files import open_files
 
     _require_folder(path, create=create)
@@ -267,8 +262,8 @@ def open_folder(
         lock.opened()
         folder = DataFolder(
             files.record_log,
-            files.commit_log,
             files.topics,
+            commit_log=files.commit_log,
             path=path,
             folder_id=files.folder_id,
             lock=lock,

@@ -16,7 +16,6 @@ from kgctl.storage.batches import LEADER_EPOCH, checked_batch, first_at_or_after
 from kgctl.storage.record_log import (
     DEFAULT_OFFSETS_PARTITIONS,
     MAX_PARTITIONS,
-    CommitEntry,
     Compactor,
     Ledger,
     LogRow,
@@ -25,49 +24,10 @@ from kgctl.storage.record_log import (
 )
 
 
-class MemoryCommitLog:
-    """A commit log that is a list."""
-
-    def __init__(self) -> None:
-        self._entries: list[CommitEntry] = []
-
-    def extend(self, entries: Sequence[CommitEntry]) -> None:
-        """Append these rows."""
-        self._entries += entries
-
-    def read(
-        self,
-        group: str | None = None,
-        *,
-        partitions: Collection[TopicPartition] | None = None,
-        since_ms: int | None = None,
-        until_ms: int | None = None,
-        max_entries: int | None = None,
-    ) -> Iterator[CommitEntry]:
-        wanted = None if partitions is None else set(partitions)
-        found = 0
-        for entry in list(self._entries):
-            if found == max_entries:
-                return
-            if (
-                (group is None or entry.group == group)
-                and (wanted is None or (entry.topic, entry.partition) in wanted)
-                and (since_ms is None or entry.timestamp_ms >= since_ms)
-                and (until_ms is None or entry.timestamp_ms < until_ms)
-            ):
-                found += 1
-                yield entry
-
-    def offsets_at(self, group: str, timestamp_ms: int) -> Mapping[TopicPartition, CommitEntry]:
-        newest = {TopicPartition(e.topic, e.partition): e for e in self.read(group, until_ms=timestamp_ms + 1)}
-        return {partition: entry for partition, entry in sorted(newest.items()) if entry.offset is not None}
-
-
 class MemoryRecordLog:
-    """The record log as a dict in the order of appending. Safe to use from several threads."""
+    """The record log as a dict in the order of appending; no commit log, which would grow for ever. From several threads."""
 
-    def __init__(self, partition_count: int = DEFAULT_OFFSETS_PARTITIONS, commit_log: MemoryCommitLog | None = None) -> None:
-        self.commit_log = commit_log or MemoryCommitLog()
+    def __init__(self, partition_count: int = DEFAULT_OFFSETS_PARTITIONS) -> None:
         self._lock = threading.RLock()
         self._ledger = Ledger(partition_count)
         self._records: dict[int, StoredRecord] = {}
@@ -127,7 +87,6 @@ class MemoryRecordLog:
             self._sequence += 1
             self._records[self._sequence] = record
             self._places[record.partition].append((record.offset, self._sequence))
-        self.commit_log.extend(plan.commits)
         self._ledger.adopt(plan)
 
 
@@ -282,9 +241,6 @@ class MemoryTopicStore:
             batches = self._log(partition).batches
             newest = max((parse_header(batch).max_timestamp_ms for batch in batches), default=None)
         return None if newest is None else self.offset_for_timestamp(partition, newest)
-
-    def close(self) -> None:
-        """Do nothing: there are no files."""
 
     def _topic(self, name: str) -> TopicMetadata:
         try:

@@ -5,8 +5,8 @@ Three logs, each with an implementation in memory and one in SQLite:
 * the **record log** (`RecordLog`): what the coordinator appends, in Kafka's own bytes, partition by partition as
   ``__consumer_offsets`` has it. The coordinator is rebuilt from it by replay, so it is compacted: the newest record of each
   key is enough;
-* the **commit log** (`CommitLog`): one row for each committed or deleted offset, with the member that did it. Never compacted: it
-  answers who moved which offset when;
+* the **commit log** (`kgctl.storage.sqlite_logs.SqliteCommitLog`, none in memory): one row for each committed or deleted offset,
+  with the member that did it. Never compacted: it answers who moved which offset when;
 * the **topics** (`TopicStore`): what `kgctl serve` claims to have, each partition a log of record batches that nobody here
   looks into.
 
@@ -149,10 +149,6 @@ class RecordLog(Protocol):
         """
         ...
 
-    def close(self) -> None:
-        """Give files back. Safe to call twice."""
-        ...
-
 
 def records_of_groups(log: RecordLog, group_ids: Collection[str]) -> Iterator[StoredRecord]:
     """Yield what the log holds of these groups, in its order, and the markers of transactions between.
@@ -163,26 +159,6 @@ def records_of_groups(log: RecordLog, group_ids: Collection[str]) -> Iterator[St
         for stored in log.read(partition):
             if stored.is_marker or decode_key(stored.key or b"").group in group_ids:
                 yield stored
-
-
-class CommitLog(Protocol):
-    """Who committed what when. Filled by `RecordLog.append`."""
-
-    def read(
-        self,
-        group: str | None = None,
-        *,
-        partitions: Collection[TopicPartition] | None = None,
-        since_ms: int | None = None,
-        until_ms: int | None = None,
-        max_entries: int | None = None,
-    ) -> Iterator[CommitEntry]:
-        """Rows in the order in which they were written, from ``since_ms`` (included) to ``until_ms`` (excluded)."""
-        ...
-
-    def offsets_at(self, group: str, timestamp_ms: int) -> Mapping[TopicPartition, CommitEntry]:
-        """What the group had committed at that moment, commits of that very millisecond included; sorted by partition."""
-        ...
 
 
 class TopicStore(Protocol):
@@ -241,10 +217,6 @@ class TopicStore(Protocol):
 
     def offset_of_max_timestamp(self, partition: TopicPartition) -> tuple[int, int] | None:
         """(offset, timestamp) of the first record with the largest timestamp; None in an empty log."""
-        ...
-
-    def close(self) -> None:
-        """Give files back. Safe to call twice."""
         ...
 
 

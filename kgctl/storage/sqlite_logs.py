@@ -69,25 +69,13 @@ class SqliteCommitLog:
         self._names.clear()
 
     def read(
-        self,
-        group: str | None = None,
-        *,
-        partitions: Collection[TopicPartition] | None = None,
-        since_ms: int | None = None,
-        until_ms: int | None = None,
-        max_entries: int | None = None,
+        self, group: str | None = None, *, since_ms: int | None = None, until_ms: int | None = None
     ) -> Iterator[CommitEntry]:
-        wanted = None if partitions is None else set(partitions)
-        found = 0
-        for row in self._pages(group, since_ms, until_ms):
-            if found == max_entries:
-                return
-            entry = self._entry(row)
-            if wanted is None or (entry.topic, entry.partition) in wanted:
-                found += 1
-                yield entry
+        """Rows in the order in which they were written, from ``since_ms`` (included) to ``until_ms`` (excluded)."""
+        return map(self._entry, self._pages(group, since_ms, until_ms))
 
     def offsets_at(self, group: str, timestamp_ms: int) -> Mapping[TopicPartition, CommitEntry]:
+        """What the group had committed at that moment, commits of that very millisecond included; sorted by partition."""
         rows = self._database.rows(
             f"""SELECT {self._columns} FROM {_TABLES} WHERE c.sequence IN (
                    SELECT max(e.sequence) FROM commit_entry e JOIN name n ON n.id = e.group_name
@@ -204,9 +192,6 @@ class SqliteRecordLog:
         while self._compactor.step(now_ms, _PAGE_ROWS, force=True):
             pass
         return self._compactor.removed - before
-
-    def close(self) -> None:
-        """Do nothing: who opened the database closes it."""
 
     def _commit(self, plan: Plan) -> None:
         first = self._sequence + 1
@@ -342,27 +327,24 @@ def _unchecked(row: Sequence[Any]) -> StoredRecord:
 
 def damaged_records(database: Database) -> Iterator[DamagedRow]:
     """Each record that is not what was written."""
-    last = 0
-    statement = f"SELECT sequence, {_CHECKED} FROM record WHERE sequence > ? ORDER BY sequence LIMIT {_PAGE_ROWS}"  # noqa: S608
-    while rows := database.rows(statement, (last,)):
-        for row in rows:
-            try:
-                stored_record(database.path, row[1:])
-            except DamagedError as error:
-                yield DamagedRow("record", "sequence = ?", (row[0],), error.message)
-        last = rows[-1][0]
+    pages = f"SELECT sequence, {_CHECKED} FROM record WHERE sequence > ? ORDER BY sequence LIMIT {_PAGE_ROWS}"  # noqa: S608
+    return _damaged(database, pages, "record", lambda row: stored_record(database.path, row[1:]))
 
 
 def damaged_commits(database: Database) -> Iterator[DamagedRow]:
     """Each entry of the commit log that is not what was written."""
+    pages = f"SELECT {_COMMIT_COLUMNS} FROM {_TABLES} WHERE c.sequence > ? ORDER BY c.sequence LIMIT {_PAGE_ROWS}"  # noqa: S608
+    return _damaged(database, pages, "commit_entry", lambda row: _stored_entry(database.path, row))
+
+
+def _damaged(database: Database, pages: str, table: str, check: Callable[[Sequence[Any]], object]) -> Iterator[DamagedRow]:
     last = 0
-    statement = f"SELECT {_COMMIT_COLUMNS} FROM {_TABLES} WHERE c.sequence > ? ORDER BY c.sequence LIMIT {_PAGE_ROWS}"  # noqa: S608
-    while rows := database.rows(statement, (last,)):
+    while rows := database.rows(pages, (last,)):
         for row in rows:
             try:
-                _stored_entry(database.path, row)
+                check(row)
             except DamagedError as error:
-                yield DamagedRow("commit_entry", "sequence = ?", (row[0],), error.message)
+                yield DamagedRow(table, "sequence = ?", (row[0],), error.message)
         last = rows[-1][0]
 
 

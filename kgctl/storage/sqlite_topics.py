@@ -203,9 +203,6 @@ class SqliteTopicStore:
         )
         return None if newest is None else self.offset_for_timestamp(partition, newest)
 
-    def close(self) -> None:
-        """Do nothing: who opened the database closes it."""
-
     @contextmanager
     def _change(self) -> Iterator[sqlite3.Connection]:
         """A transaction that survives a power cut, and is counted."""

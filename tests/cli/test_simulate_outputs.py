@@ -10,7 +10,7 @@ import pytest
 from kgctl.admin.embedded import open_embedded
 from kgctl.cli.exit_codes import ExitCode
 from kgctl.simulate.report.text import LEGEND
-from kgctl.storage.folder import DataFolder
+from kgctl.storage.folder import open_folder
 from tests.cli.harness import Cli
 
 RESTART = """\
@@ -115,7 +115,7 @@ def test_group_and_its_records_can_be_looked_at_afterwards(cli: Cli, scenario: P
         [2, 2],
     )
     assert len({bounds.log_end_offset for bounds in ends.values()}) == 1
-    with DataFolder.open(records, create=False) as folder:
+    with open_folder(records, create=False) as folder:
         assert len(list(folder.record_log.read())) > len(list(folder.commit_log.read())) > 0
 
 

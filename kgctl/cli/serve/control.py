@@ -69,31 +69,13 @@ def connected(session: Session, target: str | None) -> Iterator[tuple[Connection
 
 
 STATUS_COLUMNS = (
-    Column("group"),
-    Column("type"),
-    Column("state"),
-    Column("members"),
-    Column("generation"),
-    Column("leader", wide=True),
-    Column("protocol", wide=True),
-    Column("in_state_since", wide=True),
-    Column("created", wide=True),
-    Column("last_activity", wide=True),
-    Column("waiting_for"),
-    Column("awaited"),
-    Column("left_ms"),
-    Column("stuck"),
+    *map(Column, ("group", "type", "state", "members", "generation")),
+    *(Column(key, wide=True) for key in ("leader", "protocol", "in_state_since", "created", "last_activity")),
+    *map(Column, ("waiting_for", "awaited", "left_ms", "stuck")),
 )
 MEMBER_COLUMNS = (
-    Column("group"),
-    Column("member"),
-    Column("instance"),
-    Column("client"),
-    Column("host"),
-    Column("joined"),
-    Column("last_heartbeat"),
-    Column("session_ends", wide=True),
-    Column("waits"),
+    *map(Column, ("group", "member", "instance", "client", "host", "joined", "last_heartbeat")),
+    *(Column("session_ends", wide=True), Column("waits")),
 )
 SUMMARY = (
     *("process_id", "uptime_s", "connections", "requests", "requests_per_s", "loop_delay_ms", "longest_loop_delay_ms"),
@@ -173,8 +155,6 @@ def _line(found: Mapping[str, Any]) -> str:
 
 
 def _at_rest(session: Session, folder: str) -> Report:
-    from dataclasses import replace
-
     session.flags = replace(session.flags, embedded=folder)
     with session.connect() as admin:
         listed = admin.list_groups()
@@ -195,14 +175,8 @@ def _at_rest(session: Session, folder: str) -> Report:
 
 
 COMMITS_COLUMNS = (
-    Column("time"),
-    Column("group"),
-    Column("topic"),
-    Column("partition"),
-    Column("offset"),
-    Column("metadata", wide=True),
-    Column("leader_epoch", wide=True),
-    Column("member"),
+    *map(Column, ("time", "group", "topic", "partition", "offset")),
+    *(Column("metadata", wide=True), Column("leader_epoch", wide=True), Column("member")),
 )
 
 

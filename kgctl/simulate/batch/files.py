@@ -113,10 +113,10 @@ def write_state(path: Path, state: ClusterState) -> None:
 
     Time stands still in the folder, so that members are still there when it is looked at later; `kgctl serve` lets it go on.
     """
-    from kgctl.storage.folder import DataFolder
+    from kgctl.storage.folder import open_folder
 
     _write(path, state)
-    with DataFolder.open(path, create=False) as folder:
+    with open_folder(path, create=False) as folder:
         folder.record_log.compact(state.now_ms)
         folder.settings.freeze(state.now_ms)
 
@@ -132,10 +132,10 @@ def require_new_folder(path: Path) -> None:
 
 
 def _write(path: Path, state: ClusterState) -> None:
-    from kgctl.storage.folder import DataFolder
+    from kgctl.storage.folder import open_folder
 
     require_new_folder(path)
-    with DataFolder.open(path, create=True) as folder:
+    with open_folder(path, create=True) as folder:
         with folder.bulk():
             _write_topics(folder, state)
             for now_ms, group in groupby(state.records, key=itemgetter(0)):

@@ -22,7 +22,7 @@ from kgctl.pipeline.sources.live import OFFSETS_TOPIC, open_reader
 from kgctl.pipeline.sources.parse import parse_log
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.serde.record_batch import iterate_batches, place
-from kgctl.storage.folder import DataFolder
+from kgctl.storage.folder import open_folder
 from kgctl.storage.record_log import StoredRecord
 from tests.benchmarks.clusters import CLUSTERS, scratch
 from tests.benchmarks.rates.rate import Rates, Row, Scale
@@ -100,7 +100,7 @@ def write_segments(folder: Path, count: int) -> None:
 
 def write_record_log(folder: Path, count: int) -> None:
     """A data folder with so many commits in one partition."""
-    with DataFolder.open(folder, create=True, offsets_partitions=1) as opened, opened.bulk():
+    with open_folder(folder, create=True, offsets_partitions=1) as opened, opened.bulk():
         for first in range(0, count, 5_000):
             records = (commit_like(offset) for offset in range(first, min(count, first + 5_000)))
             opened.record_log.write([StoredRecord(0, r.offset, r.timestamp_ms, r.key, r.value) for r in records])

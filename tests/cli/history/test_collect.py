@@ -11,7 +11,7 @@ from kgctl.cli.environment import Environment
 from kgctl.cli.history.collect import progress_line
 from kgctl.pipeline.store.delta import Table
 from kgctl.pipeline.store.files import Location
-from kgctl.storage.folder import DataFolder
+from kgctl.storage.folder import open_folder
 from tests.cli.harness import Cli, Terminal
 from tests.support.pipeline.segments import example_segments, segment
 from tests.support.storage import commit
@@ -95,7 +95,7 @@ def test_segments_of_another_cluster(cli: Cli, logs: Path) -> None:
 
 
 def test_a_data_folder_by_either_name(cli: Cli) -> None:
-    with DataFolder.open(cli.folder / "data", create=True, offsets_partitions=1) as folder:
+    with open_folder(cli.folder / "data", create=True, offsets_partitions=1) as folder:
         folder.record_log.append([commit("g", 0, 5)], 1_000)
     ran = cli(f"history collect --record-log {cli.folder / 'data'} -o json")
     assert (ran.code, [row["records"] for row in ran.data]) == (0, [1])

@@ -41,7 +41,7 @@ from kgctl.model.groups import (
 )
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.files import LOCK_FILE
-from kgctl.storage.folder import DataFolder
+from kgctl.storage.folder import open_folder
 from kgctl.storage.record_log import CommitEntry, StoredRecord
 from tests.support.coordinator_traffic import Traffic
 from tests.support.storage import commit, contents, marker
@@ -59,7 +59,7 @@ SHARE_GROUP = AppendRecord(CoordinatorRecord(OpaqueKey(11, b"\x00\x0b\x00\x01s",
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A folder with a topic of two partitions, ten records in the first, one each second."""
-    with DataFolder.open(tmp_path / "data", create=True) as folder:
+    with open_folder(tmp_path / "data", create=True) as folder:
         folder.topics.create_topics([TopicMetadata("t", UUID(int=7), 2)])
         for number in range(10):
             folder.topics.append_batch(T0, build_batch([Record(0, number * 1_000, None, b"v")]), 0)
@@ -72,14 +72,14 @@ def opened(path: Path, later_ms: int = 0) -> EmbeddedGroupAdmin:
 
 
 def written(path: Path, *effects: AppendRecord) -> None:
-    with DataFolder.open(path, create=False) as folder:
+    with open_folder(path, create=False) as folder:
         folder.record_log.append(effects, SERVED_UNTIL_MS)
     served(path)
 
 
 def joined(path: Path, instance: str | None = None) -> str:
     """A member of group "g" that owns t-0, there when the folder was last served; its id is the answer."""
-    with DataFolder.open(path, create=False) as folder:
+    with open_folder(path, create=False) as folder:
         traffic = Traffic(folder.record_log, SERVED_UNTIL_MS)
         traffic.run(("join", "g", instance))
         folder.record_log.append([commit("g", 0, 5)], SERVED_UNTIL_MS)
@@ -92,7 +92,7 @@ def served(path: Path) -> None:
 
 
 def records(path: Path) -> list[StoredRecord]:
-    with DataFolder.open(path, create=False) as folder:
+    with open_folder(path, create=False) as folder:
         return contents(folder)
 
 
@@ -184,7 +184,7 @@ def test_altered_offsets_are_there_for_the_next_command_and_in_the_audit(path: P
         assert altered.errors[NOWHERE].code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     with opened(path) as admin:
         assert admin.list_committed_offsets(["g"]).values == {"g": {T0: OffsetAndMetadata(3, "by hand")}}
-    with DataFolder.open(path, create=False) as folder:
+    with open_folder(path, create=False) as folder:
         assert list(folder.commit_log.read()) == [CommitEntry("g", "t", 0, 3, SERVED_UNTIL_MS + 5_000, "by hand")]
 
 
@@ -245,7 +245,7 @@ def test_looking_changes_nothing_on_disk(path: Path) -> None:
 
 
 def test_the_folders_own_configuration_counts(path: Path) -> None:
-    with DataFolder.open(path, create=False) as folder:
+    with open_folder(path, create=False) as folder:
         folder.settings.set_broker_properties({"offset.metadata.max.bytes": "1", "num.partitions": "3"})
     with opened(path) as admin:
         assert admin.alter_offsets("g", {T0: OffsetAndMetadata(3, "mm")}).errors[T0].code is ErrorCode.OFFSET_METADATA_TOO_LARGE
@@ -350,7 +350,7 @@ def test_a_missing_folder_is_not_found_and_one_in_use_is_refused(path: Path, tmp
 
 
 def test_a_folder_that_cannot_be_loaded_is_free_again(path: Path) -> None:
-    with DataFolder.open(path, create=False) as folder:
+    with open_folder(path, create=False) as folder:
         folder.settings.set_broker_properties({"offsets.retention.minutes": "soon"})
     for _ in range(2):
         with pytest.raises(UsageError, match=r"offsets\.retention\.minutes"):

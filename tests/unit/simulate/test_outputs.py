@@ -16,7 +16,7 @@ from kgctl.model.groups import GroupState, LogOffsets, MetadataImage, TopicMetad
 from kgctl.model.requests import ConsumerGroupHeartbeat, OffsetCommit, OffsetCommitPartition
 from kgctl.model.requests import ConsumerGroupHeartbeatResult as Beat
 from kgctl.simulate.batch.files import ClusterState, write_records, write_state
-from kgctl.storage.folder import DataFolder
+from kgctl.storage.folder import open_folder
 
 ORDERS = TopicMetadata("orders", UUID(int=7), 2)
 O0, O1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -66,7 +66,7 @@ def test_group_is_described_as_the_scenario_left_it_however_late(tmp_path: Path)
 def test_records_have_the_whole_log_with_its_times_and_members(tmp_path: Path) -> None:
     write_records(tmp_path / "records", state())
 
-    with DataFolder.open(tmp_path / "records", create=False) as folder:
+    with open_folder(tmp_path / "records", create=False) as folder:
         times = [stored.timestamp_ms - START_MS for stored in folder.record_log.read()]
         commits = list(folder.commit_log.read())
         properties = folder.settings.broker_properties()
@@ -82,7 +82,7 @@ def test_records_have_the_whole_log_with_its_times_and_members(tmp_path: Path) -
 def test_state_keeps_one_record_a_key(tmp_path: Path) -> None:
     write_state(tmp_path, state())
 
-    with DataFolder.open(tmp_path, create=False) as folder:
+    with open_folder(tmp_path, create=False) as folder:
         keys = [(stored.partition, stored.key) for stored in folder.record_log.read()]
 
     assert len(keys) == len(set(keys)) == len({each.record for _, each in state().records}) - 1

@@ -14,14 +14,14 @@ from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.bulk import BulkReader, LogBound, LogEndColumns
 from kgctl.storage.files import COORDINATOR_FILE
-from kgctl.storage.folder import DataFolder
+from kgctl.storage.folder import DataFolder, open_folder
 from kgctl.storage.record_log import StoredRecord
 from tests.support.storage import TOPIC_ID, commit, delete, marker
 
 
 def filled(path: Path) -> DataFolder:
     """A folder with commits, a transaction, a tombstone and a topic with records; open."""
-    folder = DataFolder.open(path, create=True, offsets_partitions=3)
+    folder = open_folder(path, create=True, offsets_partitions=3)
     for number in range(40):
         folder.record_log.append([commit(f"g{number % 7}", number % 3, number)], 1_000 + number)
     folder.record_log.append([commit("g1", 0, 99, producer=5), delete("g2", 0)], 2_000)
@@ -69,7 +69,7 @@ def test_what_moment_a_folder_shows(tmp_path: Path) -> None:
         assert bulk.as_of_ms(9_999) == 9_999
         folder.close()
         assert bulk.as_of_ms(9_999) == 5_000
-    with DataFolder.open(tmp_path, create=False) as folder:
+    with open_folder(tmp_path, create=False) as folder:
         folder.settings.freeze(7_000)
     with BulkReader(tmp_path) as bulk:
         assert bulk.as_of_ms(9_999) == 7_000
@@ -88,7 +88,7 @@ def test_a_folder_that_nobody_may_write_to(tmp_path: Path) -> None:
 
 
 def _newer(path: Path) -> None:
-    with DataFolder.open(path, create=True):
+    with open_folder(path, create=True):
         pass
     connection = sqlite3.connect(path / COORDINATOR_FILE)
     connection.execute("PRAGMA user_version = 9")

@@ -21,6 +21,7 @@ from kgctl.storage.bulk import BulkReader
 from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, STATE_FILE, TOPICS_FILE, OnDamage
 from kgctl.storage.folder import DataFolder, open_folder
 from tests.support import damage
+from tests.support.patience import PATIENCE_S
 from tests.support.storage import commit, contents
 
 RECORDS = 30
@@ -215,17 +216,17 @@ def test_nobody_else_can_read_the_folder(tmp_path: Path) -> None:
 
 
 def test_a_copied_folder_becomes_its_owners_alone_and_other_files_in_it_keep_their_rights(tmp_path: Path) -> None:
-    with DataFolder.open(tmp_path / "data", create=True):
+    with open_folder(tmp_path / "data", create=True):
         pass
     for path in [tmp_path / "data", *(tmp_path / "data").iterdir()]:
         path.chmod(0o755)
-    with DataFolder.open(tmp_path / "data", create=True):
+    with open_folder(tmp_path / "data", create=True):
         modes = {path.stat().st_mode & 0o777 for path in [tmp_path / "data", *(tmp_path / "data").iterdir()]}
     assert modes <= {0o700, 0o600}
 
     (tmp_path / "data").chmod(0o755)
     (tmp_path / "data" / "notes.txt").touch(0o644)
-    with DataFolder.open(tmp_path / "data", create=True):
+    with open_folder(tmp_path / "data", create=True):
         kept = [path.stat().st_mode & 0o777 for path in (tmp_path / "data", tmp_path / "data" / "notes.txt")]
     assert kept == [0o755, 0o644]
 
@@ -319,7 +320,7 @@ def test_a_large_database_is_looked_through_while_it_is_served(path: Path, monke
         pytest.raises(DamagedError, match=r"coordinator.db: damaged \(.*commit_entry_of_partition.*--begin-anew"),
         BackgroundServer(data=path) as server,
     ):
-        server.run(server.server.ended.wait())
+        server._thread.join(PATIENCE_S)
 
 
 def test_text_that_is_no_utf8_is_named_by_its_entry(path: Path) -> None:

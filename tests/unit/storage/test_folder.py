@@ -15,15 +15,15 @@ from kgctl.errors import KgctlError, NotFoundError, RefusedError, StorageError, 
 from kgctl.model.groups import TopicMetadata, TopicPartition
 from kgctl.serde.record_batch import Record, build_batch
 from kgctl.storage.files import COORDINATOR_FILE, LOCK_FILE, STATE_FILE, TOPICS_FILE
-from kgctl.storage.folder import DataFolder, memory_folder
+from kgctl.storage.folder import memory_folder, open_folder
 from kgctl.storage.sqlite import Database, Schema
 from tests.support.storage import commit, contents, entry, marker
 
 HOLD = """
 import sys
 from pathlib import Path
-from kgctl.storage.folder import DataFolder
-with DataFolder.open(Path(sys.argv[1]), create=False):
+from kgctl.storage.folder import open_folder
+with open_folder(Path(sys.argv[1]), create=False):
     print("open", flush=True)
     sys.stdin.read()
 """
@@ -31,14 +31,14 @@ with DataFolder.open(Path(sys.argv[1]), create=False):
 
 def test_everything_is_there_again_after_reopening(tmp_path: Path) -> None:
     batch = build_batch([Record(0, 5, b"k", b"v")])
-    with DataFolder.open(tmp_path / "new" / "data", create=True, offsets_partitions=3) as folder:
+    with open_folder(tmp_path / "new" / "data", create=True, offsets_partitions=3) as folder:
         folder.record_log.append([commit("g", 0, 5, member="m"), commit("g", 1, 6, producer=9, member="p")], 1_000)
         folder.topics.create_topics([TopicMetadata("t", UUID(int=7), 2)])
         folder.topics.append_batch(TopicPartition("t", 1), batch, 0)
         folder.topics.set_log_start(TopicPartition("t", 1), 1)
         folder.settings.set_broker_properties({"offsets.retention.minutes": "5"})
         before = contents(folder)
-    with DataFolder.open(tmp_path / "new" / "data", create=False, offsets_partitions=50) as folder:
+    with open_folder(tmp_path / "new" / "data", create=False, offsets_partitions=50) as folder:
         assert (contents(folder), folder.record_log.partition_count) == (before, 3)
         assert folder.topics.topics() == {"t": TopicMetadata("t", UUID(int=7), 2)}
         assert folder.topics.log_offsets(TopicPartition("t", 1)) == (1, 1)
@@ -48,7 +48,7 @@ def test_everything_is_there_again_after_reopening(tmp_path: Path) -> None:
 
 
 def test_the_folder_holds_four_files(tmp_path: Path) -> None:
-    DataFolder.open(tmp_path, create=True).close()
+    open_folder(tmp_path, create=True).close()
 
     assert sorted(path.name for path in tmp_path.iterdir()) == [COORDINATOR_FILE, LOCK_FILE, STATE_FILE, TOPICS_FILE]
 
@@ -62,7 +62,7 @@ def test_settings_in_memory_are_kept_as_long_as_it_lives() -> None:
 
 
 def test_the_audit_can_be_read_with_any_sqlite_tool(tmp_path: Path) -> None:
-    with DataFolder.open(tmp_path, create=True) as folder:
+    with open_folder(tmp_path, create=True) as folder:
         folder.record_log.append([commit("g", 0, 5, member="m")], 1_000)
     connection = sqlite3.connect(tmp_path / COORDINATOR_FILE)
     rows = connection.execute('SELECT time, "group", topic, "partition", "offset", member_id FROM commits').fetchall()
@@ -72,27 +72,27 @@ def test_the_audit_can_be_read_with_any_sqlite_tool(tmp_path: Path) -> None:
 
 
 def test_a_second_opener_in_the_same_process_is_refused(tmp_path: Path) -> None:
-    with DataFolder.open(tmp_path, create=True), pytest.raises(RefusedError) as refused:
-        DataFolder.open(tmp_path, create=True)
+    with open_folder(tmp_path, create=True), pytest.raises(RefusedError) as refused:
+        open_folder(tmp_path, create=True)
 
     assert refused.value.message == f"{tmp_path} is in use by process {os.getpid()}; stop it first"
 
 
 def test_a_second_process_is_refused_until_the_first_is_gone(tmp_path: Path) -> None:
-    DataFolder.open(tmp_path, create=True).close()
+    open_folder(tmp_path, create=True).close()
     with subprocess.Popen(
         [sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "open\n"
         with pytest.raises(RefusedError, match=f"process {holder.pid}"):
-            DataFolder.open(tmp_path, create=False)
+            open_folder(tmp_path, create=False)
         holder.kill()
-    DataFolder.open(tmp_path, create=False).close()
+    open_folder(tmp_path, create=False).close()
 
 
 def test_closing_twice_is_fine_and_using_it_then_is_an_error(tmp_path: Path) -> None:
-    folder = DataFolder.open(tmp_path, create=True)
+    folder = open_folder(tmp_path, create=True)
     folder.close()
     folder.close()
 
@@ -101,14 +101,14 @@ def test_closing_twice_is_fine_and_using_it_then_is_an_error(tmp_path: Path) -> 
 
 
 def test_taking_the_lock_does_not_look_like_serving(tmp_path: Path) -> None:
-    DataFolder.open(tmp_path, create=True).close()
+    open_folder(tmp_path, create=True).close()
     os.utime(tmp_path / LOCK_FILE, (1_000, 1_000))
-    with DataFolder.open(tmp_path, create=False) as folder:
+    with open_folder(tmp_path, create=False) as folder:
         assert folder.last_alive_ms == 1_000_000
-    with DataFolder.open(tmp_path, create=False) as folder:
+    with open_folder(tmp_path, create=False) as folder:
         assert folder.last_alive_ms == 1_000_000
         folder.start_maintenance(lambda: 0)
-    with DataFolder.open(tmp_path, create=False) as folder:
+    with open_folder(tmp_path, create=False) as folder:
         assert folder.last_alive_ms is not None
         assert folder.last_alive_ms > 1_000_000
 
@@ -122,7 +122,7 @@ def database_of(log: object) -> Database:
 
 def raised(path: Path, *, create: bool = False) -> KgctlError:
     with pytest.raises(KgctlError) as error:
-        DataFolder.open(path, create=create)
+        open_folder(path, create=create)
     assert "\n" not in error.value.message
     assert str(path) in error.value.message
     return error.value
@@ -161,7 +161,7 @@ def test_a_lock_that_cannot_be_written_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", [COORDINATOR_FILE, TOPICS_FILE])
 def test_a_damaged_file_is_named_and_the_folder_is_free_again(tmp_path: Path, name: str) -> None:
-    DataFolder.open(tmp_path, create=True).close()
+    open_folder(tmp_path, create=True).close()
     good = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(b"this is no database, and long enough to be looked at " * 100)
     error = raised(tmp_path)
@@ -170,11 +170,11 @@ def test_a_damaged_file_is_named_and_the_folder_is_free_again(tmp_path: Path, na
     assert isinstance(error, StorageError)
     assert name in error.message
     assert "damaged" in error.message
-    DataFolder.open(tmp_path, create=False).close()
+    open_folder(tmp_path, create=False).close()
 
 
 def test_a_file_damaged_in_the_middle_is_said_when_it_is_read(tmp_path: Path) -> None:
-    with DataFolder.open(tmp_path, create=True) as folder:
+    with open_folder(tmp_path, create=True) as folder:
         folder.record_log.append([commit("g", number, 1) for number in range(2_000)], 1)
     data = bytearray((tmp_path / COORDINATOR_FILE).read_bytes())
     data[8_192:] = b"\xff" * (len(data) - 8_192)
@@ -192,7 +192,7 @@ def test_a_file_of_another_program_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_a_newer_kgctl_is_refused(tmp_path: Path) -> None:
-    DataFolder.open(tmp_path, create=True).close()
+    open_folder(tmp_path, create=True).close()
     connection = sqlite3.connect(tmp_path / COORDINATOR_FILE)
     connection.execute("PRAGMA user_version = 99")
     connection.close()
@@ -205,7 +205,7 @@ def test_a_folder_of_a_newer_kgctl_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_one_line_and_the_log_goes_on_when_there_is_room(tmp_path: Path) -> None:
-    with DataFolder.open(tmp_path, create=True) as folder:
+    with open_folder(tmp_path, create=True) as folder:
         folder.record_log.append([commit("g", 0, 1)], 1)
         database = database_of(folder.record_log)
         pages = database.value("PRAGMA page_count")
@@ -232,7 +232,7 @@ def test_a_folder_that_may_not_be_written_is_one_line(tmp_path: Path) -> None:
 
 
 def test_commits_are_flushed_and_topics_are_not(tmp_path: Path) -> None:
-    with DataFolder.open(tmp_path, create=True) as folder:
+    with open_folder(tmp_path, create=True) as folder:
         databases = [database_of(folder.record_log), database_of(folder.topics)]
         modes = [(found.value("PRAGMA journal_mode"), found.value("PRAGMA synchronous")) for found in databases]
 
@@ -240,34 +240,34 @@ def test_commits_are_flushed_and_topics_are_not(tmp_path: Path) -> None:
 
 
 def test_what_is_written_in_bulk_is_there_together(tmp_path: Path) -> None:
-    with DataFolder.open(tmp_path, create=True) as folder, folder.bulk():
+    with open_folder(tmp_path, create=True) as folder, folder.bulk():
         folder.topics.create_topics([TopicMetadata("t", UUID(int=7), 1)])
         folder.record_log.append([commit("g", 0, 5, member="m")], 1_000)
         folder.record_log.append([commit("g", 0, 6, member="m")], 2_000)
-    with DataFolder.open(tmp_path, create=False) as folder:
+    with open_folder(tmp_path, create=False) as folder:
         assert list(folder.commit_log.read()) == [entry("g", 0, 5, 1_000, member="m"), entry("g", 0, 6, 2_000, member="m")]
         assert list(folder.topics.topics()) == ["t"]
 
 
 def test_nothing_of_a_bulk_that_failed_is_there(tmp_path: Path) -> None:
     def fail() -> None:
-        with DataFolder.open(tmp_path, create=True) as folder, folder.bulk():
+        with open_folder(tmp_path, create=True) as folder, folder.bulk():
             folder.record_log.append([commit("g", 0, 5)], 1_000)
             folder.topics.create_topics([TopicMetadata("t", UUID(int=7), 1)])
             folder.topics.create_topics([TopicMetadata("t", UUID(int=8), 1)])
 
     with pytest.raises(RefusedError):
         fail()
-    with DataFolder.open(tmp_path, create=False) as folder:
+    with open_folder(tmp_path, create=False) as folder:
         assert (list(folder.record_log.read()), dict(folder.topics.topics())) == ([], {})
 
 
 def test_time_stands_still_until_the_folder_is_served(tmp_path: Path) -> None:
-    with DataFolder.open(tmp_path, create=True) as folder:
+    with open_folder(tmp_path, create=True) as folder:
         assert folder.settings.frozen_ms() is None
         folder.settings.freeze(5_000)
-    with DataFolder.open(tmp_path, create=False) as folder:
+    with open_folder(tmp_path, create=False) as folder:
         assert folder.settings.frozen_ms() == 5_000
         folder.start_maintenance(lambda: 0)
-    with DataFolder.open(tmp_path, create=False) as folder:
+    with open_folder(tmp_path, create=False) as folder:
         assert folder.settings.frozen_ms() is None

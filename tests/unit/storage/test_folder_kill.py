@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from kgctl.model.groups import OffsetCommitValue
-from kgctl.storage.folder import DataFolder
+from kgctl.storage.folder import open_folder
 from tests.support.storage import contents
 
 PARTITIONS = 20
 APPEND = """
 import sys
 from pathlib import Path
-from kgctl.storage.folder import DataFolder
+from kgctl.storage.folder import open_folder
 from tests.support.storage import commit
 
-folder = DataFolder.open(Path(sys.argv[1]), create=True, offsets_partitions=1)
+folder = open_folder(Path(sys.argv[1]), create=True, offsets_partitions=1)
 folder.start_maintenance(lambda: 1, interval_s=0.001)
 number = folder.record_log.end_offset(0)
 while True:
@@ -45,7 +45,7 @@ def test_every_acknowledged_append_survives(tmp_path: Path, acknowledged: int) -
         seen = [int(child.stdout.readline()) for _ in range(acknowledged)]
         child.send_signal(signal.SIGKILL)
         seen += [int(line) for line in child.stdout if line.endswith("\n")]
-    with DataFolder.open(tmp_path, create=False) as folder:
+    with open_folder(tmp_path, create=False) as folder:
         newest: dict[int, int] = {}
         for record in contents(folder):
             decoded = record.decode()

@@ -15,7 +15,7 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.model.groups import CoordinatorRecord, GroupState, GroupType, OffsetCommitValue, TopicMetadata
 from kgctl.serde.coordinator_records import encode_record
 from kgctl.storage.batches import import_segments
-from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder
+from kgctl.storage.folder import DataFolder, load_coordinator, memory_folder, open_folder
 from tests.support.kafka import KafkaBroker, commit, create_topic, produce
 from tests.support.kafka.consumers import consumer, joined
 from tests.support.kafka.data import wait_until_coordinating
@@ -111,7 +111,7 @@ def test_every_record_that_is_interpreted_encodes_to_kafkas_bytes(copied_log: Pa
 
 
 def test_the_loaded_coordinator_has_kafkas_groups_offsets_and_open_transactions(copied_log: Path, tmp_path: Path) -> None:
-    with DataFolder.open(tmp_path, create=True, offsets_partitions=PARTITIONS) as folder:
+    with open_folder(tmp_path, create=True, offsets_partitions=PARTITIONS) as folder:
         import_segments(copied_log, folder.record_log)
         now_ms = max(record.timestamp_ms for record in folder.record_log.read())
         folder.topics.create_topics([TopicMetadata("t", topic_id_of(folder), 3)])

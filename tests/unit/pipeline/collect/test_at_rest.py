@@ -19,7 +19,7 @@ from kgctl.pipeline.sources.at_rest import Source, parquet, record_log, record_l
 from kgctl.pipeline.store.tables import RAW, conform, from_stored
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.serde.record_batch import Record, build_batch
-from kgctl.storage.folder import DataFolder
+from kgctl.storage.folder import open_folder
 from tests.support.pipeline.segments import commit_like, segment
 from tests.support.pipeline.warehouses import rows_of
 from tests.support.storage import commit, marker
@@ -194,7 +194,7 @@ def test_paths_that_are_no_segments(tmp_path: Path, name: str, error: type[Kgctl
 
 
 def test_a_record_log_with_a_transaction(tmp_path: Path, warehouse: Warehouse) -> None:
-    with DataFolder.open(tmp_path / "data", create=True, offsets_partitions=1) as folder:
+    with open_folder(tmp_path / "data", create=True, offsets_partitions=1) as folder:
         folder.record_log.append([commit("g", 0, 5)], 1_000)
         folder.record_log.append([commit("g", 0, 7, producer=9)], 1_500)
         folder.record_log.append([marker(9, committed=False)], 1_600)

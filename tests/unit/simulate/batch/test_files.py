@@ -18,7 +18,7 @@ from kgctl.simulate.metrics.result import run
 from kgctl.simulate.recording.trace import Disowned, PodChanged
 from kgctl.simulate.report.outcome import Mark
 from kgctl.simulate.scenario.load import LoadedFile, Variant, load
-from kgctl.storage.folder import DataFolder
+from kgctl.storage.folder import open_folder
 from kgctl.yaml_files import read_yaml
 from tests.support.simulate.outcomes import failing
 
@@ -52,7 +52,7 @@ def test_every_file_that_was_asked_for_is_written(tmp_path: Path) -> None:
     assert markdown.read_text().startswith("### ❌ tiny")
     assert json.loads(metrics.read_text())["scenario"] == "tiny"
     assert events.read_text().startswith('{"kind":"run","scenario":"tiny","variant":"default","seed":1}\n{"at_us":')
-    with DataFolder.open(records, create=False) as folder:
+    with open_folder(records, create=False) as folder:
         assert next(iter(folder.record_log.read())).timestamp_ms >= 1_767_225_600_000
     with open_embedded(state) as admin:
         assert len(admin.describe_groups(["app"]).values["app"].members) == 2
