@@ -20,8 +20,6 @@ from kgctl.model.values import quick_enum
 from kgctl.serde.consumer_protocol import decode_assignment
 
 REJOIN = "rejoin"
-JOIN_TIMEOUT_LAPSE_MS = 5_000
-"""Kafka: AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE. The coordinator needs a while to answer after the rebalance timeout."""
 OLD_JOIN_VERSION = 1
 """kafka-go's JoinGroup."""
 JOIN_AGAIN_AT_ONCE = frozenset(
@@ -171,7 +169,7 @@ class Rebalance:
         member.connection.send(
             JoinGroup,
             lambda result: self._on_join(sent, result),
-            timeout_ms=max(config.request_timeout_ms, rebalance_timeout_ms + JOIN_TIMEOUT_LAPSE_MS),
+            timeout_ms=config.join_timeout_ms,
             parks=True,
             group_id=identity.group_id,
             member_id=sent.member_id,
@@ -270,6 +268,7 @@ class Rebalance:
         member.connection.send(
             SyncGroup,
             lambda result: self._on_sync(generation, result),
+            timeout_ms=member.config.sync_timeout_ms,
             parks=True,
             group_id=member.identity.group_id,
             generation_id=generation.generation_id,

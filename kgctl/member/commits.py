@@ -163,6 +163,7 @@ class Committer:
                 generation_id=who.generation_id,
                 member_id=who.member_id,
                 group_instance_id=self._runtime.identity.group_instance_id,
+                retention_ms=self._runtime.config.commit_retention_ms,
                 partitions=tuple(
                     OffsetCommitPartition(topic=topic, partition=partition, offset=offset)
                     for (topic, partition), offset in entry.offsets.items()

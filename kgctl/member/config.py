@@ -30,6 +30,8 @@ SETTINGS_ELSEWHERE = frozenset(_NAMES.split())
 
 
 MAX_INT = 2**31 - 1
+JOIN_TIMEOUT_LAPSE_MS = 5_000
+"""Kafka: AbstractCoordinator.JOIN_GROUP_TIMEOUT_LAPSE. The coordinator needs a while to answer after the rebalance timeout."""
 SettingValue = int | bool | str | tuple[str, ...] | None
 
 
@@ -74,7 +76,9 @@ class Behaviour:
     protocol's name where the client's assignor of that name is not Kafka's. ``reads_every_us``: how often the client's own thread
     reads answers between polls; 0: as they come. ``joins_without_id``: an old JoinGroup, which is never answered with
     MEMBER_ID_REQUIRED (KIP-394). ``leaves_when_refused``: a failed heartbeat ends the generation, and a join that fails the
-    membership: the client leaves, forgets its id and waits for ``JoinGroupBackoff``. ``close_lag_us``: how much longer close()
+    membership: the client leaves, forgets its id and waits for ``JoinGroupBackoff``. ``adds_timeouts``: the request timeout is
+    what a call takes beyond the time for which its answer may be parked: of a JoinGroup the rebalance timeout, of a SyncGroup the
+    session timeout. ``close_lag_us``: how much longer close()
     may take than leaving the group (a fetch that is under way), evenly spread from 0 on. ``start_us``: from subscribe() to the
     JoinGroup, evenly spread: least and median of what was measured (tests/calibration/profiles.json; Java: on a calm machine).
     """
@@ -90,6 +94,7 @@ class Behaviour:
     start_us: tuple[int, int] = (36_000, 114_000)
     joins_without_id: bool = False
     leaves_when_refused: bool = False
+    adds_timeouts: bool = False
     rebalance_timeout_is_session_timeout: bool = False
     assignor_prefix: str = ""
     classic_drift: HeartbeatDrift = HeartbeatDrift()
@@ -126,6 +131,7 @@ class MemberConfig:
     join_group_backoff_ms: int = setting("JoinGroupBackoff", 5_000, at_least=0, client="kafka-go")
     watch_partition_changes: bool = setting("WatchPartitionChanges", default=False, client="kafka-go")
     partition_watch_interval_ms: int = setting("PartitionWatchInterval", 5_000, at_least=1, client="kafka-go")
+    retention_ms: int = setting("RetentionTime", -1, at_least=-1, client="kafka-go")
     close_operation: str = setting("group.membership.operation", "default", choices=("default", "leave", "remain"))
 
     @property
@@ -139,6 +145,23 @@ class MemberConfig:
         if self.rebalance_timeout_ms is not None:
             return self.rebalance_timeout_ms
         return self.session_timeout_ms if self.behaviour.rebalance_timeout_is_session_timeout else self.max_poll_interval_ms
+
+    @property
+    def commit_retention_ms(self) -> int | None:
+        """How long the client asks a commit to be kept; None: as long as the brokers keep it."""
+        return self.retention_ms if self.retention_ms >= 0 else None
+
+    @property
+    def join_timeout_ms(self) -> int:
+        """How long the client waits for the answer to a JoinGroup, which is parked for up to the rebalance timeout."""
+        if self.behaviour.adds_timeouts:
+            return self.request_timeout_ms + self.effective_rebalance_timeout_ms
+        return max(self.request_timeout_ms, self.effective_rebalance_timeout_ms + JOIN_TIMEOUT_LAPSE_MS)
+
+    @property
+    def sync_timeout_ms(self) -> int:
+        """How long the client waits for the answer to a SyncGroup, which is parked until the leader's has come."""
+        return self.request_timeout_ms + (self.session_timeout_ms if self.behaviour.adds_timeouts else 0)
 
     @classmethod
     def from_properties(cls, properties: Mapping[str, str], profile: str = "java") -> MemberConfig:
@@ -266,6 +289,7 @@ PROFILES: Mapping[str, MemberConfig] = {
             limits_poll_interval=False,
             joins_without_id=True,
             leaves_when_refused=True,
+            adds_timeouts=True,
             start_us=(4_000, 23_000),
             assignor_prefix="kafka-go:",
             classic_drift=_PUNCTUAL,
@@ -273,6 +297,7 @@ PROFILES: Mapping[str, MemberConfig] = {
         partition_assignment_strategy=("range", "roundrobin"),
         session_timeout_ms=30_000,
         rebalance_timeout_ms=30_000,
+        request_timeout_ms=5_000,
         enable_auto_commit=False,
         auto_offset_reset="earliest",
     ),

@@ -13,7 +13,7 @@ from typing import Any
 
 from kgctl import __version__
 from kgctl.member.api import Rng
-from kgctl.member.config import HeartbeatDrift, MemberConfig
+from kgctl.member.config import HeartbeatDrift, MemberConfig, settings
 from kgctl.simulate.batch.judge import Judge, RunValues, Verdict
 from kgctl.simulate.engine.context import Randomness
 from kgctl.simulate.report.outcome import Expectation, Measured, Outcome, Spread, VariantOutcome, show
@@ -66,7 +66,9 @@ def _of_members(members: MemberSet, scenario: Scenario) -> Iterator[tuple[str, s
         yield "partition.assignment.strategy", ", ".join(config.partition_assignment_strategy)
         yield "session.timeout.ms", _ms(config.session_timeout_ms)
         yield "heartbeat.interval.ms", _ms(config.heartbeat_interval_ms)
-    yield "max.poll.interval.ms", _ms(config.max_poll_interval_ms)
+    if config.behaviour.limits_poll_interval:
+        yield "max.poll.interval.ms", _ms(config.max_poll_interval_ms)
+    yield from _own_settings(config)
     yield "boot, then client start", f"{distribution_text(members.boot)}, then {distribution_text(client_start_of(members))}"
     timeout = "waits for records" if members.poll_timeout_us is None else f"waits {format_duration(members.poll_timeout_us)}"
     yield "poll()", f"{timeout}, then a pause of {distribution_text(members.poll)}"
@@ -78,6 +80,17 @@ def _of_members(members: MemberSet, scenario: Scenario) -> Iterator[tuple[str, s
     yield "a clean stop", "closes the consumer" if members.leaves_on_stop else "ends the process without close()"
     if config.behaviour.close_lag_us:
         yield "close() takes longer, without traffic, by up to", format_duration(config.behaviour.close_lag_us)
+
+
+def _own_settings(config: MemberConfig) -> Iterator[tuple[str, str]]:
+    """Yield the settings that this client alone has."""
+    for name, entry in settings().items():
+        if entry.metadata["client"] == config.profile:
+            value = getattr(config, entry.name)
+            yield name, str(value).lower() if isinstance(value, bool) else "the brokers'" if value < 0 else _ms(value)
+    if config.behaviour.adds_timeouts:
+        parked = f"JoinGroup {_ms(config.join_timeout_ms)}, SyncGroup {_ms(config.sync_timeout_ms)}"
+        yield "Timeout", f"{_ms(config.request_timeout_ms)} ({parked})"
 
 
 _CALLBACKS = ("revoked", "assigned", "lost")

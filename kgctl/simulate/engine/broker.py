@@ -153,6 +153,7 @@ class Broker:
             generation_id=member.generation_id,
             member_id=member.member_id,
             group_instance_id=process.pod.instance_id,
+            retention_ms=process.config.commit_retention_ms,
             partitions=partitions,
         )
         timers = self.core.shard.timers

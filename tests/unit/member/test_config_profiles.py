@@ -70,6 +70,25 @@ def test_kafka_go_has_settings_of_its_own() -> None:
         MemberConfig.from_properties({"JoinGroupBackoff": "1000"})
 
 
+def test_kafka_go_waits_for_the_network_beyond_what_is_parked() -> None:
+    """ConsumerGroupConfig.Timeout: 5 s; JoinGroup and SyncGroup may be parked by the coordinator for longer."""
+    default = MemberConfig.from_properties({}, "kafka-go")
+    assert (default.request_timeout_ms, default.join_timeout_ms, default.sync_timeout_ms) == (5_000, 35_000, 35_000)
+    given = MemberConfig.from_properties({"Timeout": "2000", "SessionTimeout": "9000", "RebalanceTimeout": "20000"}, "kafka-go")
+    assert (given.request_timeout_ms, given.join_timeout_ms, given.sync_timeout_ms) == (2_000, 22_000, 11_000)
+    java = MemberConfig()
+    assert (java.join_timeout_ms, java.sync_timeout_ms) == (305_000, 30_000)
+
+
+def test_kafka_go_says_how_long_a_commit_is_kept() -> None:
+    assert MemberConfig.from_properties({}, "kafka-go").commit_retention_ms is None
+    assert MemberConfig.from_properties({"RetentionTime": "0"}, "kafka-go").commit_retention_ms == 0
+    with pytest.raises(UsageError, match="setting 'RetentionTime' must be at least -1, not -2"):
+        MemberConfig.from_properties({"RetentionTime": "-2"}, "kafka-go")
+    with pytest.raises(UsageError, match="unknown consumer setting 'RetentionTime'"):
+        MemberConfig.from_properties({"RetentionTime": "1"})
+
+
 def test_kafka_go_that_is_refused_leaves_and_waits_for_its_backoff() -> None:
     """ConsumerGroup#run: measured with the real client, it is back after 5.3 s."""
     world = World({"orders": 4})

@@ -124,3 +124,13 @@ def test_what_a_member_reads_while_it_joins_cannot_be_committed_and_is_read_agai
     repeated = [run(given, seed).metric("duplicates") for seed in range(1, 4)]
     assert max(repeated) > 20  # type: ignore[type-var, operator]
     assert [run(eager, seed).metric("duplicates") for seed in range(1, 4)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(("retention_ms", "is_kept"), [(60_000, False), (7_200_000, True), (-1, True)])
+def test_commits_of_kafka_go_are_kept_for_as_long_as_it_asks(retention_ms: int, *, is_kept: bool) -> None:
+    """The brokers look for expired offsets every ten minutes; what is gone is read from the start again."""
+    away = event("stop", "app", at_s=10, for_us=1800 * S)
+    config = {"RetentionTime": str(retention_ms)}
+    result = run(scenario(away, client="kafka-go", config=config, rate=40, rate_uhz=None, duration_s=2000), 1)
+    duplicates = result.metric("duplicates")
+    assert duplicates == 0 if is_kept else duplicates > 1_000  # type: ignore[operator]
