@@ -10,7 +10,7 @@ import json
 import tempfile
 from pathlib import Path
 
-from tests.calibration import figures
+from tests.calibration import figures, outages
 from tests.calibration.cases import MEASURED, Case, all_cases, measured, simulated, spread
 from tests.calibration.table import table
 from tests.support.kafka.broker import KafkaBroker
@@ -18,8 +18,13 @@ from tests.support.kafka.data import wait_until_coordinating
 
 
 def real(case: Case, times: int) -> list[figures.Figures]:
-    """The metrics for each time, with a broker that has the scenario's settings."""
+    """The metrics for each time, with a broker that has the scenario's settings, or with brokers that go away."""
     found = []
+    if outages.has_outage(case.scenario):
+        for figures_of_one in outages.played(case.scenario, times):
+            found.append(figures_of_one)
+            print("   ", json.dumps(figures_of_one), flush=True)
+        return found
     settings = {"group.initial.rebalance.delay.ms": "3000", **case.scenario.cluster.config}
     with tempfile.TemporaryDirectory() as folder:
         broker = KafkaBroker(Path(folder), overrides=settings)

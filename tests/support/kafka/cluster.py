@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support.kafka.broker import KafkaBroker, class_data_archive
@@ -12,10 +13,11 @@ from tests.support.kafka.data import elect_preferred_leaders, wait_for_brokers, 
 class KafkaCluster:
     """Node 1 is broker and controller, 2 and 3 are brokers; topics and the three offsets partitions have three replicas."""
 
-    def __init__(self, folder: Path) -> None:
-        first = KafkaBroker(folder / "1", overrides=THREE_BROKER_KEYS)
+    def __init__(self, folder: Path, overrides: Mapping[str, str] | None = None) -> None:
+        keys = {**THREE_BROKER_KEYS, **(overrides or {})}
+        first = KafkaBroker(folder / "1", overrides=keys)
         controller = first.ports.controller
-        others = [_follower(folder / str(node_id), node_id, controller) for node_id in (2, 3)]
+        others = [_follower(folder / str(node_id), node_id, controller, keys) for node_id in (2, 3)]
         self.brokers = [first, *others]
 
     @property
@@ -46,8 +48,8 @@ class KafkaCluster:
             broker.stop()
 
 
-def _follower(folder: Path, node_id: int, controller_port: int) -> KafkaBroker:
+def _follower(folder: Path, node_id: int, controller_port: int, keys: Mapping[str, str]) -> KafkaBroker:
     def config(log_dir: Path, ports: NodePorts) -> dict[str, str]:
         return broker_node(log_dir, ports, node_id)
 
-    return KafkaBroker(folder, config=config, overrides=THREE_BROKER_KEYS, controller_port=controller_port, node_id=node_id)
+    return KafkaBroker(folder, config=config, overrides=keys, controller_port=controller_port, node_id=node_id)

@@ -1,0 +1,229 @@
+"""A scenario whose brokers go away, played with Java consumers: brokers of Apache Kafka are killed and started again.
+
+Who owns a partition is known by the callbacks; that nobody can read it, by its owner reading nothing from it though records are
+written all the time.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient
+
+from kgctl.admin.connect import ConnectionSettings, connect
+from kgctl.cli.simulate.against import Groups
+from kgctl.coordinator.config import partition_for
+from kgctl.errors import KgctlError
+from kgctl.simulate.against.fleet import Fleet, Line
+from kgctl.simulate.against.play import ClusterPort, Play, processes_of
+from kgctl.simulate.engine.coordination import Coordination
+from kgctl.simulate.engine.run import complete
+from kgctl.simulate.metrics.measured import Measured
+from kgctl.simulate.metrics.result import RunResult
+from kgctl.simulate.scenario.checks import NO_FILTERS
+from kgctl.simulate.scenario.event_kinds import EVENT_KINDS, Target
+from kgctl.simulate.scenario.fields import changed
+from kgctl.simulate.scenario.model import SECOND_US, Scenario
+from kgctl.simulate.scenario.quantities import Constant, Distribution
+from tests.calibration.figures import NAMES, Figures
+from tests.support.java_consumers import java_client
+from tests.support.kafka.broker import KafkaBroker
+from tests.support.kafka.cluster import KafkaCluster
+from tests.support.kafka.data import elect_preferred_leaders, wait_for_brokers, wait_until_coordinating
+
+SILENT_US = SECOND_US
+"""An owner that reads nothing for so long cannot read: dozens of records are written in it."""
+SETTINGS = {
+    "group.initial.rebalance.delay.ms": "3000",
+    "broker.session.timeout.ms": "9000",
+    "broker.heartbeat.interval.ms": "2000",
+    "controller.quorum.append.linger.ms": "25",
+}
+"""Kafka's defaults, where those of the tests are others."""
+CONTROLLER = 1
+"""The node that is the controller, too: of three it is not killed."""
+Brokers = Sequence[KafkaBroker]
+Span = tuple[int, int]
+
+
+def has_outage(scenario: Scenario) -> bool:
+    """Whether something happens to a broker."""
+    return any(EVENT_KINDS[event.kind].target is Target.BROKER for event in scenario.events)
+
+
+class RealBrokers(Coordination):
+    """What an event about a broker does to the processes of a cluster."""
+
+    def __init__(self, brokers: Brokers, leader: int) -> None:
+        self._brokers = {broker.node_id: broker for broker in brokers}
+        self.leader = leader
+
+    def fail(self, broker: int, detect_us: int | None, load: Distribution) -> None:  # the cluster's own
+        """Kill the process."""
+        self._brokers[broker].stop(kill=True)
+
+    def restore(self, broker: int) -> None:
+        """Start it again; it answers some seconds later."""
+        self._brokers[broker].start(wait=False)
+
+
+class Outage(Play):
+    """A play that may kill brokers, and notes when each partition was read."""
+
+    def __init__(self, scenario: Scenario, number: int, fleet: Fleet, cluster: ClusterPort, brokers: Brokers) -> None:
+        super().__init__(scenario, number, fleet, cluster, ())
+        self._brokers = brokers
+        self.reads: dict[str, list[int]] = {}
+
+    def coordination(self) -> Coordination:
+        return RealBrokers(self._brokers, coordinator_of(self.group_id, self._brokers))
+
+    def rename(self, number: int) -> None:
+        """Be another group with topics of its own."""
+        self.prefix = f"{self.prefix.rstrip('-')}{number}-"
+        self.group_id = self.prefix + self.scenario.group_id
+
+    def has_read(self, pod: int, line: Line) -> None:
+        super().has_read(pod, line)
+        for text in line.rest:
+            name = text.rpartition(":")[0].removeprefix(self.prefix)
+            self.reads.setdefault(name, []).append(self.loop.now_us)
+
+
+def coordinator_of(group_id: str, brokers: Brokers) -> int:
+    """Return the id of the broker that leads the group's partition of the offsets topic."""
+    client = AdminClient({"bootstrap.servers": bootstrap_of(brokers)})
+    partitions = client.list_topics("__consumer_offsets", timeout=30).topics["__consumer_offsets"].partitions
+    return partitions[partition_for(group_id, len(partitions))].leader
+
+
+def _find_a_name(stage: Outage, brokers: Brokers) -> None:
+    """Look for a group whose coordinator is the broker that may be killed, or is another one, as the scenario means it."""
+    targets = [event.target for event in stage.scenario.events if EVENT_KINDS[event.kind].target is Target.BROKER]
+    for number in range(1, 99):
+        leader = coordinator_of(stage.group_id, brokers)
+        if len(brokers) == 1 or all(leader != CONTROLLER if each == "coordinator" else leader != int(each) for each in targets):
+            return
+        stage.rename(number)
+    raise AssertionError("no such group among many")
+
+
+def _shortened(scenario: Scenario, start_us: int) -> Scenario:
+    """Return the scenario whose brokers are started again so much earlier as they take to be there."""
+    events = []
+    for event in scenario.events:
+        length = event["for"]
+        if EVENT_KINDS[event.kind].target is Target.BROKER and isinstance(length, Constant):
+            shorter = {**event.parameters, "for": Constant(max(length.mean_us - start_us, 0))}
+            events.append(replace(event, parameters=shorter))
+        else:
+            events.append(event)
+    return changed(scenario, events=tuple(events))
+
+
+@contextmanager
+def _running(scenario: Scenario) -> Iterator[Brokers]:
+    """As many brokers as the scenario has, one or three, with its settings."""
+    overrides = {**SETTINGS, **scenario.cluster.config}
+    with tempfile.TemporaryDirectory() as folder:
+        if scenario.cluster.brokers == 1:
+            single = KafkaBroker(Path(folder), overrides=overrides)
+            try:
+                single.start()
+                yield [single]
+            finally:
+                single.stop()
+            return
+        cluster = KafkaCluster(Path(folder), overrides)
+        try:
+            cluster.start()
+            yield cluster.brokers
+        finally:
+            cluster.stop()
+
+
+def _restart_us(brokers: Brokers) -> int:
+    """Return how long a broker that was killed takes to answer again, in microseconds; all is as before afterwards."""
+    bootstrap = bootstrap_of(brokers)
+    brokers[-1].stop(kill=True)
+    begin_s = time.monotonic()
+    brokers[-1].start()
+    length_us = int((time.monotonic() - begin_s) * SECOND_US)
+    wait_for_brokers(bootstrap, len(brokers))
+    if len(brokers) > 1:
+        elect_preferred_leaders(bootstrap)
+    wait_until_coordinating(bootstrap, partitions=len(brokers))
+    return length_us
+
+
+def bootstrap_of(brokers: Brokers) -> str:
+    """Return the addresses of all."""
+    return ",".join(broker.bootstrap for broker in brokers)
+
+
+def played(scenario: Scenario, times: int) -> Iterator[Figures]:
+    """Measure the metrics of `NAMES`, each time with a new cluster."""
+    for _ in range(times):
+        with _running(scenario) as brokers:
+            wait_until_coordinating(bootstrap_of(brokers), partitions=len(brokers))
+            yield _once(_shortened(scenario, _restart_us(brokers)), brokers)
+
+
+def _once(scenario: Scenario, brokers: Brokers) -> Figures:
+    kind, bootstrap = java_client(), bootstrap_of(brokers)
+    fleet = Fleet(kind, {"bootstrap.servers": bootstrap})
+    with connect(ConnectionSettings(bootstrap=bootstrap)) as admin:
+        try:
+            fleet.prepare(processes_of(scenario, kind))
+            stage = Outage(scenario, 1, fleet, Groups(admin), brokers)
+            _find_a_name(stage, brokers)
+            try:
+                stage.begin()
+                recording = complete([stage])
+            finally:
+                for left in stage.end():
+                    print(f"left on the cluster: {left}")
+        except KgctlError as problem:
+            raise AssertionError(f"not played: {problem}") from problem
+        finally:
+            fleet.close()
+            kind.close()
+    result = RunResult(recording)
+    found = {name: float(result.metric(name) or 0) for name in NAMES}
+    unread = list(_unread(stage, result))
+    found["unavailable"] = sum(last - first for first, last in unread) / SECOND_US
+    found["max_gap"] = max((last - first for first, last in unread), default=0) / SECOND_US
+    return found
+
+
+def _unread(stage: Outage, result: RunResult) -> Iterator[Span]:
+    """Yield the times in which a partition had no owner, or its owner could not read it."""
+    recording = result.recording
+    gaps: dict[str, list[Span]] = {}
+    for gap in Measured(recording).gaps(NO_FILTERS):
+        topic, partition = recording.partitions.names[gap.partition]
+        gaps.setdefault(f"{topic}-{partition}", []).append((gap.from_us, gap.to_us))
+    for name, reads in stage.reads.items():
+        moments = [at_us for at_us in reads if at_us >= recording.start_us]
+        times = zip(moments, [*moments[1:], recording.end_us], strict=True)
+        silences = [(first, last) for first, last in times if last - first > SILENT_US]
+        yield from merged([*gaps.get(name, ()), *silences])
+
+
+def merged(spans: Sequence[Span]) -> Iterator[Span]:
+    """Yield what the spans cover together, in order."""
+    current: Span | None = None
+    for first, last in sorted(spans):
+        if current is not None and first <= current[1]:
+            current = (current[0], max(current[1], last))
+            continue
+        if current is not None:
+            yield current
+        current = (first, last)
+    if current is not None:
+        yield current
