@@ -109,7 +109,6 @@ class JavaClient(ClientKind):
         return self._command
 
     def close(self) -> None:
-        """Delete the folder of compiled classes."""
         self._folder.cleanup()
 
 
@@ -163,7 +162,6 @@ class Client:
                 pipe.close()
 
     def freeze(self) -> None:
-        """Stop the process with SIGSTOP."""
         self._process.send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
@@ -217,7 +215,6 @@ class Fleet:
         return self._shared
 
     def is_shared(self, client: Client) -> bool:
-        """Return whether several pods live in this process."""
         return client is self._shared
 
     def give_back(self, client: Client) -> None:
@@ -309,7 +306,6 @@ class PlayedTopics(Topics):
         return "" if not refused else f"topics {', '.join(names)} could not be deleted: {refused[1]}"
 
     def create(self, topic: Topic) -> None:
-        """Create the topic on the cluster."""
         super().create(topic)
         self._play.ask_later("create", topic.name, str(topic.partitions))
         self._numbers[topic.name] = topic.partitions
@@ -322,7 +318,6 @@ class PlayedTopics(Topics):
         self._tell_rate(name)
 
     def delete(self, name: str) -> None:
-        """Delete the topic from the cluster."""
         super().delete(name)
         self._play.ask_later("delete", name)
         self._numbers.pop(name, None)
@@ -414,7 +409,6 @@ class PlayedProcess(Process):
         self._play.ownership.stop(self, names, reason)
 
     def suspend(self) -> None:
-        """Stop the process with SIGSTOP."""
         super().suspend()
         self._client.freeze()
 

@@ -69,7 +69,6 @@ def check_mapping(raw: Any, place: Place, known: frozenset[str] | None = None) -
 
 
 def check_names(raw: Any, place: Place) -> Sequence[str]:
-    """Return a list of names, or fail at its place."""
     if raw is None:
         return ()
     if not isinstance(raw, list):
@@ -90,7 +89,6 @@ def integer(raw: Any, place: Place, *, minimum: int = -(2**31), maximum: int = I
 
 
 def optional_text(raw: Any, place: Place) -> str | None:
-    """Return the text, or None where nothing is given."""
     if raw is None or isinstance(raw, str):
         return raw
     raise DocumentError(place, f"must be text, not {raw!r}; write it in quotes")

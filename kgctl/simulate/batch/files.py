@@ -83,7 +83,6 @@ class EventLines:
 
 
 def run_line(scenario: str, variant: str, seed: int) -> str:
-    """Return the line that begins a run's events."""
     names = {"kind": "run", "scenario": scenario, "variant": variant, "seed": seed}
     return json.dumps(names, separators=(",", ":")) + "\n"
 
@@ -173,7 +172,6 @@ class OutputFiles:
 
     @property
     def wants_pictures(self) -> bool:
-        """Return whether an output needs the runs' pictures."""
         return self.html is not None
 
     @property

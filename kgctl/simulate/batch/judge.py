@@ -70,11 +70,9 @@ class SeedSource:
     variant: str
 
     def metric(self, metric: Metric) -> Value:
-        """Return the metric's value at the end of the run."""
         return self.runs[metric.variant or self.variant].named.get(key_of(metric))
 
     def setting(self, setting: Setting) -> Value:
-        """Return the setting's value."""
         return self.settings[setting.variant or self.variant].get(setting.name)
 
 
@@ -191,7 +189,6 @@ class Steady(Watcher):
         self._points: list[tuple[int, float]] = []
 
     def on_step(self, at_us: int, metrics: Any) -> None:
-        """Note the value where it changes."""
         value = self._value(metrics)
         if isinstance(value, int | float) and (not self._points or self._points[-1][1] != value):
             self._points.append((at_us, float(value)))
@@ -320,7 +317,6 @@ class _MeanSource:
         return math.fsum(numbers) / len(numbers) if len(numbers) == len(found) else None
 
     def setting(self, setting: Setting) -> Value:
-        """Return the setting's value."""
         return self.settings[setting.variant or self.variant].get(setting.name)
 
 

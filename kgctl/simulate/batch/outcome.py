@@ -221,12 +221,10 @@ def _replay(verdict: Verdict, loaded: LoadedFile, runs: Mapping[str, Mapping[int
 
 
 def _quoted(text: str) -> str:
-    """Return the text in single quotes."""
     return "'" + text.replace("'", "'\\''") + "'"
 
 
 def check_argument(check: Check) -> str:
-    """Return the check as an argument of ``--check``."""
     options: dict[str, Any] = {}
     if check.kind is CheckKind.CHECK:
         if check.at == "worst":
@@ -272,7 +270,6 @@ _DIGITS = 9
 
 
 def result_of(outcome: Outcome) -> dict[str, Any]:
-    """Return ``data`` of ``simulate run -o json``."""
     data = {
         "scenario": outcome.scenario,
         "kgctl": outcome.kgctl,

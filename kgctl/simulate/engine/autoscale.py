@@ -198,7 +198,6 @@ class KafkaScaler:
         self._active_us: int | None = None
 
     def lag(self, offsets: Iterable[Offsets]) -> Lag:
-        """Return the lag as KEDA's Kafka scaler measures it."""
         spec = self._spec
         partitions = with_lag = total = present = 0
         for each in offsets:

@@ -36,16 +36,13 @@ class Topics:
         self._given: dict[str, Topic] = {}
 
     def subscription_of(self, members: MemberSet) -> tuple[tuple[str, ...], str | None]:
-        """Return (topics, pattern) of a set's subscription."""
         return ((), members.pattern) if members.pattern is not None else (members.topics or self._first, None)
 
     def create_all(self) -> None:
-        """Create the topics with which the scenario begins."""
         for topic in self._context.scenario.topics:
             self._add(topic)
 
     def create(self, topic: Topic) -> None:
-        """Create a topic."""
         self._add(topic)
         self._announce()
 
@@ -60,7 +57,6 @@ class Topics:
         self._announce()
 
     def delete(self, name: str) -> None:
-        """Delete a topic with its committed offsets."""
         context = self._context
         now_us = context.loop.now_us
         for pod in self._pods:
@@ -85,7 +81,6 @@ class Topics:
         self._announce()
 
     def set_rate(self, name: str, rate_uhz: int) -> None:
-        """Set the rate of the whole topic from now on."""
         self._rate_uhz[name] = rate_uhz
         if name in self._context.image.topics:
             self._share_out(name)

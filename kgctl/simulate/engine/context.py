@@ -82,7 +82,6 @@ class Randomness:
 
 
 def draw_uuid(rng: Rng) -> UUID:
-    """Return a random UUID of version 4."""
     return UUID(int=rng.getrandbits(128), version=4)
 
 

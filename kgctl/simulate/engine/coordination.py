@@ -152,7 +152,6 @@ class Coordination:
 
     @property
     def is_dark(self) -> bool:
-        """Return whether no broker is up."""
         return len(self._down) == self._context.scenario.cluster.brokers
 
     def look_at_leaders(self) -> None:

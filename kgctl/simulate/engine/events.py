@@ -30,7 +30,6 @@ class EventRun:
         self._on_over = on_over
 
     def __getitem__(self, name: str) -> Any:
-        """Return a field's value, or its default."""
         value = self.event[name]
         if value is not None:
             return value

@@ -237,7 +237,6 @@ class GroupObserver:
 
     @property
     def core(self) -> GroupCoordinator:
-        """Return the coordinator that is observed."""
         return self._core
 
     @core.setter
@@ -300,7 +299,6 @@ class GroupObserver:
                 del self._overlooked[process]
 
     def members(self) -> tuple[str, ...]:
-        """Return the member ids as of the last look."""
         return tuple(self._members)
 
     def session_timeout_ms(self, member_id: str, configured_ms: int) -> int:

@@ -159,14 +159,12 @@ class Ownership:
         return self._ledger.position(number, now_us)
 
     def committed(self, partition: TopicPartition, offset: int) -> None:
-        """Record that the coordinator has stored an offset."""
         number = self._partitions.numbers.get(partition)
         if number is not None:
             self._check.committed(number, self._ledger.stored[number], offset)
             self._ledger.store(number, offset, self._context.loop.now_us)
 
     def commit_answered(self, process: Process, action: CommitDone) -> None:
-        """Record the answer to a commit."""
         context = self._context
         if action.error in FENCED_COMMITS:
             context.history.fenced_commits.append(Counted(context.loop.now_us, 1, process.pod.number, action.error.name))

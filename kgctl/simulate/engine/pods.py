@@ -63,7 +63,6 @@ class Link:
 
     @property
     def is_clean(self) -> bool:
-        """Return whether the link loses no messages."""
         return self._loss_ppm == 0 and self._partitioned_until == 0
 
     @property
@@ -73,7 +72,6 @@ class Link:
 
     @property
     def mean_us(self) -> int:
-        """Return the mean latency of one direction."""
         return self._latency.mean_us
 
     def reconnect(self) -> None:
@@ -215,12 +213,10 @@ class Pod:
 
     @cached_property
     def start_rng(self) -> Rng:
-        """Return the stream for the client's start-up times."""
         return self.context.randomness.stream("client start", self.name)
 
     @cached_property
     def callback_rng(self) -> Rng:
-        """Return the stream for the durations of callbacks."""
         return self.context.randomness.stream("callback", self.name)
 
     @property
@@ -362,7 +358,6 @@ class PollCadence:
         return self.next_us
 
     def upcoming_us(self, now_us: int, *, finds_records: bool = True) -> int:
-        """Return the time of the next poll()."""
         pod = self._pod
         if self.next_us < now_us and self.timeout_us is not None and not finds_records:
             self._draw_phase(now_us, self.timeout_us)

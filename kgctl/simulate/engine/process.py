@@ -226,7 +226,6 @@ class DrivenMember(ABC):
             self.callback_over = True
 
     def callback_us(self, action: RunCallback) -> int:
-        """Return how long this callback runs."""
         duration: Distribution = getattr(self.pod.members.callbacks, action.kind)
         return duration.sample(self.pod.callback_rng)
 
@@ -555,7 +554,6 @@ class Process(DrivenMember):
             self.around.ownership.suspend(self, Cause.DETECTION)
 
     def connect_again(self) -> None:
-        """Reconnect after the network has come back."""
         if not self.is_cut_off or self.phase is Phase.GONE:
             return
         self.is_cut_off = False
@@ -564,7 +562,6 @@ class Process(DrivenMember):
             self.around.ownership.resume(self)
 
     def slow(self) -> None:
-        """Apply a change of the processing time."""
         if self.phase is Phase.RUNNING:
             self.catch_up()
             self._polls_each = self.polls.may_exceed(self.config.max_poll_interval_ms * 1000)

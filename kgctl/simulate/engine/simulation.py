@@ -108,7 +108,6 @@ class Simulation:
     # --- what a play in real time has others of
 
     def new_loop(self) -> Loop:
-        """Return the loop that orders a run's events."""
         return Loop()
 
     def new_topics(self) -> Topics:
@@ -122,7 +121,6 @@ class Simulation:
     # --- pods
 
     def add_pod(self, members: MemberSet) -> Pod:
-        """Add one pod to a set."""
         pods = self.sets[members.name]
         pod = Pod(self._home, members, len(pods), len(self.pods))
         pods.append(pod)
@@ -133,7 +131,6 @@ class Simulation:
         return pod
 
     def members(self, name: str) -> MemberSet:
-        """Return the set of this name."""
         return next(members for members in self.scenario.members if members.name == name)
 
     @property
@@ -196,7 +193,6 @@ class Simulation:
         self.log(Happened(self.log_time, name, what, event.target))
 
     def on_running(self, process: Process) -> None:
-        """Record the start of a consumer."""
         now_us = self.loop.now_us
         self.context.running += 1
         process.is_counted = True
@@ -207,7 +203,6 @@ class Simulation:
         self.changed()
 
     def on_gone(self, process: Process) -> None:
-        """Record the end of a process."""
         now_us = self.loop.now_us
         self.history.pods[process.pod.number].running.set(now_us, is_so=False)
         self._discount(process)

@@ -32,18 +32,15 @@ class Context:
 
     @property
     def scenario(self) -> Scenario:
-        """Return the scenario that would run."""
         return self.variant.scenario
 
     @property
     def writes(self) -> bool:
-        """Return whether records are written at any time."""
         events = self.scenario.events
         return bool(self.scenario.traffic) or any(event.kind in ("set_traffic", "create_topic") for event in events)
 
     @cached_property
     def broker(self) -> CoordinatorConfig:
-        """Return the coordinator's settings."""
         return read_broker_settings(self.scenario.cluster.config)
 
     @cached_property

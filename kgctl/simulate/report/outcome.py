@@ -101,7 +101,6 @@ class Picture:
 
     @property
     def caption(self) -> str:
-        """Return which seed is drawn, and why that one."""
         return f"seed {self.seed} ({self.chosen})" if self.chosen else f"seed {self.seed}"
 
 
@@ -178,7 +177,6 @@ class Outcome:
 
     @property
     def warnings(self) -> tuple[Expectation, ...]:
-        """Return the expectations that failed and only warn."""
         return tuple(each for each in self.expectations if not each.passed and each.severity != "fail")
 
 

@@ -37,7 +37,6 @@ class Beside:
 
 
 def beside(outcome: Outcome) -> list[Beside]:
-    """Return every metric that both sides have."""
     measured = outcome.measured
     if measured is None:
         return []
@@ -134,7 +133,6 @@ def title(outcome: Outcome) -> str:
 
 
 def tables(outcome: Outcome) -> Sequence[list[tuple[str, str, str, str]]]:
-    """Return the rows of each variant, headings first."""
     return [rows for name in outcome.variants if len(rows := beside_cells(outcome, name)) > 1]
 
 

@@ -159,7 +159,6 @@ def _assumed(outcome: Outcome) -> list[str]:
 
 
 def _stories(outcome: Outcome) -> list[str]:
-    """Return each story, folded to a terminal's width."""
     return [
         f"<details><summary>Why? {_plain(variant.why[0])}</summary>\n\n```text\n"
         + "\n".join(variant.why[1:])
@@ -224,7 +223,6 @@ def pod_row(replicas: Replicas, picture: Picture, columns: int) -> str:
 
 
 def pod_legend(replicas: Replicas) -> str:
-    """Return the legend of the pods' bars."""
     numbers = [number for _, number in replicas.wanted] or [0]
     return f"pods of {replicas.members}: {min(numbers)} to {max(numbers)}, {BARS[-1]} = {max(numbers)}"
 

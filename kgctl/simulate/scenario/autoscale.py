@@ -74,7 +74,6 @@ def policy(raw: object) -> ScalingPolicy:
 
 
 def policies(raw: object) -> tuple[ScalingPolicy, ...]:
-    """Return one policy, or a list of them, as a tuple."""
     entries = raw if isinstance(raw, list) else [raw]
     if not entries:
         raise ValueError("there is no policy; to forbid a direction, write select: disabled")
@@ -82,7 +81,6 @@ def policies(raw: object) -> tuple[ScalingPolicy, ...]:
 
 
 def window(raw: object) -> int:
-    """Return a stabilisation window in microseconds."""
     length_us = parse_duration(raw)
     if length_us > _LONGEST_WINDOW_US:
         raise ValueError(f"a stabilisation window is at most 1h in Kubernetes, not {format_duration(length_us)}")
@@ -98,14 +96,12 @@ def period(raw: object) -> int:
 
 
 def records(raw: object) -> int:
-    """Return a number of records for each pod."""
     if type(raw) is not int or raw < 1:
         raise ValueError(f"the target of lag is a number of records for each pod, such as 1000, not {shown(raw)}")
     return raw
 
 
 def age(raw: object) -> int:
-    """Return a time in microseconds."""
     try:
         return period(raw)
     except ValueError:
@@ -113,7 +109,6 @@ def age(raw: object) -> int:
 
 
 def percent(raw: object) -> int:
-    """Return a whole number of per cent."""
     match = re.fullmatch(r"\s*(\d{1,3})\s*%\s*", raw) if isinstance(raw, str) else None
     if match is None or not 1 <= int(match.group(1)) <= 100:
         raise ValueError(f"the target of cpu is a share of what a member can process, 1% to 100%, such as 70%, not {shown(raw)}")

@@ -74,7 +74,6 @@ class Check:
 
     @property
     def shown(self) -> str:
-        """Return the expectation as a report names it."""
         if self.kind is CheckKind.CHECK:
             return self.text if self.at == "worst" else f"{self.at}: {self.text}"
         return f"{self.kind}: {self.text}"
@@ -98,13 +97,11 @@ class CheckReader:
         self._event_names = event_names
 
     def read(self) -> tuple[Check, ...]:
-        """Return all expectations that can be read."""
         raw = self._tree.data.get("expect")
         found = [self.one(entry, ("expect", index)) for index, entry in enumerate(raw if isinstance(raw, list) else [])]
         return tuple(check for check in found if check is not None)
 
     def one(self, raw: Any, path: Path) -> Check | None:
-        """Return the expectation at this path."""
         if isinstance(raw, str):
             return self._check(CheckKind.CHECK, {"check": raw}, path, path)
         if not isinstance(raw, dict):
@@ -207,12 +204,10 @@ class RunSource:
     settings: Mapping[str, float | str] = field(default_factory=dict)
 
     def metric(self, metric: Metric) -> Value:
-        """Return the metric's present value."""
         value: Value = self.metrics.metric(metric.name, metric.filters)
         return value
 
     def setting(self, setting: Setting) -> Value:
-        """Return the setting's value."""
         return self.settings.get(setting.name)
 
 
@@ -225,7 +220,6 @@ class Compiled:
     settings: Mapping[str, float | str] = field(default_factory=dict)
 
     def holds(self, metrics: MetricSource) -> bool:
-        """Return whether the condition is true now."""
         return bool(evaluate(self.node, RunSource(metrics, self.settings)))
 
 
@@ -270,7 +264,6 @@ class Filters:
 
     @property
     def word(self) -> str | None:
-        """Return the first of the words."""
         return self.words[0] if self.words else None
 
 

@@ -42,7 +42,6 @@ class EventReader:
         self._named: list[str] = []
 
     def read(self) -> tuple[Event, ...]:
-        """Return all events that can be read."""
         raw = self._tree.data.get("events") or []
         self._named = [entry["name"] for entry in raw if isinstance(entry, dict) and isinstance(entry.get("name"), str)]
         found = []

@@ -76,7 +76,6 @@ class Reading:
     problems: list[Problem] = field(default_factory=list)
 
     def wrong(self, path: Path, message: str) -> None:
-        """Add a problem at this place of the file."""
         self.problems.append(Problem(self.tree.location(path), path, message))
 
 
@@ -276,7 +275,6 @@ def start(raw: object) -> Distribution | None:
 
 
 def run_length(raw: object) -> int | None:
-    """Return a duration, or None for ``auto``."""
     return None if raw == "auto" else parse_duration(raw)
 
 
@@ -293,7 +291,6 @@ def commit(raw: object) -> Commit:
 
 
 def restarts_on_failure(raw: object) -> bool:
-    """Return whether the word is ``on_failure``."""
     if raw not in ("stay", "restart"):
         raise ValueError(f"must be stay or restart, not {shown(raw)}")
     return raw == "restart"
@@ -316,7 +313,6 @@ def nanoseconds(raw: object) -> int:
 
 
 def interval(raw: object) -> int:
-    """Return the mean distance that ``1 per 5m`` names."""
     match = re.fullmatch(r"\s*(\d{1,6})\s*per\s*(\S+)\s*", raw) if isinstance(raw, str) else None
     if match is None or int(match.group(1)) == 0 or parse_duration(match.group(2)) == 0:
         raise ValueError(f"{shown(raw)} is no rate of faults; write one such as 1 per 5m")
@@ -335,7 +331,6 @@ def config_text(raw: object) -> str:
 
 
 def config(raw: object) -> dict[str, str]:
-    """Return settings by name."""
     if not isinstance(raw, dict):
         raise ValueError(f"must be a mapping of Kafka's settings, not {shown(raw)}")
     return plain_settings({name: config_text(value) for name, value in raw.items() if value is not None})

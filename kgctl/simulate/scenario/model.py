@@ -86,12 +86,10 @@ class Network(Section):
 
     @property
     def broker(self) -> Distribution:
-        """Return one way between two brokers."""
         return self.latency if self.between.broker is None else self.between.broker
 
 
 def short_network(raw: Any) -> Any:
-    """Return ``network: 1ms`` written out."""
     return raw if isinstance(raw, dict) else {"latency": raw}
 
 
@@ -380,7 +378,6 @@ class Scenario(Section):
 
     @property
     def group_id(self) -> str:
-        """Return the id of the group that this run is about."""
         return self.group.id
 
     def of_group(self, key: str) -> Scenario:

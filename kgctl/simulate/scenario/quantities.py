@@ -188,12 +188,10 @@ class Wave:
 
     @property
     def pieces(self) -> int:
-        """Return the number of pieces of a period."""
         return max(min(self.period_us // _SHORTEST_PIECE_US, MOST_PIECES), 2)
 
     @property
     def mean_uhz(self) -> int:
-        """Return the mean rate over a period."""
         return (self.low_uhz + self.high_uhz) // 2
 
     def begin_us(self, number: int) -> int:
@@ -201,7 +199,6 @@ class Wave:
         return self.period_us * number // self.pieces
 
     def rate_uhz(self, number: int) -> int:
-        """Return the rate within a piece."""
         angle = 2 * math.pi / self.pieces
         first = (number % self.pieces) * angle
         # Rounded to millionths, so that the last digit of a machine's sine does not matter.
@@ -286,7 +283,6 @@ class Constant:
     value_us: int
 
     def sample(self, rng: Rng) -> int:  # noqa: ARG002  # nothing to draw
-        """Return the value."""
         return self.value_us
 
     def residual(self, rng: Rng) -> int:
@@ -295,12 +291,10 @@ class Constant:
 
     @property
     def mean_us(self) -> int:
-        """Return the value."""
         return self.value_us
 
     @property
     def upper_us(self) -> int | None:
-        """Return the value."""
         return self.value_us
 
 
@@ -323,12 +317,10 @@ class Uniform:
 
     @property
     def mean_us(self) -> int:
-        """Return the middle of the range."""
         return (self.low_us + self.high_us) // 2
 
     @property
     def upper_us(self) -> int | None:
-        """Return the upper end of the range."""
         return self.high_us
 
 
@@ -353,7 +345,6 @@ class _Unbounded(ABC):
 
     @property
     def upper_us(self) -> int | None:
-        """Return None: the tail has no end."""
         return None
 
 
@@ -370,7 +361,6 @@ class Normal(_Unbounded):
 
     @property
     def mean_us(self) -> int:
-        """Return the mean."""
         return self.mean_value_us
 
 
@@ -391,7 +381,6 @@ class LogNormal(_Unbounded):
 
     @property
     def mean_us(self) -> int:
-        """Return the mean."""
         return self.mean_value_us
 
 
@@ -407,7 +396,6 @@ class Exponential(_Unbounded):
 
     @property
     def mean_us(self) -> int:
-        """Return the mean."""
         return self.mean_value_us
 
 

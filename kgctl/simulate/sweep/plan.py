@@ -73,7 +73,6 @@ def points_of(axes: Sequence[Axis]) -> list[Point]:
 
 
 def settings_at(axes: Sequence[Axis], point: Point) -> list[str]:
-    """Return what ``--set`` takes to get this point."""
     return [f"{axis.path}={value}" for axis, value in zip(axes, point, strict=True)]
 
 
@@ -160,11 +159,9 @@ class Sweep:
     along: str | None = None
 
     def points(self) -> list[Point]:
-        """Return the points of the grid."""
         return points_of(self.axes)
 
     def run_count(self) -> int:
-        """Return how many runs the sweep has."""
         return len(self.points()) * len(self.variant_names) * len(self.seeds)
 
     def loaded(self, point: Point) -> LoadedFile:
@@ -272,11 +269,9 @@ class RowLayout:
         return sorted(rows, key=lambda row: (row.number, self._order[row.variant], row.seed))
 
     def records(self, rows: Iterable[RunRow]) -> list[dict[str, Cell]]:
-        """Return rows as the tables hold them."""
         return [self._record(row) for row in rows]
 
     def point(self, number: int) -> dict[str, Cell]:
-        """Return the parameters of a point."""
         texts = zip(self.parameters, self._values, self._points[number], strict=True)
         return {name: values[text] for name, values, text in texts}
 
@@ -311,7 +306,6 @@ def checked_metrics(texts: Sequence[str], loaded: LoadedFile) -> tuple[Metric, .
 
 
 def summary_columns(sweep: Sweep, metrics: Sequence[str]) -> list[str]:
-    """Return the columns of a summary."""
     figures = [f"{name}_{statistic}" for name in metrics for statistic in STATISTICS]
     variant = ["variant"] if sweep.has_variants else []
     return [*RowLayout(sweep).parameters, *variant, "runs", "errors", "failed", *figures, "worst_seed"]
@@ -447,7 +441,6 @@ def _failed(sweep: Sweep, block: Block, variant: str, seed: int, why: tuple[str,
 
 
 def replay_of(sweep: Sweep, point: Point, variant: str, seed: int) -> str:
-    """Return the command that repeats this one run."""
     settings = [word for each in (*sweep.fixed, *settings_at(sweep.axes, point)) for word in ("--set", each)]
     named = ["--variant", variant] if sweep.has_variants else []
     words = [*sweep.words, *settings, *named, "--seed", str(seed)]
