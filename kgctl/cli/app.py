@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from dataclasses import replace
 from pathlib import Path
 
 import typer
@@ -150,7 +151,7 @@ def _finish(report: Report, session: Session, argv: Sequence[str]) -> int:
         except OSError as error:
             if not report.is_change:
                 raise
-            return _told_on_stderr(report, text, session, error)
+            return _told_on_stderr(report, output, session, error)
     _notice_all(report, session)
     return report.exit_code
 
@@ -164,15 +165,19 @@ def _notice_all(report: Report, session: Session) -> None:
         session.notice(printable(notice))
 
 
-def _told_on_stderr(report: Report, text: str, session: Session, error: OSError) -> int:
-    """What was done to a cluster is told even where stdout is closed or its disk full; the exit code is the change's."""
+def _told_on_stderr(report: Report, output: OutputFormat, session: Session, error: OSError) -> int:
+    """What was done to a cluster is told even where stdout is closed or its disk full.
+
+    The exit code is the change's; but a result that a full disk has cut short is partial: whoever reads the file lacks rows.
+    """
+    if report.exit_code is ExitCode.OK and not isinstance(error, BrokenPipeError):
+        report = replace(report, fixed_exit_code=ExitCode.PARTIAL)
     with suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), session.environment.stdout.fileno())
     session.notice(f"kgctl: cannot write to stdout ({error.strerror or error}); this was done:")
-    session.environment.stderr.write(text)
+    session.environment.stderr.write(RENDERERS[output](report, session.command, session.environment))
     _notice_all(report, session)
-    is_closed = isinstance(error, BrokenPipeError)
-    return report.exit_code or (ExitCode.OK if is_closed else ExitCode.FAILED)
+    return report.exit_code
 
 
 def _unexpected(error: Exception) -> Report:

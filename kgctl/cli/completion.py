@@ -178,6 +178,53 @@ complete -o default -F _kgctl_completion kgctl
 """
 """Typer's script for bash does not know of words with a colon: behind ``orders:`` it asked for nothing."""
 
+ZSH = r"""#compdef kgctl
+
+_kgctl() {
+  local line
+  local -a values shown long
+  for line in "${(@f)$(env _KGCTL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args \
+      _TYPER_COMPLETE_ARGS="${(j: :)words[1,CURRENT-1]} $PREFIX" kgctl 2>/dev/null)}"; do
+    [[ -n $line ]] || continue
+    values+=("${line%%$'\t'*}")
+    shown+=("${line/$'\t'/  -- }")
+    [[ $line == *$'\t'* ]] && long=(-l)
+  done
+  [[ $PREFIX == --*=* ]] && compset -P '*='
+  if (( $#values )); then
+    compadd $long -d shown -a values
+  else
+    _files
+  fi
+}
+
+if [[ $funcstack[1] == _kgctl ]]; then
+  _kgctl "$@"
+else
+  compdef _kgctl kgctl
+fi
+"""
+"""Typer's script for zsh lets it guess where a value ends: behind ``--topic=orders:`` there was none. It works sourced, and as
+a file of ``fpath``."""
+
+FISH = r"""function __kgctl_complete
+    set -l token (commandline --current-token --cut-at-cursor | string collect)
+    set -l option (string match --regex -- '^--[^=]+=' $token; or echo '')
+    set -l line (commandline --current-process --cut-at-cursor | string collect)
+    set -l asked _KGCTL_COMPLETE=complete_fish _TYPER_COMPLETE_FISH_ACTION=get-args
+    set -l found (env $asked _TYPER_COMPLETE_ARGS=$line kgctl 2>/dev/null | string match --regex -- '.+')
+    if test (count $found) -eq 0
+        set found (__fish_complete_path (string sub --start (math (string length -- $option) + 1) -- $token))
+    end
+    printf '%s\n' $option$found
+end
+
+complete --command kgctl --no-files --arguments '(__kgctl_complete)'
+"""
+"""Typer's script for fish asks twice for each Tab, and knows of no ``--option=value``."""
+
+SCRIPTS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
+
 
 def register(app: typer.Typer) -> None:
     app.command(epilog="Example: source <(kgctl completion bash)")(completion)
@@ -193,14 +240,4 @@ def completion(
 
 def script(shell: str) -> str:
     """Return the script, which asks ``kgctl`` itself what fits."""
-    from typer._click.shell_completion import get_completion_class
-    from typer._completion_classes import completion_init
-
-    if shell == Shell.BASH:
-        return BASH
-    completion_init()
-    kind = get_completion_class(shell)
-    assert kind is not None
-    root = typer.main.get_command(typer.Typer(callback=lambda: None))
-    made = kind(cli=root, ctx_args={}, prog_name="kgctl", complete_var="_KGCTL_COMPLETE")
-    return made.source().strip() + "\n"
+    return SCRIPTS[shell]

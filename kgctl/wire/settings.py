@@ -313,7 +313,14 @@ def parse_bootstrap(servers: str) -> tuple[Address, ...]:
 
 
 def _address(text: str) -> Address:
-    rest = text.rpartition("://")[2]
+    protocol, _, rest = text.rpartition("://")
+    if protocol.lower() in ("http", "https"):
+        raise UsageError(
+            f"bootstrap server '{text}': that is the address of a web service; brokers are named without {protocol}://, as in "
+            f"{rest.partition(':')[0].rstrip('/') or 'broker'}:{DEFAULT_PORT}"
+        )
+    if protocol and protocol.upper() not in SECURITY_PROTOCOLS:
+        raise UsageError(f"bootstrap server '{text}': expected host:port")
     host, separator, port = rest.rpartition(":")
     if (rest.startswith("[") and rest.endswith("]")) or not separator:
         host, port = rest, str(DEFAULT_PORT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from collections.abc import Callable
@@ -290,6 +291,18 @@ def test_rows_are_told_on_stderr_where_stdout_is_closed(change: Change, tmp_path
     document = next(line for line in told.err.splitlines() if line.startswith("{"))
     assert (told.code, told.out) == (0, "")
     assert lies(Told(told.code, document, ""), change, before, truth(change, cli.admin)) == []
+
+
+@pytest.mark.parametrize("more", [[], ["--export"], ["-o", "json"]])
+def test_a_disk_that_is_full_under_the_result_is_partial_and_all_is_told(more: list[str], tmp_path: Path) -> None:
+    """Everything was changed, and whoever reads the file that stdout was does not see it."""
+    cli = prepared(CHANGES[0], tmp_path)
+    cli.stdout_error = OSError(errno.ENOSPC, "No space left on device")
+    ran = cli.run([*argv(CHANGES[0].line, SCENE, tmp_path), *more])
+    assert (ran.code, ran.out) == (3, "")
+    assert "cannot write to stdout (No space left on device); this was done:" in ran.err
+    assert "Executed on fake:9092 (cluster id lab): 6 reset." in ran.err
+    assert {"--export": "a,t,0,3", "-o": '"exit_code": 3'}.get("".join(more[:1]), "reset\n") in ran.err
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
-from tests.support.members import missing_part
+from kgctl.cli.completion import script
+from tests.support.members import missing_part, wait_until
 from tests.support.patience import PATIENCE_S
+from tests.support.serve import ServeProcess
 
 SHELLS = {
     "bash": (["bash", "--noprofile", "--norc", "-i"], "source <(kgctl completion bash)"),
@@ -27,6 +30,19 @@ TABS = {
     "kgctl list groups -o ya": "yaml",
     "kgctl delete-g": "delete-groups",
     "kgctl list groups --sort me": "members",
+}
+OF_THE_CLUSTER = {
+    "kgctl list groups --state Sta": "Stable",
+    "kgctl list groups --type cla": "classic",
+    "kgctl describe group wor": "workers",
+    "kgctl describe group workers --topic sol": "solo",
+    "kgctl reset-offsets workers --topic solo:": "solo:0",
+    "kgctl reset-offsets workers --topic=solo:": "solo:0",
+    "kgctl remove-members workers --instance insta": "instance-1",
+    "kgctl remove-members workers --member ins": "instance-1-",
+    "kgctl reset-offsets --group=wor": "workers",
+    "kgctl list groups --context de": "desk",
+    "kgctl describe group --command-config=conf": "config.yaml",
 }
 READY = "shell-is-ready"
 
@@ -43,12 +59,30 @@ class Shell:
 
     def wait_for(self, text: str) -> None:
         """Until it has shown this since the last wait."""
-        deadline = time.monotonic() + PATIENCE_S
+        assert self.has_shown(text, PATIENCE_S), f"{text!r} is not in {self.shown!r}"
+        self.shown = ""
+
+    def has_shown(self, text: str, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
         while text not in self.shown:
-            assert time.monotonic() < deadline, f"{text!r} is not in {self.shown!r}"
+            if time.monotonic() > deadline:
+                return False
             if select.select([self._terminal], [], [], 0.2)[0]:
                 self.shown += os.read(self._terminal, 65_536).decode(errors="replace")
-        self.shown = ""
+        return True
+
+    def completes(self, typed: str, completed: str) -> bool:
+        """Whether Tab leads to this: asked again, as a cluster that does not answer at once completes to nothing."""
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            self.type(f"\x15echo {READY[:6]}''{READY[6:]}\n")
+            self.wait_for(READY)
+            self.type(f"{typed}\t")
+            self.has_shown(typed, PATIENCE_S)
+            self.shown = self.shown.rpartition(typed)[1] + self.shown.rpartition(typed)[2]
+            if self.has_shown(completed, 5):
+                return True
+        return False
 
 
 @contextmanager
@@ -80,3 +114,43 @@ def test_tab_completes_commands_and_values(name: str, tmp_path: Path) -> None:
             shell.type(f"{typed}\t")
             shell.wait_for(completed)
             shell.type("\x15")
+
+
+@pytest.fixture(scope="module")
+def busy_cluster() -> Iterator[str]:
+    """A group with a static member on a topic of one partition, and a commit there."""
+    with ServeProcess({"solo": 1}) as server:
+        consumer = Consumer({"bootstrap.servers": server.bootstrap, "group.id": "workers", "group.instance.id": "instance-1"})
+        consumer.subscribe(["solo"])
+        wait_until(lambda: consumer.poll(0.1) is None and bool(consumer.assignment()), "the member has its partition")
+        consumer.commit(offsets=[TopicPartition("solo", 0, 0)], asynchronous=False)
+        yield server.bootstrap
+        consumer.close()
+
+
+@pytest.mark.deep
+@pytest.mark.slow
+@pytest.mark.interop
+@pytest.mark.parametrize("name", SHELLS)
+def test_tab_completes_what_the_cluster_has(name: str, busy_cluster: str, tmp_path: Path) -> None:
+    if shutil.which(name) is None:
+        missing_part(f"{name} is not installed (Debian has it)")
+    argv, set_up = SHELLS[name]
+    config = f"current-context: desk\ncontexts:\n  desk:\n    bootstrap-server: {busy_cluster}\n"
+    (tmp_path / "config.yaml").write_text(config, encoding="utf-8")
+    with started(argv, tmp_path) as shell:
+        shell.type(f"cd; {set_up}\n")
+        failed = [typed for typed, completed in OF_THE_CLUSTER.items() if not shell.completes(typed, completed)]
+        assert failed == [], shell.shown
+
+
+@pytest.mark.slow
+@pytest.mark.deep
+def test_zsh_takes_the_script_from_its_own_folder(tmp_path: Path) -> None:
+    """As distributions install it: a file ``_kgctl`` that zsh reads at the first Tab."""
+    if shutil.which("zsh") is None:
+        missing_part("zsh is not installed (Debian has it)")
+    (tmp_path / "_kgctl").write_text(script("zsh"), encoding="utf-8")
+    with started(["zsh", "-f", "-i"], tmp_path) as shell:
+        shell.type("fpath=(~ $fpath); autoload -U compinit; compinit -D -u\n")
+        assert shell.completes("kgctl list groups -o ya", "yaml"), shell.shown

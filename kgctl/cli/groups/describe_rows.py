@@ -11,6 +11,7 @@ from kgctl.admin.notation import format_instant
 from kgctl.admin.offset_reset import TopicScope
 from kgctl.cli.groups.thresholds import Verdict
 from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.selection import plural
 from kgctl.errors import KgctlError, NotFoundError
 from kgctl.model.groups import Assignment, GroupDescription, GroupState, MemberDescription
 
@@ -302,7 +303,10 @@ def _nothing_in_scope(view: GroupView, scopes: Sequence[TopicScope]) -> Iterator
 
 def _offset_notices(views: Sequence[GroupView], *, is_whole: bool) -> list[str]:
     if len(views) > MOST_NOTED:
-        return [f"{len(views)} groups: total lag {sum(view.total_lag for view in views)}."]
+        lags = [partition.lag for view in views for partition in view.partitions]
+        unknown = sum(lag.lag is None and lag.current_offset is not None for lag in lags)
+        told = f", unknown for {plural(unknown, 'partition')}" if unknown else ""
+        return [f"{len(views)} groups: total lag {sum(view.total_lag for view in views)}{told}."]
     return [line for view in views for line in (*_state_notices(view.description), *_lag_notices(view, is_whole=is_whole))]
 
 

@@ -24,9 +24,15 @@ def test_bootstrap_servers_are_read_as_clients_read_them(text: str, expected: tu
     assert parse_bootstrap(text) == expected
 
 
-@pytest.mark.parametrize("text", ["", ",", "a:", "a:x", "a:0", "a:65536", ":1", "::1", "a b:1", "a:-1", "user@a:1"])
+@pytest.mark.parametrize("text", ["", ",", "a:", "a:x", "a:0", "a:65536", ":1", "::1", "a b:1", "a:-1", "user@a:1", "ftp://a:1"])
 def test_a_malformed_bootstrap_server_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError, match="bootstrap server"):
+        parse_bootstrap(text)
+
+
+@pytest.mark.parametrize(("text", "named"), [("http://a:8082", "as in a:9092"), ("b:1,HTTPS://a", "as in a:9092")])
+def test_a_web_service_is_no_broker(text: str, named: str) -> None:
+    with pytest.raises(UsageError, match=f"web service; .* {named}"):
         parse_bootstrap(text)
 
 
