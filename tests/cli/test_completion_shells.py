@@ -8,6 +8,7 @@ import select
 import shutil
 import signal
 import sys
+import termios
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -92,6 +93,7 @@ def started(argv: list[str], home: Path) -> Iterator[Shell]:
     if child == 0:
         path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
         os.execvpe(argv[0], argv, {"PATH": path, "HOME": str(home), "TERM": "dumb", "KGCTL_CONFIG": str(home / "config.yaml")})
+    termios.tcsetwinsize(terminal, (40, 200))  # a line that is too long is scrolled, and not shown whole
     try:
         yield Shell(terminal)
     finally:
