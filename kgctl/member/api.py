@@ -218,9 +218,13 @@ class ListOffsetsResult:
 
 @frozen_in_order
 class NetworkError:
-    """The request's connection broke: there will be no answer, and the request may have been carried out or not."""
+    """The request's connection broke: there will be no answer, and the request may have been carried out or not.
+
+    ``no_broker``: no broker of the cluster can be reached.
+    """
 
     correlation_id: int
+    no_broker: bool = False
 
 
 Answer: TypeAlias = Result | FindCoordinatorResult | ListOffsetsResult | NetworkError

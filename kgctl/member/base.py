@@ -57,6 +57,8 @@ class MemberParts(ABC):
         self._deadlines = self.runtime.deadlines
         self.connection = Connection(self.runtime, request_ids, self.on_coordinator_found)
         self.topics = Topics(self.runtime, self.connection)
+        if config.behaviour.rebootstraps and config.metadata_recovery_strategy == "rebootstrap":
+            self.connection.on_no_broker = self.topics.forget
         self.positions = Positions(self.runtime, self.connection, self.fetch_identity)
         self.committer = Committer(self.runtime, self.connection, self.commit_identity, self.on_commit_refused)
         self.owned: set[TopicPartition] = set()

@@ -14,9 +14,8 @@ _NAMES = """
     allow.auto.create.topics auto.include.jmx.reporter bootstrap.servers bootstrap.resolve.timeout.ms check.crcs client.dns.lookup
     client.id config.providers connections.max.idle.ms enable.metrics.push exclude.internal.topics fetch.max.bytes
     fetch.max.wait.ms fetch.min.bytes group.id interceptor.classes isolation.level key.deserializer
-    max.partition.fetch.bytes max.poll.records metadata.recovery.rebootstrap.trigger.ms metadata.recovery.strategy
-    metric.reporters
-    metrics.num.samples metrics.recording.level metrics.sample.window.ms receive.buffer.bytes reconnect.backoff.max.ms
+    max.partition.fetch.bytes max.poll.records metadata.recovery.rebootstrap.trigger.ms
+    metric.reporters metrics.num.samples metrics.recording.level metrics.sample.window.ms receive.buffer.bytes
     reconnect.backoff.ms security.protocol security.providers send.buffer.bytes share.acknowledgement.mode share.acquire.mode
     socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms value.deserializer
     sasl.jaas.config sasl.mechanism sasl.client.callback.handler.class sasl.login.class sasl.login.callback.handler.class
@@ -76,11 +75,12 @@ class Behaviour:
     protocol's name where the client's assignor of that name is not Kafka's. ``reads_every_us``: how often the client's own thread
     reads answers between polls; 0: as they come. ``joins_without_id``: an old JoinGroup, which is never answered with
     MEMBER_ID_REQUIRED (KIP-394). ``leaves_when_refused``: a failed heartbeat ends the generation, and a join that fails the
-    membership: the client leaves, forgets its id and waits for ``JoinGroupBackoff``. ``adds_timeouts``: the request timeout is
-    what a call takes beyond the time for which its answer may be parked: of a JoinGroup the rebalance timeout, of a SyncGroup the
-    session timeout. ``close_lag_us``: how much longer close()
-    may take than leaving the group (a fetch that is under way), evenly spread from 0 on. ``start_us``: from subscribe() to the
-    JoinGroup, evenly spread: least and median of what was measured (tests/calibration/profiles.json; Java: on a calm machine).
+    membership: the client leaves, forgets its id and waits for ``JoinGroupBackoff``. ``rebootstraps``: the
+    client forgets the topics where no broker can be reached, so that a classic leader joins again. ``adds_timeouts``: the request
+    timeout is what a call takes beyond the time for which its answer may be parked: of a JoinGroup the rebalance timeout, of a
+    SyncGroup that of the session. ``close_lag_us``: how much longer close() may take than leaving the group (a fetch that is
+    under way), evenly spread from 0 on. ``start_us``: from subscribe() to the JoinGroup, evenly
+    spread: least and median of what was measured (tests/calibration/profiles.json; Java: on a calm machine).
     """
 
     polls_itself: bool = False
@@ -94,6 +94,7 @@ class Behaviour:
     start_us: tuple[int, int] = (36_000, 114_000)
     joins_without_id: bool = False
     leaves_when_refused: bool = False
+    rebootstraps: bool = False
     adds_timeouts: bool = False
     rebalance_timeout_is_session_timeout: bool = False
     assignor_prefix: str = ""
@@ -124,8 +125,10 @@ class MemberConfig:
     auto_commit_interval_ms: int = setting("auto.commit.interval.ms", 5_000, at_least=0)
     auto_offset_reset: str = setting("auto.offset.reset", "latest", choices=("earliest", "latest", "none"))
     metadata_max_age_ms: int = setting("metadata.max.age.ms", 300_000, at_least=0)
+    metadata_recovery_strategy: str = setting("metadata.recovery.strategy", "rebootstrap", choices=("none", "rebootstrap"))
     retry_backoff_ms: int = setting("retry.backoff.ms", 100, at_least=0)
     retry_backoff_max_ms: int = setting("retry.backoff.max.ms", 1_000, at_least=0)
+    reconnect_backoff_max_ms: int = setting("reconnect.backoff.max.ms", 1_000, at_least=0)
     request_timeout_ms: int = setting("request.timeout.ms", 30_000, at_least=1)
     default_api_timeout_ms: int = setting("default.api.timeout.ms", 60_000, at_least=0)
     join_group_backoff_ms: int = setting("JoinGroupBackoff", 5_000, at_least=0, client="kafka-go")
@@ -254,6 +257,7 @@ _JAVA = MemberConfig(
     profile="java",
     behaviour=Behaviour(
         close_lag_us=500_000,
+        rebootstraps=True,
         # HeartbeatThread#run waits for retry.backoff.ms between two looks at the network.
         reads_every_us=100_000,
         # Classic: 3.020 s, sd 0.032 s, range 2.91-3.12 s; eight members have spread over 0.3-0.5 s after 400 s.
@@ -277,6 +281,7 @@ PROFILES: Mapping[str, MemberConfig] = {
         ),
         partition_assignment_strategy=("range", "roundrobin"),
         request_timeout_ms=60_000,
+        reconnect_backoff_max_ms=10_000,
     ),
     "kafka-go": replace(
         _JAVA,
@@ -320,6 +325,7 @@ PROFILES: Mapping[str, MemberConfig] = {
         profile="kafka-python",
         behaviour=Behaviour(speaks_consumer_protocol=False, start_us=(44_000, 266_000), classic_drift=_PUNCTUAL),
         partition_assignment_strategy=("range", "roundrobin"),
+        reconnect_backoff_max_ms=30_000,
     ),
     "aiokafka": replace(
         _JAVA,

@@ -246,6 +246,8 @@ class Connection:
 
     def __init__(self, runtime: Runtime, request_ids: Iterator[int], on_found: Callable[[], None]) -> None:
         self.is_known = False
+        self.on_no_broker: Callable[[], None] = lambda: None
+        """Called when no broker of the cluster can be reached."""
         self._runtime = runtime
         self._ids = request_ids
         self._on_found = on_found
@@ -321,6 +323,8 @@ class Connection:
             handler = self.finish(correlation_id)
             if was_to_coordinator:
                 self.lose()
+            if result.no_broker:
+                self.on_no_broker()
             handler(result)
         else:
             self.finish(correlation_id)(result)
@@ -427,6 +431,12 @@ class Topics:
         if self._pattern is not None:
             self.subscription = tuple(sorted(name for name in image.topics if self._pattern.fullmatch(name)))
         self._runtime.arm_in(METADATA, self._runtime.config.metadata_max_age_ms * 1000)
+
+    def forget(self) -> None:
+        """Begin anew with the bootstrap servers, which tell of no topic yet (KIP-1102, NetworkClient.DefaultMetadataUpdater)."""
+        self.image = None
+        if self._request is None:
+            self._runtime.arm_in(METADATA, self._runtime.config.retry_backoff_ms * 1000)
 
     def snapshot(self, names: Iterable[str]) -> Snapshot:
         """What is known of these topics, to compare with what was known before."""

@@ -45,6 +45,8 @@ SETTINGS = {
     "controller.quorum.append.linger.ms": "25",
 }
 """Kafka's defaults, where those of the tests are others."""
+AS_JAVA = {"reconnect.backoff.max.ms": "1000"}
+"""Java's default, for the producer, too: it is librdkafka, which would wait for up to 10 s."""
 CONTROLLER = 1
 """The node that is the controller, too: of three it is not killed."""
 Brokers = Sequence[KafkaBroker]
@@ -176,7 +178,7 @@ def played(scenario: Scenario, times: int) -> Iterator[Figures]:
 
 def _once(scenario: Scenario, brokers: Brokers) -> Figures:
     kind, bootstrap = java_client(), bootstrap_of(brokers)
-    fleet = Fleet(kind, {"bootstrap.servers": bootstrap})
+    fleet = Fleet(kind, {"bootstrap.servers": bootstrap, **AS_JAVA})
     with connect(ConnectionSettings(bootstrap=bootstrap)) as admin:
         try:
             fleet.prepare(processes_of(scenario, kind))

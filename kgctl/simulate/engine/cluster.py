@@ -187,7 +187,7 @@ class Cluster:
             return
         coordination = self._broker.coordination
         if coordination is not None and coordination.is_dark:
-            context.loop.at(arrival_us, process.on_reply, (correlation_id, NetworkError(correlation_id)))
+            context.loop.at(arrival_us, process.on_reply, (correlation_id, NetworkError(correlation_id, no_broker=True)))
             return
         if api == "Metadata":
             context.loop.at(arrival_us, process.on_metadata, context.image)

@@ -20,6 +20,7 @@ from kgctl.coordinator.config import replicas_of
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import Reply, refuse
 from kgctl.member.api import Answer, FindCoordinatorResult, NetworkError
+from kgctl.member.runtime import draw
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import CoordinatorRecord, GroupMetadataKey
 from kgctl.model.requests import ConsumerGroupHeartbeat, JoinGroup, Request
@@ -60,11 +61,14 @@ class Leaders:
         self._ownership = ownership
         self._down, self._fenced = down, fenced
         self._leads: dict[int, int] = {}
+        self._dark_since_us: dict[int, int] = {}
+        self._rng = context.randomness.stream("reconnect")
         self.look()
 
-    def look(self) -> None:
-        """See which partitions have another leader, or none that lives."""
+    def look(self, *, is_back: bool = False) -> None:
+        """See which partitions have another leader, or none that lives; ``is_back``: one to whom clients have to reconnect."""
         context = self._context
+        now_us = context.loop.now_us
         dark, light = [], []
         for name, numbers in context.partitions.present.items():
             for partition, number in enumerate(numbers):
@@ -74,9 +78,20 @@ class Leaders:
                 elif not is_dark and number in context.owners.dark:
                     light.append(number)
         if dark:
+            self._dark_since_us.update(dict.fromkeys(dark, now_us))
             self._ownership.darken(dark)
-        if light:
-            context.loop.at(context.loop.now_us + REFRESH_US, self._lighten, light)
+        groups: dict[Process | None, list[int]] = {}
+        for number in light:
+            groups.setdefault(self._ownership.reader_of(number) if is_back else None, []).append(number)
+        for process, numbers in groups.items():
+            context.loop.at(now_us + REFRESH_US + self._reconnects_in_us(process, numbers[0]), self._lighten, numbers)
+
+    def _reconnects_in_us(self, process: Process | None, number: int) -> int:
+        """How long a client still waits before it tries the broker again: after each failure longer (KIP-144)."""
+        if process is None:
+            return 0
+        away_us = self._context.loop.now_us - self._dark_since_us[number]
+        return draw(self._rng, min(process.config.reconnect_backoff_max_ms * 1000, away_us))
 
     def _leader(self, name: str, partition: int, number: int) -> int:
         leader = self._leads.get(number, 0)
@@ -207,7 +222,7 @@ class Coordination:
         self._elect()
         del self._fenced[broker]
         self._elect()
-        self.leaders.look()
+        self.leaders.look(is_back=True)
         self._context.disturbed()
         now_us = self._context.loop.now_us
         wait_us = BALANCE_US - (now_us - self._balance_phase_us) % BALANCE_US

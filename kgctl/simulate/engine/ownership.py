@@ -235,6 +235,10 @@ class Ownership:
 
     # --- brokers that are away
 
+    def reader_of(self, number: int) -> Process | None:
+        """Who reads this partition, or would if it had a leader."""
+        return self._readers.get(number)
+
     def darken(self, numbers: list[int]) -> None:
         """The broker that leads these is gone: whoever consumes them reads nothing."""
         now_us = self._context.loop.now_us
