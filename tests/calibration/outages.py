@@ -116,11 +116,11 @@ def _find_a_name(stage: Outage, brokers: Brokers) -> None:
 
 
 def _shortened(scenario: Scenario, start_us: int) -> Scenario:
-    """Return the scenario whose brokers are started again so much earlier as they take to be there."""
+    """Return the scenario whose brokers are started again so much earlier as they take to be there; more or less, as it says."""
     events = []
     for event in scenario.events:
         length = event["for"]
-        if EVENT_KINDS[event.kind].target is Target.BROKER and isinstance(length, Constant):
+        if EVENT_KINDS[event.kind].target is Target.BROKER and length is not None:
             shorter = {**event.parameters, "for": Constant(max(length.mean_us - start_us, 0))}
             events.append(replace(event, parameters=shorter))
         else:
