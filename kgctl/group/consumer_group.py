@@ -19,12 +19,13 @@ from kgctl.group.driver import Driver, log
 from kgctl.group.generation import Commits, Generation, Offsets
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState
 from kgctl.member.config import Behaviour, MemberConfig, refusal
-from kgctl.model.groups import OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import OffsetAndMetadata, TopicPartition, topic_name_problem
 from kgctl.wire.settings import WireSettings, checked_property, not_covered
 
 BEHAVIOUR = Behaviour(polls_itself=True, limits_poll_interval=False)
 """Answers are handled as they come, and no poll() has to be called: the member's thread is kgctl's own."""
 
+ASSIGNORS = ("range", "cooperative-sticky")
 CLOSE_TIMEOUT_S = 35.0
 NEVER_MS = 365 * 24 * 60 * 60 * 1000
 
@@ -38,10 +39,10 @@ class ConsumerGroup:
     ``for`` counts as a function of the generation: the group joins again only when the body has come back.
 
     ``topics`` or ``pattern`` (a regular expression for whole names). ``assignors`` in order of preference, for ``protocol``
-    "classic"; "consumer" (KIP-848) takes ``server_assignor``. ``auto_offset_reset`` is where partitions begin that have no
-    commit: "earliest", "latest" or "none" (an error). ``partition_watch_interval_ms``: how often topics are looked at for new
-    partitions, 0 for never. ``properties`` have librdkafka's names (``security.protocol``, ``sasl.username``). Times are
-    milliseconds.
+    "classic"; "consumer" (KIP-848) takes ``server_assignor``, and session and heartbeats from the cluster.
+    ``auto_offset_reset`` is where partitions begin that have no commit: "earliest", "latest" or "none" (an error).
+    ``partition_watch_interval_ms``: how often topics are looked at for new partitions, 0 for never. ``properties`` have
+    librdkafka's names (``security.protocol``, ``sasl.username``). Times are milliseconds.
 
     Raises:
         UsageError: settings that cannot be.
@@ -56,7 +57,7 @@ class ConsumerGroup:
         *,
         pattern: str | None = None,
         protocol: Literal["classic", "consumer"] = "classic",
-        assignors: Sequence[str] = ("range", "cooperative-sticky"),
+        assignors: Sequence[str] = ASSIGNORS,
         server_assignor: str | None = None,
         group_instance_id: str | None = None,
         client_id: str = "kgctl",
@@ -191,6 +192,10 @@ class ConsumerGroup:
             running = "a function of the last generation still runs" if is_waiting else "the broker is silent"
             raise TimedOutError(f"group '{self.group_id}' did not close within {CLOSE_TIMEOUT_S:g} s: {running}")
 
+    def __repr__(self) -> str:
+        state = "closed" if self._is_closed else f"member {self.member_id!r}"
+        return f"<ConsumerGroup {self.group_id!r}: {state}>"
+
     def __enter__(self) -> Self:
         return self
 
@@ -256,7 +261,7 @@ class _Generations:
 
         changes = bool(partitions) or self._is_classic
         if changes and self.current is not None:
-            self._end_current(_REASONS[kind], go_on)
+            self._end_current("the group is being closed" if self._driver.is_closing else _REASONS[kind], go_on)
         else:
             go_on()
 
@@ -349,23 +354,41 @@ _REASONS = {
 
 
 def _check(config: MemberConfig, identity: MemberIdentity) -> None:
+    problem = _topics_problem(config, identity) or _times_problem(config) or _assignors_problem(config) or refusal(config)
+    if problem is not None:
+        raise UsageError(problem)
+
+
+def _topics_problem(config: MemberConfig, identity: MemberIdentity) -> str | None:
     if bool(identity.topics) == (identity.pattern is not None):
-        raise UsageError("name the topics, or a pattern: one of the two")
+        return "name the topics, or a pattern: one of the two"
     if identity.pattern is not None and config.group_protocol == "classic":  # else the coordinator reads it, as RE2
         try:
             re.compile(identity.pattern)
         except re.error as error:
-            raise UsageError(f"pattern {identity.pattern!r} is no regular expression: {error}") from None
+            return f"pattern {identity.pattern!r} is no regular expression: {error}"
+    return next(filter(None, map(topic_name_problem, identity.topics)), None)
+
+
+def _times_problem(config: MemberConfig) -> str | None:
     for name, what in MORE_THAN_0.items():
         if getattr(config, name) <= 0:
-            raise UsageError(f"{what} must be more than 0, not {getattr(config, name)}")
-    if not config.partition_assignment_strategy:
-        raise UsageError("assignors names none")
-    if config.group_remote_assignor is not None and config.group_protocol == "classic":
-        raise UsageError('server_assignor is for protocol="consumer", where the coordinator assigns; here it is assignors')
-    message = refusal(config)
-    if message is not None:
-        raise UsageError(message)
+            return f"{what} must be more than 0, not {getattr(config, name)}"
+    interval_ms = config.metadata_max_age_ms
+    return None if interval_ms > 0 else f"partition_watch_interval_ms must be 0 (never) or more, not {interval_ms}"
+
+
+def _assignors_problem(config: MemberConfig) -> str | None:
+    names, is_classic = config.partition_assignment_strategy, config.group_protocol == "classic"
+    if not names:
+        return "assignors names none"
+    if len(set(names)) < len(names):
+        return f"assignors names one twice: {', '.join(names)}"
+    if config.group_remote_assignor is not None and is_classic:
+        return 'server_assignor is for protocol="consumer", where the coordinator assigns; here it is assignors'
+    if names != ASSIGNORS and not is_classic:
+        return 'assignors are for protocol="classic", where a member assigns; here it is server_assignor'
+    return None
 
 
 MORE_THAN_0 = {
@@ -373,7 +396,6 @@ MORE_THAN_0 = {
     "heartbeat_interval_ms": "heartbeat_interval_ms",
     "rebalance_timeout_ms": "rebalance_timeout_ms",
     "request_timeout_ms": "timeout_ms",
-    "metadata_max_age_ms": "partition_watch_interval_ms",
     "retry_backoff_ms": "retry_backoff_ms",
 }
 """Field of the member's settings -> the argument's name."""

@@ -100,7 +100,7 @@ class Driver:
         self._parked: Request | None = None
         self._led_topics: frozenset[str] = frozenset()
         self._warned = ""
-        self._is_closing = False
+        self.is_closing = False
         self._thread = threading.Thread(target=self._run, name=f"kgctl-group-{identity.group_id}", daemon=True)
 
     @property
@@ -230,7 +230,7 @@ class Driver:
     def _trouble(self, error: KgctlError) -> None:
         """Keep what went wrong, and warn of it once: the same error comes back with every try."""
         self.last_error = error
-        if error.message != self._warned and not self._is_closing:
+        if error.message != self._warned and not self.is_closing:
             self._warned = error.message
             log.warning("group '%s': %s", self.member.identity.group_id, error.message)
 
@@ -325,7 +325,7 @@ class Driver:
     # --- the end
 
     def _begin_close(self) -> list[Action]:
-        self._is_closing = True
+        self.is_closing = True
         member, node = self.member, self._coordinator
         if node is not None and self._parked is not None and member.state is MemberState.JOINING:
             member_id = member.member_id

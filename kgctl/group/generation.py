@@ -39,6 +39,7 @@ def _loop_runs() -> bool:
 PASSING = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS})
 OVERTAKEN = frozenset({ErrorCode.ILLEGAL_GENERATION, ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.REBALANCE_IN_PROGRESS})
 PAUSE_S = 0.1
+_SHOWN = 5
 
 
 class Generation:
@@ -79,6 +80,10 @@ class Generation:
         self._tasks: dict[asyncio.Task[Any], asyncio.AbstractEventLoop] = {}
         self._waiters: list[Callable[[], object]] = []
         self._is_over = False
+
+    def __repr__(self) -> str:
+        state = f"ended: {self.reason}" if self.ended.is_set() else f"{len(self.assignments)} partitions"
+        return f"<Generation {self.generation_id} of group {self.group_id!r}: {state}>"
 
     @property
     def id(self) -> int:
@@ -351,8 +356,9 @@ class Commits:
 
 def _refused(group_id: str, failed: Mapping[TopicPartition, ErrorCode]) -> CommitError:
     names = sorted({error.name for error in failed.values()})
+    shown = ", ".join(map(str, sorted(failed)[:_SHOWN])) + (", ..." if len(failed) > _SHOWN else "")
     return CommitError(
-        f"group '{group_id}': {len(failed)} partition(s) were not committed: {', '.join(names)}",
+        f"group '{group_id}': {len(failed)} partition(s) were not committed ({shown}): {', '.join(names)}",
         errors={partition: error.name for partition, error in failed.items()},
         code=names[0],
         group=group_id,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 from itertools import count
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -17,7 +18,7 @@ from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, Reply, ResolveRegexes
 from kgctl.coordinator.re2 import resolve_regexes
-from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, UsageError
+from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, TimedOutError, UsageError
 from kgctl.library.group_info import Activity, GroupInfo, group_info
 from kgctl.member.leader import group_spec
 from kgctl.model.error_codes import ErrorCode
@@ -136,12 +137,13 @@ class Coordinator:
 
         Raises:
             BrokerError: UNKNOWN_MEMBER_ID, INCONSISTENT_GROUP_PROTOCOL, FENCED_INSTANCE_ID, GROUP_MAX_SIZE_REACHED, ...
-            TimeoutError: not within ``timeout_s``; the member is a member all the same.
+            TimedOutError: not within ``timeout_s``; the member, whose id the message has, is in the group all the same.
         """
         given = _join_fields(locals())
-        joined: JoinGroupResult = self._ask(JoinGroup, member_id=member_id, **given).result(timeout_s)
+        joined: JoinGroupResult = _waited(self._ask(JoinGroup, member_id=member_id, **given), timeout_s, group_id, member_id)
         if joined.error is ErrorCode.MEMBER_ID_REQUIRED:
-            joined = self._ask(JoinGroup, member_id=joined.member_id, **given).result(timeout_s)
+            member_id = joined.member_id
+            joined = _waited(self._ask(JoinGroup, member_id=member_id, **given), timeout_s, group_id, member_id)
         return _checked(joined, group_id)
 
     @checked()
@@ -157,9 +159,14 @@ class Coordinator:
         """Hand in the leader's assignment, or none, and wait for one's own as bytes (`kgctl.decode_assignment` reads them).
 
         ``assignment``: member id -> topic -> partitions, or -> bytes of one's own.
+
+        Raises:
+            BrokerError: REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID: join again.
+            TimedOutError: the leader has not handed in within ``timeout_s``.
         """
         request = _sync_fields(group_id, joined, assignment or {}, group_instance_id)
-        return bytes(_checked(self._ask(SyncGroup, **request).result(timeout_s), group_id).assignment)
+        answer = _waited(self._ask(SyncGroup, **request), timeout_s, group_id, joined.member_id)
+        return bytes(_checked(answer, group_id).assignment)
 
     @checked()
     def assign(self, group_id: str, topics: Mapping[str, int] | None = None) -> dict[str, dict[str, tuple[int, ...]]]:
@@ -277,7 +284,7 @@ class Coordinator:
     @checked()
     def group(self, group_id: str) -> GroupInfo:
         """Return the group as it is now. Raises `NotFoundError`."""
-        with self._changed:
+        with self._open():
             found = self._core.shard.groups.get(group_id)
             if found is None:
                 raise NotFoundError(f"there is no group '{group_id}'", group=group_id, code="GROUP_ID_NOT_FOUND")
@@ -293,7 +300,7 @@ class Coordinator:
     @checked()
     def rebalance_status(self, group_id: str) -> RebalanceStatus | None:
         """Return whom the group's rebalance waits for, and until when; None where there is no such group."""
-        with self._changed:
+        with self._open():
             return self._core.rebalance_status(group_id, self._clock_ms())
 
     @checked()
@@ -303,13 +310,13 @@ class Coordinator:
 
     def statistics(self) -> CoordinatorStatistics:
         """Return how many groups, members and offsets there are."""
-        with self._changed:
+        with self._open():
             return self._core.statistics()
 
     @checked()
     def set_topics(self, topics: Mapping[str, int]) -> None:
         """Say which topics there are, all of them, with their numbers of partitions."""
-        with self._changed:
+        with self._open():
             self._image = _image(topics, self._image.version + 1)
             self._perform(self._core.handle(TopicsChanged(request_id=EVENT_ID, image=self._image), self._clock_ms()))
 
@@ -338,15 +345,21 @@ class Coordinator:
 
     def _ask(self, kind: type[Request], **fields: Any) -> Future[Any]:
         future: Future[Any] = Future()
-        with self._changed:
-            if self._is_closed:
-                raise ClosedError("this coordinator is closed: make a new one on the same storage")
+        with self._open():
             request = kind(request_id=next(self._ids), **fields)
             self._waiting[request.request_id] = (request, future)
             self._failure = None
             self._note(request)
             self._perform(self._core.handle(request, self._clock_ms()))
         return future
+
+    @contextmanager
+    def _open(self) -> Iterator[None]:
+        """Hold the lock of a coordinator that is not closed."""
+        with self._changed:
+            if self._is_closed:
+                raise ClosedError("this coordinator is closed: make a new one on the same storage")
+            yield
 
     def _perform(self, effects: list[Effect]) -> None:
         """Records before the replies that stand behind them; called with the lock held."""
@@ -387,6 +400,8 @@ class Coordinator:
         request, future = self._waiting.pop(request_id)
         if isinstance(result, JoinGroupResult):
             self._note_join(request, result)
+        if not future.set_running_or_notify_cancel():
+            return  # whoever asked waits no longer
         if self._failure is not None and not isinstance(request, Heartbeat):
             failure, self._failure = self._failure, None
             future.set_exception(failure)
@@ -416,7 +431,7 @@ class Coordinator:
         for group_id in self.storage.list():
             for (topic, partition), stored in self.storage.load(group_id).items():
                 key = OffsetCommitKey(group=group_id, topic=topic, partition=partition)
-                self._core.replay(CoordinatorRecord(key=key, value=_value(stored)))
+                self._core.replay(CoordinatorRecord(key=key, value=OffsetCommitValue(**stored.as_dict())))
         self._core.loaded(self._clock_ms())
 
     def _watch_time(self) -> None:
@@ -547,14 +562,13 @@ def _stored(value: OffsetCommitValue) -> StoredOffset:
     return StoredOffset(value.offset, value.leader_epoch, value.metadata, value.commit_timestamp_ms, value.expire_timestamp_ms)
 
 
-def _value(stored: StoredOffset) -> OffsetCommitValue:
-    return OffsetCommitValue(
-        offset=stored.offset,
-        leader_epoch=stored.leader_epoch,
-        metadata=stored.metadata,
-        commit_timestamp_ms=stored.commit_timestamp_ms,
-        expire_timestamp_ms=stored.expire_timestamp_ms,
-    )
+def _waited(future: Future[Any], timeout_s: float | None, group_id: str, member_id: str) -> Any:
+    try:
+        return future.result(timeout_s)
+    except TimeoutError:
+        who = f"member '{member_id}'" if member_id else "the member"
+        message = f"group '{group_id}': no answer within {timeout_s:g} s; {who} is in the group: ask again, or let it leave"
+        raise TimedOutError(message, group=group_id) from None
 
 
 def _checked(answer: R, group_id: str) -> R:

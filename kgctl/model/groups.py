@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum, StrEnum
@@ -21,6 +22,24 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+_TOPIC_NAME_LENGTH = 249
+_TOPIC_CHARACTERS = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+def topic_name_problem(name: str) -> str | None:
+    """Why a topic cannot have this name, in Kafka's words (Topic#validate); None when it can."""
+    problem = None
+    if not name:
+        problem = "the empty string is not allowed"
+    elif name in (".", ".."):
+        problem = f"'{name}' is not allowed"
+    elif len(name) > _TOPIC_NAME_LENGTH:
+        problem = f"the length of '{name}' is longer than the max allowed length {_TOPIC_NAME_LENGTH}"
+    elif not _TOPIC_CHARACTERS.fullmatch(name):
+        problem = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return None if problem is None else f"Topic name is invalid: {problem}"
 
 
 @dataclass(frozen=True, slots=True)

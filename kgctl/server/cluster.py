@@ -7,7 +7,6 @@ be tried for routing and for partial failures.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from uuid import NAMESPACE_URL, UUID, uuid4, uuid5
 
 from kgctl.coordinator.config import partition_for
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import MetadataImage, TopicMetadata, TopicPartition
+from kgctl.model.groups import MetadataImage, TopicMetadata, TopicPartition, topic_name_problem
 from kgctl.model.requests import TopicsChanged
 from kgctl.server.runtime import EVENT_ID
 from kgctl.storage.record_log import TopicStore
@@ -74,28 +73,8 @@ class Cluster:
         return len(self.brokers) == 1 or self.coordinator(group_id) is broker
 
 
-MAX_NAME_LENGTH = 249
 MAX_RECORDS_OF_A_CHANGE = 10_000
 """What one request may make of topics, configs and partitions (Kafka: QuorumController.MAX_RECORDS_PER_USER_OP)."""
-_LEGAL_CHARACTERS = re.compile(r"[a-zA-Z0-9._-]+")
-
-
-def name_problem(name: str) -> str | None:
-    """Why a topic cannot have this name, in Kafka's words (Topic#validate); None when it can."""
-    problem = None
-    if not name:
-        problem = "the empty string is not allowed"
-    elif name in (".", ".."):
-        problem = f"'{name}' is not allowed"
-    elif len(name) > MAX_NAME_LENGTH:
-        problem = f"the length of '{name}' is longer than the max allowed length {MAX_NAME_LENGTH}"
-    elif not _LEGAL_CHARACTERS.fullmatch(name):
-        problem = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
-    return None if problem is None else f"Topic name is invalid: {problem}"
-
-
-def is_legal_name(name: str) -> bool:
-    return name_problem(name) is None
 
 
 def new_topic_id() -> UUID:
@@ -159,7 +138,7 @@ class Catalog:
 
     def creation_error(self, name: str, partition_count: int) -> ErrorCode:
         """Return why a topic cannot be made, or NONE."""
-        if not is_legal_name(name):
+        if topic_name_problem(name):
             return ErrorCode.INVALID_TOPIC_EXCEPTION
         if name in self.topics or name in self.oversized():
             return ErrorCode.TOPIC_ALREADY_EXISTS

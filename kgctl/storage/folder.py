@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, runtime_checkable
 from uuid import uuid4
 
 from kgctl.arguments import checked
@@ -394,6 +394,7 @@ Offsets = Mapping[TopicPartition, StoredOffset]
 Rows: TypeAlias = list[Any]
 
 
+@runtime_checkable
 class OffsetStorage(Protocol):
     """A store of committed offsets, called by one thread at a time.
 

@@ -16,10 +16,9 @@ from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.group import Group
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import BrokerError, MisuseError, NotFoundError, UnsupportedError, UsageError
-from kgctl.model.groups import GroupDescription, OffsetAndMetadata, TopicPartition
+from kgctl.model.groups import GroupDescription, OffsetAndMetadata, TopicPartition, topic_name_problem
 from kgctl.model.requests import offset_to_commit
 from kgctl.server.background import BackgroundServer
-from kgctl.server.cluster import name_problem
 from kgctl.server.runtime import CoordinatorRuntime
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ class EmbeddedServer:
         folder = None if data is None else Path(data)
         self._server = BackgroundServer(topics=topics, config={**QUICK, **(config or {})}, brokers=brokers, data=folder)
         self._admin: GroupAdmin | None = None
-        self._is_running = False
+        self._is_running = self._was_entered = False
 
     @property
     def bootstrap(self) -> str:
@@ -84,6 +83,9 @@ class EmbeddedServer:
         return self._admin
 
     def __enter__(self) -> Self:
+        if self._was_entered:
+            raise MisuseError("an EmbeddedServer runs once: make another one for another `with` block")
+        self._was_entered = True
         self._server.__enter__()
         self._is_running = True
         return self
@@ -219,7 +221,7 @@ class EmbeddedServer:
 
 
 def _check_name(topic: str) -> None:
-    problem = name_problem(topic)
+    problem = topic_name_problem(topic)
     if problem is not None:
         raise UsageError(problem)
 

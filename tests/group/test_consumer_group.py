@@ -217,6 +217,11 @@ def test_closing_leaves_at_once_and_says_so_afterwards(server: BackgroundServer,
     group.close()
     group.close()
     assert generation.ended.is_set()
+    assert "closed" in generation.reason
+    assert (repr(group), repr(generation)) == (
+        f"<ConsumerGroup '{group_id}': closed>",
+        f"<Generation {generation.id} of group '{group_id}': ended: {generation.reason}>",
+    )
     with pytest.raises(ClosedError, match="make a new ConsumerGroup"):
         group.next()
     assert list(group) == []
@@ -355,6 +360,10 @@ def test_a_task_of_the_generation_does_not_wait_for_itself(server: BackgroundSer
         ({"topics": ("a",), "assignors": ("stickyish",)}, "unknown assignor 'stickyish'"),
         ({"topics": ("a",), "heartbeat_interval_ms": 50_000}, "must be lower than session.timeout.ms"),
         ({"topics": ("a",), "timeout_ms": 0}, "must be more than 0"),
+        ({"topics": ("a",), "partition_watch_interval_ms": -1}, r"must be 0 \(never\) or more, not -1"),
+        ({"topics": ("a b",)}, "Topic name is invalid: 'a b'"),
+        ({"topics": ("a",), "assignors": ("range", "sticky", "range")}, "assignors names one twice: range, sticky, range"),
+        ({"topics": ("a",), "assignors": ("sticky",), "protocol": "consumer"}, 'assignors are for protocol="classic"'),
         ({"topics": "orders"}, r"topics is a list of names: \['orders'\], not 'orders'"),
         ({"topics": ("a", 1)}, "topics has an element that must be a text, not 1"),
         ({"topics": ("a",), "assignors": "range"}, "assignors is a list of names"),

@@ -12,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 import kgctl
-from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, UsageError
+from kgctl.errors import BrokerError, ClosedError, CommitError, NotFoundError, StorageError, TimedOutError, UsageError
 from kgctl.library.coordinator import AsyncCoordinator, Coordinator, decode_assignment
 from kgctl.library.group_info import MemberPhase
 from kgctl.model.groups import ConsumerAssignment, GroupState, OffsetAndMetadata, TopicPartition
@@ -234,8 +234,35 @@ def test_what_cannot_work_says_what_to_do(coordinator: Coordinator) -> None:
         Coordinator({"group.max.sice": "1"})
     coordinator.close()
     coordinator.close()
-    with pytest.raises(ClosedError, match="make a new one on the same storage"):
-        coordinator.fetch("g")
+    for late in (coordinator.fetch, coordinator.group, coordinator.rebalance_status):
+        with pytest.raises(ClosedError, match="make a new one on the same storage"):
+            late("g")
+    with pytest.raises(ClosedError):
+        coordinator.statistics()
+
+
+def test_a_join_that_waits_too_long_says_who_waits(coordinator: Coordinator) -> None:
+    coordinator.join("g", ["orders"])
+    with pytest.raises(
+        TimedOutError, match=r"no answer within 0\.01 s; member 'app-.*' is in the group: ask again, or let it leave"
+    ):
+        coordinator.join("g", ["orders"], client_id="app", timeout_s=0.01)
+    assert [member.client_id for member in coordinator.group("g").members] == ["kgctl", "app"]
+
+
+def test_who_waits_no_longer_stops_nobody(coordinator: Coordinator) -> None:
+    """A task that is cancelled takes its future along; the answer that comes later is for nobody."""
+
+    async def wait_in_vain() -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.01):
+                await AsyncCoordinator(coordinator).join("g", ["orders"], client_id="late")
+
+    coordinator.join("g", ["orders"])
+    asyncio.run(wait_in_vain())
+    coordinator.complete_rebalance("g")
+    found = coordinator.group("g")
+    assert (found.generation_id, [member.client_id for member in found.members]) == (2, ["late"])
 
 
 def test_what_a_type_checker_would_have_found() -> None:

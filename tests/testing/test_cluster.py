@@ -116,3 +116,5 @@ def test_outside_of_its_block() -> None:
         cluster.create_topic("orders")
     with pytest.raises(MisuseError, match="runs inside its `with` block"):
         _ = cluster.bootstrap
+    with pytest.raises(MisuseError, match="runs once: make another one"):
+        cluster.__enter__()

@@ -159,14 +159,14 @@ def _is_loopback(host: str) -> bool:
 
 def parse_topic(text: str) -> tuple[str, int]:
     """Parse ``NAME:PARTITIONS``. Raises UsageError."""
-    from kgctl.server.cluster import is_legal_name
+    from kgctl.model.groups import topic_name_problem
 
     name, colon, count = text.rpartition(":")
     if not colon or not count.isascii() or not count.isdigit():
         raise UsageError(f"--topic: {text!r} is not NAME:PARTITIONS")
     if not 1 <= int(count[:9]) <= MAX_PARTITIONS:
         raise UsageError(f"--topic: {text!r}: a topic has 1 to {MAX_PARTITIONS} partitions")
-    if not is_legal_name(name):
+    if topic_name_problem(name):
         raise UsageError(f"--topic: {name!r} cannot be the name of a topic")
     return name, int(count)
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
+from kgctl.model.groups import topic_name_problem
 from kgctl.server.api.fields import storage_failed
-from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, name_problem, new_topic_id
+from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, new_topic_id
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 
@@ -90,7 +91,7 @@ def _refusal_of_all(counts: dict[str, int]) -> Problem | None:
 def _problem(context: RequestContext, topic: Any, count: int) -> Problem:
     error = context.services.catalog.creation_error(topic.name, count)
     if error is not ErrorCode.NONE:
-        return error, name_problem(topic.name) or _MESSAGES[error].format(topic.name)
+        return error, topic_name_problem(topic.name) or _MESSAGES[error].format(topic.name)
     if topic.assignments:
         return _assignment_problem(topic)
     brokers = len(context.services.cluster.brokers)

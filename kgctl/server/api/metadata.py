@@ -9,9 +9,9 @@ from uuid import UUID
 
 from kgctl.errors import StorageError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import TopicMetadata
+from kgctl.model.groups import TopicMetadata, topic_name_problem
 from kgctl.server.api.fields import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
-from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, OFFSETS_TOPIC, is_legal_name
+from kgctl.server.cluster import MAX_RECORDS_OF_A_CHANGE, OFFSETS_TOPIC
 from kgctl.server.partition_data import LEADER_EPOCH
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
@@ -46,11 +46,11 @@ def _asked(context: RequestContext, body: Any, asked_name: str | None, topic_id:
         return (yield from _topic(context, body, topic))
     name = asked_name or ""
     topic = context.services.catalog.get(name)
-    if topic is None and _may_create(context, body) and is_legal_name(name):
+    if topic is None and _may_create(context, body) and not topic_name_problem(name):
         topic = yield context.services.data.in_thread(_create, context, name)
     if topic is not None:
         return (yield from _topic(context, body, topic))
-    error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if is_legal_name(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+    error = ErrorCode.INVALID_TOPIC_EXCEPTION if topic_name_problem(name) else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return {"error_code": error, "name": name, "partitions": []}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from confluent_kafka import Consumer, TopicPartition
 
 from kgctl.errors import KgctlError
-from kgctl.group.consumer_group import ConsumerGroup
+from kgctl.group.consumer_group import ASSIGNORS, ConsumerGroup
 from kgctl.group.generation import Generation
 from tests.interop.members.confluent import produce
 from tests.interop.members.wire_talk import Commands, Owned, Settings, emit, settings
@@ -70,7 +70,7 @@ def main() -> None:
         protocol="classic" if is_classic else "consumer",
         session_timeout_ms=given.session_timeout_ms if is_classic else 45_000,
         heartbeat_interval_ms=300,
-        assignors=[given.assignor],
+        assignors=[given.assignor] if is_classic else ASSIGNORS,
         group_instance_id=given.instance_id,
         client_id=given.client_id,
         auto_offset_reset="earliest",

@@ -17,6 +17,7 @@ import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.RetriableException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
@@ -89,8 +90,12 @@ public class Member implements ConsumerRebalanceListener {
             try {
                 for (ConsumerRecord<byte[], byte[]> record : consumer.poll(Duration.ofMillis(50)))
                     emit("record", JSON.createObjectNode().put("partition", record.partition()).put("offset", record.offset()));
-            } catch (KafkaException error) {
-                emit("error", JSON.createObjectNode().put("text", error.toString()));
+            } catch (RetriableException passing) {
+                emit("error", JSON.createObjectNode().put("text", passing.toString()));
+            } catch (KafkaException fatal) {
+                // As applications do. A leader cannot read what kafka-go's members send: version 1 without owned partitions.
+                emit("error", JSON.createObjectNode().put("text", fatal.toString()));
+                break;
             }
         }
         consumer.close();
