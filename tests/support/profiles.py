@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from hypothesis import is_hypothesis_test, settings
 
-settings.register_profile("repeatable", deadline=None, derandomize=True, database=None, max_examples=30)
+settings.register_profile("repeatable", deadline=None, derandomize=True, database=None, max_examples=20)
 settings.register_profile("deep", deadline=None, derandomize=False, print_blob=True, max_examples=1_000)
 
 DEEP_S = 900

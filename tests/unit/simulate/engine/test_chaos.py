@@ -14,7 +14,7 @@ from tests.support.simulated import CONSUMER, COOPERATIVE, RANGE, S, scenario
 SETTINGS = [RANGE, COOPERATIVE, CONSUMER, {"partition.assignment.strategy": "sticky"}]
 
 
-@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("seed", [1, 5, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (2, 3, 4))])
 @pytest.mark.parametrize("config", SETTINGS, ids=["range", "cooperative", "consumer", "sticky"])
 @pytest.mark.parametrize("instance_id", [None, "$name"], ids=["dynamic", "static"])
 def test_a_group_survives_a_quarter_of_an_hour_of_faults(config: dict[str, str], instance_id: str | None, seed: int) -> None:
