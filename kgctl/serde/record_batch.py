@@ -40,11 +40,15 @@ _LOG_APPEND_TIME = 0x08
 _TRANSACTIONAL = 0x10
 _CONTROL = 0x20
 _GZIP = 1
-_COMPRESSIONS = ("none", "gzip", "snappy", "lz4", "zstd")
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class CorruptBatchError(ValueError):
     """These bytes are no record batch: too short, a wrong length or checksum, or an older format. Kafka: CORRUPT_MESSAGE."""
+
+
+class NegativeCountError(CorruptBatchError):
+    """A batch whose checksum is right says that it has fewer than no records."""
 
 
 class UnsupportedCompressionError(ValueError):
@@ -83,7 +87,7 @@ class BatchHeader:
     def compression(self) -> str:
         """``none``, ``gzip``, ``snappy``, ``lz4`` or ``zstd``."""
         code = self.attributes & _COMPRESSION_MASK
-        return _COMPRESSIONS[code] if code < len(_COMPRESSIONS) else f"codec {code}"
+        return CODECS[code] if code < len(CODECS) else f"codec {code}"
 
     @property
     def is_transactional(self) -> bool:
@@ -132,7 +136,7 @@ def check_batch(data: bytes) -> BatchHeader:
     if _checksum(data[_ATTRIBUTES_START:]) != header.crc:
         raise CorruptBatchError("the checksum of the record batch is wrong")
     if header.last_offset_delta < 0 or header.record_count < 0:
-        raise CorruptBatchError("a record batch with a negative count")
+        raise NegativeCountError("a record batch with a negative count")
     return header
 
 

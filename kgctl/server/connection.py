@@ -210,17 +210,21 @@ class ClientConnection(asyncio.BufferedProtocol):
         response: bytes | Awaitable[bytes | None] | None = None
         try:
             response = self._dispatcher.answer(payload, self._session)
-        except (Refused, MalformedMessage, TooMuchWorkError) as error:
-            self.close(str(error))
-        except Exception:
-            log.exception("a request of %s failed", self._peer)
-            self.close("an error of the server's own")
+        except Exception as error:  # noqa: BLE001 - told, and of this connection alone
+            self._close_for(error)
         if response is None or isinstance(response, bytes):
             self._respond(response, len(payload))
         else:
             UNDER_WAY.set(held)  # for the task, whose context begins as a copy of this one
             self._task = asyncio.ensure_future(self._respond_later(response, len(payload)))
         watch.end(held)
+
+    def _close_for(self, error: Exception) -> None:
+        if isinstance(error, (Refused, MalformedMessage, TooMuchWorkError)):
+            self.close(str(error))
+            return
+        log.error("a request of %s failed", self._peer, exc_info=error)
+        self.close("an error of the server's own")
 
     def _respond(self, response: bytes | None, request_bytes: int) -> None:
         self._waiting_bytes -= request_bytes
@@ -237,11 +241,8 @@ class ClientConnection(asyncio.BufferedProtocol):
             response = await awaitable
         except asyncio.CancelledError:
             log.debug("a request of %s waited for something when the connection had ended", self._peer)
-        except (Refused, MalformedMessage, TooMuchWorkError) as error:
-            self.close(str(error))
-        except Exception:
-            log.exception("a request of %s failed", self._peer)
-            self.close("an error of the server's own")
+        except Exception as error:  # noqa: BLE001 - told, and of this connection alone
+            self._close_for(error)
         self._task = None
         if self._limit is not None:
             self._limit.cancel()

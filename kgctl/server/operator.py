@@ -17,7 +17,6 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from kgctl.coordinator.classic.group import ClassicGroup, ClassicMember
-from kgctl.coordinator.consumer.group import ConsumerGroup
 from kgctl.coordinator.timers import TimerKey, TimerKind
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnreachableError, UsageError
 from kgctl.model.error_codes import ErrorCode
@@ -26,8 +25,6 @@ from kgctl.server.request_context import Services
 from kgctl.server.traffic import Host, Work
 
 if TYPE_CHECKING:
-    from kgctl.server.request_context import Services
-    from kgctl.server.traffic import Work
     from kgctl.wire import Deadline
     from kgctl.wire.connection import Connection
 
@@ -124,26 +121,22 @@ def group_rows(services: Services, wanted: Wanted) -> Work[list[dict[str, Any]]]
 
 
 def _row(group: Any, rebalance: RebalanceStatus, now_ms: int) -> dict[str, Any]:
-    waits = rebalance.waiting_for is not None
+    waits, classic = rebalance.waiting_for is not None, group if isinstance(group, ClassicGroup) else None
     return {
         "group": group.group_id,
         "type": group.type.value,
         "state": group.group_state.value,
         "members": group.member_count,
-        "generation": group.generation_id if isinstance(group, ClassicGroup) else _epoch(group),
-        "leader": group.leader_id if isinstance(group, ClassicGroup) else None,
-        "protocol": group.protocol_name if isinstance(group, ClassicGroup) else None,
-        "in_state_since_ms": group.state_timestamp_ms if isinstance(group, ClassicGroup) else None,
+        "generation": getattr(group, "group_epoch", None) if classic is None else classic.generation_id,
+        "leader": classic and classic.leader_id,
+        "protocol": classic and classic.protocol_name,
+        "in_state_since_ms": classic and classic.state_timestamp_ms,
         "waiting_for": rebalance.waiting_for,
         "awaited": [member.member_id for member in rebalance.awaited] if waits else [],
         "rebalance_started_ms": rebalance.started_ms if waits else None,
         "left_ms": max(0, rebalance.deadline_ms - now_ms) if waits and rebalance.deadline_ms is not None else None,
         "is_stuck": rebalance.is_stuck,
     }
-
-
-def _epoch(group: Any) -> int | None:
-    return group.group_epoch if isinstance(group, ConsumerGroup) else None
 
 
 def _members(services: Services, group: Any) -> Work[list[dict[str, Any]]]:
@@ -160,20 +153,18 @@ def _members(services: Services, group: Any) -> Work[list[dict[str, Any]]]:
             deadline_ms = timers.deadline_ms(TimerKey(TimerKind.CONSUMER_SESSION, group.group_id, member_id))
             own = services.runtime.core.shard.group_config(group.group_id).consumer_session_timeout_ms
             timeout_ms = own if member.classic is None else member.classic.session_timeout_ms
-        rows.append(
-            {
-                "member": member_id,
-                "instance": getattr(member, "group_instance_id", None) or getattr(member, "instance_id", None),
-                "client": member.client_id,
-                "host": member.client_host,
-                "last_heartbeat_ms": None
-                if deadline_ms is None or deadline_ms - timeout_ms > now_ms
-                else deadline_ms - timeout_ms,
-                "session_ends_ms": deadline_ms,
-                "joined_ms": services.runtime.activity.joined_ms.get((group.group_id, member_id)),
-                "is_waiting": bool(getattr(member, "is_waiting", False)),
-            }
-        )
+        last_ms = now_ms + 1 if deadline_ms is None else deadline_ms - timeout_ms
+        row = {
+            "member": member_id,
+            "instance": getattr(member, "group_instance_id", None) or getattr(member, "instance_id", None),
+            "client": member.client_id,
+            "host": member.client_host,
+            "last_heartbeat_ms": last_ms if last_ms <= now_ms else None,
+            "session_ends_ms": deadline_ms,
+            "joined_ms": services.runtime.activity.joined_ms.get((group.group_id, member_id)),
+            "is_waiting": bool(getattr(member, "is_waiting", False)),
+        }
+        rows.append(row)
     return rows
 
 

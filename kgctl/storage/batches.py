@@ -21,6 +21,7 @@ from kgctl.errors import NotFoundError, RefusedError, StorageError, UsageError
 from kgctl.model.groups import TransactionMarker
 from kgctl.serde.coordinator_records import RecordDecodeError, decode_key, older_value
 from kgctl.serde.record_batch import (
+    CODECS,
     HEADER_BYTES,
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -38,6 +39,7 @@ from kgctl.storage.record_log import RecordLog, StoredRecord
 
 MAX_UNPACKED_BYTES = 64 * 1024 * 1024
 _PIECE_BYTES = 64 * 1024
+MAX_LONG = 2**63 - 1
 
 LEADER_EPOCH = 0
 """Nobody else ever leads a partition here."""
@@ -45,6 +47,10 @@ LEADER_EPOCH = 0
 
 class UnpackedTooLargeError(ValueError):
     """A small batch that unpacks to more than `MAX_UNPACKED_BYTES`."""
+
+
+class NotUnpackedError(CorruptBatchError):
+    """Records that were not compressed as their batch says, or are cut off."""
 
 
 def checked_batch(batch: bytes) -> BatchHeader:
@@ -57,19 +63,23 @@ def checked_batch(batch: bytes) -> BatchHeader:
     return header
 
 
-def check_records(batch: bytes, header: BatchHeader) -> None:
+def check_records(batch: bytes, header: BatchHeader, latest_ms: int = MAX_LONG) -> list[tuple[int, int]]:
     """See that the batch holds the records that it says, whole; memory and time are bounded, whatever it unpacks to.
 
-    Raises `kgctl.serde.record_batch.CorruptBatchError` and `UnpackedTooLargeError`. Codecs that kgctl does not have are let by.
+    Returns the places and times of records after ``latest_ms``. Raises `kgctl.serde.record_batch.CorruptBatchError`
+    (`NotUnpackedError`) and `UnpackedTooLargeError`. Codecs that kgctl does not have are let by.
     """
     try:
         records = _Records(_unpacked(batch, header))
     except UnsupportedCompressionError:
-        return
-    for _ in range(header.record_count):
-        records.next()
+        if header.compression not in CODECS:
+            raise NotUnpackedError(f"records of {header.compression}, which there is none of") from None
+        return []
+    base_ms = header.base_timestamp_ms
+    late = [(place, time_ms) for place in range(header.record_count) if (time_ms := base_ms + records.next()[0]) > latest_ms]
     if not records.is_at_end():
         raise CorruptBatchError(f"bytes after the {header.record_count} records of a batch")
+    return late
 
 
 def first_at_or_after(batch: bytes, header: BatchHeader, timestamp_ms: int, start_offset: int) -> tuple[int, int] | None:
@@ -113,9 +123,9 @@ def _gunzipped(raw: bytes) -> Iterator[bytes]:
                 break
             yield piece
     except zlib.error as error:
-        raise CorruptBatchError(f"records that cannot be unpacked: {error}") from None
+        raise NotUnpackedError(f"records that cannot be unpacked: {error}") from None
     if not stream.eof:
-        raise CorruptBatchError("records whose compression is cut off")
+        raise NotUnpackedError("records whose compression is cut off")
 
 
 class _Records:

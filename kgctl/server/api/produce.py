@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from kgctl.errors import NotFoundError, StorageError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import TopicPartition
-from kgctl.serde.record_batch import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, check_batch, parse_header
+from kgctl.serde.record_batch import NO_PRODUCER_ID, BatchHeader, CorruptBatchError, NegativeCountError, check_batch, parse_header
 from kgctl.server.api.fields import partition_error
 from kgctl.server.cluster import OFFSETS_TOPIC
 from kgctl.server.request_context import ApiSpec, RequestContext
 from kgctl.server.runtime import Values
 from kgctl.server.traffic import Work, all_of
 from kgctl.server.transactions import ProducerIdentity, ProducerWrite
-from kgctl.storage.batches import UnpackedTooLargeError, check_records
+from kgctl.storage.batches import MAX_LONG, NotUnpackedError, UnpackedTooLargeError, check_records
 
 TOPIC_IDS_SINCE = 13
 IMPLICIT_SINCE = 12
+LATEST_MS = 3_600_000
+"""Kafka: message.timestamp.after.max.ms."""
+TOO_LATE = "One or more records have been rejected due to invalid timestamp"
 NOT_ADDED = "Partition was not added to the transaction"
 ACKS = (-1, 0, 1)
 FORMAT = 2
@@ -40,6 +45,7 @@ class _Outcome:
     is_in_log: bool = False
     append_time_ms: int = -1
     message: str | None = None
+    record_errors: Sequence[Values] = ()
 
 
 def _topic(context: RequestContext, body: Any, topic: Any) -> Work[dict[str, Any]]:
@@ -64,6 +70,7 @@ def _result(context: RequestContext, partition: TopicPartition, outcome: _Outcom
         "error_code": outcome.error,
         "base_offset": outcome.base_offset,
         "log_append_time_ms": outcome.append_time_ms,
+        "record_errors": outcome.record_errors,
         "error_message": outcome.message,
         "log_start_offset": _log_start(context, partition) if outcome.is_in_log else -1,
     }
@@ -104,17 +111,26 @@ def _try_append(context: RequestContext, body: Any, partition: TopicPartition, r
     return outcome
 
 
-def _records_error(batch: bytes, header: BatchHeader) -> ErrorCode:
-    """Whether what the batch holds, unpacked piece by piece, are its records (Kafka: LogValidator)."""
-    if header.is_control or header.record_count == 0:
-        return ErrorCode.INVALID_RECORD
+def _refused(batch: bytes, header: BatchHeader, now_ms: int) -> _Outcome | None:
+    """What to answer where the batch, unpacked piece by piece, does not hold its records (Kafka: LogValidator); else None."""
+    latest_ms = now_ms + LATEST_MS
+    error = ErrorCode.INVALID_RECORD
+    if header.is_control or header.record_count < 1 or header.last_offset_delta != header.record_count - 1:
+        return _Outcome(error, is_in_log=True)
     try:
-        check_records(batch, header)
-    except CorruptBatchError:
-        return ErrorCode.INVALID_RECORD
+        late = check_records(batch, header, latest_ms)
+    except CorruptBatchError as problem:
+        return _Outcome(ErrorCode.UNKNOWN_SERVER_ERROR if isinstance(problem, NotUnpackedError) else error, is_in_log=True)
     except UnpackedTooLargeError:
-        return ErrorCode.MESSAGE_TOO_LARGE
-    return ErrorCode.NONE
+        return _Outcome(ErrorCode.MESSAGE_TOO_LARGE, is_in_log=True)
+    if not late:
+        return None
+    bounds = f"is out of range. The timestamp should be within [{now_ms - MAX_LONG}, {latest_ms}]"
+    errors = [
+        {"batch_index": place, "batch_index_error_message": f"Timestamp {time_ms} of message with offset {place} {bounds}"}
+        for place, time_ms in late
+    ]
+    return _Outcome(ErrorCode.INVALID_TIMESTAMP, is_in_log=True, message=TOO_LATE, record_errors=errors)
 
 
 def _transaction_error(context: RequestContext, body: Any, partition: TopicPartition, header: BatchHeader) -> ErrorCode:
@@ -140,12 +156,14 @@ def _checked(batch: bytes, max_bytes: int) -> tuple[BatchHeader | None, ErrorCod
     if len(batch) <= MAGIC_POSITION or batch[MAGIC_POSITION] != FORMAT:
         return None, ErrorCode.INVALID_RECORD
     try:
-        if parse_header(batch).size_bytes != len(batch):
+        header = parse_header(batch)
+        if header.size_bytes != len(batch):
             return None, ErrorCode.INVALID_RECORD
     except CorruptBatchError:
         return None, ErrorCode.INVALID_RECORD
     try:
-        header = check_batch(batch)
+        with suppress(NegativeCountError):  # told by the log
+            check_batch(batch)
     except CorruptBatchError:
         return None, ErrorCode.CORRUPT_MESSAGE
     if len(batch) > max_bytes:
@@ -154,11 +172,11 @@ def _checked(batch: bytes, max_bytes: int) -> tuple[BatchHeader | None, ErrorCod
 
 
 def _append_checked(context: RequestContext, partition: TopicPartition, batch: bytes, header: BatchHeader) -> _Outcome:
-    error = _records_error(batch, header)
-    if error is not ErrorCode.NONE:
-        return _Outcome(error, is_in_log=True)
     services = context.services
     now_ms = services.runtime.clock()
+    refused = _refused(batch, header, now_ms)
+    if refused is not None:
+        return refused
     if header.producer_id == NO_PRODUCER_ID:
         return _Outcome(ErrorCode.NONE, services.data.append(partition, batch, header, now_ms), is_in_log=True)
     write = ProducerWrite(

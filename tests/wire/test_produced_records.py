@@ -1,0 +1,126 @@
+"""Batches at the limits of Produce, and what is no records: answered as Apache Kafka answers, field by field."""
+
+from __future__ import annotations
+
+import gzip
+import re
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from crc32c import crc32c
+
+from kgctl.model.error_codes import ErrorCode
+from kgctl.serde.record_batch import Record, build_batch
+from kgctl.server.background import BackgroundServer
+from kgctl.storage import batches
+from tests.support.kafka import KafkaBroker, create_topic, unique
+from tests.support.members import wait_until
+from tests.support.wire.raw_client import RawClient
+
+PRODUCE, VERSION = 0, 9
+MOST_BYTES = 1_048_588
+NOT_YET = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+GZIP, LOG_APPEND_TIME, CONTROL = 1, 8, 0x20
+_HEADER = struct.Struct(">hiqqqhii")
+_CRC_ENDS = 21
+PLAIN = build_batch([Record(number, 1_000 + number, b"k", b"value") for number in range(3)])
+BODY = PLAIN[_CRC_ENDS + _HEADER.size :]
+
+
+def changed(batch: bytes = PLAIN, *, body: bytes | None = None, **fields: Any) -> bytes:
+    """The batch with other fields or another body, and the checksum that belongs to it."""
+    names = ("attributes", "last_delta", "base_ms", "newest_ms", "producer_id", "producer_epoch", "sequence", "count")
+    values = dict(zip(names, _HEADER.unpack_from(batch, _CRC_ENDS), strict=True)) | fields
+    rest = _HEADER.pack(*values.values()) + (batch[_CRC_ENDS + _HEADER.size :] if body is None else body)
+    return struct.pack(">qiibI", 0, 9 + len(rest), -1, 2, crc32c(rest)) + rest
+
+
+def zipped(body: bytes = BODY, **fields: Any) -> bytes:
+    return changed(body=gzip.compress(body), attributes=GZIP, **fields)
+
+
+def of_size(size: int) -> bytes:
+    """One record in a batch of so many bytes."""
+    empty = len(build_batch([Record(0, 1_000, None, bytes(MOST_BYTES - 1_000))])) - (MOST_BYTES - 1_000)
+    return build_batch([Record(0, 1_000, None, bytes(size - empty))])
+
+
+CASES = {
+    "as large as may be": of_size(MOST_BYTES),
+    "a byte larger": of_size(MOST_BYTES + 1),
+    "two megabytes, compressed": zipped(build_batch([Record(0, 1_000, b"k", bytes(2_000_000))])[61:], count=1, last_delta=0),
+    "one more counted": changed(count=4),
+    "one fewer counted": changed(count=2),
+    "none counted": changed(count=0),
+    "a negative count": changed(count=-1),
+    "as many as can be counted": changed(count=2**31 - 1),
+    "one more counted and numbered": changed(count=4, last_delta=3),
+    "one fewer counted and numbered": changed(count=2, last_delta=1),
+    "one more, compressed": zipped(count=4, last_delta=3),
+    "one fewer, compressed": zipped(count=2, last_delta=1),
+    "a gap": changed(last_delta=5),
+    "no records": changed(body=b"", count=0, last_delta=-1),
+    "rubbish behind": changed(body=BODY + b"xx"),
+    "rubbish behind, compressed": zipped(BODY + b"xx"),
+    "rubbish behind what is compressed": changed(body=gzip.compress(BODY) + b"xx", attributes=GZIP),
+    "compressed and cut off": changed(body=gzip.compress(BODY)[:-9], attributes=GZIP),
+    "not compressed": changed(body=b"hello", attributes=GZIP),
+    "a codec that there is not": changed(attributes=5),
+    "a control batch": changed(attributes=CONTROL),
+    "its time is the log's": changed(attributes=LOG_APPEND_TIME),
+    "no newest time": changed(newest_ms=-1),
+    "one of a year to come": build_batch([Record(number, 2**45 * (number == 1), b"k", b"v") for number in range(3)]),
+    "before 1970": changed(base_ms=-5, newest_ms=-3),
+    "two batches": PLAIN + PLAIN,
+    "nothing": b"",
+    "cut off": PLAIN[:-3],
+    "a flipped bit": PLAIN[:-1] + bytes((PLAIN[-1] ^ 1,)),
+    "a flipped bit in the count": PLAIN[:57] + bytes((PLAIN[57] ^ 0x80,)) + PLAIN[58:],
+}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[BackgroundServer]:
+    with BackgroundServer() as running:
+        yield running
+
+
+def answer_to(raw: RawClient, topic: str, batch: bytes) -> Any:
+    """What is said to the batch, once the topic is known everywhere."""
+    data = [{"name": topic, "partition_data": [{"index": 0, "records": batch}]}]
+    values = {"transactional_id": None, "acks": -1, "timeout_ms": 30_000, "topic_data": data}
+    found: list[Any] = []
+
+    def is_known() -> bool:
+        found.append(raw.call(PRODUCE, VERSION, values).responses[0].partition_responses[0])
+        return found[-1].error_code not in NOT_YET
+
+    wait_until(is_known, "the topic has a leader")
+    return found[-1]
+
+
+def answers(bootstrap: str) -> dict[str, str]:
+    """What is said to each case, each to a topic of its own; times are left out."""
+    said = {}
+    with RawClient(bootstrap) as raw:
+        for name, batch in CASES.items():
+            topic = unique("produced")
+            create_topic(bootstrap, topic, 1)
+            said[name] = re.sub(r"within \[-\d+, \d+\]", "within [...]", repr(answer_to(raw, topic, batch)))
+    return said
+
+
+@pytest.mark.kafka
+def test_the_limits_are_those_of_kafka(server: BackgroundServer, kafka_broker: KafkaBroker) -> None:
+    assert answers(server.bootstrap) == answers(kafka_broker.bootstrap)
+
+
+def test_what_unpacks_to_too_much_is_too_large(server: BackgroundServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka unpacks whatever comes; here the memory and time of one batch have a bound."""
+    monkeypatch.setattr(batches, "MAX_UNPACKED_BYTES", 1_000_000)
+    create_topic(server.bootstrap, "bomb", 1)
+    batch = zipped(build_batch([Record(0, 1_000, b"k", bytes(1_100_000))])[61:], count=1, last_delta=0)
+    with RawClient(server.bootstrap) as raw:
+        assert answer_to(raw, "bomb", batch).error_code is ErrorCode.MESSAGE_TOO_LARGE
