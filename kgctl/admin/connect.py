@@ -166,7 +166,8 @@ def _is_plain_number(text: str) -> bool:
     return text.replace(".", "", 1).isdecimal() and text.isascii()
 
 
-_KEYS = ("bootstrap-server", "embedded", "zookeeper", "command-config", "timeout", "properties")
+_KEYS = ("bootstrap-server", "embedded", "zookeeper", "command-config", "timeout", "properties", "kubernetes")
+_POD_KEYS = ("context", "namespace", "pod", "image", "kubectl")
 _CURRENT = re.compile(r"^current-context[ \t]*:.*$", re.MULTILINE)
 
 
@@ -181,6 +182,8 @@ class ClusterContext:
     command_config: str | None = None
     timeout: str | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+    kubernetes: Mapping[str, str] = field(default_factory=dict)
+    """Where kgctl runs for it: `kgctl.cli.kubernetes`."""
 
     def has_address(self) -> bool:
         """Whether it says where the cluster is, other than by its properties."""
@@ -228,6 +231,11 @@ def load_config_file(path: Path) -> ConfigFile:
         return ConfigFile(path)
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"cannot read {path}: {error}") from None
+    return parse_config_file(path, text)
+
+
+def parse_config_file(path: Path, text: str) -> ConfigFile:
+    """Return what the text of a file says. Raises as `load_config_file`."""
     return _Reader(path).read(text)
 
 
@@ -262,10 +270,8 @@ def _block(context: ClusterContext) -> list[str]:
     """The context as lines of YAML, indented below ``contexts:``."""
     import yaml
 
-    settings = {key: getattr(context, key.replace("-", "_")) for key in _KEYS if key != "properties"}
-    body: dict[str, Any] = {key: value for key, value in settings.items() if value}
-    if context.properties:
-        body["properties"] = dict(context.properties)
+    settings = {key: getattr(context, key.replace("-", "_")) for key in _KEYS}
+    body = {key: dict(value) if isinstance(value, Mapping) else value for key, value in settings.items() if value}
     text = yaml.safe_dump({context.name: body}, sort_keys=False, allow_unicode=True, width=4096)
     return [f"  {line}" for line in text.splitlines()]
 
@@ -354,14 +360,19 @@ class _Reader:
     def _context(self, name: str) -> ClusterContext:
         path = ("contexts", name)
         parts = self._mapping(path, f"context {name!r}", _KEYS)
-        given = self._mapping((*path, "properties"), "properties") if "properties" in parts else {}
-        properties = {key: self._text(given, key, (*path, "properties")) or "" for key in given}
-        texts = {key.replace("-", "_"): self._text(parts, key, path) for key in parts if key != "properties"}
+        properties, kubernetes = self._texts(path, parts, "properties"), self._texts(path, parts, "kubernetes", _POD_KEYS)
+        tables = ("properties", "kubernetes")
+        texts = {key.replace("-", "_"): self._text(parts, key, path) for key in parts if key not in tables}
         for other in ("bootstrap_server", "zookeeper"):
             if other in texts and "embedded" in texts:
                 problem = f"context {name!r} has both {other.replace('_', '-')} and embedded"
                 raise self._wrong(problem, self._tree.location((*path, next(iter(parts)))))
-        return ClusterContext(name, properties=properties, **texts)
+        return ClusterContext(name, properties=properties, kubernetes=kubernetes, **texts)
+
+    def _texts(self, path: TreePath, parts: Mapping[str, Any], key: str, known: tuple[str, ...] = ()) -> dict[str, str]:
+        """Return a table of settings; empty where it is left out."""
+        given = self._mapping((*path, key), key, known) if key in parts else {}
+        return {each: self._text(given, each, (*path, key)) or "" for each in given}
 
     def _mapping(self, path: TreePath, what: str, known: tuple[str, ...] = ()) -> Mapping[str, Any]:
         found = self._tree.data

@@ -72,10 +72,10 @@ def _topics(ctx: typer.Context, admin: GroupAdmin, incomplete: str) -> Iterable[
 
 def complete_contexts(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
     """Return the names of contexts in the config file."""
-    from kgctl.admin.connect import load_config_file
+    from kgctl.cli.project import read_contexts
 
     try:
-        return _safe(load_config_file(_environment(ctx).config_file).contexts, incomplete)
+        return _safe(read_contexts(_environment(ctx)).all(), incomplete)
     except Exception:  # noqa: BLE001 - completion must stay silent whatever happens
         return []
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +20,12 @@ from kgctl.admin.connect import (
     save_current_context,
 )
 from kgctl.cli.completion import complete_contexts
-from kgctl.cli.report import Column, Report
+from kgctl.cli.kubernetes import in_kubernetes
+from kgctl.cli.options import Yes
+from kgctl.cli.project import Contexts, project_file, read_contexts, read_project_file, trust
+from kgctl.cli.render import printable
+from kgctl.cli.report import Column, Report, Row
+from kgctl.cli.selection import confirm
 from kgctl.cli.session import Session, session_of
 from kgctl.cli.settings import Flags
 from kgctl.errors import NotFoundError, UsageError
@@ -59,13 +65,14 @@ def contexts_report(contexts: Sequence[ClusterContext], current: str | None, not
     return Report(CONTEXTS, rows, (), notices, ("context",))
 
 
-def settings_report(name: str, settings: ConnectionSettings) -> Report:
+def settings_report(name: str, settings: ConnectionSettings, kubernetes: Mapping[str, str]) -> Report:
     """One row a setting, with librdkafka's names for properties; what may be a secret is hidden."""
     values = {
         "bootstrap-server": settings.bootstrap,
         "embedded": str(settings.embedded) if settings.embedded else None,
         "zookeeper": settings.zookeeper,
         "timeout": f"{settings.timeout_ms} ms",
+        **{f"kubernetes {key}": value for key, value in kubernetes.items()},
         **{key: HIDDEN if is_secret(key) else value for key, value in sorted(settings.properties.items())},
     }
     rows = [{"context": name, "setting": key, "value": value} for key, value in values.items() if value is not None]
@@ -78,10 +85,11 @@ def register_list(app: typer.Typer) -> None:
 
 def context_list(ctx: typer.Context) -> Report:
     """List the contexts of the config file; the current one is marked."""
-    environment = session_of(ctx).environment
-    config = load_config_file(environment.config_file)
-    notices = () if config.contexts else (f"No contexts. They are defined in {config.path}.",)
-    return contexts_report(sorted(config.contexts.values(), key=lambda one: one.name), config.current_context, notices)
+    contexts = read_contexts(session_of(ctx).environment)
+    notices = () if contexts.all() else (f"No contexts. They are defined in {contexts.user.path}.",)
+    if contexts.project:
+        notices = (*notices, f"{contexts.project.path} comes first{', once it is trusted' if contexts.doubts else ''}.")
+    return contexts_report(sorted(contexts.all().values(), key=lambda one: one.name), contexts.current, notices)
 
 
 def register_use(app: typer.Typer) -> None:
@@ -93,9 +101,19 @@ def context_use(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A context of the config file.", autocompletion=complete_contexts)],
 ) -> Report:
     """Make a context the current one: the cluster of every command that names none."""
-    config = load_config_file(session_of(ctx).environment.config_file)
-    save_current_context(config, name)
-    return contexts_report([config.context(name)], name, (f"Current context: {name}.",))
+    contexts = read_contexts(session_of(ctx).environment)
+    _check_is_own(contexts, name)
+    save_current_context(contexts.user, name)
+    notices = [f"Current context: {name}."]
+    if contexts.current not in (name, contexts.user.current_context) and contexts.project:
+        notices.append(f"In this folder it is {contexts.current}: {contexts.project.path} comes first.")
+    return contexts_report([contexts.user.context(name)], name, notices)
+
+
+def _check_is_own(contexts: Contexts, name: str) -> None:
+    """Refuse to change a context of a project's file."""
+    if contexts.project and name in contexts.project.contexts and name not in contexts.user.contexts:
+        raise UsageError(f"context {name!r} is of {contexts.project.path}: edit that file")
 
 
 def register_show(app: typer.Typer) -> None:
@@ -111,11 +129,52 @@ def context_show(
 ) -> Report:
     """Show what a context amounts to, its files read: one row a setting, secrets hidden."""
     environment = session_of(ctx).environment
-    config = load_config_file(environment.config_file)
-    wanted = name or environment.variables.get("KGCTL_CONTEXT") or config.current_context
+    contexts = read_contexts(environment)
+    wanted = name or environment.variables.get("KGCTL_CONTEXT") or contexts.current
     if not wanted:
-        raise UsageError(f"no context is named, and {config.path} has no current-context")
-    return settings_report(wanted, context_settings(config.context(wanted)))
+        raise UsageError(f"no context is named, and {contexts.user.path} has no current-context")
+    return settings_report(wanted, context_settings(contexts.context(wanted)), contexts.context(wanted).kubernetes)
+
+
+def register_trust(app: typer.Typer) -> None:
+    app.command(epilog="Example: kgctl context trust")(context_trust)
+
+
+def context_trust(
+    ctx: typer.Context,
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="A project's file; the nearest .kgctl.yml if left out.")
+    ] = None,
+    *,
+    forget: Annotated[bool, typer.Option("--forget", help="Trust it no longer.")] = False,
+    yes: Yes = False,
+) -> Report:
+    """Show what a project's .kgctl.yml says, and trust it from now on, as it is. Asks first, unless --yes.
+
+    A file that only says where clusters are needs no trust. One of another user's, or one that runs a command, reads a secret or
+    a file, or sets more than that, is not used before; and not after a change of it, until it is trusted again.
+    """
+    session = session_of(ctx)
+    path = Path(file).expanduser() if file else project_file(session.environment.variables)
+    if path is None:
+        raise NotFoundError("there is no .kgctl.yml from here upwards (nor is one looked for where KGCTL_CONFIG is set)")
+    text, config = read_project_file(path)
+    rows = [row for context in config.contexts.values() for row in _as_written(context)]
+    if not forget:
+        for row in rows:
+            session.notice(printable(f"{row['context']}: {row['setting']} = {row['value']}"))
+        confirm(session, f"Trust {path}, with what it runs and reads?", yes=yes)
+    trust(path, text, is_trusted=not forget)
+    told = f"{path} is trusted no longer." if forget else f"{path} is trusted as it is; a change of it is asked about again."
+    return Report(SETTINGS, rows, notices=(told,), name_keys=("setting",))
+
+
+def _as_written(context: ClusterContext) -> Iterator[Row]:
+    """Yield one row a setting; a secret that stands there itself is hidden."""
+    settings = {name.replace("_", "-"): getattr(context, name) for name in UNSETTABLE}
+    settings |= {f"kubernetes {key}": value for key, value in context.kubernetes.items()}
+    settings |= {key: HIDDEN if is_secret(key) and not is_pointer(value) else value for key, value in context.properties.items()}
+    yield from ({"context": context.name, "setting": key, "value": value} for key, value in settings.items() if value)
 
 
 def register_current(app: typer.Typer) -> None:
@@ -125,11 +184,11 @@ def register_current(app: typer.Typer) -> None:
 def context_current(ctx: typer.Context) -> Report:
     """Show which context commands use that name no cluster."""
     environment = session_of(ctx).environment
-    config = load_config_file(environment.config_file)
-    name = environment.variables.get("KGCTL_CONTEXT") or config.current_context
+    contexts = read_contexts(environment)
+    name = environment.variables.get("KGCTL_CONTEXT") or contexts.current
     if not name:
-        raise NotFoundError(f"there is no current context ({config.path})")
-    return contexts_report([config.context(name)], name)
+        raise NotFoundError(f"there is no current context ({contexts.user.path})")
+    return contexts_report([contexts.context(name)], name)
 
 
 def register_add(app: typer.Typer) -> None:
@@ -178,6 +237,7 @@ def context_set(
 ) -> Report:
     """Change settings of a context: those given on this line replace its own, the rest stays."""
     session = session_of(ctx)
+    _check_is_own(read_contexts(session.environment), name)
     kept = load_config_file(session.environment.config_file).context(name)
     context = _given(kept, session.flags)
     if not unset and _given(ClusterContext(name), session.flags) == ClusterContext(name):
@@ -186,14 +246,8 @@ def context_set(
         field = setting.removeprefix("--").replace("-", "_")
         if setting in context.properties:
             context = replace(context, properties={key: value for key, value in context.properties.items() if key != setting})
-        elif getattr(context, field, None) and field in (
-            "bootstrap_server",
-            "embedded",
-            "zookeeper",
-            "command_config",
-            "timeout",
-        ):
-            gone: dict[str, Any] = {field: None}
+        elif getattr(context, field, None) and field in (*UNSETTABLE, "kubernetes"):
+            gone: dict[str, Any] = {field: {} if field == "kubernetes" else None}
             context = replace(context, **gone)
         else:
             raise UsageError(f"context {name!r} has no setting {setting!r}")
@@ -210,6 +264,7 @@ def context_delete(
 ) -> Report:
     """Take a context out of the config file; the cluster itself is not touched."""
     session = session_of(ctx)
+    _check_is_own(read_contexts(session.environment), name)
     config = load_config_file(session.environment.config_file)
     gone = config.context(name)
     save_context(config, name, None)
@@ -230,7 +285,9 @@ def _given(context: ClusterContext, flags: Flags) -> ClusterContext:
     if flags.bootstrap_server and flags.embedded:
         raise UsageError("--bootstrap-server and --embedded exclude each other")
     address = {"bootstrap_server": flags.bootstrap_server, "embedded": flags.embedded, "zookeeper": flags.zookeeper}
-    settings = {"command_config": flags.command_config, "timeout": flags.timeout}
+    settings: dict[str, Any] = {"command_config": flags.command_config, "timeout": flags.timeout}
+    if flags.k8s:
+        settings["kubernetes"] = {**context.kubernetes, **in_kubernetes(flags.k8s)}
     changed: dict[str, Any] = {key: value for key, value in settings.items() if value}
     if any(address.values()):
         changed |= address

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from kgctl.cli.options import ALL, OUTPUT
+from kgctl.cli.options import ALL, DIRECT, OUTPUT
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +67,20 @@ COMMANDS: tuple[CommandSpec, ...] = (
     CommandSpec("context use", "context:register_use", "clusters", "Make a context the current one.", OUTPUT),
     CommandSpec("context show", "context:register_show", "clusters", "Show what a context amounts to.", OUTPUT),
     CommandSpec("context current", "context:register_current", "clusters", "Show which context is the current one.", OUTPUT),
+    CommandSpec("context trust", "context:register_trust", "clusters", "Look at a project's .kgctl.yml, and trust it.", OUTPUT),
     CommandSpec("context add", "context:register_add", "clusters", "Keep the options of a cluster under a name."),
     CommandSpec("context set", "context:register_set", "clusters", "Change settings of a context."),
     CommandSpec("context delete", "context:register_delete", "clusters", "Take a context out of the config file.", OUTPUT),
     CommandSpec("completion", "completion", "completion", "Print the completion script of a shell.", ()),
-    CommandSpec("simulate assign", "simulate.assign", "assignors", "Who would get which partitions, by Kafka's own assignors."),
+    CommandSpec(
+        "simulate assign", "simulate.assign", "assignors", "Who would get which partitions, by Kafka's own assignors.", DIRECT
+    ),
     CommandSpec(
         "simulate run",
         "simulate.run",
         "simulate",
         "Run a scenario over its variants and seeds; expectations decide.",
+        DIRECT,
     ),
     CommandSpec("simulate check", "simulate.check", "simulate", "Check a scenario without running it.", OUTPUT),
     CommandSpec(
@@ -115,6 +119,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "simulate.scenarios:register_init",
         "simulate",
         "Write a first scenario, best from a group that there is.",
+        DIRECT,
     ),
     CommandSpec(
         "simulate list",
@@ -136,6 +141,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "history.collect",
         "history",
         "Collect the records of __consumer_offsets, live or from files.",
+        DIRECT,
         long_lived=True,
     ),
     CommandSpec("history build", "history.build", "history", "Make the tables of the history from what was collected.", OUTPUT),
@@ -158,6 +164,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "history.watch",
         "watch",
         "Collect and build on and on; alerts, a webhook, metrics.",
+        DIRECT,
         long_lived=True,
     ),
     CommandSpec(
@@ -193,7 +200,11 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "serve", "serve.run", "serve", "Run a coordinator that Kafka clients talk to; no broker needed.", (), long_lived=True
     ),
     CommandSpec(
-        "serve status", "serve.control:register_status", "serve", "How a running server is doing: groups, rebalances, delays."
+        "serve status",
+        "serve.control:register_status",
+        "serve",
+        "How a running server is doing: groups, rebalances, delays.",
+        DIRECT,
     ),
     CommandSpec(
         "serve commits",
@@ -207,6 +218,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "serve.control:register_complete_rebalance",
         "serve",
         "End a rebalance without the members it waits for.",
+        DIRECT,
     ),
     CommandSpec("demo", "demo", "commands", "Try kgctl on a coordinator of its own: no broker needed.", (), long_lived=True),
 )

@@ -46,7 +46,7 @@ class Session:
         self.command = ""
         self.ended_by = signal.SIGINT
         """The signal that ends the command, where one does."""
-        self._argv = argv
+        self.argv = argv
         self._held = ExitStack()
 
     def stop_signals(self) -> StopSignals:
@@ -60,7 +60,7 @@ class Session:
     @property
     def command_line(self) -> str:
         """What was typed, for a person to recognise; properties may be secrets, and are left out."""
-        return shlex.join(["kgctl", *without_properties(self._argv)])
+        return shlex.join(["kgctl", *without_properties(self.argv)])
 
     def notice(self, line: str) -> None:
         """Tell the user something beside the result, at once: one line on stderr."""
@@ -131,6 +131,8 @@ class Session:
             KgctlError: it cannot be reached.
         """
         label, arguments = cluster_reference(self.flags, self.environment)
+        if via := self.environment.variables.get("KGCTL_VIA"):
+            arguments = tuple(shlex.split(via))
         return NamedCluster(label, admin.cluster_id(), arguments)
 
 

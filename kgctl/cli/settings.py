@@ -8,8 +8,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from kgctl.admin.connect import ADDRESSES, ClusterContext, load_config_file, resolved, warning
+from kgctl.admin.connect import ADDRESSES, ClusterContext, resolved, warning
 from kgctl.cli.environment import Environment
+from kgctl.cli.project import read_contexts
 from kgctl.cli.report import OutputFormat
 from kgctl.errors import UsageError
 
@@ -34,6 +35,7 @@ class Flags:
     command_config: str | None = None
     properties: tuple[str, ...] = ()
     timeout: str | None = None
+    k8s: str | None = None
 
     def merged(self, later: Mapping[str, Any]) -> Self:
         """These, overridden by what was given later (nearer to the end of the line); properties add up."""
@@ -77,6 +79,10 @@ def connection_settings(flags: Flags, environment: Environment) -> ConnectionSet
     context = _context(flags, environment, by_file, by_x)
     if not (context.name or context.has_address() or _has_address({**by_file, **by_x})):
         raise UsageError(NO_CLUSTER)
+    if context.kubernetes:
+        raise UsageError(
+            f"context {context.name!r} is reached from a pod; this command runs here, and needs an address of its own"
+        )
     settings = context_settings(context, {**by_file, **by_x}, flags.timeout)
     return replace(settings, properties=resolved(settings.properties, os.environ))
 
@@ -85,7 +91,7 @@ def secret_warnings(flags: Flags, environment: Environment) -> list[str]:
     """What to say of files with secrets that others can read: the config file's context in use."""
     by_file, by_x = _properties_by_flag(flags)
     context = _context(flags, environment, by_file, by_x)
-    found = warning(environment.config_file, context.properties) if context.properties else None
+    found = warning(read_contexts(environment).file_of(context.name), context.properties) if context.properties else None
     return [found] if found else []
 
 
@@ -137,8 +143,9 @@ def _context(flags: Flags, environment: Environment, by_file: Mapping[str, str],
         return ClusterContext("")
     bootstrap, embedded, zookeeper, name = by_flag if any(by_flag) else _from_variables(environment)
     if not (bootstrap or embedded or zookeeper or name):
-        name = load_config_file(environment.config_file).current_context
-    context = load_config_file(environment.config_file).context(name) if name else ClusterContext("")
+        context = read_contexts(environment).context()
+    else:
+        context = read_contexts(environment).context(name) if name else ClusterContext("")
     if zookeeper:
         return replace(context, bootstrap_server=bootstrap or context.bootstrap_server, embedded=None, zookeeper=zookeeper)
     if bootstrap or embedded or _has_address(by_x):

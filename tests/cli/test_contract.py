@@ -122,6 +122,7 @@ LINES = {
     "context current": ("", "context current bootstrap_server embedded zookeeper command_config timeout"),
     "context set": ("desk --timeout 5s", "context current bootstrap_server embedded zookeeper command_config timeout"),
     "context show": ("desk", "context setting value"),
+    "context trust": ("config.yaml --forget", "context setting value"),
 }
 DATA_OF_THEIR_OWN = {
     "simulate assign": "--members 2 --topic orders:4 --assignor range",

@@ -141,12 +141,14 @@ def test_help_says_what_the_command_does_and_has_an_example(spec: CommandSpec) -
     assert out.getvalue().endswith(f"  Manual: kgctl manual {spec.page}\n")
 
 
-def test_config_file_of_the_manual_is_read(tmp_path: Path) -> None:
-    (example,) = [found for found in re.findall(r"```yaml\n(.*?)```", TEXTS["clusters"], re.DOTALL) if "contexts:" in found]
-    path = tmp_path / "config.yaml"
-    path.write_text(example)
-    config = load_config_file(path)
-    assert (config.current_context, sorted(config.contexts)) == ("staging", ["desk", "staging"])
+def test_config_files_of_the_manual_are_read(tmp_path: Path) -> None:
+    found = []
+    for example in re.findall(r"```yaml\n(.*?)```", TEXTS["clusters"], re.DOTALL):
+        path = tmp_path / "config.yaml"
+        path.write_text(example)
+        config = load_config_file(path)
+        found.append((config.current_context, sorted(config.contexts)))
+    assert found == [("staging", ["desk", "staging"]), ("dev", ["dev"]), (None, ["prod"])]
 
 
 def test_readme_is_short_and_readable_everywhere() -> None:
