@@ -13,15 +13,7 @@ from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Generic, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
-from kgctl.errors import (
-    AuthError,
-    BrokerError,
-    KgctlError,
-    NotFoundError,
-    RefusedError,
-    TimedOutError,
-    UnsupportedError,
-)
+from kgctl.errors import AuthError, BrokerError, KgctlError, NotFoundError, RefusedError, TimedOutError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import (
     GroupDescription,
@@ -317,12 +309,7 @@ class GroupAdmin(Protocol):
         ...
 
     def remove_members(
-        self,
-        group_id: str,
-        *,
-        member_ids: Sequence[str] = (),
-        group_instance_ids: Sequence[str] = (),
-        reason: str | None = None,
+        self, group_id: str, *, member_ids: Sequence[str] = (), group_instance_ids: Sequence[str] = (), reason: str | None = None
     ) -> GroupResults[None]:
         """Make members leave. The results are keyed by member id or, for static members, by group instance id."""
         ...

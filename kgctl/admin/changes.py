@@ -294,10 +294,7 @@ def _decision(group_id: str, listing: GroupListing | None, error: ItemError | No
 
 
 def execute_deletion(
-    admin: GroupAdmin,
-    decisions: Mapping[str, Decision],
-    stop: Stop | None = None,
-    saved: Mapping[str, Committed] | None = None,
+    admin: GroupAdmin, decisions: Mapping[str, Decision], stop: Stop | None = None, saved: Mapping[str, Committed] | None = None
 ) -> Account[str]:
     """Delete the groups that were decided to be deletable, and tell what became of each of these, whatever ends it.
 

@@ -352,12 +352,7 @@ class ConfluentGroupAdmin:
         return DELETE_GROUP.told(Results(dict.fromkeys(values), errors), self._user)
 
     def remove_members(
-        self,
-        group_id: str,
-        *,
-        member_ids: Sequence[str] = (),
-        group_instance_ids: Sequence[str] = (),
-        reason: str | None = None,
+        self, group_id: str, *, member_ids: Sequence[str] = (), group_instance_ids: Sequence[str] = (), reason: str | None = None
     ) -> GroupResults[None]:
         """Not to be had from confluent-kafka."""
         del member_ids, group_instance_ids, reason

@@ -377,12 +377,7 @@ class EmbeddedGroupAdmin:
         return Results({group: None for group, error in answer.groups if group is not None and not error}, errors)
 
     def remove_members(
-        self,
-        group_id: str,
-        *,
-        member_ids: Sequence[str] = (),
-        group_instance_ids: Sequence[str] = (),
-        reason: str | None = None,
+        self, group_id: str, *, member_ids: Sequence[str] = (), group_instance_ids: Sequence[str] = (), reason: str | None = None
     ) -> GroupResults[None]:
         """By member id or, for static members, by group instance id."""
         words = removal_reason(reason)
@@ -391,8 +386,7 @@ class EmbeddedGroupAdmin:
         if not identities:
             return Results()
         answer = cast(
-            "LeaveGroupResult",
-            self._session.change(LeaveGroup(request_id=1, group_id=group_id, members=tuple(identities))),
+            "LeaveGroupResult", self._session.change(LeaveGroup(request_id=1, group_id=group_id, members=tuple(identities)))
         )
         if answer.error:
             outcome = dict.fromkeys((each.group_instance_id or each.member_id for each in identities), answer.error)

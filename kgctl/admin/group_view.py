@@ -359,10 +359,7 @@ def _owners(description: GroupDescription) -> dict[TopicPartition, MemberDescrip
 
 
 def _view(
-    description: GroupDescription,
-    partitions: Sequence[TopicPartition],
-    committed: Committed,
-    logs: PartitionResults[LogOffsets],
+    description: GroupDescription, partitions: Sequence[TopicPartition], committed: Committed, logs: PartitionResults[LogOffsets]
 ) -> GroupView:
     owners, subscribed = _owners(description), subscribed_topics(description)
     views = []

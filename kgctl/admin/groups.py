@@ -479,9 +479,7 @@ def sight(cluster: Cluster, deadline: Deadline, user: str | None) -> Sight:
         [
             Request(DESCRIBE_GROUPS, connection.version(DESCRIBE_GROUPS), {"groups": [NO_SUCH_NAME]}),
             Request(
-                METADATA,
-                connection.version(METADATA),
-                {"topics": [{"name": NO_SUCH_NAME}], "allow_auto_topic_creation": False},
+                METADATA, connection.version(METADATA), {"topics": [{"name": NO_SUCH_NAME}], "allow_auto_topic_creation": False}
             ),
         ],
         deadline,

@@ -294,21 +294,11 @@ class LiveGroupAdmin:
         return Results(results.values, {**results.errors, **DELETE_GROUP.told_errors(unready, self._user)})
 
     def remove_members(
-        self,
-        group_id: str,
-        *,
-        member_ids: Sequence[str] = (),
-        group_instance_ids: Sequence[str] = (),
-        reason: str | None = None,
+        self, group_id: str, *, member_ids: Sequence[str] = (), group_instance_ids: Sequence[str] = (), reason: str | None = None
     ) -> GroupResults[None]:
         """By member id or, for static members, by group instance id."""
         results = remove_members(
-            self._cluster,
-            group_id,
-            self._deadline(),
-            member_ids=member_ids,
-            group_instance_ids=group_instance_ids,
-            reason=reason,
+            self._cluster, group_id, self._deadline(), member_ids=member_ids, group_instance_ids=group_instance_ids, reason=reason
         )
         return self._naming_type(group_id, REMOVE_MEMBERS.told(results, self._user))
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from kgctl.admin import zookeeper
 from kgctl.errors import UsageError
-from kgctl.wire.settings import checked_property
+from kgctl.wire.settings import checked_property, with_msk_mechanism
 
 RENAMED: Mapping[str, str] = {
     "receive.buffer.bytes": "socket.receive.buffer.bytes",
@@ -65,7 +65,6 @@ _MSK_MODULE = "IAMLoginModule"
 _MSK_HANDLERS = ("IAMClientCallbackHandler", "IAMOAuthBearerLoginCallbackHandler")
 _OWN_HANDLERS = ("OAuthBearerLoginCallbackHandler", *_MSK_HANDLERS)
 """Java's classes for client credentials and for Amazon MSK; what they do, both clients do without them."""
-_MSK_MECHANISM = "AWS_MSK_IAM"
 _MSK_OPTIONS = {
     "awsProfileName": "aws.msk.profile",
     "awsRoleArn": "aws.msk.role.arn",
@@ -129,11 +128,7 @@ def _token_login(options: Mapping[str, str], fail: Fail) -> dict[str, str]:
 
 
 def _mechanism(properties: Mapping[str, str], _fail: Fail) -> dict[str, str]:
-    """Amazon's own mechanism has a twin among Kafka's: the same signature, as a token."""
-    name = properties["sasl.mechanism"]
-    return (
-        {"sasl.mechanism": "OAUTHBEARER", "aws.msk.iam": "true"} if name.upper() == _MSK_MECHANISM else {"sasl.mechanism": name}
-    )
+    return with_msk_mechanism({"sasl.mechanism": properties["sasl.mechanism"]})
 
 
 def _unquote(text: str) -> str:

@@ -41,14 +41,7 @@ from kgctl.admin.offset_reset import (
 )
 from kgctl.errors import KgctlError, NotFoundError, RefusedError, UnsupportedError
 from kgctl.model.error_codes import ErrorCode
-from kgctl.model.groups import (
-    NO_OFFSET,
-    GroupDescription,
-    GroupType,
-    LogOffsets,
-    OffsetAndMetadata,
-    TopicPartition,
-)
+from kgctl.model.groups import NO_OFFSET, GroupDescription, GroupType, LogOffsets, OffsetAndMetadata, TopicPartition
 
 
 def plan_reset(admin: GroupAdmin, request: ResetRequest) -> ResetPlan:
@@ -79,10 +72,7 @@ def _may_be_made(request: ResetRequest, error: ItemError | None) -> bool:
 
 
 def _plan_groups(
-    admin: GroupAdmin,
-    request: ResetRequest,
-    found: Mapping[str, GroupDescription | None],
-    errors: dict[str, KgctlError],
+    admin: GroupAdmin, request: ResetRequest, found: Mapping[str, GroupDescription | None], errors: dict[str, KgctlError]
 ) -> ResetPlan:
     scopes: dict[str, Sequence[TopicPartition]] = {}
     offsets: Mapping[str, Committed] = {}

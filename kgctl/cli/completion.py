@@ -28,7 +28,6 @@ _SAFE = re.compile(r"[A-Za-z0-9._][A-Za-z0-9._-]*(:[0-9]+)?")
 
 
 def complete_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Return group ids that begin with what was typed."""
     return _safe(_from_cluster(ctx, lambda admin: admin.list_groups().values), incomplete)
 
 
@@ -38,7 +37,6 @@ def complete_topics(ctx: typer.Context, args: list[str], incomplete: str) -> lis
 
 
 def complete_members(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Return member ids of the group that the line names."""
     return _safe(_from_cluster(ctx, lambda admin: [one.member_id for one in _members(ctx, admin)]), incomplete)
 
 
@@ -53,7 +51,6 @@ def _members(ctx: typer.Context, admin: GroupAdmin) -> Iterable[MemberDescriptio
 
 
 def _groups(ctx: typer.Context) -> list[str]:
-    """Return the groups that the line names so far."""
     return [*(ctx.params.get("groups") or ()), *(ctx.params.get("group") or ())]
 
 
@@ -71,7 +68,6 @@ def _topics(ctx: typer.Context, admin: GroupAdmin, incomplete: str) -> Iterable[
 
 
 def complete_contexts(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Return the names of contexts in the config file."""
     from kgctl.cli.project import read_contexts
 
     try:
@@ -117,21 +113,18 @@ def _given_flags(ctx: Any, flags: Any) -> Any:
 
 
 def complete_scenarios(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Return the names of built-in scenarios."""
     from kgctl.simulate.scenario.sources import builtin_names
 
     return _safe(builtin_names(), incomplete)
 
 
 def complete_pages(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Return the pages of the manual."""
     from kgctl.cli.manual import page_names
 
     return _safe(page_names(), incomplete)
 
 
 def complete_history_groups(ctx: typer.Context, args: list[str], incomplete: str) -> list[str]:  # noqa: ARG001
-    """Return group ids of the collected history."""
     try:
         from kgctl.pipeline.answers.history import History
 

@@ -275,7 +275,6 @@ def context_delete(
 
 
 def _given(context: ClusterContext, flags: Flags) -> ClusterContext:
-    """Return the context with what the flags say."""
     if flags.context:
         raise UsageError("--context has no place here: the context is named by its argument")
     given = dict(text.partition("=")[::2] for text in flags.properties)

@@ -73,7 +73,6 @@ class Environment:
 
     @property
     def stdout_is_terminal(self) -> bool:
-        """Return whether stdout is a terminal."""
         return self.stdout.isatty()
 
     @property

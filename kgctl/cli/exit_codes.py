@@ -69,7 +69,6 @@ EXIT_CODES: tuple[tuple[type[KgctlError], ExitCode], ...] = (
 
 
 def exit_code_of(error: KgctlError) -> ExitCode:
-    """Return the exit code that this error alone leads to."""
     return next((code for kind, code in EXIT_CODES if isinstance(error, kind)), ExitCode.FAILED)
 
 

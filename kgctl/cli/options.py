@@ -34,32 +34,27 @@ def _shared(
         ),
     ] = None,
     bootstrap_server: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT,...", help="Brokers of the cluster. [env: KGCTL_BOOTSTRAP_SERVER]"),
+        str | None, typer.Option(metavar="HOST:PORT,...", help="Brokers of the cluster. [env: KGCTL_BOOTSTRAP_SERVER]")
     ] = None,
     context: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="A context of the config file. [env: KGCTL_CONTEXT]", autocompletion=complete_contexts),
     ] = None,
     embedded: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="The data folder of an embedded coordinator; no broker is needed."),
+        str | None, typer.Option(metavar="DIR", help="The data folder of an embedded coordinator; no broker is needed.")
     ] = None,
     zookeeper: Annotated[
         str | None,
         typer.Option(metavar="HOST:PORT,.../CHROOT", help="ZooKeeper, for the groups of old consumers. [env: KGCTL_ZOOKEEPER]"),
     ] = None,
     command_config: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="A Kafka client's .properties file: security and other settings."),
+        str | None, typer.Option(metavar="FILE", help="A Kafka client's .properties file: security and other settings.")
     ] = None,
     properties: Annotated[
-        list[str] | None,
-        typer.Option("-X", metavar="KEY=VALUE", help="A librdkafka setting; repeatable."),
+        list[str] | None, typer.Option("-X", metavar="KEY=VALUE", help="A librdkafka setting; repeatable.")
     ] = None,
     timeout: Annotated[
-        str | None,
-        typer.Option(metavar="TIME", help="Give up after this long: seconds, or 500ms, 2m. [default: 15]"),
+        str | None, typer.Option(metavar="TIME", help="Give up after this long: seconds, or 500ms, 2m. [default: 15]")
     ] = None,
     k8s: Annotated[
         str | None,

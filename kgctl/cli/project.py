@@ -45,7 +45,6 @@ class Contexts:
         return {**self.user.contexts, **(self.project.contexts if self.project else {})}
 
     def file_of(self, name: str) -> Path:
-        """Return the file that a context is of."""
         return self.project.path if self.project and name in self.project.contexts else self.user.path
 
     def context(self, name: str | None = None) -> ClusterContext:

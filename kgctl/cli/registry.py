@@ -32,7 +32,6 @@ class CommandSpec:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Return the command's name, word by word."""
         return tuple(self.path.split(" "))
 
 
@@ -76,19 +75,11 @@ COMMANDS: tuple[CommandSpec, ...] = (
         "simulate assign", "simulate.assign", "assignors", "Who would get which partitions, by Kafka's own assignors.", DIRECT
     ),
     CommandSpec(
-        "simulate run",
-        "simulate.run",
-        "simulate",
-        "Run a scenario over its variants and seeds; expectations decide.",
-        DIRECT,
+        "simulate run", "simulate.run", "simulate", "Run a scenario over its variants and seeds; expectations decide.", DIRECT
     ),
     CommandSpec("simulate check", "simulate.check", "simulate", "Check a scenario without running it.", OUTPUT),
     CommandSpec(
-        "simulate compare",
-        "simulate.compare",
-        "simulate",
-        "Run two variants with the same seeds and show what differs.",
-        OUTPUT,
+        "simulate compare", "simulate.compare", "simulate", "Run two variants with the same seeds and show what differs.", OUTPUT
     ),
     CommandSpec(
         "simulate sweep",

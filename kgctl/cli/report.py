@@ -29,7 +29,6 @@ class Column:
 
     @property
     def title(self) -> str:
-        """Return the header in tables."""
         return self.header or self.key.upper().replace("_", "-")
 
 
@@ -60,7 +59,6 @@ class Report:
 
     @property
     def exit_code(self) -> ExitCode:
-        """Return the code with which the process will exit."""
         if self.fixed_exit_code is not None:
             return self.fixed_exit_code
         return exit_code_of_all(self.errors, something_done=self._is_something_done)

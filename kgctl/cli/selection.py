@@ -194,5 +194,4 @@ def check_count(count: int, at_most: int | None) -> None:
 
 
 def plural(count: int, noun: str) -> str:
-    """Return ``1 group`` or ``2 groups``."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -137,7 +137,6 @@ class Session:
 
 
 def session_of(ctx: typer.Context) -> Session:
-    """Return the session in which this command runs."""
     session = ctx.obj
     assert isinstance(session, Session)
     return session

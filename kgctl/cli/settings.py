@@ -58,7 +58,6 @@ class Flags:
         return [word for flag, value in named.items() if value for word in (flag, value)]
 
     def given(self) -> tuple[str, ...]:
-        """Return the names of the options that were given."""
         return tuple(field.name for field in fields(self) if getattr(self, field.name) not in (None, ()))
 
 

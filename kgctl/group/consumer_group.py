@@ -20,7 +20,7 @@ from kgctl.group.generation import Commits, Generation, Offsets
 from kgctl.member.api import CallbackKind, MemberIdentity, MemberState
 from kgctl.member.config import Behaviour, MemberConfig, refusal
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition, topic_name_problem
-from kgctl.wire.settings import WireSettings, checked_property, not_covered
+from kgctl.wire.settings import WireSettings, checked_property, not_covered, with_msk_mechanism
 
 BEHAVIOUR = Behaviour(polls_itself=True, limits_poll_interval=False)
 """Answers are handled as they come, and no poll() has to be called: the member's thread is kgctl's own."""
@@ -402,7 +402,7 @@ MORE_THAN_0 = {
 
 
 def _wire_settings(bootstrap: str, client_id: str, properties: Mapping[str, str]) -> WireSettings:
-    checked_properties = {name: checked_property(name, value) for name, value in properties.items()}
+    checked_properties = with_msk_mechanism({name: checked_property(name, value) for name, value in properties.items()})
     given = {**checked_properties, "bootstrap.servers": bootstrap, "client.id": client_id}
     why = not_covered(given)
     if why is not None:

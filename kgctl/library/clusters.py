@@ -18,7 +18,7 @@ from kgctl.arguments import checked
 from kgctl.errors import ClosedError, MisuseError, RefusedError, UsageError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from kgctl.model.requests import offset_to_commit
-from kgctl.wire.settings import checked_property
+from kgctl.wire.settings import checked_property, with_msk_mechanism
 
 if TYPE_CHECKING:
     from kgctl.admin.connect import ConnectionSettings
@@ -313,6 +313,7 @@ def connect(
     if timeout_ms is not None and timeout_ms <= 0:
         raise UsageError(f"timeout_ms must be more than 0, not {timeout_ms}")
     given = {name: value if zookeeper else checked_property(name, value) for name, value in (properties or {}).items()}
+    given = given if zookeeper else with_msk_mechanism(given)
     if context is not None:
         return Admin(connect_to(_context_settings(context, given, timeout_ms)))
     settings = ConnectionSettings(

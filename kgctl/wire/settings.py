@@ -68,6 +68,18 @@ MSK_PROPERTIES = ("aws.msk.iam", "aws.msk.region", "aws.msk.profile", "aws.msk.r
 _MSK_ADDRESS = re.compile(r"\.kafka(?:-serverless)?\.([a-z0-9-]+)\.amazonaws\.com")
 
 
+MSK_MECHANISM = "AWS_MSK_IAM"
+
+
+def with_msk_mechanism(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties with Amazon's own mechanism as its twin among Kafka's: the same signature, as a token of OAUTHBEARER."""
+    found = dict(properties)
+    for name in ("sasl.mechanism", "sasl.mechanisms"):
+        if found.get(name, "").upper() == MSK_MECHANISM:
+            found |= {name: "OAUTHBEARER", "aws.msk.iam": "true"}
+    return found
+
+
 def msk_login(properties: Mapping[str, str], variables: Mapping[str, str]) -> MskLogin | None:
     """Return the IAM login that the properties ask for, None where they ask for none.
 

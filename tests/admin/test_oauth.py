@@ -15,6 +15,7 @@ from urllib.parse import parse_qs
 
 import pytest
 
+import kgctl
 from kgctl.admin import GroupAdmin
 from kgctl.admin.confluent import ConfluentGroupAdmin
 from kgctl.admin.connect import ConnectionSettings, connect
@@ -23,7 +24,7 @@ from kgctl.admin.properties import load_command_config, parse_x
 from kgctl.errors import AuthError, UnreachableError
 from kgctl.model.groups import OffsetAndMetadata, TopicPartition
 from tests.support.kafka import SecureKafkaBroker, create_topic, unique
-from tests.support.patience import PATIENCE_MS
+from tests.support.patience import PATIENCE_MS, PATIENCE_S
 
 pytestmark = pytest.mark.kafka
 
@@ -168,6 +169,27 @@ def test_amazons_login_goes_through_both_connections(
     properties = {**parse_x(given), "bootstrap.servers": secure_kafka_broker.address("SASL_PLAINTEXT")}
     with backend(properties, PATIENCE_MS) as admin:
         reads_and_changes(admin, topic)
+    assert set(signer) == {("profile", "eu-west-1", "ops")}
+
+
+@pytest.mark.parametrize("name", ["sasl.mechanism", "sasl.mechanisms"])
+def test_amazons_login_goes_through_the_library(
+    secure_kafka_broker: SecureKafkaBroker, signer: list[tuple[str, ...]], name: str
+) -> None:
+    properties = {
+        "security.protocol": "SASL_PLAINTEXT",
+        name: "AWS_MSK_IAM",
+        "aws.msk.region": "eu-west-1",
+        "aws.msk.profile": "ops",
+    }
+    address, group = secure_kafka_broker.address("SASL_PLAINTEXT"), unique("group")
+    topic = create_topic(secure_kafka_broker.bootstrap, unique("topic"))
+    partition = TopicPartition(topic, 0)
+    with kgctl.connect(address, properties=properties, timeout_ms=PATIENCE_MS) as admin:
+        assert not admin.alter_offsets(group, {partition: OffsetAndMetadata(0)}).errors
+        assert admin.list_committed_offsets([group]).values[group] == {partition: OffsetAndMetadata(0)}
+    with kgctl.ConsumerGroup(address, group, [topic], properties=properties) as member:
+        assert list(member.next(PATIENCE_S).assignments) == [partition]
     assert set(signer) == {("profile", "eu-west-1", "ops")}
 
 

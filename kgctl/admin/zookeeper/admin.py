@@ -441,12 +441,7 @@ class ZooKeeperGroupAdmin:
         return Results({group_id: None for group_id in wanted if group_id not in errors}, errors)
 
     def remove_members(
-        self,
-        group_id: str,
-        *,
-        member_ids: Sequence[str] = (),
-        group_instance_ids: Sequence[str] = (),
-        reason: str | None = None,
+        self, group_id: str, *, member_ids: Sequence[str] = (), group_instance_ids: Sequence[str] = (), reason: str | None = None
     ) -> GroupResults[None]:
         """Not possible: an instance is registered as long as its session lasts, and would not learn of its removal."""
         del member_ids, group_instance_ids, reason

@@ -329,11 +329,7 @@ class Connection:
             self._log.remembered = ""
 
     def _read(
-        self,
-        paths: Sequence[str],
-        kind: Callable[[str, None], Any],
-        plain: Callable[[str], Any],
-        value: Callable[[Any], T],
+        self, paths: Sequence[str], kind: Callable[[str, None], Any], plain: Callable[[str], Any], value: Callable[[Any], T]
     ) -> Answers[T]:
         """Read nodes, each path once; begins again where the connection is lost in between."""
         wanted = list(dict.fromkeys(paths))
@@ -374,11 +370,7 @@ class Connection:
         return answer
 
     def _pipelined(
-        self,
-        requests: Sequence[R],
-        send: Callable[[R], Any],
-        in_flight: int,
-        missing: tuple[type[Exception], ...] = (),
+        self, requests: Sequence[R], send: Callable[[R], Any], in_flight: int, missing: tuple[type[Exception], ...] = ()
     ) -> list[Any]:
         """The answers to all requests, in order; so many are under way at a time. ``missing`` errors are answers too."""
         found: list[Any] = []

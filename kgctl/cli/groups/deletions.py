@@ -145,7 +145,6 @@ class _GroupsPlan:
 
     @property
     def lost(self) -> list[str]:
-        """Return what no undo brings back."""
         shared = sum(listing.type is GroupType.SHARE for listing in self.deletable.values())
         lines = [f"{plural(shared, 'share group')} cannot be brought back"] if shared else []
         lines += [f"{error.message}: not saved" for error in self.flaws]

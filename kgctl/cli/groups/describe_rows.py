@@ -186,7 +186,6 @@ def members_report(found: GroupViews) -> Report:
 
 
 def state_report(found: GroupViews) -> Report:
-    """Return a report with one row a group."""
     return Report(STATE, [_state_row(view.description) for view in found.views], found.errors, (), ("group",))
 
 

@@ -46,8 +46,7 @@ SAME, DIFFERS, ONLY_HERE, ONLY_THERE = "same", "differs", "only-here", "only-the
 Offsets = Mapping[TopicPartition, int]
 
 Side = Annotated[
-    str,
-    typer.Argument(metavar="GROUP|FILE", help="A group, or a file of offsets; - is stdin.", autocompletion=complete_groups),
+    str, typer.Argument(metavar="GROUP|FILE", help="A group, or a file of offsets; - is stdin.", autocompletion=complete_groups)
 ]
 OtherSide = Annotated[
     str | None,
@@ -121,7 +120,6 @@ class _Offsets:
 
     @property
     def failed(self) -> set[str | None]:
-        """Return the groups that nothing can be said of."""
         return {error.group for error in self.errors}
 
 

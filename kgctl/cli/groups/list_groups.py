@@ -90,8 +90,7 @@ def list_groups(
     lag: Annotated[bool, typer.Option("--lag", help="Add partitions with a commit, and total lag in records.")] = False,
     members: Annotated[bool, typer.Option("--members", help="Add the number of members, and the topics of the group.")] = False,
     sort: Annotated[
-        str | None,
-        typer.Option(metavar="KEY", help="By name, lag, state or members.", autocompletion=lambda: list(SORTS)),
+        str | None, typer.Option(metavar="KEY", help="By name, lag, state or members.", autocompletion=lambda: list(SORTS))
     ] = None,
     fail_if_lag_over: FailIfLagOver = None,
     fail_if_partition_lag_over: FailIfPartitionLagOver = None,

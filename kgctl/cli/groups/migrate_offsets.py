@@ -137,7 +137,6 @@ def _remarks(migration: Migration, *, execute: bool) -> Sequence[str]:
 
 
 def _verified(source: GroupAdmin, target: GroupAdmin, migration: Migration, report: Report) -> Report:
-    """Return the report with what reading back found."""
     from kgctl.admin.zookeeper.consumer import NOT_VERIFIED, verify_migration
 
     done: dict[str, list[TopicPartition]] = {}

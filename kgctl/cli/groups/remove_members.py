@@ -69,12 +69,7 @@ def remove_members(
         typer.Option(metavar="ID", help="A member id (CONSUMER-ID); repeatable.", autocompletion=complete_members),
     ] = None,
     instance: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ID",
-            help="A group instance id; repeatable.",
-            autocompletion=complete_instances,
-        ),
+        list[str] | None, typer.Option(metavar="ID", help="A group instance id; repeatable.", autocompletion=complete_instances)
     ] = None,
     all_members: Annotated[bool, typer.Option("--all", help="Every member of the groups.")] = False,
     reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why, for the broker's log.")] = None,
@@ -148,7 +143,6 @@ def _members(admin: GroupAdmin, group_ids: Sequence[str], *, is_named: bool) -> 
 
 
 def _steps(admin: GroupAdmin, members: Sequence[_Member], reason: str | None) -> list[Step[_Member]]:
-    """Return one request for each group."""
     by_group: dict[str, list[_Member]] = {}
     for one in members:
         by_group.setdefault(one.group_id, []).append(one)

@@ -86,8 +86,7 @@ ToDatetimeOption = Annotated[
     ),
 ]
 ByDurationOption = Annotated[
-    str | None,
-    typer.Option("--by-duration", metavar="SPAN", help="To the first record of the last SPAN: PT1H, P7D, 1h30m, 2d."),
+    str | None, typer.Option("--by-duration", metavar="SPAN", help="To the first record of the last SPAN: PT1H, P7D, 1h30m, 2d.")
 ]
 ToEarliestLocalFlag = Annotated[
     bool, typer.Option("--to-earliest-local", help="Tiered storage: to the first record that the broker has itself.")

@@ -21,8 +21,7 @@ FailIfPartitionLagOver = Annotated[
     int | None, typer.Option(min=0, metavar="N", help="Exit with 6 if the lag of a partition is over N records.")
 ]
 FailIfTimeLagOver = Annotated[
-    str | None,
-    typer.Option(metavar="SPAN", help="Exit with 6 if the next record of a partition is older than this: 5m, PT1H."),
+    str | None, typer.Option(metavar="SPAN", help="Exit with 6 if the next record of a partition is older than this: 5m, PT1H.")
 ]
 AllowUnknown = Annotated[bool, typer.Option("--allow-unknown", help="With a --fail-if option: let pass what cannot be measured.")]
 

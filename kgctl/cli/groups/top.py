@@ -118,7 +118,6 @@ class Look:
         return sorted(shown, key=SORTS[self.sort])
 
     def title(self, cluster: NamedCluster) -> str:
-        """Return the line above a frame."""
         rates = self.rates()
         lag = sum(one.lag for one in rates if one.lag is not None)
         return f"{format_instant(self.at_ms)}  {cluster}  {plural(len(rates), 'group')}, total lag {lag:,}, sorted by {self.sort}"
@@ -134,7 +133,6 @@ def _frames(look: Look, cluster: NamedCluster, interval_ms: int, iterations: int
 
 
 def rows(rates: Sequence[GroupRate]) -> list[Row]:
-    """Return one row for each group."""
     return [
         {
             "group": one.group_id,

@@ -46,20 +46,13 @@ Cluster = Annotated[
 Groups = Annotated[
     list[str] | None,
     typer.Option(
-        "--group",
-        metavar="GROUP",
-        help="A group id; repeatable.",
-        show_default=False,
-        autocompletion=complete_history_groups,
+        "--group", metavar="GROUP", help="A group id; repeatable.", show_default=False, autocompletion=complete_history_groups
     ),
 ]
 GroupArguments = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="GROUP",
-        help="Group ids; all groups otherwise.",
-        show_default=False,
-        autocompletion=complete_history_groups,
+        metavar="GROUP", help="Group ids; all groups otherwise.", show_default=False, autocompletion=complete_history_groups
     ),
 ]
 Topics = Annotated[
@@ -345,7 +338,6 @@ class Shape:
     finish: Callable[[Question, list[dict[str, Any]], int | None], list[str]] | None = None
 
     def row(self, found: dict[str, Any]) -> Row:
-        """Return a row of the report."""
         made = self.made(found)
         return {column.key: made[column.key] if column.key in made else found[column.key] for column in self.columns}
 

@@ -48,7 +48,6 @@ COLUMNS = (
 
 
 def report_of(collection: Collection) -> Report:
-    """Return the report of what was done."""
     found = [collection.partitions[number] for number in sorted(collection.partitions)]
     rows = [_row(collection.cluster, summary) for summary in found if summary.read or summary.damaged]
     return Report(
@@ -144,7 +143,6 @@ class Rest:
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Return the sources that were given."""
         given = {"--segments": self.segments, "--record-log": self.record_log, "--parquet": self.parquet}
         return tuple(flag for flag, value in given.items() if value not in ((), None))
 
@@ -162,7 +160,6 @@ class Rest:
 
     @property
     def is_given(self) -> bool:
-        """Return whether files are to be read."""
         return bool(self.flags)
 
     @property

@@ -108,8 +108,7 @@ _Cluster = Annotated[
     ),
 ]
 _SampleEvery = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="Sample the topics' log offsets so often. [default: 10s]", show_default=False),
+    str | None, typer.Option(metavar="TIME", help="Sample the topics' log offsets so often. [default: 10s]", show_default=False)
 ]
 _AllTopics = Annotated[bool, typer.Option("--all-topics", help="Sample every topic, not only those that groups have commits on.")]
 _Reader = Annotated[Reader, typer.Option(help="Who reads; auto takes confluent where only it can log in.")]

@@ -29,10 +29,7 @@ Data = Annotated[str | None, typer.Option(metavar="DIR", help="Keep everything i
 BeginAnew = Annotated[
     bool, typer.Option("--begin-anew", help="Where the folder is damaged: put its files aside and begin with an empty one.")
 ]
-AcceptLoss = Annotated[
-    bool,
-    typer.Option("--accept-loss", help="Where the folder is damaged: go on with what can be read."),
-]
+AcceptLoss = Annotated[bool, typer.Option("--accept-loss", help="Where the folder is damaged: go on with what can be read.")]
 ImportLog = Annotated[
     str | None,
     typer.Option(
@@ -44,12 +41,10 @@ Topics = Annotated[
     list[str] | None, typer.Option(metavar="NAME:PARTITIONS", help="A topic to have; repeatable.", show_default=False)
 ]
 Configs = Annotated[
-    list[str] | None,
-    typer.Option(metavar="KEY=VALUE", help="A broker config by Kafka's name; repeatable.", show_default=False),
+    list[str] | None, typer.Option(metavar="KEY=VALUE", help="A broker config by Kafka's name; repeatable.", show_default=False)
 ]
 ConfigFile = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Broker configs from a .properties file, best for passwords."),
+    str | None, typer.Option(metavar="FILE", help="Broker configs from a .properties file, best for passwords.")
 ]
 Metrics = Annotated[str | None, typer.Option(metavar="HOST:PORT", help="Serve a page of metrics for Prometheus there.")]
 Brokers = Annotated[int, typer.Option(metavar="N", min=1, max=9, help="Play a cluster of N brokers, each on a port of its own.")]

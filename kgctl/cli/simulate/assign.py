@@ -138,8 +138,7 @@ def simulate_assign(
     ] = None,
     members: Annotated[int | None, typer.Option(metavar="N", help="A fresh group of N members, without a file.")] = None,
     topic: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME:PARTITIONS", help="A topic for --members; repeatable.", show_default=False),
+        list[str] | None, typer.Option(metavar="NAME:PARTITIONS", help="A topic for --members; repeatable.", show_default=False)
     ] = None,
     from_group: Annotated[
         str | None,

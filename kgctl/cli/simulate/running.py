@@ -185,5 +185,4 @@ def look_closer(session: Session, loaded: LoadedFile, options: RunOptions, outco
 
 
 def _processors() -> int:
-    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

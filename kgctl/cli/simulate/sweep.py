@@ -368,7 +368,6 @@ class Shown:
 
 
 def report_of(session: Session, sweep: Sweep, swept: Swept, shown: Shown) -> Report:
-    """Return the report of what was done."""
     from kgctl.simulate.sweep.plan import RowLayout, summary_columns, summary_rows
 
     layout = RowLayout(sweep)
