@@ -159,16 +159,11 @@ class Invariants:
         context = self._context
         now_us = context.loop.now_us
         self.passed(now_us)
-        gaps = [
-            gap
-            for number, counts in enumerate(context.partitions.counted)
-            if counts
-            for gap in context.owners.gaps(number, self._start_us, max(now_us, self._start_us))
-        ]
-        by_cause = sum(length_us for gap in gaps for _, length_us in gap.causes)
-        lengths = sum(gap.length_us for gap in gaps)
-        if not by_cause == lengths == self._unavailable_us:
-            self._broken("I8", f"unavailable for {self._unavailable_us} us, in gaps of {lengths} us, by causes {by_cause} us")
+        end_us = max(now_us, self._start_us)
+        lanes = [number for number, counts in enumerate(context.partitions.counted) if counts]
+        by_cause = sum(sum(context.owners.unread_us(number, self._start_us, end_us)) for number in lanes)
+        if by_cause != self._unavailable_us:
+            self._broken("I8", f"unavailable for {self._unavailable_us} us, by causes {by_cause} us")
         ledger = context.ledger
         waiting: dict[str, int] = {}
         for number in context.partitions.existing():

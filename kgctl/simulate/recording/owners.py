@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -261,26 +262,35 @@ class PartitionOwners:
         return list(_without(found, away)) if away else found
 
     def _segments(self, number: int, from_us: int, to_us: int) -> list[Segment]:
-        found: list[Segment] = []
         lane = self.changes[number]
         deleted_us = self._partitions.deleted_us[number]
         end_us = to_us if deleted_us is None else min(to_us, deleted_us)
-        first, last, before = 0, 0, None
-        for start, value, following in zip(lane[::2], lane[1::2], [*lane[2::2], end_us], strict=True):
-            # In the inner loop of every metric: no calls.
-            if following <= from_us:
-                continue
-            start = max(start, from_us)  # noqa: PLW2901
-            stop = min(end_us, following)
-            if start >= stop:
-                continue
+        times, values = lane[::2], lane[1::2]
+        position = max(bisect_right(times, from_us) - 1, 0)
+        start_us, before = max(times[position], from_us), values[position]
+        if start_us >= end_us:
+            return []
+        found: list[Segment] = []
+        # In the inner loop of every metric: no calls.
+        for at_us, value in zip(times[position + 1 :], values[position + 1 :], strict=True):
+            if at_us >= end_us:
+                break
             if value != before:
-                if before is not None:
-                    found.append((first, last, before))
-                first, before = start, value
-            last = stop
-        if before is not None:
-            found.append((first, last, before))
+                if start_us < at_us:
+                    found.append((start_us, at_us, before))
+                    start_us = at_us
+                elif found and found[-1][2] == value:
+                    start_us = found.pop()[0]
+                before = value
+        found.append((start_us, end_us, before))
+        return found
+
+    def unread_us(self, number: int, from_us: int, to_us: int) -> list[int]:
+        """Return how long nobody could read the partition within this time, by cause: the sums of `gaps`, without any gap."""
+        found = [0] * len(_CAUSES)
+        for first_us, last_us, value in self.segments(number, from_us, to_us):
+            if value < 0:
+                found[-1 - value] += last_us - first_us
         return found
 
     def gaps(self, number: int, from_us: int, to_us: int) -> Iterator[Gap]:
