@@ -11,7 +11,7 @@ A member is a consumer without sockets, threads and a clock. The driver owns tho
 * while a callback runs (from a `RunCallback` or `RunAssignor` to `Member.callback_done`) the application's thread is in it: no
   `Member.poll`, no `Member.commit`; answers and deadlines go on. It may end at once, but in a call of its own.
 
-Members are made by ``kgctl.member.factory.make_member(config, identity, rng, *, position_of, request_ids)``. ``position_of``
+Members are made by ``kgctl.member.factory.make_member(config, identity, rng, *, positions_of, request_ids)``. ``positions_of``
 tells what a commit would hold; it is asked about partitions until their callback has run, also when they are no longer consumed
 (a commit follows `StopConsuming`). ``request_ids``, an iterator of integers for the whole run, numbers the requests.
 
@@ -21,7 +21,7 @@ ConsumerMembershipManager.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from enum import StrEnum
 from typing import Literal, Protocol, TypeAlias
@@ -44,8 +44,8 @@ class Rng(Protocol):
         ...
 
 
-PositionOf: TypeAlias = Callable[[TopicPartition, int], int | None]
-"""(partition, now_us) -> the offset of the next record that the application has not processed; None: nothing to commit."""
+PositionsOf: TypeAlias = Callable[[Iterable[TopicPartition], int], dict[TopicPartition, int]]
+"""(partitions, now_us) -> the offset of the next record not processed yet, of those that have one to commit."""
 
 
 @frozen

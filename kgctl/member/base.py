@@ -14,7 +14,7 @@ from kgctl.member.api import (
     Failed,
     MemberIdentity,
     MemberState,
-    PositionOf,
+    PositionsOf,
     Rng,
     RunAssignor,
     RunCallback,
@@ -44,7 +44,7 @@ class MemberParts(ABC):
     """Whether its client does something by itself: `run_background`."""
 
     def __init__(
-        self, config: MemberConfig, identity: MemberIdentity, rng: Rng, position_of: PositionOf, request_ids: Iterator[int]
+        self, config: MemberConfig, identity: MemberIdentity, rng: Rng, positions_of: PositionsOf, request_ids: Iterator[int]
     ) -> None:
         identity = replace(
             identity,
@@ -53,7 +53,7 @@ class MemberParts(ABC):
         )
         self.identity = identity
         self.config = config
-        self.runtime = Runtime(identity, config, rng, position_of)
+        self.runtime = Runtime(identity, config, rng, positions_of)
         self._deadlines = self.runtime.deadlines
         self.connection = Connection(self.runtime, request_ids, self.on_coordinator_found)
         self.topics = Topics(self.runtime, self.connection)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 
 from kgctl.assignors.spec import AssignorError, GroupSpec
-from kgctl.member.api import CallbackKind, MemberIdentity, MemberState, NetworkError, PositionOf, Rng, RunAssignor, StopReason
+from kgctl.member.api import CallbackKind, MemberIdentity, MemberState, NetworkError, PositionsOf, Rng, RunAssignor, StopReason
 from kgctl.member.base import CLOSE_TIMEOUT_US, HEARTBEAT, SESSION, BaseMember, Step
 from kgctl.member.classic_session import NO_GENERATION_ID, OUTSIDE, Generation, JoinPhase, Membership, Session
 from kgctl.member.commits import CommitIdentity
@@ -391,9 +391,9 @@ class ClassicMember(BaseMember):
     """A member of a classic group; the calls are those of `kgctl.member.api.Member`."""
 
     def __init__(
-        self, config: MemberConfig, identity: MemberIdentity, rng: Rng, position_of: PositionOf, request_ids: Iterator[int]
+        self, config: MemberConfig, identity: MemberIdentity, rng: Rng, positions_of: PositionsOf, request_ids: Iterator[int]
     ) -> None:
-        super().__init__(config, identity, rng, position_of, request_ids)
+        super().__init__(config, identity, rng, positions_of, request_ids)
         self.membership = Membership()
         self.session = Session(self.runtime, self.connection, self.membership, lambda: None)
         self.rebalance = Rebalance(self)

@@ -140,13 +140,8 @@ class Committer:
 
     def _offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """Return how far these partitions have been read."""
-        position_of, now_us = self._runtime.position_of, self._runtime.now_us
-        offsets = {}
-        for partition in sorted(partitions):
-            position = position_of(partition, now_us)
-            if position is not None:
-                offsets[partition] = position
-        return offsets
+        offsets = self._runtime.positions_of(partitions, self._runtime.now_us)
+        return {partition: offsets[partition] for partition in sorted(offsets)} if offsets else offsets
 
     def _try(self, entry: _Commit) -> None:
         who = self._who()

@@ -9,7 +9,7 @@ from kgctl.member.api import (
     CallbackKind,
     MemberIdentity,
     MemberState,
-    PositionOf,
+    PositionsOf,
     Rng,
     StartConsuming,
     StopConsuming,
@@ -193,9 +193,9 @@ class ConsumerMember(BaseMember):
     has_background = True
 
     def __init__(
-        self, config: MemberConfig, identity: MemberIdentity, rng: Rng, position_of: PositionOf, request_ids: Iterator[int]
+        self, config: MemberConfig, identity: MemberIdentity, rng: Rng, positions_of: PositionsOf, request_ids: Iterator[int]
     ) -> None:
-        super().__init__(config, identity, rng, position_of, request_ids)
+        super().__init__(config, identity, rng, positions_of, request_ids)
         self.membership = ConsumerMembership(new_member_id(rng))
         self.heartbeats = Heartbeats(self.runtime, self.connection, self.membership, self._on_fenced, self._on_fatal)
         self.reconciliation = Reconciliation(self)
@@ -316,7 +316,8 @@ class ConsumerMember(BaseMember):
     def _read_on(self) -> None:
         """Read on where a poll() came back before the background thread saw that its time was over."""
         now_us = self.runtime.now_us
-        still = {partition: self.runtime.position_of(partition, now_us) or 0 for partition in self._idle}
+        positions = self.runtime.positions_of(self._idle, now_us)
+        still = {partition: positions.get(partition, 0) for partition in self._idle}
         self._idle = ()
         if still:
             self.runtime.emit(StartConsuming(still))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count
 
-from kgctl.member.api import Member, MemberIdentity, PositionOf, Rng
+from kgctl.member.api import Member, MemberIdentity, PositionsOf, Rng
 from kgctl.member.classic_member import ClassicMember
 from kgctl.member.config import MemberConfig
 from kgctl.member.consumer_member import ConsumerMember
 from kgctl.model.groups import TopicPartition
 
 
-def _nothing_processed(_partition: TopicPartition, _now_us: int) -> int | None:
-    return None
+def _nothing_processed(_partitions: Iterable[TopicPartition], _now_us: int) -> dict[TopicPartition, int]:
+    return {}
 
 
 def make_member(
@@ -21,7 +21,7 @@ def make_member(
     identity: MemberIdentity,
     rng: Rng,
     *,
-    position_of: PositionOf = _nothing_processed,
+    positions_of: PositionsOf = _nothing_processed,
     request_ids: Iterator[int] | None = None,
 ) -> Member:
     """A member of the protocol that ``group.protocol`` names. See `kgctl.member.api` for the driver's duties.
@@ -30,4 +30,4 @@ def make_member(
     """
     ids = count() if request_ids is None else request_ids
     kind = ConsumerMember if config.group_protocol == "consumer" else ClassicMember
-    return kind(config, identity, rng, position_of, ids)
+    return kind(config, identity, rng, positions_of, ids)

@@ -19,7 +19,7 @@ from kgctl.member.api import (
     FindCoordinatorResult,
     MemberIdentity,
     NetworkError,
-    PositionOf,
+    PositionsOf,
     RefreshMetadata,
     Rng,
     Send,
@@ -99,7 +99,7 @@ class Runtime:
     identity: MemberIdentity
     config: MemberConfig
     rng: Rng
-    position_of: PositionOf
+    positions_of: PositionsOf
     now_us: int = 0
     deadlines: Deadlines = field(default_factory=Deadlines)
     actions: list[Action] = field(default_factory=list)

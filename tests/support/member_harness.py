@@ -140,7 +140,13 @@ class World:
             name=name, group_id=group, client_id=name, topics=wanted, pattern=pattern, group_instance_id=instance_id
         )
         rng = Random(self.rng.getrandbits(64))
-        member = make_member(config, identity, rng, position_of=lambda _p, now_us: now_us // 1000, request_ids=self.ids)
+        member = make_member(
+            config,
+            identity,
+            rng,
+            positions_of=lambda partitions, now_us: dict.fromkeys(partitions, now_us // 1000),
+            request_ids=self.ids,
+        )
         pod = Pod(name, member, rng, poll_gap_us, poll_blocks_us, callback_us or {})
         self.pods[name] = pod
         self.at(seconds(at_s), lambda: self._boot(pod))

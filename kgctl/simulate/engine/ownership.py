@@ -148,15 +148,15 @@ class Ownership:
 
     # --- records
 
-    def position_of(self, flow: Flow, partition: TopicPartition, now_us: int) -> int | None:
+    def positions_of(self, flow: Flow, partitions: Iterable[TopicPartition], now_us: int) -> dict[TopicPartition, int]:
         """What a commit would hold; without traffic only the first commit says something."""
-        number = self._numbers.get(partition)
-        if number is None:
-            return None
+        numbers = self._numbers
         if not self._context.has_traffic:
-            return None if self._stored[number] >= 0 else 0
+            stored = self._stored
+            return {partition: 0 for partition in partitions if partition in numbers and stored[numbers[partition]] < 0}
         flow.advance(now_us)
-        return self._ledger.position(number, now_us)
+        position = self._ledger.position
+        return {partition: position(numbers[partition], now_us) for partition in partitions if partition in numbers}
 
     def committed(self, partition: TopicPartition, offset: int) -> None:
         number = self._partitions.numbers.get(partition)

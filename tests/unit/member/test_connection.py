@@ -19,7 +19,7 @@ class Line:
     """A connection, what it was answered, and what it sent."""
 
     def __init__(self, *, is_known: bool = True) -> None:
-        self.runtime = Runtime(MemberIdentity(name="m", group_id="g"), MemberConfig(), Random(1), lambda _p, _t: None)
+        self.runtime = Runtime(MemberIdentity(name="m", group_id="g"), MemberConfig(), Random(1), lambda _p, _t: {})
         self.found = 0
         self.answers: list[Any] = []
         self.connection = Connection(self.runtime, count(1), self._on_found)

@@ -23,7 +23,7 @@ class Reader:
 
     def __init__(self, policy: str = "earliest") -> None:
         config = MemberConfig(auto_offset_reset=policy)
-        self.runtime = Runtime(MemberIdentity(name="m", group_id="g"), config, Random(1), lambda _p, _t: None)
+        self.runtime = Runtime(MemberIdentity(name="m", group_id="g"), config, Random(1), lambda _p, _t: {})
         self.connection = Connection(self.runtime, count(1), lambda: None)
         self.connection.find()
         self.connection.answer(1, FindCoordinatorResult())

@@ -16,7 +16,7 @@ MINUTE_US = 60_000_000
 
 def topics_of(*, pattern: str | None = None) -> tuple[Topics, Runtime]:
     identity = MemberIdentity(name="m", group_id="g", topics=() if pattern else ("a", "b", "a"), pattern=pattern)
-    runtime = Runtime(identity, MemberConfig(metadata_max_age_ms=60_000), Random(1), lambda _p, _t: None)
+    runtime = Runtime(identity, MemberConfig(metadata_max_age_ms=60_000), Random(1), lambda _p, _t: {})
     return Topics(runtime, Connection(runtime, count(1), lambda: None)), runtime
 
 
