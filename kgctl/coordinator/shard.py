@@ -364,6 +364,12 @@ class Shard:
         apply_record(self, record, producer_id)
         self._effects.append(AppendRecord(record, producer_id, producer_epoch, member_id))
 
+    def append_record(self, record: CoordinatorRecord) -> None:
+        """Append a record that has been made before, and apply it here at once."""
+        self.unsettled.clear()
+        apply_record(self, record)
+        self._effects.append(AppendRecord(record))
+
     def append_tombstones(self, keys: Iterable[RecordKey]) -> None:
         """Append a tombstone for each of these keys, in this order."""
         for key in keys:

@@ -89,7 +89,7 @@ def _join(shard: Shard, group: ConsumerGroup, request: JoinGroup) -> JoinGroupRe
     else:
         update_member(shard, change, owned)
         for record in records:
-            shard.append(record.key, record.value)
+            shard.append_record(record)
         # It has joined in time, and now has to sync in time; each of the two has a timer, and silence has a third.
         disarm_join(shard, group.group_id, member_id)
         arm_session(shard, group.group_id, member_id, request.session_timeout_ms)

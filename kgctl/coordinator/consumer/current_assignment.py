@@ -30,6 +30,7 @@ from kgctl.model.values import (
     copied_map_order,
     copied_set_capacity,
     copied_set_order,
+    frozen_in_order,
     grown_capacity,
     hash_map_order,
     integer_hash,
@@ -44,7 +45,7 @@ _NEVER = -1
 _NONE_OWNED: Mapping[int, int] = {}
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Reconciliation:
     """One member's way towards ``target``, the target of ``assignment_epoch``.
 

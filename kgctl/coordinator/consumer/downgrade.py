@@ -112,7 +112,7 @@ def downgrade_by_replacing(shard: Shard, change: RequestContext, *, rebalance: b
     ids = [joining.member_id if member_id == replaced_id else member_id for member_id in group.members.java_order()]
     keys = group_tombstone_keys(group.group_id, ids, group.resolved_regexes.java_order())
     for record in change.records:
-        shard.append(record.key, record.value)
+        shard.append_record(record)
     _replace(shard, classic, keys)
     if rebalance:
         start_rebalance(shard, classic)

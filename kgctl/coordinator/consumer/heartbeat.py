@@ -12,7 +12,7 @@ Whom a request speaks for is settled first: a member that is known, a new one, o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from kgctl.coordinator.classic.group import ClassicGroup
@@ -44,7 +44,6 @@ from kgctl.coordinator.consumer.subscription import (
 from kgctl.coordinator.consumer.target_assignment import (
     MemberTarget,
     subscribed_names,
-    subscribed_topic_ids,
     unmoved_target,
     update_target,
 )
@@ -54,9 +53,10 @@ from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import CoordinatorRecord
 from kgctl.model.requests import ConsumerGroupHeartbeat, ConsumerGroupHeartbeatResult
+from kgctl.model.values import frozen_in_order
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Claim:
     """What a request says of its sender. ``member_epoch`` None: it uses the classic protocol, whose generation is no claim."""
 
@@ -239,7 +239,7 @@ def _heartbeat(shard: Shard, request: ConsumerGroupHeartbeat) -> ConsumerGroupHe
     # Whatever comes of it, the member lives. Records last: none is written where a step refused.
     arm_session(shard, group.group_id, member_id)
     for record in records:
-        shard.append(record.key, record.value)
+        shard.append_record(record)
     return _answer(shard, request, change)
 
 
@@ -345,6 +345,7 @@ def reconcile_member(
     group, member = change.group, change.new
     if not subscription_changed and member.is_reconciled_to(target.assignment_epoch):
         return
+    names, topics = subscribed_names(group, member), shard.image.topics
     # Of the other members only the epochs of the partitions count that they still hold.
     facts = Reconciliation(
         member=member,
@@ -352,8 +353,8 @@ def reconcile_member(
         target=target.target,
         subscription_changed=subscription_changed,
         owned=owned,
-        subscribed=frozenset(subscribed_topic_ids(group, member, shard.image)),
-        has_topics=bool(subscribed_names(group, member)),
+        subscribed=frozenset([topics[name].topic_id for name in names if name in topics]),
+        has_topics=bool(names),
         partition_epoch=group.partition_epoch,
     )
     change.new = reconcile(facts)
@@ -399,7 +400,7 @@ def _leave(shard: Shard, request: ConsumerGroupHeartbeat) -> ConsumerGroupHeartb
     # No other member gets anything before the session ends, so that a restart moves no partition (KIP-345).
     if request.instance_id is not None and request.member_epoch == STATIC_LEAVE_EPOCH:
         record = current_assignment_record(group.group_id, _away(member))
-        shard.append(record.key, record.value)
+        shard.append_record(record)
         return ConsumerGroupHeartbeatResult(member_id=member.member_id, member_epoch=STATIC_LEAVE_EPOCH)
     fence_members(shard, group, [member])
     return ConsumerGroupHeartbeatResult(member_id=request.member_id, member_epoch=LEAVE_EPOCH)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
 from xxhash import xxh3_64_intdigest
@@ -25,7 +25,7 @@ from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ConsumerGroupPartitionMetadataKey, ConsumerGroupRegularExpressionKey, MetadataImage, TopicMetadata
 from kgctl.model.requests import Done, RegexResolved
-from kgctl.model.values import copied_map_capacity, grown_capacity, hash_map_order, power_of_two_at_least
+from kgctl.model.values import copied_map_capacity, frozen_in_order, grown_capacity, hash_map_order, power_of_two_at_least
 
 _MAGIC = b"\x00"
 _INT32 = struct.Struct("<i")
@@ -78,7 +78,7 @@ METADATA_REFRESH_MS = 2**31 - 1
 """Topics that change say so themselves; the hash is not looked at for any other reason."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class Subscriptions:
     """The outcome: the group epoch, and whether all members subscribe to the same."""
 
@@ -189,7 +189,7 @@ MIN_INTERVAL_MS = 10_000
 """Between two resolutions of a group. Kafka: REGEX_BATCH_REFRESH_MIN_INTERVAL_MS."""
 
 
-@dataclass(frozen=True, slots=True)
+@frozen_in_order
 class RegexUpdate:
     """What a request did to the member's expression. ``to_resolve``: all that the driver has to resolve now, if not empty.
 
@@ -201,6 +201,9 @@ class RegexUpdate:
     to_resolve: tuple[str, ...] = ()
 
 
+_NOTHING_NEW = RegexUpdate(changed=False, bumps=False)
+
+
 def update_regex(shard: Shard, change: RequestContext) -> RegexUpdate:
     """Compare the member's expression before and after; ask for a resolution where one is due.
 
@@ -208,6 +211,8 @@ def update_regex(shard: Shard, change: RequestContext) -> RegexUpdate:
     """
     group, old, new = change.group, change.old, change.new
     changed = old.subscribed_regex != new.subscribed_regex
+    if not changed and not group.regex_subscribers:
+        return _NOTHING_NEW
     bumps = is_new = False
     if changed:
         # The last subscriber takes the expression along. Kafka: GroupMetadataManager#maybeDeleteResolvedRegularExpressions.
@@ -300,7 +305,7 @@ def handle_regex_resolved(shard: Shard, request: RegexResolved) -> None:
         group.metadata_deadline_ms = shard.now_ms + METADATA_REFRESH_MS
         group.metadata_deadline_epoch = group_epoch
     for record in records:
-        shard.append(record.key, record.value)
+        shard.append_record(record)
     shard.reply(request.request_id, Done())
 
 

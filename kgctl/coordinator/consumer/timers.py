@@ -43,7 +43,7 @@ def fence_members(shard: Shard, group: ConsumerGroup, members: Sequence[Consumer
         for key in group.member_timers(member.member_id):
             shard.disarm(key)
     for record in records:
-        shard.append(record.key, record.value)
+        shard.append_record(record)
 
 
 def _regexes_of_nobody(group: ConsumerGroup, leaving: Sequence[ConsumerMember]) -> list[str]:
