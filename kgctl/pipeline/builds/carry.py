@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -35,6 +35,8 @@ PLACE_BITS = 47
 _MASK = (1 << PLACE_BITS) - 1
 _MOST_PARTITIONS = 1 << 16
 _GROUP_AT = 4
+_STRETCH_ROWS = 1 << 20
+"""So many records are sorted into slices at a time; their values fit into one array."""
 ROWS_IN_SLICE = 150_000
 
 
@@ -57,18 +59,52 @@ def slices_into(count: int, buckets: int) -> list[Slice]:
     return [Slice(first, end) for first, end in pairwise(edges)]
 
 
-def cut(raw: pa.Table, slices: list[Slice], buckets: int) -> Iterator[pa.Table]:
-    """The records (`RAW`) of each slice; markers, which have no key, are in all of them."""
+def sliced(tables: Iterable[pa.Table], slices: Sequence[Slice], buckets: int) -> list[pa.Table]:
+    """The records (`RAW`, keys plain or as dictionaries) of each slice, with places, sorted by them; markers, which have no key,
+    are in all slices. Each record is copied once, out of a stretch that is one piece of memory: elsewhere `take` costs much more.
+    """
+    parts: list[list[pa.Table]] = [[] for _ in slices]
+    for table in tables:
+        for low in range(0, table.num_rows, _STRETCH_ROWS):
+            stretch, _ = placed(table.slice(low, _STRETCH_ROWS).combine_chunks())
+            rows = _rows_of_slices(stretch, slices, buckets)
+            taken = stretch if len(slices) == 1 else stretch.take(pa.array(np.concatenate(rows)))
+            ends = np.cumsum([len(each) for each in rows])
+            for part, each, end in zip(parts, rows, ends.tolist(), strict=True):
+                part.append(taken.slice(end - len(each), len(each)))
+    return [_joined(part) for part in parts]
+
+
+def _rows_of_slices(raw: pa.Table, slices: Sequence[Slice], buckets: int) -> list[Int64s]:
     if len(slices) == 1:
-        yield raw
-        return
-    bucket = buckets_of_keys(raw.column("key"), buckets)
+        return [np.arange(raw.num_rows)]
+    bucket = buckets_of_keys(raw.column("key"), buckets).astype(np.int16)  # numpy sorts short integers in one pass
     order = np.argsort(bucket, kind="stable")
     edges = np.searchsorted(bucket[order], [0, *(each.end for each in slices)])
-    markers = np.flatnonzero(bucket < 0)
-    for number in range(len(slices)):
-        rows = np.sort(np.concatenate([markers, order[edges[number] : edges[number + 1]]]))
-        yield raw.take(pa.array(rows))
+    markers = order[: edges[0]]
+    return [np.sort(np.concatenate([markers, order[low:high]])) for low, high in pairwise(edges.tolist())]
+
+
+def _joined(parts: list[pa.Table]) -> pa.Table:
+    """Stretches of one slice as one table, sorted by place."""
+    if not parts:
+        return RAW.empty_table()
+    table = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
+    place = table.column("offset").to_numpy()
+    if (np.diff(place) < 0).any():
+        table = table.take(pa.array(np.argsort(place, kind="stable")))
+    key = table.column("key")
+    if not pa.types.is_dictionary(key.type) or not table.num_rows:
+        return table
+    encoded = key.chunk(0)
+    used = pc.unique(encoded.indices.drop_null())
+    numbers = np.zeros(len(encoded.dictionary) + 1, np.int32)
+    numbers[used.to_numpy()] = np.arange(len(used))
+    missing = nulls(encoded)
+    indices = pa.array(numbers[encoded.indices.fill_null(-1).to_numpy()], mask=missing if missing.any() else None)
+    return table.set_column(
+        RAW.get_field_index("key"), "key", pa.DictionaryArray.from_arrays(indices, encoded.dictionary.take(used))
+    )
 
 
 def buckets_of_keys(keys: pa.ChunkedArray, buckets: int) -> Int64s:
@@ -416,6 +452,8 @@ def _each_sample_once(table: pa.Table) -> pa.Table:
 def merged_samples(carried: pa.Table, sampled: pa.Table, horizon_ms: int) -> pa.Table:
     """``carried`` of a slice, from before the horizon of the samples, and those of the cluster."""
     old = carried.filter(pc.less(carried.column("timestamp_ms"), horizon_ms))
+    if not old.num_rows:
+        return sampled
     return _each_sample_once(pa.concat_tables([old, sampled]))
 
 

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from kgctl import __version__
 from kgctl.errors import KgctlError, RefusedError, StorageError
-from kgctl.pipeline.builds.carry import Sampled, Slice, cut, placed, slices_into, slices_of
+from kgctl.pipeline.builds.carry import Sampled, Slice, sliced, slices_into, slices_of
 from kgctl.pipeline.builds.state import (
     SLICES,
     Late,
@@ -30,15 +30,17 @@ from kgctl.pipeline.builds.state import (
     late_samples,
     new_files,
     newest_of,
+    records_in,
     replaced,
     samples_in,
     stored_coverage,
 )
 from kgctl.pipeline.builds.tables_of import SliceInput, SliceResult, SliceTask, build_slice
 from kgctl.pipeline.builds.thin import Thinned, pruned_until_ms, thinned_rows
+from kgctl.pipeline.decode.arrow import plain_memory
 from kgctl.pipeline.decode.schemas import merge_runs
 from kgctl.pipeline.store.files import PROVISIONAL, DataFile, prefix_of, read_file, write_files
-from kgctl.pipeline.store.tables import GOLD, RAW, conform, from_stored, to_stored
+from kgctl.pipeline.store.tables import GOLD, RAW, to_stored
 from kgctl.pipeline.store.warehouse import FORGOTTEN, PRUNED, PRUNED_TABLES, TABLES_VERSION, version_number
 from kgctl.pipeline.tables.registry import BEGIN_MS, LateSamplesError, OutdatedError
 
@@ -198,6 +200,7 @@ def _begun(warehouse: Warehouse, cluster: str, result: BuildResult, now_ms: int,
     return plan
 
 
+@plain_memory()
 def _build_cluster(
     job: _Job, engine: Callable[[int], Engine], result: BuildResult, on_progress: Callable[[Progress], object]
 ) -> None:
@@ -471,13 +474,10 @@ def _with_records(job: _Job, files: Sequence[DataFile], overtaken: Mapping[int, 
 
 def _here(engine: Engine, work: _Work, slices: Sequence[Slice], on_progress: Callable[[Progress], object]) -> list[SliceResult]:
     """Read and cut the records in this process, and have these slices made."""
-    warehouse = work.warehouse
-    records = warehouse.table("records")
-    columns = [name for name in records.stored.schema.names if name not in ("source", "cluster")]
-    given = conform(from_stored("records", records.rows(work.files, columns)), RAW)
-    raw, _ = placed(given if work.late is None else work.late.in_time(given))
-    tasks = []
-    for each, part in zip(work.slices, cut(raw, work.slices, warehouse.buckets), strict=True):
+    warehouse, tasks = work.warehouse, []
+    found = records_in(warehouse, work.files)
+    raw = found if work.late is None else map(work.late.in_time, found)
+    for each, part in zip(work.slices, sliced(raw, work.slices, warehouse.buckets), strict=True):
         if each in slices and (part.num_rows or work.everything):
             states = [file.path for file in work.before.states_of(each)]
             tasks.append(SliceTask(warehouse.location, work.cluster, each, work.given(part, each), warehouse.buckets, states))

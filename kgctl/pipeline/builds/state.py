@@ -18,10 +18,11 @@ import pyarrow.compute as pc
 
 from kgctl.errors import StorageError
 from kgctl.pipeline.builds.carry import Sampled, Slice, buckets_of_keys, of_bytes, packed_tables, unpacked_tables
-from kgctl.pipeline.decode.arrow import Bools, Int64s
+from kgctl.pipeline.decode.arrow import Bools, Int64s, order_by
+from kgctl.pipeline.decode.decode import READ_DICTIONARY
 from kgctl.pipeline.decode.schemas import COVERAGE, merge_runs, runs_of
-from kgctl.pipeline.store.files import DataFile, bucket_of, buckets_of, is_provisional, prefix_of, write_files
-from kgctl.pipeline.store.tables import from_stored, to_stored
+from kgctl.pipeline.store.files import DataFile, bucket_of, buckets_of, is_provisional, prefix_of, read_file, write_files
+from kgctl.pipeline.store.tables import LOG_OFFSETS, RAW, conform, from_stored, stored_columns, to_stored
 from kgctl.pipeline.store.warehouse import Warehouse
 from kgctl.pipeline.tables.registry import BEGIN_MS, DEFAULT_WINDOW_MS, OutdatedError
 
@@ -126,9 +127,10 @@ def newest_of(runs: pa.Table) -> int:
 
 def covered(warehouse: Warehouse, files: Sequence[DataFile]) -> tuple[pa.Table, Counter[str]]:
     """(the runs of these files' records, what there is to say of them)."""
-    found = from_stored("records", warehouse.table("records").rows(files, ["log_partition", "log_offset", "time"]))
+    there = sorted(files, key=_place)
+    found = from_stored("records", warehouse.table("records").rows(there, ["log_partition", "log_offset", "time"]))
     partitions, offsets, times = (found.column(name).to_numpy() for name in ("partition", "offset", "timestamp_ms"))
-    order = np.lexsort((offsets, partitions))
+    order = order_by([partitions.astype(np.int64), offsets])
     partitions, offsets, times = partitions[order], offsets[order], times[order]
     edges = [0, *(np.flatnonzero(np.diff(partitions)) + 1).tolist(), len(partitions)]
     places = [(low, high) for low, high in pairwise(edges) if low < high]
@@ -156,11 +158,20 @@ def new_files(warehouse: Warehouse, name: str, cluster: str, since: int, until: 
         raise OutdatedError("the version that was built is gone") from error
 
 
+def records_in(warehouse: Warehouse, files: Sequence[DataFile]) -> Iterator[pa.Table]:
+    """The records (`RAW`, keys as dictionaries) of these files, file by file, in the order of the log as far as files tell it."""
+    columns = stored_columns("records", RAW.names)
+    for file in sorted(files, key=_place):
+        yield from_stored("records", read_file(warehouse.location, "records", file.path, columns, dictionaries=READ_DICTIONARY))
+
+
+def _place(file: DataFile) -> tuple[int, int]:
+    return file.low.get("log_partition", 0), file.low.get("log_offset", 0)
+
+
 def samples_in(warehouse: Warehouse, files: Sequence[DataFile]) -> pa.Table:
     """The samples of these files, as they were collected."""
     columns = ["topic", "partition", "time", "log_start_offset", "log_end_offset"]
-    from kgctl.pipeline.store.tables import LOG_OFFSETS, conform
-
     return conform(from_stored("samples", warehouse.table("samples").rows(files, columns)), LOG_OFFSETS)
 
 

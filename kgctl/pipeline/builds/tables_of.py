@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +26,7 @@ from kgctl.pipeline.builds.carry import (
     together,
     unplaced,
 )
-from kgctl.pipeline.decode.arrow import Bools, each_once, int64s, order_by, ranked
+from kgctl.pipeline.decode.arrow import Bools, each_once, int64s, order_by, plain_memory, ranked
 from kgctl.pipeline.decode.decode import decode, resolve
 from kgctl.pipeline.decode.schemas import OFFSET_COMMITS
 from kgctl.pipeline.store.files import DataFile, Location, buckets_of, opened, prefix_of, read_file, write_files
@@ -122,6 +124,8 @@ def _require_in_time(given: SliceInput) -> None:
 
 def _behind(carried: pa.Table, fresh: pa.Table) -> tuple[pa.Table, Bools]:
     """(carried commits and, of the ones that take effect now, those behind them; which rows are the latter), sorted."""
+    if not carried.num_rows:
+        return fresh.select(OFFSET_COMMITS.names).combine_chunks(), np.ones(fresh.num_rows, np.bool_)
     both = pa.concat_tables([carried, fresh]).unify_dictionaries()
     group, topic = (ranked(both.column(name))[0] for name in ("group", "topic"))
     partition, effect, place = (int64s(both, name) for name in ("partition", "effect_offset", "log_offset"))
@@ -242,8 +246,25 @@ class SliceResult:
     lacks_samples: bool = False
 
 
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without Python's collector of cycles, which goes over every object again and again while a slice makes nothing but more."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def build_slice(task: SliceTask) -> SliceResult:
     """Make the tables and write them; the files count once a commit names them. Raises `StorageError`."""
+    with plain_memory(), _uncollected():
+        return _build_slice(task)
+
+
+def _build_slice(task: SliceTask) -> SliceResult:
     try:
         made = tables_of(_with_state(task))
     except OutdatedError as error:
@@ -255,7 +276,7 @@ def build_slice(task: SliceTask) -> SliceResult:
         prefix = prefix_of(task.slice.first, task.slice.end - 1, is_provisional=is_provisional)
         for name in GOLD:
             if name in tables:
-                stored = to_stored(name, tables[name], task.cluster)
+                stored = to_stored(name, tables[name], task.cluster, keeps_dictionaries=True)
                 files.setdefault(name, []).extend(write_files(task.location, name, stored, prefix))
     files["state"] = write_state(task.location, task.cluster, task.slice, bytes_of(made.carried))
     return SliceResult(task.slice, files, made.counts)

@@ -217,7 +217,8 @@ def _bounds(rows: pa.Table) -> tuple[dict[str, Any], dict[str, Any]]:
     """
     low, high = {}, {}
     for name in statistics_columns(rows.schema):
-        bounds = pc.min_max(rows.column(name)).as_py()
+        column = rows.column(name)
+        bounds = pc.min_max(pc.unique(column).dictionary_decode() if types.is_dictionary(column.type) else column).as_py()
         if bounds["min"] is not None:
             low[name], high[name] = _plain(bounds["min"]), _plain(bounds["max"])
     return low, high
@@ -248,10 +249,11 @@ def encode_table(table: Any, file: Any) -> None:
     """Write a table as Parquet to an open file or stream.
 
     Dictionaries for texts and keys, which repeat; differences for integers, which ascend. Smallest and greatest values are kept
-    of what readers leave row groups out by.
+    of what readers leave row groups out by. A column that is a dictionary in memory is plain text to whoever reads the file.
     """
     numbers = {each.name: "DELTA_BINARY_PACKED" for each in table.schema if _is_number(each.type)}
-    texts = [each.name for each in table.schema if types.is_string(each.type)]
+    encoded = [each.name for each in table.schema if types.is_dictionary(each.type)]
+    texts = encoded + [each.name for each in table.schema if types.is_string(each.type)]
     ranges = [name for name in ("cluster", "group", "topic", "time", "log_partition", "log_offset") if name in table.schema.names]
     pq.write_table(
         table,
@@ -262,6 +264,7 @@ def encode_table(table: Any, file: Any) -> None:
         write_statistics=ranges,
         use_dictionary=[*texts, *({"key"} & set(table.schema.names))],
         column_encoding=numbers,
+        store_schema=not encoded,
     )
 
 

@@ -314,16 +314,24 @@ GOLD = (
 """What a build makes of the records and samples of groups."""
 
 
-def to_stored(name: str, rows: pa.Table, cluster: str) -> pa.Table:
-    """Rows of a function as rows of table ``name``; columns that the table has not are left out."""
+def to_stored(name: str, rows: pa.Table, cluster: str, *, keeps_dictionaries: bool = False) -> pa.Table:
+    """Rows of a function as rows of table ``name``; columns that the table has not are left out.
+
+    ``keeps_dictionaries``: texts may stay dictionaries, in which they are written sooner, and are plain in the file all the same.
+    """
     table = TABLES[name]
     source = {table.renamed.get(column, column): rows.column(column) for column in rows.column_names}
-    return pa.Table.from_arrays([_column(each, source, rows, cluster) for each in table.schema], schema=table.schema)
+    columns = [_column(each, source, rows, cluster, keeps_dictionaries=keeps_dictionaries) for each in table.schema]
+    kinds = [each.with_type(column.type) for each, column in zip(table.schema, columns, strict=True)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(kinds))
 
 
-def _column(field: pa.Field, source: Mapping[str, pa.ChunkedArray], rows: pa.Table, cluster: str) -> pa.Array:
+def _column(
+    field: pa.Field, source: Mapping[str, pa.ChunkedArray], rows: pa.Table, cluster: str, *, keeps_dictionaries: bool
+) -> pa.Array:
     if field.name == "cluster":
-        return pa.repeat(pa.scalar(cluster, pa.string()), rows.num_rows)
+        found = pa.repeat(pa.scalar(cluster, pa.string()), rows.num_rows)
+        return found.dictionary_encode() if keeps_dictionaries else found
     found = source.get(field.name)
     if found is None:
         return pa.nulls(rows.num_rows, field.type)
@@ -332,6 +340,8 @@ def _column(field: pa.Field, source: Mapping[str, pa.ChunkedArray], rows: pa.Tab
         return clipped.cast(pa.timestamp("ms", "UTC")).cast(TIME)
     if types.is_list(field.type) and not types.is_list(found.type):
         return pc.split_pattern(found.cast(pa.string()), ",")
+    if keeps_dictionaries and types.is_dictionary(found.type):
+        return found
     return found.cast(field.type)
 
 
