@@ -11,8 +11,8 @@ from typing import Any
 
 import deltalake
 import pytest
-from pyarrow.parquet import read_schema
 from deltalake import DeltaTable
+from pyarrow.parquet import read_schema
 
 from kgctl.errors import RefusedError, UnreachableError
 from kgctl.pipeline.builds import carry, run
@@ -49,10 +49,8 @@ def test_every_table_has_its_columns_and_rows(tmp_path: Path) -> None:
     assert (result.built, result.unchanged, result.failed, result.decoded) == (1, 0, [], RECORDS)
     rows = {name: warehouse.table(name).rows() for name in COMMITTED}
     assert all(table.schema.equals(TABLES[name].schema) for name, table in rows.items())
-    files = {name: [read_schema(path) for path in data_files(warehouse, name)] for name in COMMITTED}
-    assert {kind for found in files.values() for schema in found for kind in map(str, schema.types)} == {
-        str(kind) for table in rows.values() if table.num_rows for kind in table.schema.types
-    }, "files have the types that every reader knows, and no dictionaries of Arrow's"
+    files = [read_schema(path) for name in COMMITTED for path in data_files(warehouse, name)]
+    assert not [each for schema in files for each in schema if "dictionary" in str(each.type)], "types that every reader knows"
     assert {each.table: each.rows for each in result.tables} == {name: table.num_rows for name, table in rows.items()}
     assert [name for name, table in rows.items() if not table.num_rows] == ["undecoded"]
     assert rows_of(warehouse, "offset_commits")[0]["log_partition"] in range(4)
