@@ -6,28 +6,27 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 
-from kgctl.assignors.kafka_go import KafkaGoRange, KafkaGoRoundRobin, RackAffinityAssignor
-from kgctl.assignors.range import RangeAssignor, ServerRangeAssignor
-from kgctl.assignors.round_robin import RoundRobinAssignor
 from kgctl.assignors.spec import Assignor
-from kgctl.assignors.sticky import CooperativeStickyAssignor, StickyAssignor
-from kgctl.assignors.uniform import UniformAssignor
 from kgctl.errors import UsageError, did_you_mean
 
 ENTRY_POINTS = "kgctl.assignors"
 
-CLIENT_ASSIGNORS: tuple[Callable[[], Assignor], ...] = (
-    RangeAssignor,
-    RoundRobinAssignor,
-    StickyAssignor,
-    CooperativeStickyAssignor,
-    RackAffinityAssignor,
-    KafkaGoRange,
-    KafkaGoRoundRobin,
-)
-SERVER_ASSIGNORS: tuple[Callable[[], Assignor], ...] = (UniformAssignor, ServerRangeAssignor)
-
-_BUILT_IN: Mapping[str, Callable[[], Assignor]] = {factory().name: factory for factory in (*CLIENT_ASSIGNORS, *SERVER_ASSIGNORS)}
+CLIENT_ASSIGNORS: Mapping[str, str] = {
+    "range": "kgctl.assignors.range:RangeAssignor",
+    "roundrobin": "kgctl.assignors.round_robin:RoundRobinAssignor",
+    "sticky": "kgctl.assignors.sticky:StickyAssignor",
+    "cooperative-sticky": "kgctl.assignors.sticky:CooperativeStickyAssignor",
+    "rack-affinity": "kgctl.assignors.kafka_go:RackAffinityAssignor",
+    "kafka-go:range": "kgctl.assignors.kafka_go:KafkaGoRange",
+    "kafka-go:roundrobin": "kgctl.assignors.kafka_go:KafkaGoRoundRobin",
+}
+"""Name -> the class, which is imported when somebody asks for it. Members run these."""
+SERVER_ASSIGNORS: Mapping[str, str] = {
+    "uniform": "kgctl.assignors.uniform:UniformAssignor",
+    "server-range": "kgctl.assignors.range:ServerRangeAssignor",
+}
+"""The same, for those that the coordinator runs."""
+_BUILT_IN: Mapping[str, str] = {**CLIENT_ASSIGNORS, **SERVER_ASSIGNORS}
 
 
 def assignor_names() -> tuple[str, ...]:
@@ -44,7 +43,7 @@ def get_assignor(name: str) -> Assignor:
         UsageError: nothing has that name (the message lists what has), or it cannot be loaded or is no assignor.
     """
     if name in _BUILT_IN:
-        return _BUILT_IN[name]()
+        return _make(name, lambda: _load(*_BUILT_IN[name].split(":")))
     installed = _installed()
     if name in installed:
         return _make(name, installed[name])

@@ -17,7 +17,7 @@ from typer._completion_classes import completion_init
 
 from kgctl.cli.environment import Environment
 from kgctl.cli.exit_codes import ExitCode
-from kgctl.cli.habits import DESTRUCTIVE, option_hint, value_hint
+from kgctl.cli.registry import DESTRUCTIVE
 from kgctl.cli.render import RENDERERS, printable
 from kgctl.cli.report import OutputFormat, Report, error_line
 from kgctl.cli.session import Session
@@ -211,11 +211,15 @@ def _in_our_words(error: typer.TyperException, session: Session, argv: Sequence[
 
     if isinstance(error, NoSuchOption):
         known = [name for parameter in error.ctx.command.params for name in parameter.opts] if error.ctx else []
+        from kgctl.cli.habits import option_hint
+
         return f"no such option {error.option_name}{option_hint(error.option_name, argv, known)}"
     message = " ".join(error.format_message().split()).rstrip(".")
     if session.command == "list groups" and (extra := re.search(r"extra argument\(s\) \((.*)\)$", message)):
         return f"kgctl list groups takes no names; type: kgctl describe group {extra[1]}"
     if wrong := re.match(r"Invalid value for '(--[a-z-]+)': '([^']*)' is not a valid int", message):
+        from kgctl.cli.habits import value_hint
+
         message += value_hint(wrong[1], wrong[2])
     return re.sub(r"is not a valid int(eger)?( range)?", "is not a whole number", message)
 

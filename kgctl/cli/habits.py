@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterator, Sequence
 from kgctl.cli.registry import COMMANDS
 from kgctl.errors import did_you_mean
 
-DESTRUCTIVE = ("delete", "remove", "reset", "migrate", "undo")
 """How the names of commands begin that are never suggested for a word that is none."""
 
 _WORDS = {

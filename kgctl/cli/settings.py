@@ -8,14 +8,12 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from kgctl.admin.connect import ADDRESSES, ClusterContext, resolved, warning
 from kgctl.cli.environment import Environment
-from kgctl.cli.project import read_contexts
 from kgctl.cli.report import OutputFormat
 from kgctl.errors import UsageError
 
 if TYPE_CHECKING:
-    from kgctl.admin.connect import ConnectionSettings
+    from kgctl.admin.connect import ClusterContext, ConnectionSettings
 
 NO_CLUSTER = (
     "no cluster given: use --bootstrap-server HOST:PORT, --embedded DIR or --zookeeper HOST:PORT, "
@@ -47,6 +45,8 @@ class Flags:
     def cluster_arguments(self) -> list[str]:
         """The flags that name the cluster, for a command line that is to be repeated; ``-X`` may hold secrets, and all but an
         address is left out."""
+        from kgctl.admin.connect import ADDRESSES
+
         by_x = [value for key, _, value in (text.partition("=") for text in self.properties) if key.strip() in ADDRESSES]
         named = {
             "--bootstrap-server": self.bootstrap_server or "".join(by_x[-1:]),
@@ -72,7 +72,7 @@ def connection_settings(flags: Flags, environment: Environment) -> ConnectionSet
     Raises:
         UsageError: no cluster, two of them, an unknown context, an unreadable file or value.
     """
-    from kgctl.admin.connect import context_settings
+    from kgctl.admin.connect import context_settings, resolved
 
     by_file, by_x = _properties_by_flag(flags)
     context = _context(flags, environment, by_file, by_x)
@@ -88,6 +88,9 @@ def connection_settings(flags: Flags, environment: Environment) -> ConnectionSet
 
 def secret_warnings(flags: Flags, environment: Environment) -> list[str]:
     """What to say of files with secrets that others can read: the config file's context in use."""
+    from kgctl.admin.connect import warning
+    from kgctl.cli.project import read_contexts
+
     by_file, by_x = _properties_by_flag(flags)
     context = _context(flags, environment, by_file, by_x)
     found = warning(read_contexts(environment).file_of(context.name), context.properties) if context.properties else None
@@ -100,6 +103,8 @@ def cluster_reference(flags: Flags, environment: Environment) -> tuple[str, tupl
     An address that came from a variable or from the current context is among these flags: where the line is repeated, both may be
     others.
     """
+    from kgctl.admin.connect import ADDRESSES
+
     by_file, by_x = _properties_by_flag(flags)
     context = _context(flags, environment, by_file, by_x)
     arguments = tuple(flags.cluster_arguments())
@@ -136,6 +141,9 @@ def without_properties(argv: Sequence[str]) -> list[str]:
 
 
 def _context(flags: Flags, environment: Environment, by_file: Mapping[str, str], by_x: Mapping[str, str]) -> ClusterContext:
+    from kgctl.admin.connect import ClusterContext
+    from kgctl.cli.project import read_contexts
+
     _check_one_address(flags, by_x)
     by_flag = (flags.bootstrap_server, flags.embedded, flags.zookeeper, flags.context)
     if not any(by_flag) and _has_address({**by_file, **by_x}):
@@ -163,6 +171,8 @@ def _check_one_address(flags: Flags, by_x: Mapping[str, str]) -> None:
 
 
 def _has_address(properties: Mapping[str, str]) -> bool:
+    from kgctl.admin.connect import ADDRESSES
+
     return any(name in properties for name in ADDRESSES)
 
 

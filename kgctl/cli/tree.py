@@ -16,9 +16,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 import kgctl
-from kgctl.cli.habits import DESTRUCTIVE, kgctl_line
 from kgctl.cli.options import ALL, flag_text, shared_parameters
-from kgctl.cli.registry import COMMANDS, FAMILIES, CommandSpec
+from kgctl.cli.registry import COMMANDS, DESTRUCTIVE, FAMILIES, CommandSpec
 from kgctl.cli.report import OutputFormat
 from kgctl.cli.session import Session, session_of
 from kgctl.errors import UsageError, did_you_mean
@@ -159,6 +158,8 @@ class KgctlGroup(TyperGroup):
             harmless = [
                 name for name, command in self.commands.items() if not name.startswith(DESTRUCTIVE) and not command.hidden
             ]
+            from kgctl.cli.habits import kgctl_line
+
             typed = [word, *args[1:]]
             hint = kgctl_line(command_name(ctx), typed)
             if not hint and not word.startswith(DESTRUCTIVE):
@@ -171,11 +172,14 @@ class KgctlGroup(TyperGroup):
         """Options of Kafka's own tool in place of a command are told what to type; ``--version`` is told of all words."""
         ctx.meta.setdefault(ARGUMENTS, list(args))
         is_none = bool(args) and args[0].startswith("-") and self.commands.keys().isdisjoint(args)
-        if is_none and (hint := kgctl_line(command_name(ctx), args)):
-            session_of(ctx).command = name = command_name(ctx)
-            raise UsageError(
-                f"{f'kgctl {name}: a word is missing' if name else 'that is a line for kafka-consumer-groups.sh'}{hint}"
-            )
+        if is_none:
+            from kgctl.cli.habits import kgctl_line
+
+            name = command_name(ctx)
+            if hint := kgctl_line(name, args):
+                session_of(ctx).command = name
+                what = f"kgctl {name}: a word is missing" if name else "that is a line for kafka-consumer-groups.sh"
+                raise UsageError(f"{what}{hint}")
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:

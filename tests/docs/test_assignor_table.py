@@ -6,16 +6,17 @@ import re
 
 import yaml
 
-from kgctl.assignors.registry import CLIENT_ASSIGNORS, SERVER_ASSIGNORS
+from kgctl.assignors.registry import CLIENT_ASSIGNORS, SERVER_ASSIGNORS, get_assignor
 from kgctl.simulate.assign.groups import parse_document
 from tests.docs.pages import MANUAL
 
 
 def test_table_has_every_assignor_of_the_registry() -> None:
     page = (MANUAL / "assignors.md").read_text(encoding="utf-8")
-    names = [factory().name for factory in (*CLIENT_ASSIGNORS, *SERVER_ASSIGNORS)]
+    names = [*CLIENT_ASSIGNORS, *SERVER_ASSIGNORS]
 
     assert re.findall(r"^\| `([a-z:-]+)` \| [A-Zk]", page, re.MULTILINE) == names
+    assert [get_assignor(name).name for name in names] == names
 
 
 def test_group_file_of_the_manual_is_read() -> None:

@@ -50,3 +50,28 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
         [sys.executable, "-c", LIST_HEAVY.format(arguments=arguments)], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert done.stderr.splitlines()[-1:] == ["HEAVY"], done.stderr
+
+
+MOST_MODULES = 110
+"""So many modules with code a reader of ``simulate run`` has before him, for one rebalance of one protocol."""
+
+COUNT_MODULES = """
+import sys
+from kgctl.cli.app import run_process
+run_process(["simulate", "run", "-"])
+found = [name for name, module in sys.modules.items() if name.startswith("kgctl.") and not hasattr(module, "__path__")]
+print(*sorted(found), file=sys.stderr)
+"""
+SCENARIO = (
+    "kgctl: 1\nname: one\nwarmup: 10s\nduration: 30s\ntopics: {t: 2}\n"
+    "members: {app: {count: 1}}\nevents: [{at: 10s, restart: app}]\n"
+)
+
+
+def test_a_run_enters_what_one_rebalance_needs() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT_MODULES], cwd=ROOT, input=SCENARIO, capture_output=True, text=True, check=False
+    )
+    modules = done.stderr.split()
+    assert "kgctl.simulate.engine.run" in modules
+    assert len(modules) <= MOST_MODULES, modules

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kgctl.simulate.batch.judge import RunValues
     from kgctl.simulate.report.outcome import Outcome
     from kgctl.simulate.scenario.load import LoadedFile
+    from kgctl.simulate.scenario.sources import Observed
     from kgctl.yaml_files import FileError
 
 
@@ -78,13 +79,17 @@ def load_scenario(
     Raises:
         WrongFile: it has mistakes. UsageError, NotFoundError: it cannot be read, or has no such variant.
     """
-    from kgctl.cli.simulate.live_group import live_reader
     from kgctl.simulate.scenario.load import load
     from kgctl.simulate.scenario.sources import read_source
     from kgctl.yaml_files import FileError
 
+    def live(group_id: str) -> Observed:
+        from kgctl.cli.simulate.live_group import live_reader
+
+        return live_reader(session)(group_id)
+
     try:
-        tree = read_source(name, session.environment.stdin, live_reader(session))
+        tree = read_source(name, session.environment.stdin, live)
         return load(tree, settings=settings or (), variants=variants or (), checks=checks)
     except FileError as error:
         raise WrongFile(report_of_problems(error)) from None

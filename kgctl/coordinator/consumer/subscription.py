@@ -20,7 +20,6 @@ from kgctl.coordinator.consumer.group import ConsumerGroup, RequestContext, Topi
 from kgctl.coordinator.consumer.member import ConsumerMember, Refusal
 from kgctl.coordinator.consumer.records import group_record, regex_record, tombstone
 from kgctl.coordinator.effects import ResolveRegexes
-from kgctl.coordinator.re2 import RegexSyntaxError, compiled
 from kgctl.coordinator.shard import Shard
 from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ConsumerGroupPartitionMetadataKey, ConsumerGroupRegularExpressionKey, MetadataImage, TopicMetadata
@@ -230,6 +229,8 @@ def update_regex(shard: Shard, change: RequestContext) -> RegexUpdate:
 
 
 def _check_syntax(regex: str) -> None:
+    from kgctl.coordinator.re2 import RegexSyntaxError, compiled
+
     try:
         compiled(regex)
     except RegexSyntaxError as error:

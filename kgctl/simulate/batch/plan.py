@@ -14,7 +14,6 @@ from typing import ClassVar
 
 from kgctl.errors import InvariantViolation, KgctlError
 from kgctl.model.groups import TopicPartition
-from kgctl.simulate.batch.explain import explain, explanation_lines
 from kgctl.simulate.batch.judge import RunValues, Watcher, key_of, metric_keys, watchers_for
 from kgctl.simulate.engine.run import RunLimits, rare_collections
 from kgctl.simulate.metrics.result import LaneSegment, RunResult, run
@@ -26,7 +25,6 @@ from kgctl.simulate.scenario.expressions import Metric
 from kgctl.simulate.scenario.load import LoadedFile
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.vocabulary import Cause
-from kgctl.workers import become_worker
 
 
 def replicas_of(result: RunResult) -> tuple[Replicas, ...]:
@@ -369,6 +367,8 @@ def _what_is_there_stays() -> Iterator[None]:
 
 
 def _begin_work() -> None:
+    from kgctl.workers import become_worker
+
     become_worker()
     gc.freeze()
 
@@ -451,6 +451,8 @@ def with_worst(
             picture = replace(values.picture, chosen=chosen[values.variant][1])
             found[values.variant] = replace(found[values.variant], picture=picture)
     if stories:
+        from kgctl.simulate.batch.explain import explain, explanation_lines
+
         failed = {each.variant for each in outcome.failures if each in outcome.expectations}
         for name in failed or in_order_of_interest(outcome)[:1]:
             scenario = next(variant.scenario for variant in loaded.variants if variant.name == name)

@@ -11,7 +11,6 @@ from typing import Protocol
 from kgctl.coordinator.config import CoordinatorConfig
 from kgctl.coordinator.coordinator import GroupCoordinator
 from kgctl.coordinator.effects import AppendRecord, Effect, GroupFailed, Reply, ResolveRegexes
-from kgctl.coordinator.re2 import resolve_regexes
 from kgctl.coordinator.timers import TimerKey, TimerKind, TimerQueue
 from kgctl.member.api import Answer, FindCoordinatorResult, Send
 from kgctl.model.error_codes import ErrorCode
@@ -271,6 +270,8 @@ class Broker:
             self._context.history.fenced.append(counted)
 
     def _resolve(self, effect: ResolveRegexes) -> None:
+        from kgctl.coordinator.re2 import resolve_regexes
+
         request = resolve_regexes(effect, self._context.image.topics, next(self._context.request_ids))
         self._loop.at(self._loop.now_us + REGEX_US, self.tell, request)
 

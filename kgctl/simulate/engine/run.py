@@ -13,7 +13,6 @@ from typing import Any
 
 from kgctl.errors import UsageError
 from kgctl.simulate.engine import deploys, events
-from kgctl.simulate.engine.autoscale import AutoscaleLoop
 from kgctl.simulate.engine.context import Loop
 from kgctl.simulate.engine.events import Countdown, EventRun
 from kgctl.simulate.engine.simulation import Simulation
@@ -285,6 +284,8 @@ def complete(groups: Sequence[Simulation], limits: RunLimits = NO_LIMITS, *, mea
         unleash(groups, nemesis)
     for group in groups:
         if group.scenario.autoscale is not None:
+            from kgctl.simulate.engine.autoscale import AutoscaleLoop
+
             AutoscaleLoop(group, group.scenario.autoscale).begin()
     simulation = next((group for group in groups if group.scenario.group_id == measured), groups[0])
     with rare_collections():
