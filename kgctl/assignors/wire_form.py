@@ -105,9 +105,6 @@ def _read_one_by_one(data: bytes, position: int, count: int) -> tuple[EncodedPar
     return EncodedPartitions(names, partitions, is_single=False), position
 
 
-_GENERATION = struct.Struct(">i")
-
-
 def decode_sticky(data: bytes | None) -> StickyClaim:
     """What the sticky assignor reads: partitions and generation, or partitions alone (v0); unreadable: nothing, generation -1.
 
@@ -121,17 +118,17 @@ def decode_sticky(data: bytes | None) -> StickyClaim:
         return StickyClaim(generation=NO_GENERATION)
     if end + 4 > len(data):
         return StickyClaim(owned)
-    return StickyClaim(owned, _GENERATION.unpack_from(data, end)[0])
+    return StickyClaim(owned, _INT32.unpack_from(data, end)[0])
 
 
 def encode_sticky(owned: Mapping[str, Sequence[int]], generation: int | None) -> bytes:
     """The user data of a member of the sticky assignor; without ``generation`` the old form (v0)."""
-    parts = [_GENERATION.pack(len(owned))]
+    parts = [_INT32.pack(len(owned))]
     for topic, partitions in owned.items():
         name = topic.encode()
         parts.append(struct.pack(f">h{len(name)}si{len(partitions)}i", len(name), name, len(partitions), *partitions))
     if generation is not None:
-        parts.append(_GENERATION.pack(generation))
+        parts.append(_INT32.pack(generation))
     return b"".join(parts)
 
 
@@ -141,9 +138,9 @@ def decode_cooperative(data: bytes | StickyClaim | None) -> int | None:
         return None
     if isinstance(data, StickyClaim):
         return data.generation
-    return int(_GENERATION.unpack_from(data)[0]) if len(data) >= 4 else NO_GENERATION
+    return int(_INT32.unpack_from(data)[0]) if len(data) >= 4 else NO_GENERATION
 
 
 def encode_cooperative(generation: int) -> bytes:
     """Return the user data of a cooperative-sticky member: its generation."""
-    return _GENERATION.pack(generation)
+    return _INT32.pack(generation)

@@ -22,18 +22,8 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import ZERO_UUID, MetadataImage, Node, TopicMetadata, TopicPartition
 from kgctl.model.requests import Request, Result
 from kgctl.wire import Deadline
-from kgctl.wire.cluster import (
-    EARLIEST,
-    LATEST,
-    Cluster,
-    ClusterLayout,
-    Failure,
-    Route,
-    ask_leaders,
-    find_coordinators,
-    layout_of,
-    list_offsets,
-)
+from kgctl.wire import cluster as brokers
+from kgctl.wire.cluster import Cluster, ClusterLayout, Failure, ask_leaders, find_coordinators, layout_of, list_offsets
 from kgctl.wire.connection import METADATA, Connection, open_connection
 from kgctl.wire.connection import Request as WireRequest
 from kgctl.wire.settings import Address, WireSettings
@@ -294,11 +284,12 @@ class Errands:
 
     def find_coordinator(self, since_s: float) -> Node | ErrorCode:
         """Return the group's coordinator, or the error that the broker gave. Raises `KgctlError` where no broker answers."""
-
-        def ask(cluster: Cluster) -> Route:
-            return find_coordinators(cluster, [self._group_id], self._deadline(), forget=True)
-
-        route = self._desk.any_broker.ask(("coordinator", self._group_id), since_s, ask)
+        named = [self._group_id]
+        route = self._desk.any_broker.ask(
+            ("coordinator", self._group_id),
+            since_s,
+            lambda cluster: find_coordinators(cluster, named, self._deadline(), forget=True),
+        )
         failure = route.failures.get(self._group_id)
         if failure is not None and failure.code is ErrorCode.GROUP_AUTHORIZATION_FAILED:
             raise denied(failure.code, self._settings, self._group_id)
@@ -332,18 +323,18 @@ class Errands:
     ) -> dict[TopicPartition, int]:
         """Return where these partitions begin or end; those that could not be asked are left out."""
         deadline = self._deadline()
-        timestamp = EARLIEST if strategy == "earliest" else LATEST
+        timestamp = brokers.EARLIEST if strategy == "earliest" else brokers.LATEST
         known = self._desk.metadata
 
         def ask(connection: Connection, wanted: list[TopicPartition]) -> Any:
             return list_offsets(connection, wanted, [timestamp], deadline)[0]
 
-        def ask_all(cluster: Cluster) -> dict[TopicPartition, int | Failure]:
-            return ask_leaders(cluster, partitions, ask, deadline, known=known.layout if known is not None else None)
-
+        layout = known.layout if known is not None else None
         found: dict[TopicPartition, int] = {}
         try:
-            answers = self._desk.leaders.ask(object(), since_s, ask_all)
+            answers: dict[TopicPartition, Any] = self._desk.leaders.ask(
+                object(), since_s, lambda cluster: ask_leaders(cluster, partitions, ask, deadline, known=layout)
+            )
             found = {partition: answer for partition, answer in answers.items() if not isinstance(answer, Failure)}
         finally:
             if len(found) < len(partitions):

@@ -127,10 +127,6 @@ class Server:
         assert self._folder is not None
         return self._folder
 
-    @property
-    def connection_count(self) -> int:
-        return len(self.host.connections)
-
     def describe(self) -> dict[str, Any]:
         """How it is doing, as plain data: what an operator is told, with one row a group."""
         return finish(self.description(Wanted()))

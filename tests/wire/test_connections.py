@@ -161,7 +161,7 @@ def test_a_client_that_leaves_while_it_waits_is_forgotten(server: BackgroundServ
             )
             waiting.socket.shutdown(socket.SHUT_RDWR)
     raw.call(API_VERSIONS, 0)
-    wait_until(lambda: server.server.connection_count == 1, "only the connection of this test is left")
+    wait_until(lambda: len(server.server.host.connections) == 1, "only the connection of this test is left")
     wait_until(lambda: not server.server.services.data.signal.is_watched, "nobody waits for data any more")
 
 
