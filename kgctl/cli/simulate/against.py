@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +20,7 @@ from kgctl.model.error_codes import ErrorCode
 
 if TYPE_CHECKING:
     from kgctl.admin import GroupAdmin
-    from kgctl.model.groups import GroupDescription
+    from kgctl.model.groups import GroupDescription, TopicPartition
     from kgctl.simulate.against.fleet import ClientKind
     from kgctl.simulate.batch.against import Stage
     from kgctl.simulate.batch.judge import RunValues
@@ -83,6 +83,11 @@ class Groups:
         if error is not None and error.code not in _NOT_YET:
             raise error.to_exception(group=group_id)
         return found.values.get(group_id)
+
+    def committed(self, group_id: str) -> Mapping[TopicPartition, int]:
+        """Return the offsets that the group has committed."""
+        found = self._admin.list_committed_offsets([group_id]).values.get(group_id, {})
+        return {partition: commit.offset for partition, commit in found.items()}
 
     def forget(self, group_id: str) -> str:
         """Delete the group; return "" or the reason why not."""

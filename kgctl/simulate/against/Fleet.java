@@ -159,10 +159,14 @@ public class Fleet {
             Map<TopicPartition, long[]> ranges = new HashMap<>();
             for (ConsumerRecord<byte[], byte[]> record : records) {
                 TopicPartition partition = new TopicPartition(record.topic(), record.partition());
-                ranges.computeIfAbsent(partition, any -> new long[] {record.offset(), 0})[1] = record.offset();
+                long wait = Math.max(System.currentTimeMillis() - record.timestamp(), 0);
+                long[] range = ranges.computeIfAbsent(partition, any -> new long[] {record.offset(), 0, wait, wait});
+                range[1] = record.offset();
+                range[2] = Math.min(range[2], wait);
+                range[3] = Math.max(range[3], wait);
             }
             StringBuilder line = new StringBuilder();
-            ranges.forEach((partition, range) -> line.append('\t').append(partition).append(':').append(range[0]).append('-').append(range[1]));
+            ranges.forEach((partition, range) -> line.append("\t%s:%d-%d:%d-%d".formatted(partition, range[0], range[1], range[2], range[3])));
             if (!ranges.isEmpty()) say(name, "read" + line);
             if (!ranges.isEmpty() && mode().equals("before-batch")) commit();
             if (stallMs > 0) {

@@ -29,7 +29,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 _SAYING = threading.Lock()
 _GENERATION = struct.Struct("<7si")
 """What consumer_group_metadata() begins with: a magic word and the generation, or the member's epoch."""
-_TICK_S = 0.02
+_TICK_S = 0.05
 _ADMIN_S = 30.0
 _QUIET = frozenset({"_NO_OFFSET", "_PARTITION_EOF", "_ALL_BROKERS_DOWN", "_TRANSPORT"})
 
@@ -193,12 +193,17 @@ def _names(partitions: list[TopicPartition]) -> str:
 
 
 def _ranges(messages: list[Message]) -> list[str]:
-    """``topic-0:FIRST-LAST`` for each partition of a batch."""
-    ranges: dict[str, tuple[int, int]] = {}
+    """``topic-0:FIRST-LAST:SHORTEST-LONGEST`` for each partition of a batch: offsets, milliseconds since they were written."""
+    now_ms = time.time_ns() // 1_000_000  # noqa: TID251  # what it does is in real time
+    found: dict[str, list[tuple[int, int]]] = {}
     for message in messages:
-        name, offset = f"{message.topic()}-{message.partition()}", message.offset() or 0
-        ranges[name] = (ranges[name][0] if name in ranges else offset, offset)
-    return [f"{name}:{first}-{last}" for name, (first, last) in ranges.items()]
+        name = f"{message.topic()}-{message.partition()}"
+        found.setdefault(name, []).append((message.offset() or 0, max(now_ms - message.timestamp()[1], 0)))
+    ranges = []
+    for name, read in found.items():
+        waits = [wait_ms for _, wait_ms in read]
+        ranges.append(f"{name}:{read[0][0]}-{read[-1][0]}:{min(waits)}-{max(waits)}")
+    return ranges
 
 
 class Traffic(threading.Thread):
@@ -208,6 +213,7 @@ class Traffic(threading.Thread):
         super().__init__(daemon=True)
         self._producer = Producer({**connection, "linger.ms": "20"})
         self.rates: dict[str, list[float]] = {}
+        self._ends: dict[str, int] = {}
 
     def run(self) -> None:
         """Produce at intervals what has fallen due since the last one."""
@@ -224,15 +230,22 @@ class Traffic(threading.Thread):
                     owed[topic, partition] = due - int(due)
             before_s = now_s
             self._producer.poll(0)
+            if self._ends:
+                say("helper", "written", *(f"{name}:{end}" for name, end in self._ends.items()))
+                self._ends.clear()
 
     def _write(self, topic: str, partition: int) -> None:
         while True:
             try:
-                self._producer.produce(topic, b"rehearse", partition=partition)
+                self._producer.produce(topic, b"rehearse", partition=partition, on_delivery=self._delivered)
             except BufferError:
                 self._producer.poll(0.05)
             else:
                 return
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self._ends[f"{message.topic()}-{message.partition()}"] = (message.offset() or 0) + 1
 
 
 class Helper:

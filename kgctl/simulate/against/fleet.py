@@ -323,13 +323,15 @@ class PlayedTopics(Topics):
         self._numbers.pop(name, None)
 
     def set_rate(self, name: str, rate_uhz: int) -> None:
-        """Write this many records from now on. The ledger is not told: what is really read stands in the clients' lines."""
+        """Write this many records from now on. What is read of them stands in the clients' lines."""
         self._rate_uhz[name] = rate_uhz
         self._tell_rate(name)
 
     def _tell_rate(self, name: str) -> None:
         if name in self._numbers and name in self._rate_uhz:
             rates = split_rate(self._rate_uhz[name], self._numbers[name], self._weights.get(name, ()))
+            for number, rate_uhz in zip(self._play.partitions.present[name], rates, strict=False):
+                self._play.ledger.arrivals.set_rate(number, rate_uhz, self._play.loop.now_us)
             text = ",".join(f"{rate / 1_000_000:g}" for rate in rates)
             self._play.fleet.help("produce", self._play.prefix + name, text)
 

@@ -12,8 +12,8 @@ import re
 import secrets  # noqa: TID251  # the same
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from kgctl.errors import AuthError, KgctlError
@@ -30,6 +30,7 @@ from kgctl.simulate.metrics.result import MetricView
 from kgctl.simulate.recording.owners import NOBODY
 from kgctl.simulate.recording.recording import Counted, GroupPoint, Identity, Recording
 from kgctl.simulate.recording.trace import GroupChanged, Observer, Removed
+from kgctl.simulate.recording.traffic import UNIT_PR, Wait
 from kgctl.simulate.scenario.model import MemberSet, Scenario
 from kgctl.simulate.scenario.vocabulary import Cause
 
@@ -39,6 +40,8 @@ TICK_US = 10_000
 _HELD_BACK_US = 20_000
 """Lines of several processes arrive in a wrong order by up to so much."""
 _LOOK_EVERY_S = 0.1
+_OFFSETS_EVERY = 3
+"""So many looks at the group are one at its offsets."""
 _CLOSE_S = 20.0
 _FORGET_S = 90.0
 _SETTLE_S = 1.0
@@ -49,6 +52,10 @@ class ClusterPort(Protocol):
 
     def describe(self, group_id: str) -> GroupDescription | None:
         """The group as it is now; None: there is none. Raises `KgctlError`."""
+        ...
+
+    def committed(self, group_id: str) -> Mapping[TopicPartition, int]:
+        """The offsets that the group has committed. Raises `KgctlError`."""
         ...
 
     def forget(self, group_id: str) -> str:
@@ -64,6 +71,7 @@ class Seen:
     to_us: int
     group: GroupDescription | None
     error: KgctlError | None = None
+    committed: Mapping[TopicPartition, int] = field(default_factory=dict)
 
 
 def _wall_us() -> int:
@@ -113,12 +121,13 @@ class Play(Simulation):
         self._held_back: list[Line] = []
         self._floor_us = 0
         self._overtaken_us = -1
-        self._highest: dict[str, int] = {}
+        self._written: dict[int, int] = {}
         self._gone: dict[str, tuple[PlayedProcess, int]] = {}
         self._type = GroupType.UNKNOWN
         super().__init__(scenario, random.randrange(1 << 30) + number, observers, identity=Identity.POD, read=MetricView)  # noqa: S311
         self.recording.seed = number
         self.context.has_traffic = self.recording.has_traffic = False
+        self.recording.is_played = True
 
     def new_loop(self) -> Loop:
         return WallClockLoop()
@@ -188,14 +197,17 @@ class Play(Simulation):
     # --- what is seen and heard
 
     def _watch(self) -> None:
+        looks = 0
         while not self._is_over.wait(_LOOK_EVERY_S):
             from_us = _wall_us()
+            looks += 1
             try:
+                committed = {} if looks % _OFFSETS_EVERY else self._cluster.committed(self.group_id)
                 group = self._cluster.describe(self.group_id)
             except KgctlError as error:
                 self._seen.put(Seen(from_us, _wall_us(), None, error))
             else:
-                self._seen.put(Seen(from_us, _wall_us(), group))
+                self._seen.put(Seen(from_us, _wall_us(), group, committed=committed))
 
     def _tick(self, _: object) -> None:
         now_us = self.loop.now_us
@@ -216,6 +228,9 @@ class Play(Simulation):
         if line.name == HELPER:
             if line.what == "refused":
                 raise_refusal(line.rest[1:], "the cluster refuses an event of the scenario")
+            for text in line.rest if line.what == "written" else ():
+                name, _, end = text.partition(":")
+                self.is_written(self._number_of(name), int(end))
             return
         process = next((pod.process for pod in self.pods if pod.name == line.name), None)
         if isinstance(process, PlayedProcess):
@@ -228,6 +243,8 @@ class Play(Simulation):
             if isinstance(seen.error, AuthError):
                 raise seen.error
             return
+        for (topic, partition), offset in seen.committed.items():
+            self.is_committed(self._number_of(f"{topic}-{partition}"), offset)
         view, group = self.broker.observer, seen.group
         state = GroupState.DEAD.value if group is None else group.state.value
         if self._overtaken_us >= seen.from_us - self.loop.begin_us:
@@ -281,17 +298,42 @@ class Play(Simulation):
         if process.member_id and not has_left:
             self._gone[process.member_id] = (process, self.loop.now_us)
 
+    # --- records
+
     def has_read(self, pod: int, line: Line) -> None:
         """Records were read, of which some may have been read before."""
+        now_us = self.loop.now_us
         for text in line.rest:
-            name, _, offsets = text.rpartition(":")
+            name, offsets, waits = text.split(":")
             first, last = (int(offset) for offset in offsets.split("-"))
-            known = self._highest.get(name, first - 1)
-            repeated = max(min(last, known) - first + 1, 0)
-            self._highest[name] = max(known, last)
-            if repeated:
-                topic = name.removeprefix(self.prefix).rpartition("-")[0]
-                self.history.duplicates.append(Counted(self.loop.now_us, repeated, pod, topic))
+            number = self._number_of(name)
+            self.is_written(number, last + 1)
+            new = self.ledger.read_to(number, last + 1)
+            repeated = last + 1 - first - new
+            topic = self.ledger.topic[number]
+            self.ledger.backlog[topic].step(now_us, -new * UNIT_PR)
+            shortest_us, longest_us = (int(wait) * 1000 for wait in waits.split("-"))
+            self.ledger.waits.append(Wait(now_us, number, min(new, last + 1 - first) * UNIT_PR, shortest_us, longest_us))
+            if repeated > 0:
+                self.history.duplicates.append(Counted(now_us, repeated, pod, topic))
+
+    def is_written(self, number: int, end: int) -> None:
+        """A partition's log is seen to end here."""
+        grown = end - self._written.get(number, 0)
+        if grown > 0:
+            self._written[number] = end
+            for series in (self.ledger.backlog, self.ledger.lag):
+                series[self.ledger.topic[number]].step(self.loop.now_us, grown * UNIT_PR)
+
+    def is_committed(self, number: int, offset: int) -> None:
+        """The group is seen to have committed this offset."""
+        if offset != self.ledger.committed[number]:
+            self.is_written(number, offset)
+            self.ledger.store(number, offset, self.loop.now_us)
+
+    def _number_of(self, name: str) -> int:
+        topic, _, number = name.removeprefix(self.prefix).rpartition("-")
+        return self.partitions.numbers[TopicPartition(topic, int(number))]
 
     # --- names
 

@@ -20,10 +20,11 @@ _MEASURED = """
     generations rebalances rebalance_time rounds time_to_stable stuck_members detection_time discovery_delay
     moves moves_min excess_moves stickiness ping_pong state_moved
     spread max_mean jain kip54 idle_members members copartitioned
+    lag lag_peak lag_area lag_age backlog backlog_peak latency_mean latency_p99 processed
     duplicates double_owned fenced_commits errors flaps thrash replicas member_seconds owners state
 """
 MEASURED = frozenset(_MEASURED.split())
-"""Metrics of a play. The others need to see inside of brokers and clients: lag, latencies, requests, what a timer took out."""
+"""Metrics of a play. The others need to see inside of brokers and clients: requests, what a timer took out, a single record."""
 
 _CLOSES = frozenset({"start", "stop", "restart", "rolling_restart", "upgrade", "scale", "stall", "slow"})
 """Kinds of events after which no process is killed or frozen."""

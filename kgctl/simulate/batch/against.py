@@ -29,6 +29,7 @@ from kgctl.simulate.scenario.load import LoadedFile, Variant, load
 from kgctl.simulate.scenario.model import Scenario
 from kgctl.simulate.scenario.quantities import format_duration
 from kgctl.simulate.scenario.sources import profile_of, read_source, stem_of
+from kgctl.simulate.scenario.vocabulary import METRIC_SPECS
 from kgctl.yaml_files import Problem
 
 TAIL_US = 120_000_000
@@ -118,7 +119,13 @@ def with_measured(outcome: Outcome, loaded: LoadedFile, stage: Stage, values: Se
     asked = replace(loaded, checks=tuple(check for check in loaded.checks if is_measured(check)))
     left_out = [check.shown for check in loaded.checks if not is_measured(check)]
     real = outcome_of(asked, list(range(1, stage.plays + 1)), values)
-    notes = (*real.notes, *([f"not asked of the play, which does not measure it: {'; '.join(left_out)}"] if left_out else []))
+    unsaid = [name for name, spec in METRIC_SPECS.items() if spec.is_summary and name not in MEASURED]
+    told = f"not measured, as real clients cannot say it: {', '.join(unsaid)}"
+    notes = (
+        *real.notes,
+        told,
+        *([f"not asked of the play, which does not measure it: {'; '.join(left_out)}"] if left_out else []),
+    )
     measured = shown.Measured(
         cluster=stage.label,
         client=stage.kind.profile,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from kgctl.simulate.metrics.measured import SECOND, Measured, seconds
-from kgctl.simulate.recording.traffic import UNIT_PR, LinearSeries
+from kgctl.simulate.recording.traffic import UNIT_PR, LinearSeries, Wait
 from kgctl.simulate.scenario.checks import Filters
 from kgctl.simulate.scenario.fields import commit_of, member_config
 
@@ -80,16 +80,18 @@ def latency_p99(run: Measured, filters: Filters) -> float | None:
         run.ledger.arrivals.total_pr(number, last) - run.ledger.arrivals.total_pr(number, first)
         for number in run.partitions(filters)
     )
-    return seconds(_slowest(run.ledger.waits, written // 100)) if written else None
+    meant = frozenset(run.partitions(filters))
+    waits = [wait for wait in run.ledger.waits if first < wait.at_us <= last and wait.number in meant]
+    return seconds(_slowest(waits, written // 100)) if written else None
 
 
-def _slowest(waits: list[tuple[int, int, int]], amount: int) -> int:
+def _slowest(waits: list[Wait], amount: int) -> int:
     """The wait that only this amount exceeds; within an entry waits are spread evenly."""
-    low, high = 0, max((longest for _, _, longest in waits), default=0)
+    low, high = 0, max((wait.longest_us for wait in waits), default=0)
     while low < high:
         middle = (low + high) // 2
         above = 0
-        for mass, shortest, longest in waits:
+        for _, _, mass, shortest, longest in waits:
             if shortest >= middle:
                 above += mass
             elif longest > middle:
@@ -142,6 +144,8 @@ def _zombie_work(run: Measured, filters: Filters) -> int:
 
     One that stood still finds everything that was written meanwhile, and reads it in polls until it hears that it is out.
     """
+    if run.recording.is_played:
+        return 0
     window = run.window(filters)
     unread_pr: dict[tuple[int, int, int], int] = {}
     for number, first, last, pod in run.owners.double_owned:

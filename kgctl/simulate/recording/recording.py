@@ -212,6 +212,8 @@ class Recording:
         self.now_us = 0
         self.step = 0
         self.has_traffic = _has_traffic(scenario)
+        self.is_played = False
+        """Whether real clients were recorded: what they read twice was counted."""
         self.partitions = PartitionTable()
         self.owners = PartitionOwners(self.partitions)
         self.ledger = Ledger()

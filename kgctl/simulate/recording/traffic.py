@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 UNIT_PR = 1_000_000_000_000
 """One record."""
@@ -161,12 +162,22 @@ class LinearSeries:
 NEVER = -1
 
 
+class Wait(NamedTuple):
+    """How much of a partition was read up to a time, and the shortest and longest time since it was written."""
+
+    at_us: int
+    number: int
+    amount_pr: int
+    shortest_us: int
+    longest_us: int
+
+
 class Ledger:
     """Positions by number of partition. A partition that is caught up reads at the rate of its arrivals: it costs nothing.
 
     ``committed`` is what has been committed, ``stored`` what of it the coordinator was told: commits of quiet times are not sent
     one by one. ``backlog`` and ``lag`` are sums for each topic.
-    ``waits`` has (amount, shortest, longest time in microseconds between being written and being read) of what had to wait.
+    ``waits`` is what had to wait between being written and being read.
     """
 
     def __init__(self) -> None:
@@ -178,7 +189,7 @@ class Ledger:
         self.stored: list[int] = []
         self.backlog: dict[str, LinearSeries] = {}
         self.lag: dict[str, LinearSeries] = {}
-        self.waits: list[tuple[int, int, int]] = []
+        self.waits: list[Wait] = []
         self._position_pr: list[int] = []
         self._at_us: list[int] = []
 
@@ -232,6 +243,12 @@ class Ledger:
         self._add_waits(number, before_pr, before_pr + read_pr, from_us, to_us)
         if self.backlog_pr(number, to_us) <= 0:
             self.is_caught_up[number] = True
+
+    def read_to(self, number: int, offset: int) -> int:
+        """Real clients have read it up to this offset: how many records nobody had read before."""
+        before_pr = self._position_pr[number]
+        self._position_pr[number] = max(before_pr, offset * UNIT_PR)
+        return (self._position_pr[number] - before_pr) // UNIT_PR
 
     def stop(self, number: int, now_us: int) -> None:
         """Record that nobody reads the partition from now on."""
@@ -302,7 +319,7 @@ class Ledger:
             return
         first = max(from_us - self.arrivals.arrived_us(number, from_pr), 0)
         last = max(to_us - self.arrivals.arrived_us(number, to_pr), 0)
-        self.waits.append((to_pr - from_pr, min(first, last), max(first, last)))
+        self.waits.append(Wait(to_us, number, to_pr - from_pr, min(first, last), max(first, last)))
 
 
 class Flow:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from kgctl.simulate.against.fleet import SPARE, ClientKind
+from kgctl.simulate.against.fleet import HELPER, SPARE, ClientKind, Line
 from kgctl.simulate.against.play import Play, processes_of
+from kgctl.simulate.metrics.result import RunResult
+from kgctl.simulate.recording.traffic import UNIT_PR
 from tests.support.simulated import event, scenario
 
 
@@ -32,3 +34,25 @@ def test_each_pod_that_may_be_killed_has_a_process_before_the_play_begins() -> N
     calm, rough = scenario(count=4), scenario(event("crash", "app/1", 10), count=4)
     assert [processes_of(given, shared) for given in (calm, rough)] == [SPARE, 4 + SPARE]
     assert processes_of(calm, own) == 4 + SPARE
+
+
+def test_what_is_written_read_and_committed_makes_lag_backlog_and_waits() -> None:
+    made = play()
+    made.loop.now_us = 1_000_000
+    made._hear(Line(0, HELPER, "written", (f"{made.prefix}t-0:30", f"{made.prefix}t-1:5")))
+    made.loop.now_us = 2_000_000
+    made.has_read(0, Line(0, "app-0", "read", (f"{made.prefix}t-0:0-19:40-900",)))
+    made.is_committed(0, 10)
+    made.loop.now_us = 3_000_000
+    made.has_read(1, Line(0, "app-1", "read", (f"{made.prefix}t-0:10-39:0-5",)))
+    made.loop.now_us = 4_000_000
+
+    ledger = made.recording.ledger
+    assert [ledger.backlog["t"].value(at_us) // UNIT_PR for at_us in (1_500_000, 2_500_000, 3_500_000)] == [35, 15, 5]
+    assert [ledger.lag["t"].value(at_us) // UNIT_PR for at_us in (1_500_000, 2_500_000, 3_500_000)] == [35, 25, 35]
+    assert [(wait.amount_pr // UNIT_PR, wait.shortest_us, wait.longest_us) for wait in ledger.waits] == [
+        (20, 40_000, 900_000),
+        (20, 0, 5_000),
+    ]
+    assert [(each.amount, each.pod) for each in made.history.duplicates] == [(10, 1)]
+    assert RunResult(made.recording).metric("processed") == 40

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kgctl.simulate.recording.traffic import UNIT_PR, Arrivals, Flow, Ledger, LinearSeries, max_min_shares, split_rate
+from kgctl.simulate.recording.traffic import UNIT_PR, Arrivals, Flow, Ledger, LinearSeries, Wait, max_min_shares, split_rate
 
 S = 1_000_000
 RATE = 1_000_000
@@ -84,7 +84,7 @@ def test_a_reader_without_a_limit_reads_at_once() -> None:
     flow.partitions[0] = None
     flow.advance(5 * S + 1)
     assert made.backlog_pr(0, 5 * S + 1) == 0
-    assert made.waits == [(50 * UNIT_PR, 0, 5 * S)]
+    assert made.waits == [Wait(5 * S, 0, 50 * UNIT_PR, 0, 5 * S)]
 
 
 def test_reading_from_an_older_offset_repeats_and_from_a_newer_one_skips() -> None:
