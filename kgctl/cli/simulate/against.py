@@ -77,7 +77,6 @@ class Groups:
         self._admin = admin
 
     def describe(self, group_id: str) -> GroupDescription | None:
-        """Return the group as it is now; None: there is none."""
         found = self._admin.describe_groups([group_id])
         error = found.errors.get(group_id)
         if error is not None and error.code not in _NOT_YET:
@@ -85,7 +84,6 @@ class Groups:
         return found.values.get(group_id)
 
     def committed(self, group_id: str) -> Mapping[TopicPartition, int]:
-        """Return the offsets that the group has committed."""
         found = self._admin.list_committed_offsets([group_id]).values.get(group_id, {})
         return {partition: commit.offset for partition, commit in found.items()}
 
@@ -194,7 +192,6 @@ class Stopped(Exception):  # noqa: N818 - says what happened; nobody erred
 
     @property
     def report(self) -> Report:
-        """Return the report of a play that was stopped."""
         code = ExitCode.TERMINATED if self.number == signal.SIGTERM else ExitCode.INTERRUPTED
         error = KgctlError("stopped by a signal: what the play had made on the cluster is removed", code="INTERRUPTED")
         return Report(errors=[error], fixed_exit_code=code)

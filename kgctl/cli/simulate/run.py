@@ -104,7 +104,6 @@ class Outputs:
         return [*lines, LEGEND] if lines else []
 
     def write(self, loaded: LoadedFile, outcome: Outcome) -> None:
-        """Write all files, and say so. Raises `kgctl.errors.StorageError`."""
         for path in self._files.write(loaded, outcome):
             self._session.notice(f"written: {path}")
         if self._session.environment.variables.get("GITHUB_ACTIONS") == "true":

@@ -361,7 +361,6 @@ class Shown:
 
     @classmethod
     def of(cls, sweep: Sweep, *, each_run: bool, out: Path | None, html: Path | None) -> Shown:
-        """Return what is to be shown, with the metrics of this sweep."""
         from kgctl.simulate.batch.judge import key_of
 
         return cls(tuple(map(key_of, sweep.metrics)), each_run, out, html)

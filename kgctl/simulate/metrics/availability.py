@@ -45,7 +45,6 @@ def gap_percentile(percent: float) -> Compute:
 
 
 def gaps(run: Measured, filters: Filters) -> float:
-    """Return how many gaps there are."""
     return len(run.gaps(filters))
 
 

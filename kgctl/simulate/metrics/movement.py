@@ -243,7 +243,6 @@ def _with_unequal_subscriptions(run: Measured, owners: dict[int, MemberKey], top
 
 
 def excess_moves(run: Measured, filters: Filters) -> float:
-    """Return the moves above the lower bound."""
     return moves(run, filters) - moves_min(run, filters)
 
 
@@ -264,12 +263,10 @@ Formula: TypeAlias = Callable[[Sequence[int]], float | None]
 
 
 def spread_of(counts: Sequence[int]) -> float | None:
-    """Return the difference between the largest and the smallest count."""
     return max(counts) - min(counts) if counts else None
 
 
 def max_mean_of(counts: Sequence[int]) -> float | None:
-    """Return the largest count divided by the mean."""
     return max(counts) * len(counts) / sum(counts) if sum(counts) else None
 
 
@@ -287,7 +284,6 @@ def kip54_of(counts: Sequence[int]) -> float | None:
 
 
 def idle_of(counts: Sequence[int]) -> float | None:
-    """Return the number of members without a partition."""
     return sum(count == 0 for count in counts)
 
 
@@ -355,5 +351,4 @@ def copartitioned(run: Measured, filters: Filters) -> float | None:
 
 
 def members(run: Measured, filters: Filters) -> float:
-    """Return the number of members of the group."""
     return len(run.members_at(run.at(filters), filters))

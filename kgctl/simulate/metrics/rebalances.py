@@ -76,7 +76,6 @@ def rebalance_time(run: Measured, filters: Filters) -> float:
 
 
 def rounds(run: Measured, filters: Filters) -> float | None:
-    """Return the mean number of generations a logical rebalance took."""
     number = len(_within(run, filters))
     return generations(run, filters) / number if number else None
 
