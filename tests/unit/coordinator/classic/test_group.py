@@ -11,7 +11,7 @@ from kgctl.model.error_codes import ErrorCode
 from kgctl.model.groups import MetadataImage, OffsetCommitValue
 from kgctl.model.requests import OffsetCommit, TxnOffsetCommit
 from tests.support.coordinator_harness import CoordinatorHarness
-from tests.unit.coordinator.classic.test_generation import group_of
+from tests.unit.coordinator.classic.test_group_generation import group_of
 
 ANONYMOUS: dict[str, Any] = {}
 MEMBER: dict[str, Any] = {"member_id": "i-1", "generation_id": 1}
